@@ -1,0 +1,55 @@
+//! What writes leave behind: counters, recorded events, the change log, kept answers.
+
+crate::migration!(
+    "m0003_journal",
+    tables: ["counters", "events", "changes", "idempotency_keys"],
+    r#"
+-- Per-store sequences and counts, moved in the transaction that they count.
+CREATE TABLE counters (
+    store_id {text} NOT NULL REFERENCES stores (id),
+    name {text} NOT NULL,
+    value BIGINT NOT NULL,
+    PRIMARY KEY (store_id, name)
+) {clustered};
+
+-- The transactional outbox. A row commits with its change and without a number; one lease holder then numbers the
+-- committed rows, so that writers do not queue for the sequence.
+CREATE TABLE events (
+    position {serial},
+    store_id {text} NOT NULL REFERENCES stores (id),
+    id {text} NOT NULL,
+    sequence BIGINT,
+    type TEXT NOT NULL,
+    occurred_at BIGINT NOT NULL,
+    body {bytes} NOT NULL
+);
+CREATE UNIQUE INDEX events_by_id ON events (store_id, id);
+CREATE UNIQUE INDEX events_by_sequence ON events (store_id, sequence);
+CREATE INDEX events_to_number ON events (position) WHERE sequence IS NULL;
+
+-- Which records changed, in order. Derived data (search) follows it.
+CREATE TABLE changes (
+    position {serial},
+    store_id {text} NOT NULL REFERENCES stores (id),
+    kind TEXT NOT NULL,
+    record_id {text} NOT NULL,
+    changed_at BIGINT NOT NULL,
+    -- On PostgreSQL the writing transaction: a reader stops below the oldest one still running, since positions
+    -- are handed out before they commit. 0 on SQLite, where one writer makes the two orders the same.
+    transaction_id BIGINT NOT NULL
+);
+CREATE INDEX changes_by_store ON changes (store_id, position);
+
+CREATE TABLE idempotency_keys (
+    store_id {text} NOT NULL REFERENCES stores (id),
+    operation {text} NOT NULL,
+    key {text} NOT NULL,
+    request_hash TEXT NOT NULL,
+    status BIGINT,
+    body {bytes},
+    created_at BIGINT NOT NULL,
+    PRIMARY KEY (store_id, operation, key)
+);
+CREATE INDEX idempotency_keys_by_age ON idempotency_keys (created_at)
+"#
+);

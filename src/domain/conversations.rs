@@ -1,0 +1,48 @@
+//! Conversations: section 2.5 of the contract.
+
+use super::{
+    ids::{AccountId, ContactId, ConversationId, LabelId},
+    store::{Channel, ChannelRef},
+    time::Timestamp,
+};
+
+/// A conversation with its counters.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Conversation {
+    pub id: ConversationId,
+    pub channel: Channel,
+    pub account_id: AccountId,
+    pub contact_id: ContactId,
+    pub display_name: String,
+    pub reference_id: String,
+    pub label_ids: Vec<LabelId>,
+    pub is_spam: bool,
+    pub unread_count: i64,
+    pub message_count: i64,
+    pub email_subject: Option<String>,
+    pub last_inbound_at: Option<Timestamp>,
+    pub last_message: Option<LastMessage>,
+    /// The newest message's time, or the creation time: the order of lists.
+    pub sort_at: Timestamp,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+/// The newest message of a conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastMessage {
+    /// The first [`SNIPPET_CHARS`] characters of the text, white space folded.
+    pub snippet: String,
+    pub sent_by_recipient: bool,
+    pub sent_at: Timestamp,
+}
+
+/// Length of a snippet, in characters (decisions, section 5.16).
+pub const SNIPPET_CHARS: usize = 100;
+
+/// A conversation with the account, when that was asked for and is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConversationView {
+    pub conversation: Conversation,
+    pub account: Option<ChannelRef>,
+}

@@ -1,0 +1,251 @@
+//! Field definitions and the values that fit them: sections 2.4 and 2.7 of the contract; decisions, sections 2, 5.6
+//! and 6.3.
+
+use chrono::NaiveDate;
+use serde_json::Value;
+
+use super::{
+    ids::{AccountId, FieldId},
+    text::fold,
+    time::Timestamp,
+};
+
+/// A ticket field's definition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TicketField {
+    pub base: Field,
+    pub is_required: bool,
+    /// A JSON array, as text.
+    pub show_conditions: Option<String>,
+    /// Accounts that the field is shown for.
+    pub account_ids: Option<Vec<AccountId>>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+/// A ticket field with its accounts, `(name, account id, channel)`, when they were asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TicketFieldView {
+    pub field: TicketField,
+    pub accounts: Option<Vec<super::store::ChannelRef>>,
+}
+
+/// What ticket and contact fields have in common; all there is to a contact field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    pub id: FieldId,
+    pub name: String,
+    pub display_type: String,
+    pub data_type: String,
+    pub sort_order: i64,
+    pub active: bool,
+    pub description: Option<String>,
+    /// A JSON array of options, as text.
+    pub select_options: Option<String>,
+    pub regex: Option<String>,
+    pub max_items: Option<i64>,
+}
+
+impl Field {
+    pub fn kind(&self) -> Kind {
+        Kind::of(&self.display_type, &self.data_type, self.max_items)
+    }
+}
+
+/// displayType of ticket fields, with the dataTypes that each goes with.
+pub const TICKET_DISPLAY_TYPES: [(&str, &[&str]); 11] = [
+    ("text", &["string"]),
+    ("multiline_text", &["string"]),
+    ("integer", &["number"]),
+    ("date", &["date"]),
+    ("datetime", &["date"]),
+    ("select", &["string", "number"]),
+    ("file", &["string"]),
+    ("yes_no", &["boolean"]),
+    ("multi_select", &["string", "number"]),
+    ("decimal", &["number"]),
+    ("url", &["string"]),
+];
+
+/// displayTypes of contact fields: those of ticket fields but the last two.
+pub const CONTACT_DISPLAY_TYPES: usize = 9;
+
+/// The type of one value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scalar {
+    Text,
+    Number,
+    /// A number without a fraction, within ±(2^53 − 1).
+    Integer,
+    Boolean,
+    /// `YYYY-MM-DD`.
+    Date,
+    /// RFC 3339 with an offset.
+    DateTime,
+}
+
+/// What a field holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Kind {
+    pub scalar: Scalar,
+    /// An array of such values.
+    pub multi: bool,
+}
+
+/// Why a value does not fit.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ValueError(pub &'static str);
+
+/// A value as the filters compare it: text (booleans as `true` and `false`), or a number (dates as Unix milliseconds).
+#[derive(Clone, Debug, PartialEq)]
+pub enum Comparable {
+    Text(String),
+    Number(f64),
+}
+
+impl Comparable {
+    /// The folded text, for the operators that ignore case and form.
+    pub fn folded(&self) -> Option<String> {
+        match self {
+            Self::Text(text) => Some(fold(text)),
+            Self::Number(_) => None,
+        }
+    }
+}
+
+const MAX_INTEGER: f64 = 9_007_199_254_740_991.0;
+
+impl Kind {
+    pub const fn single(scalar: Scalar) -> Self {
+        Self { scalar, multi: false }
+    }
+
+    fn of(display_type: &str, data_type: &str, max_items: Option<i64>) -> Self {
+        let scalar = match (display_type, data_type) {
+            ("integer", _) => Scalar::Integer,
+            ("datetime", _) => Scalar::DateTime,
+            (_, "number") => Scalar::Number,
+            (_, "boolean") => Scalar::Boolean,
+            (_, "date") => Scalar::Date,
+            _ => Scalar::Text,
+        };
+        Self { scalar, multi: display_type == "multi_select" || max_items.is_some_and(|max| max > 1) }
+    }
+
+    /// The kind of a system key of a ticket's `ticketFields` (decisions, section 2); `None`: not a system key.
+    pub fn of_system_key(key: &str) -> Option<Self> {
+        let scalar = match key {
+            "isConverted" => Scalar::Boolean,
+            "salesRevenue" => Scalar::Number,
+            "aiCsat" | "aiSummary" | "salesRevenueCurrency" | RESOLUTION_STATUS => Scalar::Text,
+            _ => return None,
+        };
+        Some(Self::single(scalar))
+    }
+
+    /// What the filters compare of a stored value: one entry a value, none for an empty array.
+    pub fn comparables(self, value: &Value) -> Result<Vec<Comparable>, ValueError> {
+        match value {
+            Value::Array(values) if self.multi => values.iter().map(|value| self.scalar.comparable(value)).collect(),
+            _ if self.multi => Err(ValueError("must be an array")),
+            value => Ok(vec![self.scalar.comparable(value)?]),
+        }
+    }
+
+    /// The value as it is stored and shown: date-times in UTC with milliseconds, all else as it came.
+    pub fn canonical(self, value: Value) -> Result<Value, ValueError> {
+        match value {
+            Value::Array(values) if self.multi => {
+                Ok(Value::Array(values.into_iter().map(|value| self.scalar.canonical(value)).collect::<Result<_, _>>()?))
+            }
+            _ if self.multi => Err(ValueError("must be an array")),
+            value => self.scalar.canonical(value),
+        }
+    }
+}
+
+/// The system key that mirrors a ticket's resolution status.
+pub const RESOLUTION_STATUS: &str = "resolutionStatus";
+
+impl Scalar {
+    pub fn comparable(self, value: &Value) -> Result<Comparable, ValueError> {
+        let number = |number: Option<f64>, or: &'static str| number.map(Comparable::Number).ok_or(ValueError(or));
+        match self {
+            Self::Text => value.as_str().map(|text| Comparable::Text(text.to_owned())).ok_or(ValueError("must be a string")),
+            Self::Boolean => value.as_bool().map(|flag| Comparable::Text(flag.to_string())).ok_or(ValueError("must be a boolean")),
+            Self::Number => number(value.as_f64().filter(|number| number.is_finite()), "must be a number"),
+            Self::Integer => number(
+                value.as_f64().filter(|number| number.fract() == 0.0 && number.abs() <= MAX_INTEGER),
+                "must be a whole number within ±(2^53 − 1)",
+            ),
+            Self::Date => number(value.as_str().and_then(date_millis), "must be a date, YYYY-MM-DD"),
+            Self::DateTime => number(
+                value.as_str().and_then(|text| text.parse::<Timestamp>().ok()).map(|at| at.millis() as f64),
+                "must be an RFC 3339 date-time with an offset",
+            ),
+        }
+    }
+
+    fn canonical(self, value: Value) -> Result<Value, ValueError> {
+        let comparable = self.comparable(&value)?;
+        Ok(match (self, comparable) {
+            (Self::DateTime, Comparable::Number(millis)) => Value::String(Timestamp::from_millis(millis as i64).to_string()),
+            _ => value,
+        })
+    }
+}
+
+/// Midnight UTC of a date with a four-digit year, in Unix milliseconds.
+fn date_millis(text: &str) -> Option<f64> {
+    if text.len() != 10 {
+        return None;
+    }
+    let date = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?;
+    Some(date.and_time(chrono::NaiveTime::MIN).and_utc().timestamp_millis() as f64)
+}
+
+/// Depth of a tree of select options (section 8 allows contact fields four).
+pub fn options_depth(options: &Value) -> usize {
+    let Some(options) = options.as_array() else { return 0 };
+    options.iter().map(|option| 1 + option.get("children").map_or(0, options_depth)).max().unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn values_fit_their_kind_or_are_refused() {
+        let kind = |display, data, max| Kind::of(display, data, max);
+        for (kind, good, bad) in [
+            (kind("text", "string", None), json!("a"), json!(1)),
+            (kind("integer", "number", None), json!(3.0), json!(3.5)),
+            (kind("integer", "number", None), json!(9_007_199_254_740_991_i64), json!(9_007_199_254_740_992_i64)),
+            (kind("decimal", "number", None), json!(3.5), json!("3.5")),
+            (kind("yes_no", "boolean", None), json!(true), json!("true")),
+            (kind("date", "date", None), json!("2026-01-31"), json!("2026-02-30")),
+            (kind("datetime", "date", None), json!("2026-01-31T00:00:00Z"), json!("2026-01-31")),
+            (kind("multi_select", "string", None), json!(["a"]), json!("a")),
+            (kind("select", "number", Some(2)), json!([1]), json!(["1"])),
+            (kind("select", "string", Some(1)), json!("a"), json!(["a"])),
+        ] {
+            assert!(kind.comparables(&good).is_ok(), "{good}");
+            assert!(kind.comparables(&bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn date_times_are_stored_in_utc() {
+        let kind = Kind::single(Scalar::DateTime);
+        assert_eq!(kind.canonical(json!("2026-01-31T07:00:00+07:00")), Ok(json!("2026-01-31T00:00:00.000Z")));
+        assert_eq!(kind.comparables(&json!("1970-01-01T00:00:01Z")), Ok(vec![Comparable::Number(1000.0)]));
+    }
+
+    #[test]
+    fn depth_counts_levels() {
+        assert_eq!(options_depth(&json!([{"value": 1, "children": [{"value": 2}]}, {"value": 3}])), 2);
+    }
+}

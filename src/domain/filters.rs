@@ -1,0 +1,133 @@
+//! The filters of POST /tickets/list (section 4.2; decisions, section 5), after their shape was checked and before
+//! they meet the store's definitions.
+
+use serde_json::Value;
+
+use super::{
+    ids::{AccountId, ConversationId, FieldId, LabelId, UserId},
+    time::Timestamp,
+};
+
+/// Which tickets are wanted. An absent or empty member does not filter.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct TicketFilter {
+    pub statuses: Vec<Status>,
+    pub conversation_id: Option<ConversationId>,
+    pub account_ids: Vec<AccountId>,
+    pub assignee_user_ids: Vec<UserId>,
+    pub handled_by_user_ids: Vec<UserId>,
+    /// Values of [`super::tickets::RESOLUTION_STATUSES`], or `none`.
+    pub resolution_statuses: Vec<String>,
+    pub unassigned: bool,
+    pub is_follow_up: Option<bool>,
+    pub is_spam: bool,
+    pub labels: Option<LabelFilter>,
+    /// In the order of the request: errors name the place.
+    pub fields: Vec<FieldFilter>,
+    pub waiting_minutes: Option<i64>,
+    pub opened_at: Option<OpenedAt>,
+}
+
+/// A ticket's status as a filter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    Open,
+    Closed,
+}
+
+/// The tickets that the status filter lets through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shown {
+    /// Open and not snoozed.
+    Open,
+    Closed,
+    /// Open, closed and snoozed.
+    All,
+}
+
+impl TicketFilter {
+    /// The effective status set (decisions, sections 5.1 and 5.2). `history`: the revision lists a conversation's
+    /// whole history when nothing but its id is sent.
+    pub fn shown(&self, history: bool) -> Shown {
+        let (open, closed) = (self.statuses.contains(&Status::Open), self.statuses.contains(&Status::Closed));
+        match (open, closed) {
+            (true, true) => Shown::All,
+            (false, true) => Shown::Closed,
+            (true, false) => Shown::Open,
+            (false, false) if history && self.only_conversation() => Shown::All,
+            (false, false) => Shown::Open,
+        }
+    }
+
+    fn only_conversation(&self) -> bool {
+        self.conversation_id.is_some() && *self == Self { conversation_id: self.conversation_id.clone(), ..Self::default() }
+    }
+}
+
+/// Tests the labels of a ticket's conversation; 1 to 10 ids.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LabelFilter {
+    pub operator: LabelOperator,
+    pub label_ids: Vec<LabelId>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LabelOperator {
+    ContainsAny,
+    ContainsAll,
+    DoesNotContainAny,
+}
+
+/// Tests one field's value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FieldFilter {
+    pub field_id: FieldId,
+    pub operator: FieldOperator,
+    pub value: Option<Value>,
+    pub min: Option<Value>,
+    pub max: Option<Value>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldOperator {
+    Equal,
+    NotEqual,
+    StartsWith,
+    TextContains,
+    IsOneOf,
+    IsNotOneOf,
+    ContainsAny,
+    ContainsAll,
+    DoesNotContainAny,
+    GreaterThan,
+    LessThan,
+    Between,
+    IsEmpty,
+    IsNotEmpty,
+}
+
+/// Tests `openedAt`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OpenedAt {
+    /// Both bounds included; the first is not after the second.
+    Between(Timestamp, Timestamp),
+    After(Timestamp),
+    Before(Timestamp),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn shown_follows_statuses_and_the_lone_conversation() {
+        let only = TicketFilter { conversation_id: Some("c".into()), ..Default::default() };
+        assert_eq!(only.shown(true), Shown::All);
+        assert_eq!(only.shown(false), Shown::Open);
+        assert_eq!(TicketFilter { is_follow_up: Some(false), ..only.clone() }.shown(true), Shown::Open);
+        assert_eq!(TicketFilter { statuses: vec![Status::Open], ..only.clone() }.shown(true), Shown::Open);
+        assert_eq!(TicketFilter { is_spam: true, ..only }.shown(true), Shown::Open);
+        assert_eq!(TicketFilter { statuses: vec![Status::Closed, Status::Open], ..Default::default() }.shown(false), Shown::All);
+        assert_eq!(TicketFilter::default().shown(true), Shown::Open);
+    }
+}

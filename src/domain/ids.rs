@@ -1,0 +1,68 @@
+//! Identifiers. Opaque strings of 1 to 64 characters; those made here are UUIDv7 (decisions, section 2), imported
+//! records keep theirs. One type a noun, so that a ticket's id cannot stand where a contact's belongs.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident),* $(,)?) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(String);
+
+        impl $name {
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+
+            pub fn into_string(self) -> String {
+                self.0
+            }
+        }
+
+        impl From<String> for $name {
+            fn from(id: String) -> Self {
+                Self(id)
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(id: &str) -> Self {
+                Self(id.to_owned())
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+    )*};
+}
+
+ids! {
+    /// A store: the tenant that every key, record and query belongs to.
+    StoreId,
+    TicketId,
+    /// A ticket or contact field definition, or one of the system keys of a ticket.
+    FieldId,
+    ConversationId,
+    ContactId,
+    MessageId,
+    CommentId,
+    LabelId,
+    TeamId,
+    /// A seat of the store: `id` of a user.
+    SeatId,
+    /// A person: `userId` of a user, a UUID in text form. What assignees, authors and team members refer to.
+    UserId,
+    RoleId,
+    AccountId,
+    TemplateId,
+    KeyId,
+}
+
+/// The longest id that is accepted, in characters.
+pub const MAX_ID_CHARS: usize = 64;

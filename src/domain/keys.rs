@@ -1,0 +1,147 @@
+//! API keys: sections 3.2 and 5 of the contract; decisions, section 7.
+
+use std::fmt;
+
+use chrono::{DateTime, Months, Utc};
+use sha2::{Digest, Sha256};
+
+use super::{
+    ids::{KeyId, StoreId, UserId},
+    scopes::ScopeSet,
+    time::Timestamp,
+};
+
+/// Who is calling: a key that was found and is valid now.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    pub store_id: StoreId,
+    pub key_id: KeyId,
+    pub scopes: ScopeSet,
+    /// The user in whose name the key acts; absent: the store's oldest owner.
+    pub owner: Option<UserId>,
+}
+
+/// An API key as its owner sees it. The secret is not part of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApiKey {
+    pub id: KeyId,
+    pub name: String,
+    pub scopes: ScopeSet,
+    pub active: bool,
+    pub owner: Option<UserId>,
+    /// The last four characters of the newest secret.
+    pub last_four: String,
+    pub created_at: Timestamp,
+    pub expires_at: Timestamp,
+}
+
+impl ApiKey {
+    /// `active`, `inactive` or `expired`.
+    pub fn status(&self, now: Timestamp) -> &'static str {
+        match (self.expires_at <= now, self.active) {
+            (true, _) => "expired",
+            (false, true) => "active",
+            (false, false) => "inactive",
+        }
+    }
+}
+
+/// The secret of a key in plain text. Shown once, never stored; its `Debug` form hides it.
+pub struct Secret(String);
+
+/// What every secret begins with.
+pub const PREFIX: &str = "cp_";
+const RANDOM_CHARS: usize = 40;
+const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+impl Secret {
+    /// A secret out of random bytes. `random` fills a buffer; bytes that would favour a character are thrown away.
+    pub fn generate<E>(mut random: impl FnMut(&mut [u8]) -> Result<(), E>) -> Result<Self, E> {
+        let mut text = String::with_capacity(PREFIX.len() + RANDOM_CHARS);
+        text.push_str(PREFIX);
+        let mut buffer = [0_u8; 64];
+        while text.len() < PREFIX.len() + RANDOM_CHARS {
+            random(&mut buffer)?;
+            let fair = buffer.iter().filter(|byte| **byte < 248).map(|byte| char::from(ALPHABET[usize::from(byte % 62)]));
+            text.extend(fair.take(PREFIX.len() + RANDOM_CHARS - text.len()));
+        }
+        Ok(Self(text))
+    }
+
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+
+    pub fn hash(&self) -> SecretHash {
+        SecretHash::of(&self.0)
+    }
+
+    pub fn last_four(&self) -> &str {
+        &self.0[self.0.len() - 4..]
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(…)")
+    }
+}
+
+/// SHA-256 of a secret in hexadecimal: what is stored and looked up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SecretHash(String);
+
+impl SecretHash {
+    /// The hash of whatever a request presents.
+    pub fn of(secret: &str) -> Self {
+        const HEX: &[u8; 16] = b"0123456789abcdef";
+        let digest = Sha256::digest(secret.as_bytes());
+        Self(digest.iter().flat_map(|byte| [HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]).map(char::from).collect())
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// When a key that is made or rotated at `from` expires: six calendar months later, clamped to the month's end.
+pub fn expiry(from: Timestamp) -> Timestamp {
+    DateTime::<Utc>::from_timestamp_millis(from.millis())
+        .and_then(|at| at.checked_add_months(Months::new(6)))
+        .map_or(from, |at| Timestamp::from_millis(at.timestamp_millis()))
+}
+
+/// How long a rotated secret stays valid, in milliseconds, its own expiry permitting.
+pub const OVERLAP_MILLIS: i64 = 2 * 60 * 60 * 1000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn six_months_are_calendar_months_clamped() {
+        for (from, to) in [
+            ("2026-01-31T09:05:00.123Z", "2026-07-31T09:05:00.123Z"),
+            ("2025-08-31T00:00:00.000Z", "2026-02-28T00:00:00.000Z"),
+            ("2027-08-30T23:59:59.999Z", "2028-02-29T23:59:59.999Z"),
+        ] {
+            assert_eq!(expiry(from.parse().unwrap()).to_string(), to);
+        }
+    }
+
+    #[test]
+    fn a_secret_has_the_prefix_forty_characters_and_a_hash() {
+        let mut next = 0_u8;
+        let secret = Secret::generate(|buffer: &mut [u8]| {
+            buffer.iter_mut().for_each(|byte| {
+                *byte = next;
+                next = next.wrapping_add(7);
+            });
+            Ok::<_, ()>(())
+        })
+        .unwrap();
+        assert!(secret.reveal().starts_with(PREFIX) && secret.reveal().len() == 43);
+        assert_eq!(SecretHash::of("abc").as_str(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        assert_eq!(format!("{secret:?}"), "Secret(…)");
+    }
+}

@@ -1,0 +1,81 @@
+//! Customer-facing messages and internal comments: sections 2.8 and 2.9 of the contract.
+
+use super::{
+    ids::{AccountId, CommentId, ConversationId, MessageId, UserId},
+    store::ChannelRef,
+    team::UserRef,
+    time::Timestamp,
+};
+
+/// A customer-facing message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    pub id: MessageId,
+    pub conversation_id: ConversationId,
+    pub account_id: AccountId,
+    /// True when the contact sent it.
+    pub inbound: bool,
+    pub sent_at: Timestamp,
+    pub text: Option<String>,
+    /// Image URLs.
+    pub images: Option<Vec<String>>,
+    pub kind: Option<String>,
+    pub author_user_id: Option<UserId>,
+    pub is_sent_from_app: Option<bool>,
+    /// A JSON object, as text.
+    pub sender: Option<String>,
+    /// A JSON object, as text.
+    pub payload: Option<String>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+/// Values of `type` on a message.
+pub const MESSAGE_TYPES: [&str; 5] = ["auto_response", "human_agent", "one_time_noti", "seller_only_messages", "deferred"];
+
+/// What `expand` asked for on a message.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MessageExpand {
+    pub sent_by: bool,
+    pub conversation: bool,
+    pub account: bool,
+}
+
+/// A message with what was asked for and is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessageView {
+    pub message: Message,
+    pub sent_by: Option<UserRef>,
+    pub conversation: Option<ChannelRef>,
+    pub account: Option<ChannelRef>,
+}
+
+/// An internal comment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Comment {
+    pub id: CommentId,
+    pub conversation_id: ConversationId,
+    pub account_id: AccountId,
+    pub text: String,
+    pub created_by: UserId,
+    pub sent_at: Timestamp,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+/// What `expand` asked for on an internal comment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CommentExpand {
+    pub created_by: bool,
+    pub conversation: bool,
+    pub account: bool,
+}
+
+/// An internal comment with what was asked for and is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommentView {
+    pub comment: Comment,
+    pub created_by: Option<UserRef>,
+    pub conversation: Option<ChannelRef>,
+    pub account: Option<ChannelRef>,
+}

@@ -1,0 +1,18 @@
+//! The nouns of a support inbox and their rules. Pure: knows no HTTP, no database, no environment and no system clock.
+
+pub mod clock;
+pub mod contacts;
+pub mod conversations;
+pub mod fields;
+pub mod filters;
+pub mod ids;
+pub mod keys;
+pub mod messages;
+pub mod paging;
+pub mod rules;
+pub mod scopes;
+pub mod store;
+pub mod team;
+pub mod text;
+pub mod tickets;
+pub mod time;

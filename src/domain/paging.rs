@@ -1,0 +1,46 @@
+//! Keyset pages (section 4.4). Every paginated list is ordered by an instant and, within it, by id, in one direction.
+
+/// The last row of a page: where the next one begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// The row's sort instant, in Unix milliseconds.
+    pub at: i64,
+    /// The row's id, which breaks ties.
+    pub id: String,
+}
+
+/// Which page is wanted.
+#[derive(Clone, Debug)]
+pub struct PageRequest {
+    /// Rows a page, at least 1.
+    pub size: u32,
+    /// Rows behind this one; absent for the first page.
+    pub after: Option<Position>,
+    /// Whether all rows that match the filters are to be counted too.
+    pub count: bool,
+}
+
+/// One page.
+#[derive(Clone, Debug)]
+pub struct Page<T> {
+    pub rows: Vec<T>,
+    /// Where the next page begins; absent when there is no further row.
+    pub next: Option<Position>,
+    /// How many rows match, when that was asked for.
+    pub total: Option<u64>,
+}
+
+impl<T> Page<T> {
+    /// A page of rows that were read with one row more than asked for.
+    pub fn cut(mut rows: Vec<T>, size: u32, total: Option<u64>, position: impl Fn(&T) -> Position) -> Self {
+        let size = size as usize;
+        let next = (rows.len() > size).then(|| position(&rows[size - 1]));
+        rows.truncate(size);
+        Self { rows, next, total }
+    }
+
+    /// The same page of something made from each row.
+    pub fn map<U>(self, make: impl FnMut(T) -> U) -> Page<U> {
+        Page { rows: self.rows.into_iter().map(make).collect(), next: self.next, total: self.total }
+    }
+}

@@ -1,0 +1,108 @@
+//! The tenant and its channel accounts: sections 2.3, 2.11 and 2.12 of the contract.
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    ids::{AccountId, StoreId, TemplateId},
+    time::Timestamp,
+};
+
+/// A store and its settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Store {
+    pub id: StoreId,
+    pub name: String,
+    /// ISO 4217 code.
+    pub currency: String,
+    /// Hours; 0 never reopens a ticket, -1 always does.
+    pub reopen_window_hours: i64,
+    pub created_at: Timestamp,
+}
+
+/// The name of a channel. Open: a value that this revision does not list passes through (decisions, section 2).
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Channel(pub String);
+
+impl Channel {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Every channel of either revision.
+pub const CHANNELS: [&str; 11] =
+    ["line", "instagram", "facebook", "lazada", "shopee", "tiktok", "whatsapp", "widget", "gmail", "outlook", "drunken_lullabies"];
+
+/// Account statuses (decisions, section 2).
+pub const ACCOUNT_STATUSES: [&str; 5] = ["healthy", "degraded", "reauthorization_required", "restricted", DISCONNECTED];
+
+/// The status of an account that is not active, and so never listed.
+pub const DISCONNECTED: &str = "disconnected";
+
+/// A channel account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Account {
+    pub id: AccountId,
+    pub channel: Channel,
+    pub name: String,
+    pub status: String,
+    pub last_authorized_at: Option<Timestamp>,
+    /// A JSON object, as text.
+    pub metadata: Option<String>,
+    pub created_at: Timestamp,
+}
+
+/// A message template of a WhatsApp account.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Template {
+    pub id: TemplateId,
+    pub name: String,
+    pub parameter_format: String,
+    pub language: String,
+    pub status: String,
+    pub category: String,
+    /// A JSON array of objects, as text.
+    pub components: String,
+}
+
+/// Template statuses: section 2.12 and decisions, section 2.
+pub const TEMPLATE_STATUSES: [&str; 13] = [
+    "APPROVED",
+    "ARCHIVED",
+    "DELETED",
+    "DISABLED",
+    "FLAGGED",
+    "IN_APPEAL",
+    "LIMIT_EXCEEDED",
+    "LOCKED",
+    "PAUSED",
+    "PENDING",
+    "PENDING_DELETION",
+    "REINSTATED",
+    "REJECTED",
+];
+
+/// Template categories.
+pub const TEMPLATE_CATEGORIES: [&str; 3] = ["MARKETING", "UTILITY", "AUTHENTICATION"];
+
+/// Parameter formats of a template.
+pub const PARAMETER_FORMATS: [&str; 2] = ["POSITIONAL", "NAMED"];
+
+/// `{id, name, channel}`: an account or a conversation beside the record that refers to it (section 2.13).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChannelRef {
+    pub id: String,
+    pub name: String,
+    pub channel: Channel,
+}
+
+/// Which templates are wanted. An absent member does not filter.
+#[derive(Clone, Debug, Default)]
+pub struct TemplateFilter {
+    /// Looked for in name and body, folded.
+    pub search: Option<String>,
+    pub language: Option<String>,
+    pub status: Option<String>,
+    pub category: Option<String>,
+}

@@ -1,0 +1,90 @@
+//! Users, roles, teams and labels: section 2.10 of the contract.
+
+use super::{
+    ids::{LabelId, RoleId, SeatId, TeamId, UserId},
+    time::Timestamp,
+};
+
+/// A teammate, or an invited seat.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    pub id: SeatId,
+    /// Absent until the invitation is accepted.
+    pub user_id: Option<UserId>,
+    pub name: Option<String>,
+    pub email: Option<String>,
+    pub role_id: Option<RoleId>,
+    pub created_at: Timestamp,
+}
+
+impl User {
+    /// The name that answers show. A revision whose contract requires one falls back on the local part of the seat's
+    /// e-mail (decisions, section 5.12).
+    pub fn shown_name(&self, fallback: bool) -> Option<&str> {
+        match (&self.name, &self.email) {
+            (Some(name), _) => Some(name),
+            (None, _) if !fallback => None,
+            (None, Some(email)) => Some(email.split('@').next().filter(|local| !local.is_empty()).unwrap_or(INVITED)),
+            (None, None) => Some(INVITED),
+        }
+    }
+}
+
+const INVITED: &str = "Invited user";
+
+/// A role.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Role {
+    pub id: RoleId,
+    pub name: String,
+}
+
+/// What a role may do in the settings.
+pub const ROLE_KINDS: [&str; 3] = ["owner", "admin", "agent"];
+
+/// A user with the role, when that was asked for and is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UserView {
+    pub user: User,
+    pub role: Option<Role>,
+}
+
+/// A user beside the record that refers to it. `name` is the shown one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UserRef {
+    pub user_id: UserId,
+    pub name: String,
+    pub role_id: Option<RoleId>,
+}
+
+/// A team.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Team {
+    pub id: TeamId,
+    pub name: String,
+    pub description: Option<String>,
+    pub created_at: Timestamp,
+}
+
+/// A team with its members, each resolved when that was asked for and the user is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TeamView {
+    pub team: Team,
+    pub members: Vec<Member>,
+}
+
+/// One member of a team.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Member {
+    Id(UserId),
+    User(UserRef),
+}
+
+/// A label.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Label {
+    pub id: LabelId,
+    pub label: String,
+    pub color: String,
+    pub updated_at: Timestamp,
+}

@@ -1,0 +1,57 @@
+//! Tickets: sections 2.2 and 3.1 of the contract.
+
+use super::{
+    ids::{AccountId, ContactId, ConversationId, TicketId, UserId},
+    store::{Channel, ChannelRef},
+    team::UserRef,
+    time::Timestamp,
+};
+
+/// A ticket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ticket {
+    pub id: TicketId,
+    /// Human-readable.
+    pub number: String,
+    pub is_open: bool,
+    pub is_spam: bool,
+    pub is_follow_up: bool,
+    pub channel: Channel,
+    pub contact_id: ContactId,
+    pub account_id: AccountId,
+    pub conversation_id: ConversationId,
+    pub opened_at: Timestamp,
+    pub closed_at: Option<Timestamp>,
+    pub reopened_at: Option<Timestamp>,
+    pub assignee_user_id: Option<UserId>,
+    pub handled_by: Option<UserId>,
+    /// A JSON object of field values and system keys, as text.
+    pub fields: String,
+    pub fields_updated_at: Option<Timestamp>,
+    /// The newest message of the ticket's window, or `opened_at`: the order of lists.
+    pub sort_at: Timestamp,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+/// What `expand` asked for on a ticket.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TicketExpand {
+    pub account: bool,
+    pub conversation: bool,
+    pub assignee: bool,
+    pub handled_by: bool,
+}
+
+/// A ticket with what was asked for and is known.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TicketView {
+    pub ticket: Ticket,
+    pub account: Option<ChannelRef>,
+    pub conversation: Option<ChannelRef>,
+    pub assignee: Option<UserRef>,
+    pub handled_by: Option<UserRef>,
+}
+
+/// Who resolved a ticket (section 4.2), `none` aside.
+pub const RESOLUTION_STATUSES: [&str; 4] = ["human", "automation", "ai_full_resolution", "ai_partial_resolution"];

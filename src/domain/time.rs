@@ -1,0 +1,99 @@
+//! Instants in whole milliseconds, UTC: `2026-01-31T09:05:00.123Z` (decisions, section 2).
+
+use std::{fmt, str::FromStr};
+
+use chrono::{DateTime, Datelike, Timelike, Utc};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Milliseconds since the Unix epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Timestamp(i64);
+
+/// Years 0001 to 9999: what RFC 3339 can write with four digits.
+const RANGE: std::ops::RangeInclusive<i64> = -62_135_596_800_000..=253_402_300_799_999;
+
+impl Timestamp {
+    pub const fn from_millis(millis: i64) -> Self {
+        Self(millis)
+    }
+
+    pub const fn millis(self) -> i64 {
+        self.0
+    }
+
+    /// This instant moved by a number of milliseconds, held inside the years that can be written.
+    pub fn plus_millis(self, millis: i64) -> Self {
+        Self(self.0.saturating_add(millis).clamp(*RANGE.start(), *RANGE.end()))
+    }
+}
+
+/// What an unreadable instant is told.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("must be an RFC 3339 date-time with an offset, such as 2026-01-31T09:05:00.123Z")]
+pub struct TimestampError;
+
+impl FromStr for Timestamp {
+    type Err = TimestampError;
+
+    /// Any offset is accepted; digits beyond the millisecond are cut off.
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let at = DateTime::parse_from_rfc3339(text).map_err(|_| TimestampError)?.timestamp_millis();
+        if RANGE.contains(&at) { Ok(Self(at)) } else { Err(TimestampError) }
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = DateTime::<Utc>::from_timestamp_millis(self.0.clamp(*RANGE.start(), *RANGE.end())).unwrap_or_default();
+        let mut text = *b"0000-00-00T00:00:00.000Z";
+        let mut put = |from: usize, digits: usize, mut value: u32| {
+            for place in (from..from + digits).rev() {
+                text[place] = b'0' + (value % 10) as u8;
+                value /= 10;
+            }
+        };
+        put(0, 4, at.year().unsigned_abs());
+        put(5, 2, at.month());
+        put(8, 2, at.day());
+        put(11, 2, at.hour());
+        put(14, 2, at.minute());
+        put(17, 2, at.second());
+        put(20, 3, at.timestamp_subsec_millis() % 1000);
+        f.write_str(std::str::from_utf8(&text).unwrap_or_default())
+    }
+}
+
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn writes_what_chrono_writes() {
+        for millis in [0, 1, 999, 1_769_850_300_123, -1, -62_135_596_800_000, 253_402_300_799_999, 951_782_400_000] {
+            let expected = DateTime::<Utc>::from_timestamp_millis(millis).unwrap().format("%Y-%m-%dT%H:%M:%S%.3fZ").to_string();
+            assert_eq!(Timestamp(millis).to_string(), expected);
+            assert_eq!(expected.parse(), Ok(Timestamp(millis)));
+        }
+    }
+
+    #[test]
+    fn reads_offsets_and_refuses_what_has_none() {
+        assert_eq!("2026-01-31T16:05:00.1239+07:00".parse(), Ok(Timestamp(1_769_850_300_123)));
+        for bad in ["", "2026-01-31", "2026-01-31T09:05:00", "2026-02-30T00:00:00Z", "now"] {
+            assert_eq!(bad.parse::<Timestamp>(), Err(TimestampError), "{bad}");
+        }
+    }
+}

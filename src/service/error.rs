@@ -1,0 +1,43 @@
+//! What a use-case can fail with. Knows no HTTP; the edge gives each a status.
+
+use crate::store;
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Input that does not fit a definition or a state. `field` as the request spells it: `body.labels[0]`, `pageSize`.
+    #[error("`{field}` {reason}")]
+    Invalid { field: String, reason: String },
+    /// A record that is not in the store; the text says which.
+    #[error("{0}")]
+    NotFound(String),
+    /// The record changed, or would collide with another.
+    #[error("{0}")]
+    Conflict(String),
+    /// Not now; worth a retry after so many seconds.
+    #[error("{reason}")]
+    Unavailable { reason: String, retry_after: u32 },
+    /// Ours to fix. The text is for the log alone.
+    #[error("{0}")]
+    Internal(String),
+}
+
+impl Error {
+    pub fn invalid(field: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self::Invalid { field: field.into(), reason: reason.into() }
+    }
+}
+
+impl From<store::Error> for Error {
+    fn from(error: store::Error) -> Self {
+        match error {
+            store::Error::Busy => Self::Unavailable { reason: "another write is in progress; try again".to_owned(), retry_after: 5 },
+            store::Error::Unavailable(detail) => {
+                tracing::error!(%detail, "the database cannot be reached");
+                Self::Unavailable { reason: "the database cannot be reached; try again".to_owned(), retry_after: 5 }
+            }
+            other => Self::Internal(other.to_string()),
+        }
+    }
+}

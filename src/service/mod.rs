@@ -1,0 +1,37 @@
+//! Use-cases, one file a noun. Called by `http` and `cli`; calls `store`; owns the transaction of every write.
+
+pub mod error;
+pub mod keys;
+
+use crate::{
+    domain::{clock::World, rules::Rules},
+    store::Db,
+};
+
+pub use error::{Error, Result};
+
+/// Every use-case of one deployment.
+#[derive(Clone)]
+pub struct Service {
+    db: Db,
+    world: World,
+    rules: Rules,
+}
+
+impl Service {
+    pub fn new(db: Db, world: World, rules: Rules) -> Self {
+        Self { db, world, rules }
+    }
+
+    pub fn db(&self) -> &Db {
+        &self.db
+    }
+
+    pub fn world(&self) -> &World {
+        &self.world
+    }
+
+    pub fn rules(&self) -> &Rules {
+        &self.rules
+    }
+}

@@ -1,0 +1,170 @@
+//! Opening the database.
+//!
+//! SQLite: one writer connection whose transactions begin IMMEDIATE (a deferred read-modify-write loses to a competitor
+//! whatever the busy time-out), and a pool of `query_only` readers; write-ahead log, `synchronous=FULL`. Statements
+//! are prepared once for each connection: SQLite's query planner stability guarantee is switched on, since without it
+//! every bound `LIMIT` costs a new preparation. Its price: a bound value never selects a partial index, so where one
+//! should serve, the condition stands in the SQL as a literal.
+//!
+//! PostgreSQL: one bounded pool for both.
+
+use std::{str::FromStr, sync::Arc, time::Duration};
+
+use counterpart_migrations::{Migrator, MigratorTrait};
+use sea_orm::{
+    DatabaseConnection, DatabaseTransaction, DbBackend, SqlxPostgresConnector, SqlxSqliteConnector, TransactionOptions, TransactionTrait,
+};
+use sqlx::{
+    ConnectOptions, Connection,
+    postgres::{PgConnectOptions, PgPoolOptions},
+    sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
+};
+
+use super::{Error, Result};
+
+/// A write transaction. Dropped without [`Tx::commit`], it leaves nothing behind.
+pub type Tx = DatabaseTransaction;
+
+/// How long a writer waits for another before it gives up with [`Error::Busy`].
+const WRITE_WAIT: Duration = Duration::from_secs(10);
+
+/// The open database.
+#[derive(Clone)]
+pub struct Db {
+    read: DatabaseConnection,
+    write: DatabaseConnection,
+}
+
+/// Called once for each statement that was run.
+pub type OnStatement = Arc<dyn Fn() + Send + Sync>;
+
+impl Db {
+    /// Opens `sqlite://path` (made if it is missing) or `postgres://…`. `connections` bounds the pool of readers on
+    /// SQLite and the whole pool on PostgreSQL.
+    pub async fn open(url: &str, connections: u32, on_statement: Option<OnStatement>) -> Result<Self> {
+        let (mut read, mut write) = if url.starts_with("sqlite:") {
+            open_sqlite(url, connections).await?
+        } else if url.starts_with("postgres:") || url.starts_with("postgresql:") {
+            let pool = open_postgres(url, connections).await?;
+            (pool.clone(), pool)
+        } else {
+            return Err(Error::Unavailable("the database URL must begin with sqlite:// or postgres://".to_owned()));
+        };
+        if let Some(on_statement) = on_statement {
+            for connection in [&mut read, &mut write] {
+                let on_statement = on_statement.clone();
+                connection.set_metric_callback(move |_| on_statement());
+            }
+        }
+        Ok(Self { read, write })
+    }
+
+    /// For reads. On SQLite a write through it is refused by the database.
+    pub fn read(&self) -> &DatabaseConnection {
+        &self.read
+    }
+
+    /// Begins a write transaction. On SQLite it holds the write lock from its first moment.
+    pub async fn begin(&self) -> Result<Tx> {
+        let mut options = TransactionOptions::default();
+        if self.backend() == DbBackend::Sqlite {
+            options.sqlite_transaction_mode = Some(sea_orm::SqliteTransactionMode::Immediate);
+        }
+        Ok(self.write.begin_with_options(options).await?)
+    }
+
+    pub fn backend(&self) -> DbBackend {
+        self.write.get_database_backend()
+    }
+
+    /// Brings the schema up to date; does nothing when it is.
+    pub async fn migrate_up(&self) -> Result<()> {
+        Ok(Migrator::up(&self.write, None).await?)
+    }
+
+    /// Takes the newest `steps` migrations back, and their data with them.
+    pub async fn migrate_down(&self, steps: u32) -> Result<()> {
+        Ok(Migrator::down(&self.write, Some(steps)).await?)
+    }
+
+    /// Every migration's name, oldest first, and whether it was applied.
+    pub async fn migrations(&self) -> Result<Vec<(String, bool)>> {
+        let all = Migrator::get_migration_with_status(&self.write).await?;
+        Ok(all.into_iter().map(|one| (one.name().to_owned(), one.status() == counterpart_migrations::MigrationStatus::Applied)).collect())
+    }
+
+    /// Answers once the database does.
+    pub async fn ping(&self) -> Result<()> {
+        Ok(self.read.ping().await?)
+    }
+
+    /// Closes every connection; on SQLite the write-ahead log is folded into the file.
+    pub async fn close(self) -> Result<()> {
+        self.read.clone().close().await?;
+        Ok(self.write.close().await?)
+    }
+}
+
+async fn open_sqlite(url: &str, readers: u32) -> Result<(DatabaseConnection, DatabaseConnection)> {
+    let base = SqliteConnectOptions::from_str(url)?
+        .create_if_missing(true)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
+        .busy_timeout(WRITE_WAIT)
+        .foreign_keys(true)
+        .pragma("mmap_size", "268435456")
+        .statement_cache_capacity(256)
+        .disable_statement_logging();
+    let pool = |max: u32| {
+        SqlitePoolOptions::new()
+            .max_connections(max)
+            .min_connections(1)
+            // A local file does not go away; asking before each use would cost as much as the query.
+            .test_before_acquire(false)
+            .idle_timeout(None)
+            .max_lifetime(None)
+            .acquire_timeout(WRITE_WAIT)
+            .after_connect(|connection, _| Box::pin(stable_plans(connection)))
+    };
+    // The writer first: it makes the file and its log, which a query_only connection cannot.
+    let write = pool(1).connect_with(base.clone()).await?;
+    let read = pool(readers.max(1)).connect_with(base.pragma("query_only", "ON")).await?;
+    Ok((SqlxSqliteConnector::from_sqlx_sqlite_pool(read), SqlxSqliteConnector::from_sqlx_sqlite_pool(write)))
+}
+
+/// Switches the query planner stability guarantee on, so that a statement with a bound `LIMIT` is prepared once.
+async fn stable_plans(connection: &mut SqliteConnection) -> std::result::Result<(), sqlx::Error> {
+    let mut handle = connection.lock_handle().await?;
+    let mut enabled: std::ffi::c_int = 0;
+    // SAFETY: the handle is locked, so that no other thread uses the connection; the option takes an int and a pointer
+    // to an int, which outlives the call.
+    let code = unsafe {
+        libsqlite3_sys::sqlite3_db_config(
+            handle.as_raw_handle().as_ptr(),
+            libsqlite3_sys::SQLITE_DBCONFIG_ENABLE_QPSG,
+            1 as std::ffi::c_int,
+            &raw mut enabled,
+        )
+    };
+    if code == libsqlite3_sys::SQLITE_OK && enabled == 1 {
+        Ok(())
+    } else {
+        Err(sqlx::Error::Protocol("this SQLite cannot keep its query plans stable".into()))
+    }
+}
+
+async fn open_postgres(url: &str, connections: u32) -> Result<DatabaseConnection> {
+    let options =
+        PgConnectOptions::from_str(url)?.statement_cache_capacity(256).options([("lock_timeout", "10s")]).disable_statement_logging();
+    let pool = PgPoolOptions::new()
+        .max_connections(connections.max(2))
+        .acquire_timeout(WRITE_WAIT)
+        .test_before_acquire(false)
+        // Asks only a connection that has rested: a server that restarted is noticed, a busy one is not slowed.
+        .before_acquire(|connection, meta| {
+            Box::pin(async move { if meta.idle_for < Duration::from_secs(5) { Ok(true) } else { connection.ping().await.map(|()| true) } })
+        })
+        .connect_with(options)
+        .await?;
+    Ok(SqlxPostgresConnector::from_sqlx_postgres_pool(pool))
+}

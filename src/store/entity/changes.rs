@@ -1,0 +1,20 @@
+//! The change log that derived data follows.
+
+use sea_orm::entity::prelude::*;
+
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[sea_orm(table_name = "changes")]
+pub struct Model {
+    #[sea_orm(primary_key)]
+    pub position: i64,
+    pub store_id: String,
+    pub kind: String,
+    pub record_id: String,
+    pub changed_at: i64,
+    pub transaction_id: i64,
+}
+
+#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}

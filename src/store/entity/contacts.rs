@@ -1,0 +1,32 @@
+//! Contacts.
+
+use sea_orm::entity::prelude::*;
+
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[sea_orm(table_name = "contacts")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub store_id: String,
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub id: String,
+    pub full_name: String,
+    pub first_name: String,
+    pub last_name: Option<String>,
+    pub email: Option<String>,
+    pub email_key: Option<String>,
+    pub phone: Option<String>,
+    pub secondary_phones: Option<String>,
+    pub secondary_emails: Option<String>,
+    pub addresses: Option<String>,
+    pub note: Option<String>,
+    pub custom_fields: Option<String>,
+    pub custom_fields_updated_at: Option<i64>,
+    pub search_text: String,
+    pub created_at: i64,
+    pub updated_at: i64,
+}
+
+#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}

@@ -1,0 +1,19 @@
+//! Labels of a conversation, as rows for filters.
+
+use sea_orm::entity::prelude::*;
+
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[sea_orm(table_name = "conversation_labels")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub store_id: String,
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub conversation_id: String,
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub label_id: String,
+}
+
+#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}

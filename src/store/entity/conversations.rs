@@ -1,0 +1,34 @@
+//! Conversations with their counters and last message.
+
+use sea_orm::entity::prelude::*;
+
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[sea_orm(table_name = "conversations")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub store_id: String,
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub id: String,
+    pub channel: String,
+    pub account_id: String,
+    pub contact_id: String,
+    pub display_name: String,
+    pub reference_id: String,
+    pub label_ids: String,
+    pub is_spam: bool,
+    pub unread_count: i64,
+    pub message_count: i64,
+    pub email_subject: Option<String>,
+    pub last_inbound_at: Option<i64>,
+    pub last_message_at: Option<i64>,
+    pub last_message_snippet: Option<String>,
+    pub last_message_inbound: Option<bool>,
+    pub sort_at: i64,
+    pub created_at: i64,
+    pub updated_at: i64,
+}
+
+#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}

@@ -1,0 +1,22 @@
+//! The transactional outbox.
+
+use sea_orm::entity::prelude::*;
+
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[sea_orm(table_name = "events")]
+pub struct Model {
+    #[sea_orm(primary_key)]
+    pub position: i64,
+    pub store_id: String,
+    pub id: String,
+    pub sequence: Option<i64>,
+    #[sea_orm(column_name = "type")]
+    pub kind: String,
+    pub occurred_at: i64,
+    pub body: Vec<u8>,
+}
+
+#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}

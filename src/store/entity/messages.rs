@@ -1,0 +1,31 @@
+//! Customer-facing messages.
+
+use sea_orm::entity::prelude::*;
+
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[sea_orm(table_name = "messages")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub store_id: String,
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub id: String,
+    pub conversation_id: String,
+    pub account_id: String,
+    pub inbound: bool,
+    pub sent_at: i64,
+    pub text: Option<String>,
+    pub images: Option<String>,
+    pub kind: Option<String>,
+    pub author_user_id: Option<String>,
+    pub is_sent_from_app: Option<bool>,
+    pub sender: Option<String>,
+    pub payload: Option<String>,
+    pub external_id: Option<String>,
+    pub created_at: i64,
+    pub updated_at: i64,
+}
+
+#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}

@@ -1,0 +1,24 @@
+//! One row a value of a ticket field, for the advanced filters.
+
+use sea_orm::entity::prelude::*;
+
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[sea_orm(table_name = "ticket_field_values")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub store_id: String,
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub ticket_id: String,
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub field_id: String,
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub position: i64,
+    pub text_value: Option<String>,
+    pub number_value: Option<f64>,
+    pub folded: Option<String>,
+}
+
+#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}

@@ -1,0 +1,31 @@
+//! Definitions of ticket fields.
+
+use sea_orm::entity::prelude::*;
+
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[sea_orm(table_name = "ticket_fields")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub store_id: String,
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub id: String,
+    pub name: String,
+    pub display_type: String,
+    pub data_type: String,
+    pub sort_order: i64,
+    pub is_required: bool,
+    pub active: bool,
+    pub description: Option<String>,
+    pub select_options: Option<String>,
+    pub regex: Option<String>,
+    pub show_conditions: Option<String>,
+    pub max_items: Option<i64>,
+    pub account_ids: Option<String>,
+    pub created_at: i64,
+    pub updated_at: i64,
+}
+
+#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}

@@ -1,0 +1,38 @@
+//! Tickets.
+
+use sea_orm::entity::prelude::*;
+
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[sea_orm(table_name = "tickets")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub store_id: String,
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub id: String,
+    pub ticket_number: String,
+    pub is_open: bool,
+    pub is_spam: bool,
+    pub is_follow_up: bool,
+    pub channel: String,
+    pub contact_id: String,
+    pub account_id: String,
+    pub conversation_id: String,
+    pub opened_at: i64,
+    pub closed_at: Option<i64>,
+    pub reopened_at: Option<i64>,
+    pub snoozed_until: Option<i64>,
+    pub assignee_user_id: Option<String>,
+    pub handled_by: Option<String>,
+    pub resolution_status: Option<String>,
+    pub ticket_fields: String,
+    pub ticket_fields_updated_at: Option<i64>,
+    pub sort_at: i64,
+    pub waiting_since: Option<i64>,
+    pub created_at: i64,
+    pub updated_at: i64,
+}
+
+#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}

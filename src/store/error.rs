@@ -1,0 +1,70 @@
+//! Database errors, classified in one place.
+
+use sea_orm::{DbErr, RuntimeErr, SqlErr};
+
+pub type Result<T> = std::result::Result<T, Error>;
+
+/// What went wrong in the database, as far as a caller can act on it.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A unique index refused a row. The text is the database's own and names the index or its columns.
+    #[error("a unique index refused the row: {0}")]
+    Unique(String),
+    /// A reference to a row that is not there.
+    #[error("a foreign key refused the row: {0}")]
+    ForeignKey(String),
+    /// Another writer held the database longer than is waited for.
+    #[error("the database is busy")]
+    Busy,
+    /// No connection could be had.
+    #[error("no connection to the database: {0}")]
+    Unavailable(String),
+    /// A stored value cannot be read.
+    #[error("a stored value is damaged: {0}")]
+    Damaged(String),
+    #[error(transparent)]
+    Other(DbErr),
+}
+
+impl From<DbErr> for Error {
+    fn from(error: DbErr) -> Self {
+        match error.sql_err() {
+            Some(SqlErr::UniqueConstraintViolation(text)) => return Self::Unique(text),
+            Some(SqlErr::ForeignKeyConstraintViolation(text)) => return Self::ForeignKey(text),
+            _ => {}
+        }
+        match &error {
+            DbErr::ConnectionAcquire(reason) => return Self::Unavailable(reason.to_string()),
+            DbErr::Exec(RuntimeErr::SqlxError(inner))
+            | DbErr::Query(RuntimeErr::SqlxError(inner))
+            | DbErr::Conn(RuntimeErr::SqlxError(inner)) => {
+                return Self::from_sqlx(inner).unwrap_or(Self::Other(error));
+            }
+            _ => {}
+        }
+        Self::Other(error)
+    }
+}
+
+impl From<sqlx::Error> for Error {
+    fn from(error: sqlx::Error) -> Self {
+        Self::from_sqlx(&error).unwrap_or_else(|| Self::Other(DbErr::Custom(error.to_string())))
+    }
+}
+
+impl Error {
+    fn from_sqlx(error: &sqlx::Error) -> Option<Self> {
+        match error {
+            // SQLite: 5 is SQLITE_BUSY, its extended codes carry it in the low byte. PostgreSQL: lock and statement time-outs.
+            sqlx::Error::Database(inner) => {
+                let code = inner.code()?;
+                let busy = code.parse::<i32>().is_ok_and(|code| code < 10_000 && code & 0xff == 5) || matches!(&*code, "55P03" | "57014");
+                busy.then_some(Self::Busy)
+            }
+            sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::Io(_) | sqlx::Error::WorkerCrashed => {
+                Some(Self::Unavailable(error.to_string()))
+            }
+            _ => None,
+        }
+    }
+}

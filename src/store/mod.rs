@@ -1,0 +1,12 @@
+//! The database: SeaORM entities and queries, each of which starts from a store. The only room that knows SQL.
+//!
+//! Called by `service`. Guarantees: another store's row is never returned, a page costs a constant number of
+//! statements, and no row type leaves the room: what goes out are the nouns of `domain`.
+
+pub mod access;
+pub mod connect;
+pub mod entity;
+pub mod error;
+
+pub use connect::{Db, Tx};
+pub use error::{Error, Result};

@@ -38,7 +38,7 @@ impl Service {
             (None, None) => return Err(Error::invalid("conversationId", "or `contactId` must be sent")),
         };
         let accounts = match with_account {
-            true => self.db().account_refs(store, rows.iter().map(|row| &row.account_id)).await?,
+            true => self.db().account_refs(store, rows.iter().map(|row| &row.account_id).collect()).await?,
             false => HashMap::new(),
         };
         let view = |conversation: Conversation| ConversationView {

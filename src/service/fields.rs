@@ -14,7 +14,7 @@ impl Service {
         if !with_accounts {
             return Ok(fields.into_iter().map(|field| TicketFieldView { field, accounts: None }).collect());
         }
-        let known = self.db().account_refs(store, fields.iter().flat_map(|field| field.account_ids.iter().flatten())).await?;
+        let known = self.db().account_refs(store, fields.iter().flat_map(|field| field.account_ids.iter().flatten()).collect()).await?;
         let view = |field: crate::domain::fields::TicketField| {
             let accounts = field.account_ids.iter().flatten().filter_map(|id| known.get(id.as_str()).cloned()).collect();
             TicketFieldView { field, accounts: Some(accounts) }

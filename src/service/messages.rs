@@ -40,7 +40,7 @@ impl Service {
         let author =
             |message: &Message| -> Option<UserId> { message.author_user_id.clone().filter(|_| expand.sent_by && !message.inbound) };
         let authors: Vec<UserId> = rows.iter().filter_map(author).collect();
-        let users = self.user_refs(store, &authors).await?;
+        let users = self.user_refs(store, authors.iter().collect()).await?;
         let view = |message: Message| MessageView {
             sent_by: author(&message).and_then(|id| users.get(&id)).cloned(),
             conversation: thread.as_ref().filter(|_| expand.conversation).map(|thread| thread.conversation.clone()),
@@ -63,7 +63,7 @@ impl Service {
             true => Some(self.thread(store, conversation).await?),
             false => None,
         };
-        let users = self.user_refs(store, rows.iter().filter(|_| expand.created_by).map(|comment| &comment.created_by)).await?;
+        let users = self.user_refs(store, rows.iter().filter(|_| expand.created_by).map(|comment| &comment.created_by).collect()).await?;
         let view = |comment: Comment| CommentView {
             created_by: users.get(&comment.created_by).cloned(),
             conversation: thread.as_ref().filter(|_| expand.conversation).map(|thread| thread.conversation.clone()),

@@ -25,7 +25,7 @@ impl Service {
     /// Oldest first.
     pub async fn teams(&self, store: &StoreId, user: Option<&UserId>, page: PageRequest, with_users: bool) -> Result<Page<TeamView>> {
         let page = self.db().teams(store, user, &page).await?;
-        let mut members = self.db().team_members(store, page.rows.iter().map(|team| &team.id)).await?;
+        let mut members = self.db().team_members(store, page.rows.iter().map(|team| &team.id).collect()).await?;
         let member = |(id, user): (UserId, Option<User>)| match user.filter(|_| with_users).and_then(|user| self.user_ref(user)) {
             Some(user) => Member::User(user),
             None => Member::Id(id),
@@ -35,11 +35,7 @@ impl Service {
     }
 
     /// The users among `ids` that can be shown by name; no statement without ids.
-    pub(super) async fn user_refs<'a>(
-        &self,
-        store: &StoreId,
-        ids: impl IntoIterator<Item = &'a UserId>,
-    ) -> Result<HashMap<UserId, UserRef>> {
+    pub(super) async fn user_refs(&self, store: &StoreId, ids: Vec<&UserId>) -> Result<HashMap<UserId, UserRef>> {
         let users = self.db().users_by_id(store, ids).await?;
         Ok(users.into_iter().filter_map(|user| self.user_ref(user)).map(|user| (user.user_id.clone(), user)).collect())
     }

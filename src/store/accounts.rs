@@ -92,31 +92,18 @@ impl Db {
     }
 
     /// The accounts among `ids` that exist.
-    pub async fn account_refs<'a>(
-        &self,
-        store: &StoreId,
-        ids: impl IntoIterator<Item = &'a AccountId>,
-    ) -> Result<HashMap<String, ChannelRef>> {
-        let ids = ids.into_iter().map(AccountId::as_str);
+    pub async fn account_refs(&self, store: &StoreId, ids: Vec<&AccountId>) -> Result<HashMap<String, ChannelRef>> {
+        let ids = ids.into_iter().map(AccountId::as_str).collect();
         self.channel_refs(store, "SELECT id, name, channel FROM accounts WHERE store_id = $1 AND id IN ", ids).await
     }
 
     /// The conversations among `ids` that exist.
-    pub async fn conversation_refs<'a>(
-        &self,
-        store: &StoreId,
-        ids: impl IntoIterator<Item = &'a ConversationId>,
-    ) -> Result<HashMap<String, ChannelRef>> {
-        let ids = ids.into_iter().map(ConversationId::as_str);
+    pub async fn conversation_refs(&self, store: &StoreId, ids: Vec<&ConversationId>) -> Result<HashMap<String, ChannelRef>> {
+        let ids = ids.into_iter().map(ConversationId::as_str).collect();
         self.channel_refs(store, "SELECT id, display_name, channel FROM conversations WHERE store_id = $1 AND id IN ", ids).await
     }
 
-    async fn channel_refs<'a>(
-        &self,
-        store: &StoreId,
-        select: &str,
-        ids: impl Iterator<Item = &'a str>,
-    ) -> Result<HashMap<String, ChannelRef>> {
+    async fn channel_refs(&self, store: &StoreId, select: &str, ids: Vec<&str>) -> Result<HashMap<String, ChannelRef>> {
         let mut refs = HashMap::new();
         for ids in batches(ids) {
             let mut sql = Sql::of(store, select);

@@ -52,7 +52,7 @@ impl Db {
     }
 
     /// The definitions among `ids` that exist, in any order.
-    pub async fn ticket_fields_by_id<'a>(&self, store: &StoreId, ids: impl IntoIterator<Item = &'a FieldId>) -> Result<Vec<Field>> {
+    pub async fn ticket_fields_by_id(&self, store: &StoreId, ids: Vec<&FieldId>) -> Result<Vec<Field>> {
         let mut fields = Vec::new();
         for ids in batches(ids.into_iter().map(FieldId::as_str)) {
             let mut sql = Sql::of(store, "SELECT ");

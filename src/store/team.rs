@@ -84,7 +84,7 @@ impl Db {
     }
 
     /// The users among `ids` that are in the store, in any order.
-    pub async fn users_by_id<'a>(&self, store: &StoreId, ids: impl IntoIterator<Item = &'a UserId>) -> Result<Vec<User>> {
+    pub async fn users_by_id(&self, store: &StoreId, ids: Vec<&UserId>) -> Result<Vec<User>> {
         let mut users = Vec::new();
         for ids in batches(ids.into_iter().map(UserId::as_str)) {
             let mut sql = Sql::of(store, "SELECT ");
@@ -105,11 +105,7 @@ impl Db {
     }
 
     /// The members of these teams in their order, each with the user when the store has it.
-    pub async fn team_members<'a>(
-        &self,
-        store: &StoreId,
-        teams: impl IntoIterator<Item = &'a TeamId>,
-    ) -> Result<HashMap<TeamId, Vec<(UserId, Option<User>)>>> {
+    pub async fn team_members(&self, store: &StoreId, teams: Vec<&TeamId>) -> Result<HashMap<TeamId, Vec<(UserId, Option<User>)>>> {
         let mut members: HashMap<TeamId, Vec<(UserId, Option<User>)>> = HashMap::new();
         for ids in batches(teams.into_iter().map(TeamId::as_str)) {
             let mut sql = Sql::of(store, "SELECT m.team_id, m.user_id, CASE WHEN u.id IS NULL THEN 0 ELSE 1 END, ");

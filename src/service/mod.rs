@@ -1,7 +1,10 @@
 //! Use-cases, one file a noun. Called by `http` and `cli`; calls `store`; owns the transaction of every write.
 
 pub mod error;
+pub mod export;
+pub mod import;
 pub mod keys;
+pub mod stores;
 
 use crate::{
     domain::{clock::World, rules::Rules},

@@ -7,6 +7,9 @@ pub mod access;
 pub mod connect;
 pub mod entity;
 pub mod error;
+pub mod export;
+pub mod import;
+pub mod stores;
 
 pub use connect::{Db, Tx};
 pub use error::{Error, Result};

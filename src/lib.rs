@@ -5,7 +5,10 @@
 //! - [`domain`]: nouns, rules and time. Pure.
 //! - [`store`]: the database, SQLite or PostgreSQL. The only room that knows SQL.
 //! - [`service`]: use-cases.
+//! - [`cli`]: the command line, over [`config`], the settings of the process.
 
+pub mod cli;
+pub mod config;
 pub mod domain;
 pub mod service;
 pub mod store;

@@ -11,7 +11,11 @@ pub mod conversations;
 pub mod entity;
 pub mod error;
 pub mod fields;
+#[cfg(test)]
+pub(crate) mod fixture;
 pub mod messages;
+#[cfg(test)]
+mod read_tests;
 mod sql;
 pub mod team;
 pub mod tickets;

@@ -7,6 +7,8 @@ pub mod error;
 pub mod fields;
 pub mod keys;
 pub mod messages;
+#[cfg(test)]
+mod read_tests;
 pub mod team;
 pub mod tickets;
 

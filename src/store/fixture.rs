@@ -3,7 +3,7 @@
 
 use sea_orm::{ActiveModelBehavior, ActiveModelTrait, EntityTrait, IntoActiveModel};
 
-use super::{Db, entity::*};
+use super::{Db, connect::OnStatement, entity::*};
 use crate::domain::{fields::Comparable, ids::StoreId, paging::PageRequest, text::fold};
 
 pub(crate) struct Fixture {
@@ -15,12 +15,17 @@ pub(crate) struct Fixture {
 impl Fixture {
     /// A store with one account, one contact and the conversation `c0`.
     pub async fn new() -> Self {
+        Self::open(None).await
+    }
+
+    /// [`Fixture::new`], with the statements of `db` counted.
+    pub async fn open(on_statement: Option<OnStatement>) -> Self {
         let dir = tempfile::tempdir().unwrap();
         let url = match option_env!("COUNTERPART_TEST_POSTGRES") {
             Some(url) => url.to_owned(),
             None => format!("sqlite://{}", dir.path().join("test.db").display()),
         };
-        let db = Db::open(&url, 2, None).await.unwrap();
+        let db = Db::open(&url, 2, on_statement).await.unwrap();
         db.migrate_up().await.unwrap();
         let name = dir.path().file_name().unwrap().to_string_lossy().into_owned();
         let fixture = Self { db, store: StoreId::from(name), _dir: dir };

@@ -10,6 +10,8 @@ pub mod import;
 pub mod keys;
 pub mod messages;
 pub mod stores;
+#[cfg(test)]
+mod read_tests;
 pub mod team;
 pub mod tickets;
 

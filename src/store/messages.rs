@@ -84,7 +84,7 @@ impl Db {
     }
 }
 
-fn message_conditions(store: &StoreId, window: &TicketWindow, page: &PageRequest) -> Sql {
+pub(super) fn message_conditions(store: &StoreId, window: &TicketWindow, page: &PageRequest) -> Sql {
     let mut sql = Sql::of(store, "store_id = $1");
     sql.push(" AND conversation_id = ").text(window.conversation_id.as_str());
     if let Some(after) = window.after {

@@ -13,7 +13,11 @@ pub mod error;
 pub mod export;
 pub mod fields;
 pub mod import;
+#[cfg(test)]
+pub(crate) mod fixture;
 pub mod messages;
+#[cfg(test)]
+mod read_tests;
 mod sql;
 pub mod stores;
 pub mod team;

@@ -98,7 +98,7 @@ impl Db {
     /// The table, on SQLite with the index to walk. SQLite has no statistics here and would count the columns that are
     /// tested for equality: the state would win over a conversation or an assignee, and a small answer cost a walk
     /// through every open ticket. PostgreSQL has statistics and decides itself.
-    fn ticket_table(&self, filter: &TicketFilter, shown: Shown) -> &'static str {
+    pub(super) fn ticket_table(&self, filter: &TicketFilter, shown: Shown) -> &'static str {
         if self.backend() != DbBackend::Sqlite {
             Ticket::TABLE
         } else if filter.conversation_id.is_some() {
@@ -112,7 +112,14 @@ impl Db {
         }
     }
 
-    fn ticket_conditions(&self, store: &StoreId, filter: &TicketFilter, shown: Shown, tests: &[FieldTest], now: Timestamp) -> Sql {
+    pub(super) fn ticket_conditions(
+        &self,
+        store: &StoreId,
+        filter: &TicketFilter,
+        shown: Shown,
+        tests: &[FieldTest],
+        now: Timestamp,
+    ) -> Sql {
         let mut sql = Sql::of(store, "store_id = $1");
         match shown {
             Shown::Open => {

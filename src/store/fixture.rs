@@ -1,0 +1,297 @@
+//! A database for the tests of `store` and `service`: a fresh SQLite file, or the PostgreSQL database that
+//! `COUNTERPART_TEST_POSTGRES` named at compile time (then with `--test-threads=1`). Each test has a store of its own.
+
+use sea_orm::{ActiveModelBehavior, ActiveModelTrait, EntityTrait, IntoActiveModel};
+
+use super::{Db, connect::OnStatement, entity::*};
+use crate::domain::{fields::Comparable, ids::StoreId, paging::PageRequest, text::fold};
+
+pub(crate) struct Fixture {
+    pub db: Db,
+    pub store: StoreId,
+    _dir: tempfile::TempDir,
+}
+
+impl Fixture {
+    /// A store with one account, one contact and the conversation `c0`.
+    pub async fn new() -> Self {
+        Self::open(None).await
+    }
+
+    /// [`Fixture::new`], with the statements of `db` counted.
+    pub async fn open(on_statement: Option<OnStatement>) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let url = match option_env!("COUNTERPART_TEST_POSTGRES") {
+            Some(url) => url.to_owned(),
+            None => format!("sqlite://{}", dir.path().join("test.db").display()),
+        };
+        let db = Db::open(&url, 2, on_statement).await.unwrap();
+        db.migrate_up().await.unwrap();
+        let name = dir.path().file_name().unwrap().to_string_lossy().into_owned();
+        let fixture = Self { db, store: StoreId::from(name), _dir: dir };
+        let id = fixture.id();
+        fixture
+            .put(stores::Model { id: id.clone(), name: "Shop".into(), currency: "THB".into(), reopen_window_hours: 24, created_at: 0 })
+            .await;
+        fixture.account("a1", "line").await;
+        fixture.contact("k1", 0).await;
+        fixture.conversation("c0", |_| {}).await;
+        fixture
+    }
+
+    pub async fn put<A, M>(&self, model: M)
+    where
+        A: ActiveModelTrait + ActiveModelBehavior + Send,
+        M: IntoActiveModel<A>,
+    {
+        let tx = self.db.begin().await.unwrap();
+        A::Entity::insert(model.into_active_model()).exec_without_returning(&tx).await.unwrap();
+        tx.commit().await.unwrap();
+    }
+
+    fn id(&self) -> String {
+        self.store.as_str().to_owned()
+    }
+
+    pub async fn account(&self, id: &str, channel: &str) {
+        self.put(accounts::Model {
+            store_id: self.id(),
+            id: id.into(),
+            channel: channel.into(),
+            name: format!("Account {id}"),
+            status: "healthy".into(),
+            last_authorized_at: None,
+            metadata: None,
+            created_at: 0,
+            updated_at: 0,
+        })
+        .await;
+    }
+
+    pub async fn contact(&self, id: &str, updated_at: i64) {
+        self.put(contacts::Model {
+            store_id: self.id(),
+            id: id.into(),
+            full_name: "Ann Łuk".into(),
+            first_name: "Ann".into(),
+            last_name: Some("Łuk".into()),
+            email: None,
+            email_key: None,
+            phone: None,
+            secondary_phones: Some(r#"["+661"]"#.into()),
+            secondary_emails: None,
+            addresses: None,
+            note: None,
+            custom_fields: None,
+            custom_fields_updated_at: None,
+            search_text: fold("Ann Łuk\n100%@example.com"),
+            created_at: 0,
+            updated_at,
+        })
+        .await;
+    }
+
+    pub async fn conversation(&self, id: &str, change: impl FnOnce(&mut conversations::Model)) {
+        let mut row = conversations::Model {
+            store_id: self.id(),
+            id: id.into(),
+            channel: "line".into(),
+            account_id: "a1".into(),
+            contact_id: "k1".into(),
+            display_name: format!("Conversation {id}"),
+            reference_id: id.into(),
+            label_ids: "[]".into(),
+            is_spam: false,
+            unread_count: 0,
+            message_count: 0,
+            email_subject: None,
+            last_inbound_at: None,
+            last_message_at: None,
+            last_message_snippet: None,
+            last_message_inbound: None,
+            sort_at: 0,
+            created_at: 0,
+            updated_at: 0,
+        };
+        change(&mut row);
+        self.put(row).await;
+    }
+
+    pub async fn label(&self, conversation: &str, label: &str) {
+        let row = conversation_labels::Model { store_id: self.id(), conversation_id: conversation.into(), label_id: label.into() };
+        self.put(row).await;
+    }
+
+    /// An open ticket in a conversation of its own, of the same name with a `c` before it, unless `change` says else.
+    pub async fn ticket(&self, id: &str, change: impl FnOnce(&mut tickets::Model)) {
+        let mut row = tickets::Model {
+            store_id: self.id(),
+            id: id.into(),
+            ticket_number: id.into(),
+            is_open: true,
+            is_spam: false,
+            is_follow_up: false,
+            channel: "line".into(),
+            contact_id: "k1".into(),
+            account_id: "a1".into(),
+            conversation_id: format!("c{id}"),
+            opened_at: 0,
+            closed_at: None,
+            reopened_at: None,
+            snoozed_until: None,
+            assignee_user_id: None,
+            handled_by: None,
+            resolution_status: None,
+            ticket_fields: "{}".into(),
+            ticket_fields_updated_at: None,
+            sort_at: 0,
+            waiting_since: None,
+            created_at: 0,
+            updated_at: 0,
+        };
+        change(&mut row);
+        if row.conversation_id == format!("c{id}") {
+            self.conversation(&row.conversation_id, |_| {}).await;
+        }
+        self.put(row).await;
+    }
+
+    pub async fn values(&self, ticket: &str, field: &str, values: impl IntoIterator<Item = Comparable>) {
+        for (position, value) in values.into_iter().enumerate() {
+            let folded = value.folded();
+            let (text_value, number_value) = match value {
+                Comparable::Text(text) => (Some(text), None),
+                Comparable::Number(number) => (None, Some(number)),
+            };
+            self.put(ticket_field_values::Model {
+                store_id: self.id(),
+                ticket_id: ticket.into(),
+                field_id: field.into(),
+                position: position as i64,
+                text_value,
+                number_value,
+                folded,
+            })
+            .await;
+        }
+    }
+
+    pub async fn field(&self, id: &str, display_type: &str, data_type: &str) {
+        self.put(ticket_fields::Model {
+            store_id: self.id(),
+            id: id.into(),
+            name: id.into(),
+            display_type: display_type.into(),
+            data_type: data_type.into(),
+            sort_order: 0,
+            is_required: false,
+            active: true,
+            description: None,
+            select_options: None,
+            regex: None,
+            show_conditions: None,
+            max_items: None,
+            account_ids: Some(r#"["a1","gone"]"#.into()),
+            created_at: 0,
+            updated_at: 0,
+        })
+        .await;
+    }
+
+    pub async fn message(&self, id: &str, conversation: &str, sent_at: i64, change: impl FnOnce(&mut messages::Model)) {
+        let mut row = messages::Model {
+            store_id: self.id(),
+            id: id.into(),
+            conversation_id: conversation.into(),
+            account_id: "a1".into(),
+            inbound: true,
+            sent_at,
+            text: Some("hello".into()),
+            images: None,
+            kind: None,
+            author_user_id: None,
+            is_sent_from_app: None,
+            sender: None,
+            payload: None,
+            external_id: None,
+            created_at: sent_at,
+            updated_at: sent_at,
+        };
+        change(&mut row);
+        self.put(row).await;
+    }
+
+    pub async fn user(&self, id: &str, user_id: Option<&str>, name: Option<&str>, created_at: i64) {
+        self.put(users::Model {
+            store_id: self.id(),
+            id: id.into(),
+            user_id: user_id.map(Into::into),
+            name: name.map(Into::into),
+            email: None,
+            role_id: Some("r1".into()),
+            created_at,
+        })
+        .await;
+    }
+
+    pub async fn role(&self, id: &str, name: &str) {
+        self.put(roles::Model { store_id: self.id(), id: id.into(), name: name.into(), kind: "agent".into() }).await;
+    }
+
+    pub async fn team(&self, id: &str, members: &[&str]) {
+        let row = teams::Model { store_id: self.id(), id: id.into(), name: id.into(), description: None, created_at: 0 };
+        self.put(row).await;
+        for (position, user) in members.iter().enumerate() {
+            let (position, user_id) = (position as i64, (*user).to_owned());
+            self.put(team_members::Model { store_id: self.id(), team_id: id.into(), position, user_id }).await;
+        }
+    }
+
+    pub async fn named_label(&self, id: &str, label: &str, updated_at: i64) {
+        self.put(labels::Model {
+            store_id: self.id(),
+            id: id.into(),
+            label: label.into(),
+            folded: fold(label),
+            color: "#ffffff".into(),
+            created_at: 0,
+            updated_at,
+        })
+        .await;
+    }
+
+    pub async fn template(&self, id: &str, account: &str, text: &str) {
+        self.put(templates::Model {
+            store_id: self.id(),
+            id: id.into(),
+            account_id: account.into(),
+            name: text.into(),
+            parameter_format: "POSITIONAL".into(),
+            language: "en".into(),
+            status: "APPROVED".into(),
+            category: "UTILITY".into(),
+            components: "[]".into(),
+            search_text: fold(text),
+        })
+        .await;
+    }
+
+    pub async fn comment(&self, id: &str, conversation: &str, sent_at: i64, created_by: &str) {
+        self.put(comments::Model {
+            store_id: self.id(),
+            id: id.into(),
+            conversation_id: conversation.into(),
+            text: "note".into(),
+            created_by: created_by.into(),
+            sent_at,
+            created_at: sent_at,
+            updated_at: sent_at,
+        })
+        .await;
+    }
+}
+
+/// The first page of that many rows, counted.
+pub(crate) fn first(size: u32) -> PageRequest {
+    PageRequest { size, after: None, count: true }
+}

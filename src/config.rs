@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 
 use clap::Args;
 
-use crate::store::{self, Db};
+use crate::store::{self, Db, OnStatement};
 
 /// What every subcommand takes.
 #[derive(Args, Clone, Debug)]
@@ -26,6 +26,11 @@ impl Config {
     /// Opens the database as it is.
     pub async fn open(&self) -> store::Result<Db> {
         Db::open(&self.database_url, self.connections.get(), None).await
+    }
+
+    /// The same, with every statement counted.
+    pub async fn open_counted(&self, on_statement: OnStatement) -> store::Result<Db> {
+        Db::open(&self.database_url, self.connections.get(), Some(on_statement)).await
     }
 
     /// Opens the database and brings its schema up to date.

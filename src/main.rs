@@ -3,19 +3,14 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use counterpart::cli::Cli;
-use tracing_subscriber::EnvFilter;
+use counterpart::{cli::Cli, telemetry};
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    let filter = match EnvFilter::try_new(&cli.config.log) {
-        Ok(filter) => filter,
-        Err(error) => {
-            eprintln!("error: --log `{}` is not a filter: {error}", cli.config.log);
-            return ExitCode::from(2);
-        }
-    };
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    if let Err(error) = telemetry::start_log(&cli.config.log) {
+        eprintln!("error: --log `{}` is not a filter: {error}", cli.config.log);
+        return ExitCode::from(2);
+    }
     match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime.block_on(cli.run()),
         Err(error) => {

@@ -7,13 +7,16 @@ use prometheus_client::{
     metrics::{counter::Counter, family::Family, histogram::Histogram},
     registry::Registry,
 };
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::{EnvFilter, filter::ParseError};
 
-/// Starts logging. `filter` in the syntax of `RUST_LOG`; what cannot be read falls back to warnings.
-pub fn start_log(filter: &str) {
-    let filter = EnvFilter::try_new(filter).unwrap_or_else(|_| EnvFilter::new("warn"));
-    // A second start (tests) keeps the first.
-    let _ = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_target(true).try_init();
+/// Starts logging. `filter` in the syntax of tracing's `EnvFilter`.
+///
+/// # Errors
+/// When `filter` cannot be read.
+pub fn start_log(filter: &str) -> Result<(), ParseError> {
+    let filter = EnvFilter::try_new(filter)?;
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    Ok(())
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]

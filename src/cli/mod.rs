@@ -3,10 +3,13 @@
 //! Data goes to standard output, everything else to standard error. Exit codes: 0, 1 when a command failed, 2 when it was
 //! written wrongly.
 
+mod demo;
 mod export;
 mod import;
 mod key;
 mod migrate;
+mod openapi;
+mod serve;
 mod store;
 
 pub mod demo_data;
@@ -19,7 +22,7 @@ use crate::config::Config;
 
 /// The data API of a customer-support inbox.
 #[derive(Debug, Parser)]
-#[command(name = "counterpart", version, about, propagate_version = true)]
+#[command(name = "counterpart", version = crate::revision::VERSION, about, propagate_version = true)]
 pub struct Cli {
     #[command(flatten)]
     pub config: Config,
@@ -30,6 +33,10 @@ pub struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    /// Serve the API
+    Serve(serve::Serve),
+    /// Serve the API on a fresh embedded database with a demo store in it
+    Demo(demo::Demo),
     /// Bring the database schema up to date, take it back, or show where it stands
     Migrate(migrate::Migrate),
     /// Make stores and change their settings
@@ -42,6 +49,8 @@ pub enum Command {
     /// Make, list and change API keys
     #[command(subcommand)]
     Key(key::Command),
+    /// Print the OpenAPI document of this build's revision
+    Openapi(openapi::Openapi),
 }
 
 /// Why a command failed, in words for the person at the terminal.
@@ -72,11 +81,14 @@ impl Cli {
 impl Command {
     async fn run(self, config: &Config) -> Outcome {
         match self {
+            Self::Serve(command) => command.run(config).await,
+            Self::Demo(command) => command.run().await,
             Self::Migrate(command) => command.run(config).await,
             Self::Store(command) => command.run(config).await,
             Self::Import(command) => command.run(config).await,
             Self::Export(command) => command.run(config).await,
             Self::Key(command) => command.run(config).await,
+            Self::Openapi(command) => command.run(),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The rate limit of a key: off unless `--rate-limit` sets one (decisions, section 3).
 
-use std::{collections::HashMap, str::FromStr, sync::Mutex};
+use std::{collections::HashMap, sync::Mutex};
 
 use crate::domain::{
     ids::{KeyId, StoreId},
@@ -15,22 +15,17 @@ pub struct RateLimit {
     paid: Mutex<HashMap<(StoreId, KeyId), i64>>,
 }
 
-/// What an unreadable limit is told.
-#[derive(Debug, thiserror::Error)]
-#[error("must be a number of requests a second, such as 50/s")]
-pub struct RateLimitError;
-
-impl FromStr for RateLimit {
-    type Err = RateLimitError;
-
-    fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let number = text.strip_suffix("/s").ok_or(RateLimitError)?;
-        let per_second = number.parse().ok().filter(|number| (1..=1_000_000).contains(number)).ok_or(RateLimitError)?;
-        Ok(Self { per_second, paid: Mutex::default() })
-    }
+/// Reads `50/s`.
+pub fn requests_per_second(text: &str) -> Result<u32, &'static str> {
+    let number = text.strip_suffix("/s").and_then(|number| number.parse().ok());
+    number.filter(|number| (1..=1_000_000).contains(number)).ok_or("must be a number of requests a second, such as 50/s")
 }
 
 impl RateLimit {
+    pub fn new(per_second: u32) -> Self {
+        Self { per_second, paid: Mutex::default() }
+    }
+
     /// Takes one request. The error is the number of whole seconds to wait.
     pub fn take(&self, store: &StoreId, key: &KeyId, now: Timestamp) -> Result<(), u32> {
         let now = now.millis().saturating_mul(1000);
@@ -54,7 +49,7 @@ mod tests {
 
     #[test]
     fn a_second_holds_the_limit_and_no_more() {
-        let limit: RateLimit = "3/s".parse().unwrap();
+        let limit = RateLimit::new(requests_per_second("3/s").unwrap());
         let (store, key, other) = ("s".into(), "k".into(), "o".into());
         let at = |millis| Timestamp::from_millis(millis);
         for _ in 0..3 {
@@ -63,6 +58,6 @@ mod tests {
         assert_eq!(limit.take(&store, &key, at(0)), Err(1));
         assert_eq!(limit.take(&store, &other, at(0)), Ok(()));
         assert_eq!(limit.take(&store, &key, at(1000)), Ok(()));
-        assert!("0/s".parse::<RateLimit>().is_err() && "5".parse::<RateLimit>().is_err());
+        assert!(requests_per_second("0/s").is_err() && requests_per_second("5").is_err());
     }
 }

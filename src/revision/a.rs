@@ -8,6 +8,9 @@ use crate::domain::rules::{ReceivedAt, Rules};
 
 pub const NAME: &str = "A";
 
+/// What `--version` prints.
+pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (contract revision A)");
+
 pub const RULES: Rules = Rules {
     revision: NAME,
     max_page_size: 50,

@@ -9,6 +9,9 @@ use crate::domain::rules::{ReceivedAt, Rules};
 
 pub const NAME: &str = "B";
 
+/// What `--version` prints.
+pub const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), " (contract revision B)");
+
 pub const RULES: Rules = Rules {
     revision: NAME,
     max_page_size: 100,

@@ -1,13 +1,14 @@
 //! API keys and the server's own secrets.
 
 use sea_orm::{
-    ActiveModelTrait, ActiveValue::Set, ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder, Statement,
+    ActiveModelTrait, ActiveValue::Set, ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder,
     sea_query::{Expr, OnConflict},
 };
 
 use super::{
     Db, Error, Result,
     entity::{api_key_secrets, api_keys, server_secrets, stores, users},
+    sql::{Param, Sql},
 };
 use crate::domain::{
     ids::{KeyId, StoreId, UserId},
@@ -24,14 +25,16 @@ const FIND_CALLER: &str = "SELECT k.store_id, k.id, k.scopes, k.owner_user_id FR
 impl Db {
     /// The caller behind a secret; `None` when it is unknown, superseded, expired or its key inactive at `now`.
     pub async fn find_caller(&self, hash: &SecretHash, now: Timestamp) -> Result<Option<Caller>> {
-        let statement = Statement::from_sql_and_values(self.backend(), FIND_CALLER, [hash.as_str().into(), now.millis().into()]);
-        let Some(row) = self.read().query_one_raw(statement).await? else { return Ok(None) };
-        Ok(Some(Caller {
-            store_id: row.try_get_by_index::<String>(0)?.into(),
-            key_id: KeyId::from(row.try_get_by_index::<String>(1)?),
-            scopes: ScopeSet::from_stored(&row.try_get_by_index::<String>(2)?),
-            owner: row.try_get_by_index::<Option<String>>(3)?.map(Into::into),
-        }))
+        let sql = Sql::fixed(FIND_CALLER).with(Param::Text(hash.as_str().to_owned())).with(Param::Integer(now.millis()));
+        self.first(sql, |cells| {
+            Ok(Caller {
+                store_id: cells.id()?,
+                key_id: cells.id()?,
+                scopes: ScopeSet::from_stored(&cells.take::<String>()?),
+                owner: cells.optional_id()?,
+            })
+        })
+        .await
     }
 
     /// The secret of that name; `fresh` becomes it when there is none yet. Every process on a database gets the same.

@@ -1,14 +1,14 @@
 //! Opening the database.
 //!
 //! SQLite: one writer connection whose transactions begin IMMEDIATE (a deferred read-modify-write loses to a competitor
-//! whatever the busy time-out), and a pool of `query_only` readers; write-ahead log, `synchronous=FULL`. Statements
-//! are prepared once for each connection: SQLite's query planner stability guarantee is switched on, since without it
+//! whatever the busy time-out), and `query_only` readers: a pool for entities, and `readers` for the statements that
+//! requests run; write-ahead log, `synchronous=FULL`. Statements are prepared once for each connection: SQLite's query planner stability guarantee is switched on, since without it
 //! every bound `LIMIT` costs a new preparation. Its price: a bound value never selects a partial index, so where one
 //! should serve, the condition stands in the SQL as a literal.
 //!
 //! PostgreSQL: one bounded pool for both.
 
-use std::{str::FromStr, sync::Arc, time::Duration};
+use std::{path::PathBuf, str::FromStr, sync::Arc, time::Duration};
 
 use counterpart_migrations::{Migrator, MigratorTrait};
 use sea_orm::{
@@ -20,7 +20,7 @@ use sqlx::{
     sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 
-use super::{Error, Result};
+use super::{Error, Result, readers::Readers};
 
 /// A write transaction. Dropped without [`Tx::commit`], it leaves nothing behind.
 pub type Tx = DatabaseTransaction;
@@ -33,6 +33,9 @@ const WRITE_WAIT: Duration = Duration::from_secs(10);
 pub struct Db {
     read: DatabaseConnection,
     write: DatabaseConnection,
+    /// On SQLite: what the statements of `sql` run on.
+    readers: Option<Arc<Readers>>,
+    on_statement: Option<OnStatement>,
 }
 
 /// Called once for each statement that was run.
@@ -42,21 +45,33 @@ impl Db {
     /// Opens `sqlite://path` (made if it is missing) or `postgres://…`. `connections` bounds the pool of readers on
     /// SQLite and the whole pool on PostgreSQL.
     pub async fn open(url: &str, connections: u32, on_statement: Option<OnStatement>) -> Result<Self> {
-        let (mut read, mut write) = if url.starts_with("sqlite:") {
-            open_sqlite(url, connections).await?
+        let (mut read, mut write, readers) = if url.starts_with("sqlite:") {
+            let (read, write, file) = open_sqlite(url, connections).await?;
+            (read, write, Some(Readers::new(file, connections)))
         } else if url.starts_with("postgres:") || url.starts_with("postgresql:") {
             let pool = open_postgres(url, connections).await?;
-            (pool.clone(), pool)
+            (pool.clone(), pool, None)
         } else {
             return Err(Error::Unavailable("the database URL must begin with sqlite:// or postgres://".to_owned()));
         };
-        if let Some(on_statement) = on_statement {
+        if let Some(on_statement) = &on_statement {
             for connection in [&mut read, &mut write] {
                 let on_statement = on_statement.clone();
                 connection.set_metric_callback(move |_| on_statement());
             }
         }
-        Ok(Self { read, write })
+        Ok(Self { read, write, readers, on_statement })
+    }
+
+    pub(super) fn readers(&self) -> Option<&Arc<Readers>> {
+        self.readers.as_ref()
+    }
+
+    /// For a statement that SeaORM does not see.
+    pub(super) fn count_statement(&self) {
+        if let Some(on_statement) = &self.on_statement {
+            on_statement();
+        }
     }
 
     /// For reads. On SQLite a write through it is refused by the database.
@@ -100,12 +115,15 @@ impl Db {
 
     /// Closes every connection; on SQLite the write-ahead log is folded into the file.
     pub async fn close(self) -> Result<()> {
+        if let Some(readers) = &self.readers {
+            readers.close();
+        }
         self.read.clone().close().await?;
         Ok(self.write.close().await?)
     }
 }
 
-async fn open_sqlite(url: &str, readers: u32) -> Result<(DatabaseConnection, DatabaseConnection)> {
+async fn open_sqlite(url: &str, connections: u32) -> Result<(DatabaseConnection, DatabaseConnection, PathBuf)> {
     let base = SqliteConnectOptions::from_str(url)?
         .create_if_missing(true)
         .journal_mode(SqliteJournalMode::Wal)
@@ -118,7 +136,6 @@ async fn open_sqlite(url: &str, readers: u32) -> Result<(DatabaseConnection, Dat
     let pool = |max: u32| {
         SqlitePoolOptions::new()
             .max_connections(max)
-            .min_connections(1)
             // A local file does not go away; asking before each use would cost as much as the query.
             .test_before_acquire(false)
             .idle_timeout(None)
@@ -128,8 +145,9 @@ async fn open_sqlite(url: &str, readers: u32) -> Result<(DatabaseConnection, Dat
     };
     // The writer first: it makes the file and its log, which a query_only connection cannot.
     let write = pool(1).connect_with(base.clone()).await?;
-    let read = pool(readers.max(1)).connect_with(base.pragma("query_only", "ON")).await?;
-    Ok((SqlxSqliteConnector::from_sqlx_sqlite_pool(read), SqlxSqliteConnector::from_sqlx_sqlite_pool(write)))
+    let file = base.get_filename().to_owned();
+    let read = pool(connections.max(1)).connect_lazy_with(base.pragma("query_only", "ON"));
+    Ok((SqlxSqliteConnector::from_sqlx_sqlite_pool(read), SqlxSqliteConnector::from_sqlx_sqlite_pool(write), file))
 }
 
 /// Switches the query planner stability guarantee on, so that a statement with a bound `LIMIT` is prepared once.

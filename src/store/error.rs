@@ -52,6 +52,16 @@ impl From<sqlx::Error> for Error {
     }
 }
 
+impl From<rusqlite::Error> for Error {
+    fn from(error: rusqlite::Error) -> Self {
+        match error.sqlite_error_code() {
+            Some(rusqlite::ErrorCode::DatabaseBusy) => Self::Busy,
+            Some(rusqlite::ErrorCode::CannotOpen) => Self::Unavailable(error.to_string()),
+            _ => Self::Other(DbErr::Custom(error.to_string())),
+        }
+    }
+}
+
 impl Error {
     fn from_sqlx(error: &sqlx::Error) -> Option<Self> {
         match error {

@@ -18,10 +18,11 @@ pub(crate) mod fixture;
 pub mod messages;
 #[cfg(test)]
 mod read_tests;
+mod readers;
 mod sql;
 pub mod stores;
 pub mod team;
 pub mod tickets;
 
-pub use connect::{Db, Tx};
+pub use connect::{Db, OnStatement, Tx};
 pub use error::{Error, Result};

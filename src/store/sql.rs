@@ -8,6 +8,7 @@
 use std::collections::BTreeSet;
 
 use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Statement, TryGetable, Value};
+use rusqlite::types::FromSql;
 use serde::de::DeserializeOwned;
 
 use super::{Db, Error, Result};
@@ -21,7 +22,26 @@ use crate::domain::{
 #[derive(Clone)]
 pub(super) struct Sql {
     text: String,
-    values: Vec<Value>,
+    values: Vec<Param>,
+    unbounded: bool,
+}
+
+/// A bound value.
+#[derive(Clone)]
+pub(super) enum Param {
+    Text(String),
+    Integer(i64),
+    Number(f64),
+}
+
+impl From<Param> for Value {
+    fn from(param: Param) -> Self {
+        match param {
+            Param::Text(text) => text.into(),
+            Param::Integer(number) => number.into(),
+            Param::Number(number) => number.into(),
+        }
+    }
 }
 
 /// Lengths of bound lists. A list is filled up to the next one with its last value, so that there are few texts.
@@ -33,9 +53,38 @@ pub(super) const LIST_MAX: usize = 1000;
 impl Sql {
     /// Begins a text whose `$1` is the store.
     pub fn of(store: &StoreId, text: &str) -> Self {
-        let mut sql = Self { text: text.to_owned(), values: Vec::with_capacity(8) };
+        let mut sql = Self::fixed(text);
         sql.values.push(text_value(store.as_str()));
         sql
+    }
+
+    /// A text that is already whole; its `$n` are bound in their order with [`Sql::with`].
+    pub fn fixed(text: &str) -> Self {
+        Self { text: text.to_owned(), values: Vec::with_capacity(8), unbounded: false }
+    }
+
+    /// Binds the next `$n` of a whole text.
+    pub fn with(mut self, value: Param) -> Self {
+        self.values.push(value);
+        self
+    }
+
+    /// Notes that no key bounds the rows that this statement looks at.
+    pub fn unbounded(&mut self) -> &mut Self {
+        self.unbounded = true;
+        self
+    }
+
+    pub fn is_unbounded(&self) -> bool {
+        self.unbounded
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    pub fn params(&self) -> &[Param] {
+        &self.values
     }
 
     pub fn push(&mut self, text: &str) -> &mut Self {
@@ -48,11 +97,11 @@ impl Sql {
     }
 
     pub fn integer(&mut self, value: i64) -> &mut Self {
-        self.bind(value.into())
+        self.bind(Param::Integer(value))
     }
 
     pub fn number(&mut self, value: f64) -> &mut Self {
-        self.bind(value.into())
+        self.bind(Param::Number(value))
     }
 
     /// `(…)` of at least one value.
@@ -62,7 +111,7 @@ impl Sql {
 
     /// `(…)` of at least one value.
     pub fn numbers(&mut self, values: impl IntoIterator<Item = f64>) -> &mut Self {
-        self.list(values.into_iter().map(Value::from).collect())
+        self.list(values.into_iter().map(Param::Number).collect())
     }
 
     /// Pushes ` AND ` and the test of an upper bound on a descending list's sort column. Behind a cursor the bound is
@@ -71,7 +120,7 @@ impl Sql {
         self.push(if page.after.is_some() { " AND +" } else { " AND " }).push(test)
     }
 
-    fn list(&mut self, mut values: Vec<Value>) -> &mut Self {
+    fn list(&mut self, mut values: Vec<Param>) -> &mut Self {
         if let Some(last) = values.last().cloned() {
             let length = LIST_LENGTHS.into_iter().find(|length| *length >= values.len()).unwrap_or(values.len().max(LIST_MAX));
             values.resize(length, last);
@@ -86,7 +135,7 @@ impl Sql {
         self.push(")")
     }
 
-    fn bind(&mut self, value: Value) -> &mut Self {
+    fn bind(&mut self, value: Param) -> &mut Self {
         self.values.push(value);
         self.text.push('$');
         self.text.push_str(&self.values.len().to_string());
@@ -95,8 +144,8 @@ impl Sql {
 }
 
 /// PostgreSQL refuses a text with U+0000, which no stored text contains; the replacement finds nothing either.
-fn text_value(text: &str) -> Value {
-    if text.contains('\0') { text.replace('\0', "\u{fffd}").into() } else { text.into() }
+fn text_value(text: &str) -> Param {
+    Param::Text(if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text.to_owned() })
 }
 
 /// A noun that is read by a fixed list of columns.
@@ -119,19 +168,37 @@ pub(super) trait Listed: Row {
 
 /// The cells of one row, taken from left to right.
 pub(super) struct Cells<'a> {
-    row: &'a QueryResult,
+    row: AnyRow<'a>,
     at: usize,
 }
 
+#[derive(Clone, Copy)]
+enum AnyRow<'a> {
+    Postgres(&'a QueryResult),
+    Sqlite(&'a rusqlite::Row<'a>),
+}
+
+/// What a cell can be read as, whichever database it comes from.
+pub(super) trait Cell: TryGetable + FromSql {}
+
+impl<T: TryGetable + FromSql> Cell for T {}
+
 impl<'a> Cells<'a> {
-    pub fn new(row: &'a QueryResult) -> Self {
-        Self { row, at: 0 }
+    fn postgres(row: &'a QueryResult) -> Self {
+        Self { row: AnyRow::Postgres(row), at: 0 }
     }
 
-    pub fn take<T: TryGetable>(&mut self) -> Result<T> {
+    pub fn sqlite(row: &'a rusqlite::Row<'a>) -> Self {
+        Self { row: AnyRow::Sqlite(row), at: 0 }
+    }
+
+    pub fn take<T: Cell>(&mut self) -> Result<T> {
         let at = self.at;
         self.at += 1;
-        Ok(self.row.try_get_by_index(at)?)
+        Ok(match self.row {
+            AnyRow::Postgres(row) => row.try_get_by_index(at)?,
+            AnyRow::Sqlite(row) => row.get(at)?,
+        })
     }
 
     pub fn id<T: From<String>>(&mut self) -> Result<T> {
@@ -164,24 +231,35 @@ impl<'a> Cells<'a> {
 
 impl Db {
     /// Every row of a statement, each through `decode`.
-    pub(super) async fn all<T>(&self, sql: Sql, decode: impl Fn(&mut Cells<'_>) -> Result<T>) -> Result<Vec<T>> {
+    pub(super) async fn all<T, D>(&self, sql: Sql, decode: D) -> Result<Vec<T>>
+    where
+        T: Send + 'static,
+        D: Fn(&mut Cells<'_>) -> Result<T> + Send + 'static,
+    {
+        if let Some(readers) = self.readers() {
+            self.count_statement();
+            return readers.all(sql, decode).await;
+        }
         let rows = self.read().query_all_raw(self.statement(sql)).await?;
-        rows.iter().map(|row| decode(&mut Cells::new(row))).collect()
+        rows.iter().map(|row| decode(&mut Cells::postgres(row))).collect()
     }
 
     /// The first row of a statement.
-    pub(super) async fn first<T>(&self, sql: Sql, decode: impl FnOnce(&mut Cells<'_>) -> Result<T>) -> Result<Option<T>> {
-        let row = self.read().query_one_raw(self.statement(sql)).await?;
-        row.map(|row| decode(&mut Cells::new(&row))).transpose()
+    pub(super) async fn first<T, D>(&self, sql: Sql, decode: D) -> Result<Option<T>>
+    where
+        T: Send + 'static,
+        D: Fn(&mut Cells<'_>) -> Result<T> + Send + 'static,
+    {
+        Ok(self.all(sql, decode).await?.into_iter().next())
     }
 
     /// A page of the rows that fulfil `conditions`, an SQL text that may follow `WHERE`.
-    pub(super) async fn page<T: Listed>(&self, conditions: Sql, page: &PageRequest) -> Result<Page<T>> {
+    pub(super) async fn page<T: Listed + Send + 'static>(&self, conditions: Sql, page: &PageRequest) -> Result<Page<T>> {
         self.page_from(T::TABLE, conditions, page).await
     }
 
     /// [`Db::page`] with the table spelled by the caller, who may have a word on the index.
-    pub(super) async fn page_from<T: Listed>(&self, table: &str, conditions: Sql, page: &PageRequest) -> Result<Page<T>> {
+    pub(super) async fn page_from<T: Listed + Send + 'static>(&self, table: &str, conditions: Sql, page: &PageRequest) -> Result<Page<T>> {
         let total = match page.count {
             true => Some(self.count(table, conditions.clone()).await?),
             false => None,
@@ -191,6 +269,7 @@ impl Db {
     }
 
     async fn count(&self, table: &str, mut conditions: Sql) -> Result<u64> {
+        conditions.unbounded();
         conditions.text = format!("SELECT COUNT(*) FROM {table} WHERE {}", conditions.text);
         let count: Option<i64> = self.first(conditions, |cells| cells.take()).await?;
         Ok(count.and_then(|count| u64::try_from(count).ok()).unwrap_or(0))
@@ -199,11 +278,11 @@ impl Db {
     /// Pushes a test that `column` contains `needle`, wherever and whatever its characters are.
     pub(super) fn push_contains(&self, sql: &mut Sql, column: &str, needle: &str) {
         let find = if self.backend() == DbBackend::Sqlite { "instr(" } else { "strpos(" };
-        sql.push(find).push(column).push(", ").text(needle).push(") > 0");
+        sql.unbounded().push(find).push(column).push(", ").text(needle).push(") > 0");
     }
 
     fn statement(&self, sql: Sql) -> Statement {
-        Statement::from_sql_and_values(self.backend(), sql.text, sql.values)
+        Statement::from_sql_and_values(self.backend(), sql.text, sql.values.into_iter().map(Value::from))
     }
 
     /// What the database says of how it would run a page: one step a line.
@@ -212,8 +291,11 @@ impl Db {
         let mut sql = page_sql::<T>(table, conditions, page);
         let sqlite = self.backend() == DbBackend::Sqlite;
         sql.text = format!("{} {}", if sqlite { "EXPLAIN QUERY PLAN" } else { "EXPLAIN" }, sql.text);
-        let rows = self.read().query_all_raw(self.statement(sql)).await?;
-        rows.iter().map(|row| Ok(row.try_get_by_index(if sqlite { 3 } else { 0 })?)).collect()
+        self.all(sql, move |cells| {
+            cells.at = if sqlite { 3 } else { 0 };
+            cells.take()
+        })
+        .await
     }
 }
 

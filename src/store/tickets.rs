@@ -121,6 +121,10 @@ impl Db {
         now: Timestamp,
     ) -> Sql {
         let mut sql = Sql::of(store, "store_id = $1");
+        let plain = TicketFilter { statuses: filter.statuses.clone(), is_spam: filter.is_spam, ..TicketFilter::default() };
+        if *filter != plain {
+            sql.unbounded();
+        }
         match shown {
             Shown::Open => {
                 sql.push(" AND is_open = TRUE AND (snoozed_until IS NULL OR snoozed_until <= ").integer(now.millis()).push(")");

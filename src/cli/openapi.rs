@@ -1,0 +1,40 @@
+//! `counterpart openapi`: the document of the compiled revision.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueEnum};
+
+use super::{Failed, Outcome, print};
+use crate::http::document;
+
+#[derive(Args, Debug)]
+pub struct Openapi {
+    #[arg(long, env = "COUNTERPART_FORMAT", value_enum, default_value_t = Format::Json)]
+    format: Format,
+
+    /// A file to write instead of standard output
+    #[arg(long, env = "COUNTERPART_OUTPUT", value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Format {
+    Json,
+    Yaml,
+    /// One operation a line: method, path, operation id, scope
+    Routes,
+}
+
+impl Openapi {
+    pub fn run(self) -> Outcome {
+        let text = match self.format {
+            Format::Json => document::json(),
+            Format::Yaml => document::yaml(),
+            Format::Routes => document::routes_page(),
+        };
+        match self.output {
+            Some(file) => std::fs::write(&file, text).map_err(|error| Failed(format!("{} cannot be written: {error}", file.display()))),
+            None => print(text.trim_end()),
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! `counterpart serve`: the API, until it is told to stop.
+
+use clap::Args;
+
+use super::{Failed, Outcome, print};
+use crate::{
+    app::App,
+    config::Config,
+    domain::clock::World,
+    http::rate::{RateLimit, requests_per_second},
+    telemetry::Metrics,
+};
+
+#[derive(Args, Debug)]
+pub struct Serve {
+    #[command(flatten)]
+    pub listen: Listen,
+
+    /// Requests a second that each key may make; without it there is no limit
+    #[arg(long, env = "COUNTERPART_RATE_LIMIT", value_name = "N/s", value_parser = requests_per_second)]
+    rate_limit: Option<u32>,
+}
+
+/// Where a server listens.
+#[derive(Args, Debug)]
+pub struct Listen {
+    /// Address and port; port 0 takes a free one
+    #[arg(long, env = "COUNTERPART_LISTEN", default_value = "127.0.0.1:8080", value_name = "ADDRESS")]
+    pub listen: String,
+}
+
+impl Serve {
+    pub async fn run(self, config: &Config) -> Outcome {
+        let metrics = Metrics::default();
+        let db = config.open_counted(metrics.on_statement()).await?;
+        db.migrate_up().await?;
+        let app = App::new(db, World::real(), metrics, self.rate_limit.map(RateLimit::new)).await?;
+        self.listen.serve(&app, |url| print(&format!("listening on {url}"))).await
+    }
+}
+
+impl Listen {
+    /// Serves until the process is asked to stop, then closes the database. `ready` is told the base URL.
+    pub async fn serve(&self, app: &std::sync::Arc<App>, ready: impl FnOnce(&str) -> Outcome) -> Outcome {
+        let mut stop = Box::pin(asked_to_stop()?);
+        let served = app.serve(&self.listen, &mut stop, |url| {
+            if let Err(Failed(reason)) = ready(&url) {
+                tracing::warn!(reason, "nobody was told the address");
+            }
+        });
+        served.await.map_err(|error| Failed(format!("cannot serve on {}: {error}", self.listen)))?;
+        Ok(app.service.db().clone().close().await?)
+    }
+}
+
+/// Resolves on an interrupt or a termination signal.
+fn asked_to_stop() -> Result<impl Future<Output = ()>, Failed> {
+    use tokio::signal::unix::{SignalKind, signal};
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        tracing::info!("stopping: requests in progress are finished");
+    })
+}

@@ -1,7 +1,9 @@
 //! API keys and the server's own secrets.
 
 use sea_orm::{
-    ActiveModelTrait, ActiveValue::Set, ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder, Statement,
+    ActiveModelTrait,
+    ActiveValue::Set,
+    ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder, Statement,
     sea_query::{Expr, OnConflict},
 };
 

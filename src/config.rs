@@ -10,7 +10,14 @@ use crate::store::{self, Db, OnStatement};
 #[derive(Args, Clone, Debug)]
 pub struct Config {
     /// The database: `sqlite://PATH` or `postgres://USER:PASSWORD@HOST/NAME`.
-    #[arg(long, env = "DATABASE_URL", hide_env_values = true, default_value = "sqlite://counterpart.db", value_name = "URL", global = true)]
+    #[arg(
+        long,
+        env = "DATABASE_URL",
+        hide_env_values = true,
+        default_value = "sqlite://counterpart.db",
+        value_name = "URL",
+        global = true
+    )]
     pub database_url: String,
 
     /// Database connections: readers on SQLite, all of them on PostgreSQL.

@@ -45,7 +45,7 @@ async fn fill(db: &Db, world: &World) -> Result<String, super::Failed> {
     let store = StoreId::from(STORE);
     let settings = stores::Settings { name: Some("Demo shop".to_owned()), ..stores::Settings::default() };
     stores::create(db, world, store.clone(), settings).await?;
-    let spool = Spool::copy(Cursor::new(demo_data::ndjson(world.now())))?;
+    let spool = Spool::copy(Cursor::new(demo_data::lines(world.now()).collect::<Vec<_>>().join("\n")))?;
     import::run(db, world, &store, spool, Options::default()).await?;
     let (_, secret) = keys::create(db, world, &store, "demo".to_owned(), Scope::ALL.iter().copied().collect(), None).await?;
     Ok(secret.reveal().to_owned())

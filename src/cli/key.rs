@@ -109,7 +109,8 @@ impl Command {
         match self {
             Self::Create { store, name, scopes, user, output } => {
                 let (key, secret) =
-                    keys::create(db, world, &StoreId::from(store.store), name, scopes.into_iter().collect(), user.map(UserId::from)).await?;
+                    keys::create(db, world, &StoreId::from(store.store), name, scopes.into_iter().collect(), user.map(UserId::from))
+                        .await?;
                 output.print(&key, &secret, world.now())
             }
             Self::List { store } => {

@@ -116,7 +116,9 @@ mod tests {
         command.clone().debug_assert();
         let mut open: Vec<clap::Command> = vec![command];
         while let Some(command) = open.pop() {
-            for flag in command.get_arguments().filter(|argument| argument.get_long().is_some_and(|name| name != "help" && name != "version")) {
+            for flag in
+                command.get_arguments().filter(|argument| argument.get_long().is_some_and(|name| name != "help" && name != "version"))
+            {
                 let variable = flag.get_env().and_then(|name| name.to_str()).unwrap_or_default();
                 assert!(
                     variable == "DATABASE_URL" || variable.starts_with("COUNTERPART_"),

@@ -45,7 +45,9 @@ mod tests {
 
     #[test]
     fn phones_are_a_plus_and_digits() {
-        for (phone, is) in [("+66800000001", true), ("+12345678901234", true), ("+123456789012345", false), ("66800000001", false), ("+66 8", false)] {
+        for (phone, is) in
+            [("+66800000001", true), ("+12345678901234", true), ("+123456789012345", false), ("66800000001", false), ("+66 8", false)]
+        {
             assert_eq!(is_e164(phone), is, "{phone}");
         }
     }

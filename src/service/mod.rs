@@ -9,9 +9,9 @@ pub mod fields;
 pub mod import;
 pub mod keys;
 pub mod messages;
-pub mod stores;
 #[cfg(test)]
 mod read_tests;
+pub mod stores;
 pub mod team;
 pub mod tickets;
 

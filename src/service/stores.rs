@@ -2,7 +2,11 @@
 
 use super::{Error, Result};
 use crate::{
-    domain::{clock::World, ids::{MAX_ID_CHARS, StoreId}, store::Store},
+    domain::{
+        clock::World,
+        ids::{MAX_ID_CHARS, StoreId},
+        store::Store,
+    },
     store::Db,
 };
 
@@ -66,7 +70,11 @@ mod tests {
 
     #[test]
     fn settings_are_checked() {
-        let settings = |currency: &str, hours| Settings { currency: Some(currency.to_owned()), reopen_window_hours: Some(hours), ..Default::default() };
+        let settings = |currency: &str, hours| Settings {
+            currency: Some(currency.to_owned()),
+            reopen_window_hours: Some(hours),
+            ..Default::default()
+        };
         assert!(check(&settings("USD", -1)).is_ok());
         assert!(check(&settings("usd", 0)).is_err());
         assert!(check(&settings("USD", -2)).is_err());

@@ -2,9 +2,7 @@
 
 use std::collections::HashMap;
 
-use sea_orm::{
-    AccessMode, ColumnTrait, DbBackend, EntityTrait, IsolationLevel, QueryFilter, QueryOrder, QuerySelect, TransactionTrait,
-};
+use sea_orm::{AccessMode, ColumnTrait, DbBackend, EntityTrait, IsolationLevel, QueryFilter, QueryOrder, QuerySelect, TransactionTrait};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 

@@ -12,9 +12,9 @@ pub mod entity;
 pub mod error;
 pub mod export;
 pub mod fields;
-pub mod import;
 #[cfg(test)]
 pub(crate) mod fixture;
+pub mod import;
 pub mod messages;
 #[cfg(test)]
 mod read_tests;

@@ -7,8 +7,8 @@
 
 use std::collections::BTreeSet;
 
-use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Statement, TryGetable, Value};
 use rusqlite::types::FromSql;
+use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Statement, TryGetable, Value};
 use serde::de::DeserializeOwned;
 
 use super::{Db, Error, Result};

@@ -8,7 +8,9 @@ use crate::domain::{
     contacts::is_e164,
     ids::{MAX_ID_CHARS, UserId},
     messages::MESSAGE_TYPES,
-    records::{Account, Comment, Contact, ContactField, Conversation, Entries, Label, Message, Role, Team, Template, Ticket, TicketField, User},
+    records::{
+        Account, Comment, Contact, ContactField, Conversation, Entries, Label, Message, Role, Team, Template, Ticket, TicketField, User,
+    },
     store::{ACCOUNT_STATUSES, CHANNELS, PARAMETER_FORMATS, TEMPLATE_CATEGORIES, TEMPLATE_STATUSES},
     team::ROLE_KINDS,
 };
@@ -110,7 +112,10 @@ impl Check for Template {
         for (place, component) in read::<Vec<Value>>("components", &self.components)?.iter().enumerate() {
             let text = component.get("text").is_none_or(Value::is_string);
             if !text || !component.get("type").is_some_and(Value::is_string) {
-                return Err(Wrong::new(format!("components[{place}]"), "must be an object with a string `type` and, if any, a string `text`"));
+                return Err(Wrong::new(
+                    format!("components[{place}]"),
+                    "must be an object with a string `type` and, if any, a string `text`",
+                ));
             }
         }
         Ok(())
@@ -335,11 +340,7 @@ fn printable(place: &str, text: &str) -> Result<(), Wrong> {
 }
 
 pub fn one_of(place: &str, value: &str, allowed: &[&str]) -> Result<(), Wrong> {
-    if allowed.contains(&value) {
-        Ok(())
-    } else {
-        Err(Wrong::new(place, format!("`{value}` is none of {}", allowed.join(", "))))
-    }
+    if allowed.contains(&value) { Ok(()) } else { Err(Wrong::new(place, format!("`{value}` is none of {}", allowed.join(", ")))) }
 }
 
 fn email(place: &str, address: &str) -> Result<(), Wrong> {
@@ -371,7 +372,10 @@ fn people(place: &str, users: &mut [UserId]) -> Result<(), Wrong> {
 
 /// A UUID in its lower-case form, since that is how a request's UUID is looked up. What is none stays as it is.
 fn person(user: &mut UserId) {
-    if user.as_str().len() == 36 && user.as_str().bytes().any(|byte| byte.is_ascii_uppercase()) && uuid::Uuid::try_parse(user.as_str()).is_ok() {
+    if user.as_str().len() == 36
+        && user.as_str().bytes().any(|byte| byte.is_ascii_uppercase())
+        && uuid::Uuid::try_parse(user.as_str()).is_ok()
+    {
         *user = UserId::from(user.as_str().to_ascii_lowercase());
     }
 }

@@ -72,7 +72,11 @@ impl Definitions {
                 let field = &condition.ticket_field_id;
                 if self.ticket_kind(field).is_none() {
                     let place = format!("ticketField.showConditions[{place}].ticketFieldId");
-                    return Err(Failure::line(line.number, place, format!("there is no ticket field `{field}`, neither in the file nor in the store")));
+                    return Err(Failure::line(
+                        line.number,
+                        place,
+                        format!("there is no ticket field `{field}`, neither in the file nor in the store"),
+                    ));
                 }
             }
         }
@@ -116,7 +120,8 @@ fn fit(fields: &mut Entries, place: &str, noun: &str, kind_of: impl Fn(&str) -> 
     let mut kept = Vec::with_capacity(fields.0.len());
     for (key, value) in std::mem::take(&mut fields.0) {
         let place = || format!("{place}.{key}");
-        let kind = kind_of(&key).ok_or_else(|| Wrong::new(place(), format!("there is no {noun} `{key}`, neither in the file nor in the store")))?;
+        let kind = kind_of(&key)
+            .ok_or_else(|| Wrong::new(place(), format!("there is no {noun} `{key}`, neither in the file nor in the store")))?;
         if value.is_null() {
             return Err(Wrong::new(place(), "must not be null; leave the property out instead"));
         }
@@ -213,7 +218,10 @@ impl Shape<'_> {
                 _ => false,
             };
             if !fits {
-                return Err(Wrong::new("selectOptions", format!("the value {} is not a {}, the field's dataType", option.value, self.data)));
+                return Err(Wrong::new(
+                    "selectOptions",
+                    format!("the value {} is not a {}, the field's dataType", option.value, self.data),
+                ));
             }
             self.options(&option.children)?;
         }
@@ -261,14 +269,17 @@ mod tests {
         assert!(tree(r#"[{"value":"a","children":[{"value":"b"}]}]"#));
         assert!(!tree(r#"[{"value":1}]"#));
         assert!(!tree(r#"[{"value":"a","childs":[]}]"#));
-        let deep = |levels: usize| (1..levels).fold(r#"[{"value":"a"}]"#.to_owned(), |inner, _| format!(r#"[{{"value":"a","children":{inner}}}]"#));
+        let deep = |levels: usize| {
+            (1..levels).fold(r#"[{"value":"a"}]"#.to_owned(), |inner, _| format!(r#"[{{"value":"a","children":{inner}}}]"#))
+        };
         assert!(tree(&deep(4)) && !tree(&deep(5)));
     }
 
     #[test]
     fn the_two_spellings_of_a_resolution_become_one() {
         let ticket = |status: Option<&str>, fields: Value| {
-            let mut record = json!({"id": "t", "conversationId": "c", "isOpen": false, "openedAt": "2026-01-01T00:00:00Z", "ticketFields": fields});
+            let mut record =
+                json!({"id": "t", "conversationId": "c", "isOpen": false, "openedAt": "2026-01-01T00:00:00Z", "ticketFields": fields});
             if let Some(status) = status {
                 record["resolutionStatus"] = json!(status);
             }

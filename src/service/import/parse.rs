@@ -83,7 +83,9 @@ impl<'a> Peek<'a> {
             if !place.ends_with(&format!(".{name}")) {
                 place = format!("{place}.{name}");
             }
-            let known = reason.split_once(", expected").map_or(String::new(), |(_, known)| format!("; known are{}", known.trim_start_matches(" one of")));
+            let known = reason
+                .split_once(", expected")
+                .map_or(String::new(), |(_, known)| format!("; known are{}", known.trim_start_matches(" one of")));
             reason = format!("is not a property of a {}{known}", self.kind.name());
         }
         Failure::line(self.line, place, reason)
@@ -131,6 +133,10 @@ mod tests {
             let failure = failure::<Message>(text);
             assert!(failure.starts_with(expected), "{failure}");
         }
-        assert!(Peek::of(1, r#"{"kind":"team","record":{"id":"a","name":"\\u0000","users":[]}}"#).and_then(|peek| peek.record::<Team>()).is_ok());
+        assert!(
+            Peek::of(1, r#"{"kind":"team","record":{"id":"a","name":"\\u0000","users":[]}}"#)
+                .and_then(|peek| peek.record::<Team>())
+                .is_ok()
+        );
     }
 }

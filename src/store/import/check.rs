@@ -115,7 +115,11 @@ impl Import {
                 let reason = format!(
                     "the store would have {all} contact fields, {active} of them active; {CONTACT_FIELDS} and {ACTIVE_CONTACT_FIELDS} are allowed"
                 );
-                return Ok(Err(Fault { at: At::Where { kinds: &[], property: "", value: String::new() }, property: "contactField", reason }));
+                return Ok(Err(Fault {
+                    at: At::Where { kinds: &[], property: "", value: String::new() },
+                    property: "contactField",
+                    reason,
+                }));
             }
         }
         Ok(Ok(()))

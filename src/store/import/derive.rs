@@ -227,7 +227,8 @@ mod tests {
 
     #[test]
     fn decimal_numbers_are_counted() {
-        for (number, value) in [("7", Some(7)), ("0042", Some(42)), ("", None), ("A7", None), ("+7", None), ("99999999999999999999", None)] {
+        for (number, value) in [("7", Some(7)), ("0042", Some(42)), ("", None), ("A7", None), ("+7", None), ("99999999999999999999", None)]
+        {
             assert_eq!(counted(number), value, "{number}");
         }
     }

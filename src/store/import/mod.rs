@@ -21,7 +21,10 @@ use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Statement, Value};
 use super::{Db, Error, Result, Tx};
 use crate::domain::{
     ids::StoreId,
-    records::{Account, Comment, Contact, ContactField, Conversation, ImportedTicket, Kind, Label, Line, Message, Role, Team, Template, TicketField, User},
+    records::{
+        Account, Comment, Contact, ContactField, Conversation, ImportedTicket, Kind, Label, Line, Message, Role, Team, Template,
+        TicketField, User,
+    },
     time::Timestamp,
 };
 
@@ -55,9 +58,16 @@ pub struct Fault {
 /// Where a fault is. The database knows no lines, so that some are told by what stands on them.
 #[derive(Debug)]
 pub enum At {
-    Line { number: u64, kind: Kind },
+    Line {
+        number: u64,
+        kind: Kind,
+    },
     /// The first record of these kinds whose `property` has this value.
-    Where { kinds: &'static [Kind], property: &'static str, value: String },
+    Where {
+        kinds: &'static [Kind],
+        property: &'static str,
+        value: String,
+    },
 }
 
 /// Either done, or the records are at fault.
@@ -161,7 +171,9 @@ impl Import {
         let list = values_list(ids.len(), 1);
         let scope = || std::iter::once(self.store.as_str().into()).chain(ids.iter().map(|id| Value::from(id.as_str())));
         if kind == Kind::Ticket {
-            let sql = format!("INSERT INTO import_tickets (id, former) SELECT id, ticket_number FROM tickets WHERE store_id = ? AND id IN (VALUES {list})");
+            let sql = format!(
+                "INSERT INTO import_tickets (id, former) SELECT id, ticket_number FROM tickets WHERE store_id = ? AND id IN (VALUES {list})"
+            );
             self.run(&sql, scope()).await?;
         }
         let also = if kind == Kind::Message { " AND external_id IS NOT NULL" } else { "" };

@@ -42,18 +42,19 @@ impl Import {
         if let Err(fault) = self.claim(Kind::User, "userId", "user_id", "", claims.collect()).await? {
             return Ok(Err(fault));
         }
-        let ages = self.ages(Kind::User, batch.users.iter().map(|line| (line.record.id.as_str(), line.record.created_at)).collect()).await?;
+        let ages =
+            self.ages(Kind::User, batch.users.iter().map(|line| (line.record.id.as_str(), line.record.created_at)).collect()).await?;
         self.upsert::<users::Entity>(batch.users.into_iter().zip(ages).map(|(line, age)| rows::user(&store, line.record, age))).await?;
 
-        let ages = self.ages(Kind::Label, batch.labels.iter().map(|line| (line.record.id.as_str(), line.record.created_at)).collect()).await?;
+        let ages =
+            self.ages(Kind::Label, batch.labels.iter().map(|line| (line.record.id.as_str(), line.record.created_at)).collect()).await?;
         self.upsert::<labels::Entity>(batch.labels.into_iter().zip(ages).map(|(line, age)| rows::label(&store, line.record, age))).await?;
 
         self.put_teams(batch.teams).await?;
         self.put_accounts(batch.accounts).await?;
         self.upsert::<templates::Entity>(batch.templates.into_iter().map(|line| rows::template(&store, line.record))).await?;
 
-        let keys: Vec<Option<String>> =
-            batch.contacts.iter().map(|line| line.record.email.as_deref().map(str::to_lowercase)).collect();
+        let keys: Vec<Option<String>> = batch.contacts.iter().map(|line| line.record.email.as_deref().map(str::to_lowercase)).collect();
         let emails = batch
             .contacts
             .iter()
@@ -129,7 +130,8 @@ impl Import {
         }
         if self.held(Kind::Conversation) {
             let former = self.accounts_of(lines.iter().map(|line| line.record.id.as_str())).await?;
-            self.realign |= lines.iter().any(|line| former.get(line.record.id.as_str()).is_some_and(|account| *account != line.record.account_id));
+            self.realign |=
+                lines.iter().any(|line| former.get(line.record.id.as_str()).is_some_and(|account| *account != line.record.account_id));
         }
         self.clear(Kind::Conversation, "conversation_labels", "conversation_id", lines.iter().map(|line| line.record.id.as_str())).await?;
         self.touch(lines.iter().map(|line| line.record.id.as_str())).await?;
@@ -215,10 +217,8 @@ impl Import {
         self.touch(conversations.iter().copied()).await?;
         self.change(Kind::Message, lines.iter().map(|line| line.record.id.as_str())).await?;
         let store = self.store.clone();
-        self.upsert::<messages::Entity>(
-            lines.into_iter().zip(accounts).map(|(line, account)| rows::message(&store, line.record, account)),
-        )
-        .await?;
+        self.upsert::<messages::Entity>(lines.into_iter().zip(accounts).map(|(line, account)| rows::message(&store, line.record, account)))
+            .await?;
         Ok(Ok(()))
     }
 
@@ -288,15 +288,19 @@ impl Import {
         let mut stored: HashMap<String, i64> = HashMap::new();
         if !bare.is_empty() && self.held(kind) {
             for chunk in bare.chunks(MAX_VARIABLES - 1) {
-                let sql =
-                    format!("SELECT id, created_at FROM {} WHERE store_id = ? AND id IN (VALUES {})", table(kind), values_list(chunk.len(), 1));
+                let sql = format!(
+                    "SELECT id, created_at FROM {} WHERE store_id = ? AND id IN (VALUES {})",
+                    table(kind),
+                    values_list(chunk.len(), 1)
+                );
                 for row in self.rows(&sql, self.scoped(chunk.iter().copied())).await? {
                     stored.insert(text(&row, 0)?, row.try_get_by_index(1)?);
                 }
             }
         }
         if !bare.is_empty() && !self.ages.contains_key(&kind) {
-            let newest = self.rows(&format!("SELECT MAX(created_at) FROM {} WHERE store_id = ?", table(kind)), [self.store.as_str().into()]).await?;
+            let newest =
+                self.rows(&format!("SELECT MAX(created_at) FROM {} WHERE store_id = ?", table(kind)), [self.store.as_str().into()]).await?;
             let newest: Option<i64> = newest.first().map_or(Ok(None), |row| row.try_get_by_index(0))?;
             self.ages.insert(kind, newest.map_or(i64::MIN, |at| at.saturating_add(1)).max(self.now.millis()));
         }
@@ -317,7 +321,8 @@ impl Import {
         let ids: Vec<&str> = conversations.collect();
         let mut accounts = HashMap::with_capacity(ids.len());
         for chunk in ids.chunks(MAX_VARIABLES - 1) {
-            let sql = format!("SELECT id, account_id FROM conversations WHERE store_id = ? AND id IN (VALUES {})", values_list(chunk.len(), 1));
+            let sql =
+                format!("SELECT id, account_id FROM conversations WHERE store_id = ? AND id IN (VALUES {})", values_list(chunk.len(), 1));
             for row in self.rows(&sql, self.scoped(chunk.iter().copied())).await? {
                 accounts.insert(text(&row, 0)?, text(&row, 1)?.into());
             }

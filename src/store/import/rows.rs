@@ -6,7 +6,10 @@ use serde::Serialize;
 use crate::{
     domain::{
         fields::Comparable,
-        records::{Account, Comment, Contact, ContactField, Conversation, Direction, ImportedTicket, Label, Message, Role, Team, Template, TicketField, User},
+        records::{
+            Account, Comment, Contact, ContactField, Conversation, Direction, ImportedTicket, Label, Message, Role, Team, Template,
+            TicketField, User,
+        },
         text::fold,
         time::Timestamp,
     },

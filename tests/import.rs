@@ -1,0 +1,286 @@
+//! Import, export and keys through the binary, as an operator uses them: on SQLite always, and on PostgreSQL where
+//! `COUNTERPART_TEST_POSTGRES` names a server on which databases may be made.
+
+use std::{
+    io::Write,
+    process::{Command, Output, Stdio},
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use tempfile::TempDir;
+
+/// A database of its own and a folder for files.
+struct World {
+    folder: TempDir,
+    url: String,
+}
+
+/// Runs a test on every database there is.
+fn everywhere(test: impl Fn(&World)) {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite://{}", folder.path().join("test.db").display());
+    test(&World { folder, url });
+    #[expect(clippy::disallowed_methods, reason = "a test's own switch")]
+    let Ok(server) = std::env::var("COUNTERPART_TEST_POSTGRES") else { return };
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let name = format!("import_{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        use sqlx::{Connection, Executor};
+        let mut connection = sqlx::PgConnection::connect(&server).await.unwrap();
+        connection.execute(sqlx::AssertSqlSafe(format!("CREATE DATABASE {name}"))).await.unwrap();
+    });
+    let (base, _) = server.rsplit_once('/').unwrap();
+    test(&World { folder: tempfile::tempdir().unwrap(), url: format!("{base}/{name}") });
+}
+
+impl World {
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_counterpart"));
+        command.args(arguments).env("DATABASE_URL", &self.url).current_dir(self.folder.path());
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    fn ok(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn fails(&self, arguments: &[&str], code: i32) {
+        assert_eq!(self.run(arguments).status.code(), Some(code), "{arguments:?}");
+    }
+
+    fn store(&self, id: &str) {
+        assert_eq!(self.ok(&["store", "create", "--id", id, "--name", "A store"]), format!("{id}\n"));
+    }
+
+    fn import(&self, store: &str, lines: &str) -> Output {
+        let mut command = self.command(&["import", "--store", store, "-"]);
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(lines.as_bytes()).unwrap();
+        child.wait_with_output().unwrap()
+    }
+
+    /// Imports and expects it to succeed.
+    fn load(&self, store: &str, lines: &str) {
+        let output = self.import(store, lines);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    /// Imports, expects it to fail, and answers what was said.
+    fn refused(&self, store: &str, lines: &str) -> String {
+        let output = self.import(store, lines);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        said
+    }
+
+    fn export(&self, store: &str) -> String {
+        self.ok(&["export", "--store", store])
+    }
+}
+
+/// A small store with a record of each kind.
+const SAMPLE: &str = r##"{"kind":"role","record":{"id":"owner","name":"Owner","kind":"owner"}}
+{"kind":"user","record":{"id":"s1","userId":"00000000-0000-4000-8000-00000000000A","name":"Mali","email":"mali@example.com","roleId":"owner"}}
+{"kind":"user","record":{"id":"s2","email":"new@example.com"}}
+{"kind":"team","record":{"id":"t1","name":"Front","users":["00000000-0000-4000-8000-00000000000a","nobody"]}}
+{"kind":"account","record":{"id":"a1","channel":"whatsapp","name":"Shop","status":"healthy","metadata":{"userName": "shop","country":"TH"},"userIds":["00000000-0000-4000-8000-00000000000a"]}}
+{"kind":"template","record":{"id":"tp1","accountId":"a1","name":"hello","parameter_format":"POSITIONAL","language":"th","status":"APPROVED","category":"UTILITY","components":[{"type":"BODY","text":"สวัสดี {{1}}"}]}}
+{"kind":"label","record":{"id":"l1","label":"Urgent","color":"#ff0000","createdAt":"2026-01-01T00:00:00Z","updatedAt":"2026-01-01T00:00:00Z"}}
+{"kind":"contactField","record":{"id":"cf1","name":"Tier","displayType":"select","dataType":"string","sortOrder":1,"active":true,"selectOptions":[{"value":"gold","children":[{"value":"old gold"}]}]}}
+{"kind":"ticketField","record":{"id":"tf1","name":"Due","displayType":"datetime","dataType":"date","sortOrder":1,"isRequired":false,"active":true,"accountIds":["a1"],"createdAt":"2026-01-01T00:00:00Z","updatedAt":"2026-01-01T00:00:00Z"}}
+{"kind":"ticketField","record":{"id":"tf2","name":"Tags","displayType":"multi_select","dataType":"string","sortOrder":2,"isRequired":false,"active":true,"showConditions":[{"ticketFieldId":"tf1","operator":"not_in","value":[1]}],"createdAt":"2026-01-01T00:00:00Z","updatedAt":"2026-01-01T00:00:00Z"}}
+{"kind":"contact","record":{"id":"c1","fullName":"Nok S","firstName":"Nok","email":"Nok@Example.com","phone":"+66800000001","customFields":{"cf1":"gold"},"createdAt":"2026-01-01T00:00:00Z","updatedAt":"2026-01-01T00:00:00Z"}}
+{"kind":"conversation","record":{"id":"v1","channel":"whatsapp","accountId":"a1","contactId":"c1","displayName":"Nok","referenceId":"+66800000001","labelIds":["l1","gone"],"isSpam":false,"unreadMsgCnt":2,"allMsgCnt":9,"createdAt":"2026-01-01T00:00:00Z","updatedAt":"2026-01-01T00:00:00Z"}}
+{"kind":"ticket","record":{"id":"k1","ticketNumber":"7","isOpen":false,"openedAt":"2026-01-01T00:00:00Z","closedAt":"2026-01-02T00:00:00Z","conversationId":"v1","resolutionStatus":"human","ticketFields":{"tf2":["b","a"],"tf1":"2026-01-31T07:00:00+07:00","salesRevenue":12.50}}}
+{"kind":"ticket","record":{"id":"k2","isOpen":true,"isFollowUp":true,"openedAt":"2026-01-03T00:00:00Z","conversationId":"v1"}}
+{"kind":"message","record":{"id":"m1","conversationId":"v1","direction":"inbound","sentAt":"2026-01-01T00:00:00Z","text":"hello","sender":{"type":"contact","id":"c1"},"externalId":"x1"}}
+{"kind":"message","record":{"id":"m2","conversationId":"v1","direction":"outbound","sentAt":"2026-01-03T00:00:01Z","type":"auto_response","payload":{"type":"image","images":["https://example.com/a.png"]}}}
+{"kind":"comment","record":{"id":"n1","conversationId":"v1","text":"look","createdBy":"00000000-0000-4000-8000-00000000000a","sentAt":"2026-01-01T00:00:00Z"}}
+"##;
+
+#[test]
+fn an_export_imports_to_the_same_bytes_in_any_order() {
+    everywhere(|world| {
+        for store in ["one", "two", "three"] {
+            world.store(store);
+        }
+        world.load("one", SAMPLE);
+        let first = world.export("one");
+        assert_eq!(first.lines().count(), SAMPLE.lines().count());
+        world.load("two", &first);
+        assert_eq!(world.export("two"), first);
+        let backwards: String = first.lines().rev().map(|line| format!("{line}\n")).collect();
+        world.load("three", &backwards);
+        assert_eq!(world.export("three"), first);
+
+        let fields = r#""ticketFields":{"tf2":["b","a"],"tf1":"2026-01-31T00:00:00.000Z","salesRevenue":12.5,"resolutionStatus":"human"}"#;
+        assert!(first.contains(fields), "{first}");
+        assert!(first.contains(r#""ticketNumber":"8","isOpen":true"#), "the sequence goes on behind the highest number: {first}");
+        assert!(first.contains(r#""metadata":{"userName": "shop","country":"TH"}"#), "free objects stay as they came: {first}");
+        assert!(first.contains(r#""userId":"00000000-0000-4000-8000-00000000000a""#), "{first}");
+    });
+}
+
+#[test]
+fn the_same_file_twice_changes_nothing() {
+    everywhere(|world| {
+        world.store("one");
+        world.load("one", SAMPLE);
+        let first = world.export("one");
+        world.load("one", SAMPLE);
+        assert_eq!(world.export("one"), first, "ages and given numbers are kept");
+    });
+}
+
+#[test]
+fn an_upsert_replaces_and_unique_values_can_change_hands() {
+    let contact = |id: &str, more: &str| {
+        let times = r#""createdAt":"2026-01-01T00:00:00.000Z","updatedAt":"2026-01-01T00:00:00.000Z""#;
+        format!("{{\"kind\":\"contact\",\"record\":{{\"id\":\"{id}\",\"fullName\":\"F\",\"firstName\":\"F\",{times}{more}}}}}\n")
+    };
+    everywhere(|world| {
+        world.store("one");
+        world.load("one", &(contact("a", r#","email":"a@x.io","note":"n""#) + &contact("b", r#","email":"b@x.io""#)));
+        world.load("one", &(contact("a", r#","email":"B@x.io""#) + &contact("b", r#","email":"a@x.io""#)));
+        let export = world.export("one");
+        assert!(export.contains(r#""email":"B@x.io""#) && !export.contains("note"), "{export}");
+        let said = world.refused("one", &contact("c", r#","email":"b@X.io""#));
+        assert!(said.contains("line 1: contact.email: `b@x.io` belongs to the contact `a` already"), "{said}");
+
+        // The open ticket of a conversation makes room for the next in one import, whichever line comes first.
+        world.load("one", SAMPLE);
+        let ticket = |rest: &str| format!("{{\"kind\":\"ticket\",\"record\":{{\"conversationId\":\"v1\",{rest}}}}}\n");
+        let next = ticket(r#""id":"k3","isOpen":true,"openedAt":"2026-01-05T00:00:00Z""#);
+        let said = world.refused("one", &next);
+        assert!(said.contains("line 1: ticket.isOpen: a conversation has at most one open ticket"), "{said}");
+        let closed = ticket(r#""id":"k2","isOpen":false,"openedAt":"2026-01-03T00:00:00Z","closedAt":"2026-01-04T00:00:00Z""#);
+        world.load("one", &(next + &closed));
+        let export = world.export("one");
+        assert!(export.contains(r#""id":"k2","ticketNumber":"8""#) && export.contains(r#""id":"k3","ticketNumber":"9""#), "{export}");
+    });
+}
+
+#[test]
+fn a_bad_line_is_named_and_nothing_is_written() {
+    let with = |from: &str, to: &str| {
+        assert!(SAMPLE.contains(from), "{from}");
+        SAMPLE.replacen(from, to, 1)
+    };
+    everywhere(|world| {
+        world.store("one");
+        for (lines, expected) in [
+            (with(r#""openedAt":"2026-01-03T00:00:00Z""#, r#""openedAt":"soon""#), "line 14: ticket.openedAt: must be an RFC 3339"),
+            (with(r#""openedAt":"2026-01-03T00:00:00Z","#, ""), "line 14: ticket.openedAt: is required"),
+            (with(r#""kind":"comment""#, r#""kind":"note""#), "line 17: kind: `note` is none of role, user"),
+            (with(r#""text":"hello""#, r#""txt":"hello""#), "line 15: message.txt: is not a property of a message"),
+            (with(r#""direction":"inbound""#, r#""direction":"in""#), "line 15: message.direction: unknown variant `in`"),
+            (with(r#"["b","a"]"#, r#""b""#), "line 13: ticket.ticketFields.tf2: must be an array"),
+            (with(r#""tf2":["b","a"]"#, r#""tf9":1"#), "line 13: ticket.ticketFields.tf9: there is no ticket field"),
+            (with(r#""resolutionStatus":"human""#, r#""resolutionStatus":"none""#), "line 13: ticket.resolutionStatus: `none` is none of"),
+            (with(r#""id":"k2","#, r#""id":"k2","channel":"line","#), "line 14: ticket.channel: is `line` where its conversation `v1`"),
+            (with(r#""channel":"whatsapp","accountId""#, r#""channel":"line","accountId""#), "line 12: conversation.channel: is `line`"),
+            (with(r#""contactId":"c1""#, r#""contactId":"c9""#), "line 12: conversation.contactId: there is no contact `c9`"),
+            (with(r#""id":"n1","conversationId":"v1""#, r#""id":"n1","conversationId":"v9""#), "line 17: comment.conversationId: there is"),
+            (with(r#""accountIds":["a1"]"#, r#""accountIds":["a9"]"#), "ticketField.accountIds: there is no account `a9`"),
+            (with(r#""id":"m2""#, r#""id":"m1""#), "line 16: message.id: `m1` stands on line 15 already"),
+            (with(r#""phone":"+66800000001""#, r#""phone":"0800000001""#), "line 11: contact.phone: must be a phone number"),
+            (with(r#""multi_select","dataType":"string""#, r#""date","dataType":"string""#), "line 10: ticketField.dataType: "),
+            ("nonsense\n".to_owned(), "line 1: JSON: expected ident"),
+        ] {
+            let said = world.refused("one", &lines);
+            assert!(said.contains(expected) && said.contains("nothing was imported"), "expected {expected:?}, got {said}");
+        }
+        assert_eq!(world.export("one"), "");
+        let said = world.refused("nowhere", SAMPLE);
+        assert!(said.contains("there is no store `nowhere`"), "{said}");
+    });
+}
+
+#[test]
+fn a_dry_run_reports_and_leaves_nothing() {
+    everywhere(|world| {
+        world.store("one");
+        std::fs::write(world.folder.path().join("in.ndjson"), SAMPLE).unwrap();
+        let said = world.ok(&["import", "--store", "one", "--dry-run", "in.ndjson"]);
+        assert!(said.starts_with("would import 17 records: role 1, user 2"), "{said}");
+        assert_eq!(world.export("one"), "");
+        world.fails(&["import", "--store", "one"], 2);
+        world.fails(&["import", "--store", "one", "missing.ndjson"], 1);
+    });
+}
+
+#[test]
+fn an_export_file_is_whole_or_not_there() {
+    everywhere(|world| {
+        world.store("one");
+        world.load("one", SAMPLE);
+        world.ok(&["export", "--store", "one", "out.ndjson"]);
+        assert_eq!(std::fs::read_to_string(world.folder.path().join("out.ndjson")).unwrap(), world.export("one"));
+        world.fails(&["export", "--store", "nowhere", "other.ndjson"], 1);
+        assert!(!world.folder.path().join("other.ndjson").exists());
+    });
+}
+
+#[test]
+fn a_killed_import_leaves_nothing() {
+    everywhere(|world| {
+        world.store("one");
+        world.load("one", SAMPLE);
+        let before = world.export("one");
+        let mut lines = String::new();
+        for n in 0..200_000 {
+            lines.push_str(&format!(
+                "{{\"kind\":\"message\",\"record\":{{\"id\":\"x{n}\",\"conversationId\":\"v1\",\"direction\":\"inbound\",\
+                 \"sentAt\":\"2026-02-01T00:00:00Z\",\"text\":\"text {n}\"}}}}\n"
+            ));
+        }
+        std::fs::write(world.folder.path().join("many.ndjson"), lines).unwrap();
+        let mut command = world.command(&["import", "--store", "one", "many.ndjson"]);
+        let mut child = command.stderr(Stdio::null()).stdout(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(1000));
+        assert!(child.try_wait().unwrap().is_none(), "the import was over before it could be killed");
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(world.export("one"), before);
+        world.load("one", SAMPLE);
+    });
+}
+
+#[test]
+fn a_key_is_made_rotated_edited_and_deleted_within_its_store() {
+    everywhere(|world| {
+        world.store("one");
+        world.store("two");
+        world.load("one", SAMPLE);
+        let user = "00000000-0000-4000-8000-00000000000a";
+        let secret = world.ok(&["key", "create", "--store", "one", "--name", "K", "--scopes", "tickets:write", "--user", user]);
+        assert!(secret.starts_with("cp_") && secret.trim_end().len() == 43, "{secret}");
+        let listed = || serde_json::from_str::<serde_json::Value>(&world.ok(&["key", "list", "--store", "one"])).unwrap();
+        let key = listed();
+        assert_eq!(key["scopes"], serde_json::json!(["tickets:read", "tickets:write"]));
+        let id = key["id"].as_str().unwrap();
+        for command in ["rotate", "deactivate", "activate", "delete"] {
+            world.fails(&["key", command, "--store", "two", "--id", id], 1);
+        }
+        let rotated = world.ok(&["key", "rotate", "--store", "one", "--id", id, "--json"]);
+        let rotated: serde_json::Value = serde_json::from_str(&rotated).unwrap();
+        assert_ne!(rotated["secret"].as_str(), Some(secret.trim_end()));
+        assert_eq!(rotated["id"], key["id"]);
+        world.ok(&["key", "edit", "--store", "one", "--id", id, "--scopes", "labels:read"]);
+        world.ok(&["key", "deactivate", "--store", "one", "--id", id]);
+        world.fails(&["key", "rotate", "--store", "one", "--id", id], 1);
+        let key = listed();
+        assert_eq!((key["status"].as_str(), &key["scopes"]), (Some("inactive"), &serde_json::json!(["labels:read"])));
+        world.ok(&["key", "delete", "--store", "one", "--id", id]);
+        assert_eq!(world.ok(&["key", "list", "--store", "one"]), "");
+        world.fails(&["key", "create", "--store", "one", "--name", "K", "--scopes", "tickets"], 2);
+        world.fails(&["key", "create", "--store", "two", "--name", "K", "--scopes", "tickets:read", "--user", user], 1);
+    });
+}

@@ -80,6 +80,14 @@ pub fn document() -> Value {
         defaults(object);
         required_scope(object);
     });
+    // The generator lists every tag that it knows of.
+    let used: BTreeSet<String> = operations(&document)
+        .flat_map(|operation| operation["tags"].as_array().into_iter().flatten())
+        .filter_map(|tag| tag.as_str().map(str::to_owned))
+        .collect();
+    if let Some(tags) = document.get_mut("tags").and_then(Value::as_array_mut) {
+        tags.retain(|tag| tag["name"].as_str().is_some_and(|name| used.contains(name)));
+    }
     if let Some(schemas) = document.pointer_mut("/components/schemas").and_then(Value::as_object_mut) {
         for (name, schema) in schemas {
             if strict.contains(name) && schema.get("properties").is_some() {
@@ -221,6 +229,11 @@ fn required_scope(object: &mut Map<String, Value>) {
     }
 }
 
+fn operations(document: &Value) -> impl Iterator<Item = &Value> {
+    let paths = document["paths"].as_object().into_iter().flat_map(|paths| paths.values());
+    paths.filter_map(Value::as_object).flat_map(|item| item.values())
+}
+
 /// Names of the schemas that request bodies are made of.
 fn request_schemas(document: &Value) -> BTreeSet<String> {
     fn references(value: &Value, found: &mut Vec<String>) {
@@ -234,10 +247,8 @@ fn request_schemas(document: &Value) -> BTreeSet<String> {
         }
     }
     let mut todo = Vec::new();
-    for item in document["paths"].as_object().into_iter().flat_map(|paths| paths.values()) {
-        for operation in item.as_object().into_iter().flat_map(|item| item.values()) {
-            references(&operation["requestBody"], &mut todo);
-        }
+    for operation in operations(document) {
+        references(&operation["requestBody"], &mut todo);
     }
     let mut seen = BTreeSet::new();
     while let Some(name) = todo.pop() {

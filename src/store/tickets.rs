@@ -74,8 +74,13 @@ impl Db {
         now: Timestamp,
         page: &PageRequest,
     ) -> Result<Page<Ticket>> {
-        let conditions = self.ticket_conditions(store, filter, shown, tests, now);
-        self.page_from(self.ticket_table(filter, shown), conditions, page).await
+        let mut conditions = self.ticket_conditions(store, filter, shown, tests, now);
+        let Some(rare) = self.rare_test(store, filter, tests).await? else {
+            return self.page_from(self.ticket_table(filter, shown), conditions, page).await;
+        };
+        self.push_rare_test(&mut conditions, rare);
+        // The index behind the primary key: the tickets are found by their ids.
+        self.page_from("tickets INDEXED BY sqlite_autoindex_tickets_1", conditions, page).await
     }
 
     /// Where the messages of a ticket lie: its conversation, after the former ticket closed and until this one did
@@ -195,18 +200,31 @@ impl Db {
     }
 
     fn push_field_test(&self, sql: &mut Sql, FieldTest { field_id, test }: &FieldTest) {
-        const VALUES: &str = " FROM ticket_field_values v WHERE v.store_id = $1 AND v.ticket_id = tickets.id AND v.field_id = ";
         match test {
             Test::Absent | Test::NoneOf(_) => sql.push(" AND NOT EXISTS (SELECT 1"),
             Test::AllOf(values) => sql.push(" AND (SELECT COUNT(DISTINCT v.").push(column(values)).push(")"),
             _ => sql.push(" AND EXISTS (SELECT 1"),
         };
-        sql.push(VALUES).text(field_id.as_str());
+        sql.push(VALUES).push(" AND v.ticket_id = tickets.id AND v.field_id = ").text(field_id.as_str());
+        if let Test::StartsWith(prefix) = test {
+            sql.push(" AND substr(v.folded, 1, length(").text(prefix).push(")) = ").text(prefix);
+        } else {
+            self.push_value_test(sql, test);
+        }
+        sql.push(")");
+        if let Test::AllOf(values) = test {
+            sql.push(" = ").integer(values.len() as i64);
+        }
+    }
+
+    /// What a row of `ticket_field_values v` must fulfil.
+    fn push_value_test(&self, sql: &mut Sql, test: &Test) {
         match test {
             Test::Present | Test::Absent => {}
             Test::AnyOf(values) | Test::NoneOf(values) | Test::AllOf(values) => push_one_of(sql, values),
             Test::StartsWith(prefix) => {
-                sql.push(" AND substr(v.folded, 1, length(").text(prefix).push(")) = ").text(prefix);
+                // As a range, so that an index serves; no character sorts behind the last one.
+                sql.push(" AND v.folded >= ").text(prefix).push(" AND v.folded < ").text(&format!("{prefix}\u{10ffff}"));
             }
             Test::Contains(needle) => {
                 sql.push(" AND ");
@@ -222,12 +240,41 @@ impl Db {
                 sql.push(" AND v.number_value >= ").number(*min).push(" AND v.number_value <= ").number(*max);
             }
         }
-        sql.push(")");
-        if let Test::AllOf(values) = test {
-            sql.push(" = ").integer(values.len() as i64);
+    }
+
+    /// The test that the fewest values fulfil, when they are few. SQLite has no statistics of values and would walk the
+    /// whole list for a field value that one ticket has; so it is asked first, at the price of one bounded statement.
+    async fn rare_test<'a>(&self, store: &StoreId, filter: &TicketFilter, tests: &'a [FieldTest]) -> Result<Option<&'a FieldTest>> {
+        let indexed = |test: &&FieldTest| !matches!(test.test, Test::Present | Test::Absent | Test::NoneOf(_) | Test::Contains(_));
+        let candidates: Vec<&FieldTest> = tests.iter().filter(indexed).collect();
+        if self.backend() != DbBackend::Sqlite || candidates.is_empty() || filter.conversation_id.is_some() {
+            return Ok(None);
         }
+        let mut sql = Sql::of(store, "SELECT ");
+        for (i, FieldTest { field_id, test }) in candidates.iter().enumerate() {
+            sql.push(if i == 0 { "(SELECT COUNT(*) FROM (SELECT 1" } else { ", (SELECT COUNT(*) FROM (SELECT 1" });
+            sql.push(VALUES).push(" AND v.field_id = ").text(field_id.as_str());
+            self.push_value_test(&mut sql, test);
+            sql.push(" LIMIT ").integer(FEW + 1).push("))");
+        }
+        let number = candidates.len();
+        let counts = self.first(sql, move |cells| (0..number).map(|_| cells.take::<i64>()).collect::<Result<Vec<_>>>()).await?;
+        let counted = counts.unwrap_or_default().into_iter().zip(candidates);
+        Ok(counted.filter(|(count, _)| *count <= FEW).min_by_key(|(count, _)| *count).map(|(_, test)| test))
+    }
+
+    /// Narrows the conditions to the tickets with such a value.
+    fn push_rare_test(&self, sql: &mut Sql, FieldTest { field_id, test }: &FieldTest) {
+        sql.push(" AND id IN (SELECT v.ticket_id").push(VALUES).push(" AND v.field_id = ").text(field_id.as_str());
+        self.push_value_test(sql, test);
+        sql.push(")");
     }
 }
+
+const VALUES: &str = " FROM ticket_field_values v WHERE v.store_id = $1";
+
+/// Up to so many values, a filter on them starts from them.
+const FEW: i64 = 200;
 
 /// A bound value would not select a partial index, nor tell PostgreSQL which half of an index it walks.
 const fn literal(flag: bool) -> &'static str {

@@ -4,7 +4,7 @@
 //!
 //! - [`domain`]: nouns, rules and time. Pure.
 //! - [`store`]: the database, SQLite or PostgreSQL. The only room that knows SQL.
-//! - [`service`]: use-cases.
+//! - [`service`]: use-cases, one file a noun.
 //! - [`cli`]: the command line, over [`config`], the settings of the process.
 
 pub mod cli;

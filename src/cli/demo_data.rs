@@ -243,8 +243,8 @@ impl Demo {
             let (first, last) = PEOPLE[n % PEOPLE.len()];
             let created = self.at((200 - n as i64) * DAY);
             let updated = self.at((n as i64 % 30) * DAY + HOUR);
-            let custom = (n % 2 == 0).then(|| {
-                json!({"tier": (["gold", "silver", "bronze"][n % 3]), "visits": n % 9, "newsletter": n % 4 == 0, "likes": ["tea", "bags"],
+            let custom = n.is_multiple_of(2).then(|| {
+                json!({"tier": (["gold", "silver", "bronze"][n % 3]), "visits": n % 9, "newsletter": n.is_multiple_of(4), "likes": ["tea", "bags"],
                     "birthday": format!("19{:02}-0{}-1{}", 60 + n % 40, 1 + n % 9, n % 9)})
             });
             let custom_at = custom.as_ref().map(|_| updated.clone());
@@ -252,9 +252,9 @@ impl Demo {
                 "contact",
                 json!({"id": contact_id(n), "fullName": format!("{first} {last}"), "firstName": first, "lastName": last,
                     "email": (n % 5 != 4).then(|| format!("customer{n}@mail.example")), "phone": (n % 4 != 3).then(|| format!("+6680{n:07}")),
-                    "secondaryEmails": (n % 15 == 0).then(|| [format!("customer{n}@work.example")]),
-                    "addresses": (n % 6 == 0).then(|| [format!("{} Sukhumvit Road, Bangkok", n + 10)]),
-                    "note": (n % 10 == 0).then_some("Prefers to be called in the evening"),
+                    "secondaryEmails": n.is_multiple_of(15).then(|| [format!("customer{n}@work.example")]),
+                    "addresses": n.is_multiple_of(6).then(|| [format!("{} Sukhumvit Road, Bangkok", n + 10)]),
+                    "note": n.is_multiple_of(10).then_some("Prefers to be called in the evening"),
                     "customFields": custom, "customFieldsUpdatedAt": custom_at, "createdAt": created, "updatedAt": updated}),
             )
         };
@@ -318,18 +318,18 @@ impl Demo {
     ) -> Value {
         let closed = (!open).then(|| self.at(opened - 3 * HOUR));
         let mut fields = json!({"topic": (["Late", "Payment", "Product", "Lost"][n % 4]), "orderNumber": format!("ORD-{:05}", 20400 + n)});
-        if n % 3 == 0 {
+        if n.is_multiple_of(3) {
             fields["items"] = json!(1 + n % 6);
             fields["parcel"] = json!(["gift", "express"]);
             fields["callBackAt"] = json!(self.at(-DAY));
         }
-        if n % 4 == 0 {
-            fields["warranty"] = json!(n % 8 == 0);
+        if n.is_multiple_of(4) {
+            fields["warranty"] = json!(n.is_multiple_of(8));
             fields["weight"] = json!(0.5 + n as f64);
             fields["boughtOn"] = json!("2026-01-15");
         }
         if !open {
-            fields["isConverted"] = json!(n % 3 == 0);
+            fields["isConverted"] = json!(n.is_multiple_of(3));
             fields["salesRevenue"] = json!(490.5 + n as f64);
             fields["salesRevenueCurrency"] = json!("THB");
             fields["aiCsat"] = json!(["good", "neutral"][n % 2]);
@@ -341,7 +341,7 @@ impl Demo {
             json!({"id": format!("ticket-{:03}-{round}", n + 1), "ticketNumber": number.to_string(), "isOpen": open, "isSpam": spam,
                 "isFollowUp": follow_up, "openedAt": self.at(opened), "closedAt": closed, "conversationId": conversation,
                 "snoozedUntil": (open && n % 11 == 1).then(|| self.at(-2 * DAY)), "assigneeUserId": assignee,
-                "handledBy": (!open && n % 2 == 0).then(|| user_id(1 + n % 5)), "ticketFields": fields, "resolutionStatus": resolution,
+                "handledBy": (!open && n.is_multiple_of(2)).then(|| user_id(1 + n % 5)), "ticketFields": fields, "resolutionStatus": resolution,
                 "ticketFieldsUpdatedAt": self.at(opened - 10 * MINUTE), "createdAt": self.at(opened),
                 "updatedAt": self.at(if open { opened - 10 * MINUTE } else { opened - 3 * HOUR })}),
         )
@@ -356,7 +356,7 @@ impl Demo {
         let count = if waiting { 3 } else { 4 };
         let message = |(place, text): (usize, &str)| {
             let (inbound, author) = (place % 2 == 0, user_id(1 + n % 5));
-            let automatic = place == 1 && n % 7 == 0;
+            let automatic = place == 1 && n.is_multiple_of(7);
             let sender = if inbound {
                 json!({"id": contact_id(contact), "name": format!("{first} {last}"), "type": "contact"})
             } else if automatic {
@@ -371,7 +371,7 @@ impl Demo {
                     "sentAt": self.at(opened - place as i64 * 4 * MINUTE), "text": text,
                     "images": (inbound && place == 2 && n % 6 == 1).then_some(["https://demo.example/images/parcel.jpg"]),
                     "type": automatic.then_some("auto_response"), "authorUserId": (!inbound && !automatic).then_some(&author),
-                    "isSentFromApp": (!inbound).then_some(n % 2 == 0), "sender": sender, "externalId": format!("ext-{id}")}),
+                    "isSentFromApp": (!inbound).then_some(n.is_multiple_of(2)), "sender": sender, "externalId": format!("ext-{id}")}),
             )
         };
         texts.into_iter().take(count).enumerate().map(message).collect()

@@ -127,7 +127,7 @@ impl Db {
             }
             _ => {
                 // The indexes of a large import outgrow the default cache of 2 MB.
-                import.run("PRAGMA cache_size = -65536", []).await?;
+                import.run("PRAGMA cache_size = -32768", []).await?;
                 ""
             }
         };
@@ -168,18 +168,18 @@ impl Import {
             Kind::Message => "external_id = NULL",
             _ => return Ok(()),
         };
-        let list = values_list(ids.len(), 1);
+        let list = list(ids.len());
         let scope = || std::iter::once(self.store.as_str().into()).chain(ids.iter().map(|id| Value::from(id.as_str())));
         if kind == Kind::Ticket {
             let sql = format!(
-                "INSERT INTO import_tickets (id, former) SELECT id, ticket_number FROM tickets WHERE store_id = ? AND id IN (VALUES {list})"
+                "INSERT INTO import_tickets (id, former) SELECT id, ticket_number FROM tickets WHERE store_id = ? AND id IN ({list})"
             );
             self.run(&sql, scope()).await?;
         }
         let also = if kind == Kind::Message { " AND external_id IS NOT NULL" } else { "" };
         let marker = set.contains('?').then(|| Value::from(PARKED));
         self.run(
-            &format!("UPDATE {} SET {set} WHERE store_id = ? AND id IN (VALUES {list}){also}", table(kind)),
+            &format!("UPDATE {} SET {set} WHERE store_id = ? AND id IN ({list}){also}", table(kind)),
             marker.into_iter().chain(scope()),
         )
         .await
@@ -232,6 +232,11 @@ const fn table(kind: Kind) -> &'static str {
         Kind::Message => "messages",
         Kind::Comment => "comments",
     }
+}
+
+/// `?,?`: so many variables. PostgreSQL looks each up in an index, which it may not for the rows of a `VALUES`.
+fn list(values: usize) -> String {
+    vec!["?"; values].join(",")
 }
 
 /// `(?,?),(?,?)`: the variables of so many rows.

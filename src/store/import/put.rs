@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use sea_orm::{EntityTrait, IntoActiveModel, Iterable, PrimaryKeyToColumn, Value, sea_query::OnConflict};
 
-use super::{At, Batch, Fault, Import, MAX_VARIABLES, Outcome, PARKED, rows, table, text, values_list};
+use super::{At, Batch, Fault, Import, MAX_VARIABLES, Outcome, PARKED, list, rows, table, text, values_list};
 use crate::{
     domain::{
         ids::AccountId,
@@ -265,9 +265,9 @@ impl Import {
         let width = claims.first().map_or(1, |claim| claim.key.len());
         for chunk in claims.chunks(MAX_VARIABLES / width - 1) {
             let sql = format!(
-                "SELECT id, {columns} FROM {} WHERE store_id = ? AND ({columns}) IN (VALUES {}){only} LIMIT 1",
+                "SELECT id, {columns} FROM {} WHERE store_id = ? AND ({columns}) IN ({}){only} LIMIT 1",
                 table(kind),
-                values_list(chunk.len(), width)
+                if width == 1 { list(chunk.len()) } else { format!("VALUES {}", values_list(chunk.len(), width)) }
             );
             let keys = chunk.iter().flat_map(|claim| claim.key.iter().map(|part| Value::from(*part)));
             let Some(row) = self.rows(&sql, std::iter::once(self.store.as_str().into()).chain(keys)).await?.into_iter().next() else {
@@ -288,11 +288,7 @@ impl Import {
         let mut stored: HashMap<String, i64> = HashMap::new();
         if !bare.is_empty() && self.held(kind) {
             for chunk in bare.chunks(MAX_VARIABLES - 1) {
-                let sql = format!(
-                    "SELECT id, created_at FROM {} WHERE store_id = ? AND id IN (VALUES {})",
-                    table(kind),
-                    values_list(chunk.len(), 1)
-                );
+                let sql = format!("SELECT id, created_at FROM {} WHERE store_id = ? AND id IN ({})", table(kind), list(chunk.len()));
                 for row in self.rows(&sql, self.scoped(chunk.iter().copied())).await? {
                     stored.insert(text(&row, 0)?, row.try_get_by_index(1)?);
                 }
@@ -321,8 +317,7 @@ impl Import {
         let ids: Vec<&str> = conversations.collect();
         let mut accounts = HashMap::with_capacity(ids.len());
         for chunk in ids.chunks(MAX_VARIABLES - 1) {
-            let sql =
-                format!("SELECT id, account_id FROM conversations WHERE store_id = ? AND id IN (VALUES {})", values_list(chunk.len(), 1));
+            let sql = format!("SELECT id, account_id FROM conversations WHERE store_id = ? AND id IN ({})", list(chunk.len()));
             for row in self.rows(&sql, self.scoped(chunk.iter().copied())).await? {
                 accounts.insert(text(&row, 0)?, text(&row, 1)?.into());
             }
@@ -337,7 +332,7 @@ impl Import {
         }
         let ids: Vec<&str> = ids.collect();
         for chunk in ids.chunks(MAX_VARIABLES - 1) {
-            let sql = format!("DELETE FROM {table} WHERE store_id = ? AND {column} IN (VALUES {})", values_list(chunk.len(), 1));
+            let sql = format!("DELETE FROM {table} WHERE store_id = ? AND {column} IN ({})", list(chunk.len()));
             self.run(&sql, self.scoped(chunk.iter().copied())).await?;
         }
         Ok(())
@@ -357,10 +352,10 @@ impl Import {
     async fn touch_former(&self, kind: Kind, ids: Vec<&str>) -> Result<()> {
         for chunk in ids.chunks(MAX_VARIABLES - 1) {
             let sql = format!(
-                "INSERT INTO import_touched (id) SELECT DISTINCT conversation_id FROM {} WHERE store_id = ? AND id IN (VALUES {}) \
+                "INSERT INTO import_touched (id) SELECT DISTINCT conversation_id FROM {} WHERE store_id = ? AND id IN ({}) \
                  ON CONFLICT (id) DO NOTHING",
                 table(kind),
-                values_list(chunk.len(), 1)
+                list(chunk.len())
             );
             self.run(&sql, self.scoped(chunk.iter().copied())).await?;
         }

@@ -193,8 +193,10 @@ impl Answer {
         let head = std::str::from_utf8(&bytes[..end]).ok()?;
         let mut lines = head.split("\r\n");
         let status = lines.next()?.split(' ').nth(1)?.parse().ok()?;
-        let headers: Vec<(String, String)> =
-            lines.filter_map(|line| line.split_once(':')).map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned())).collect();
+        let headers: Vec<(String, String)> = lines
+            .filter_map(|line| line.split_once(':'))
+            .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
+            .collect();
         let chunked = headers.iter().any(|(name, value)| name == "transfer-encoding" && value == "chunked");
         let body = if chunked { dechunked(&bytes[end + 4..])? } else { bytes[end + 4..].to_vec() };
         Some(Self { request, status, headers, text: String::from_utf8(body).ok()? })

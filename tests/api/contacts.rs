@@ -2,11 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{
-    client::Answer,
-    fixture::at,
-    harness::one,
-};
+use crate::{client::Answer, fixture::at, harness::one};
 
 /// Every contact, most recently updated first.
 const ALL: [&str; 8] = ["con-tie-c", "con-tie-b", "con-tie-a", "con-busy", "con-min", "con-wide", "con-thai", "con-mia"];

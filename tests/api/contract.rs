@@ -178,9 +178,10 @@ pub fn is_timestamp(text: &str) -> bool {
 fn null_in(value: &Value) -> Option<String> {
     match value {
         Value::Array(items) => items.iter().find_map(null_in),
-        Value::Object(map) => map.iter().filter(|(name, _)| !["metadata", "components", "value"].contains(&name.as_str())).find_map(
-            |(name, value)| if value.is_null() { Some(name.clone()) } else { null_in(value) },
-        ),
+        Value::Object(map) => map
+            .iter()
+            .filter(|(name, _)| !["metadata", "components", "value"].contains(&name.as_str()))
+            .find_map(|(name, value)| if value.is_null() { Some(name.clone()) } else { null_in(value) }),
         _ => None,
     }
 }

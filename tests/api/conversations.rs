@@ -61,7 +61,16 @@ fn the_conversations_of_a_contact_come_by_their_last_message() {
     // The quiet one, without messages, stands where it was made.
     of_contact("con-mia").send().lists(&["conv-quiet", "conv-spam", "conv-mail", "conv-main"]);
     of_contact("con-busy").send().lists(&[
-        "conv-tie-6", "conv-tie-5", "conv-tie-4", "conv-tie-3", "conv-tie-2", "conv-tie-1", "conv-f1", "conv-f2", "conv-f3", "conv-f4",
+        "conv-tie-6",
+        "conv-tie-5",
+        "conv-tie-4",
+        "conv-tie-3",
+        "conv-tie-2",
+        "conv-tie-1",
+        "conv-f1",
+        "conv-f2",
+        "conv-f3",
+        "conv-f4",
     ]);
 }
 

@@ -3,7 +3,6 @@
 
 use std::{
     io::{BufRead, BufReader},
-    path::PathBuf,
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     sync::{
         OnceLock,
@@ -153,7 +152,6 @@ pub struct Server {
     warden: Child,
     leash: Option<ChildStdin>,
     _stdout: BufReader<ChildStdout>,
-    log: PathBuf,
 }
 
 /// Starts the server, says its process id, and stops it when nobody holds the other end of standard input; then, as the
@@ -200,7 +198,7 @@ impl Server {
                 break address.to_owned();
             }
         };
-        Self { database, address, pid, warden, leash, _stdout: stdout, log }
+        Self { database, address, pid, warden, leash, _stdout: stdout }
     }
 
     /// A server on a fresh database with these stores.
@@ -220,11 +218,6 @@ impl Server {
 
     pub fn api_of(&self, key: &Key) -> Api {
         Api { address: self.address.clone(), key: Some(key.secret.clone()), store: key.store.clone() }
-    }
-
-    /// What the server wrote to its log.
-    pub fn log(&self) -> String {
-        std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 }
 

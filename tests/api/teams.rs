@@ -12,10 +12,7 @@ use crate::{
 fn teams_come_oldest_first_with_their_members() {
     let answer = one().get("/teams").send();
     answer.lists(&["team-sales", "team-a", "team-b", "team-kim"]);
-    assert_eq!(
-        answer.row("team-sales"),
-        json!({"id": "team-sales", "name": "Sales", "description": "Sells", "users": [BO, GHOST, ANN]})
-    );
+    assert_eq!(answer.row("team-sales"), json!({"id": "team-sales", "name": "Sales", "description": "Sells", "users": [BO, GHOST, ANN]}));
     assert_eq!(answer.row("team-b")["users"], json!([]));
     assert_eq!(answer.header("x-pagination-page-size"), Some("20"));
 }

@@ -204,7 +204,9 @@ fn an_operator_that_does_not_fit_the_field_is_refused() {
             let mut filter = json!({"ticketFieldId": field, "operator": operator});
             match operator {
                 "between" => (filter["min"], filter["max"]) = (value.clone(), value.clone()),
-                "is_one_of" | "is_not_one_of" | "contains_any" | "contains_all" | "does_not_contain_any" => filter["value"] = json!([value]),
+                "is_one_of" | "is_not_one_of" | "contains_any" | "contains_all" | "does_not_contain_any" => {
+                    filter["value"] = json!([value])
+                }
                 _ => filter["value"] = value.clone(),
             }
             refused(filter);

@@ -94,7 +94,7 @@ suite() {
     shift
     printf '%s\n' "== tests, $what"
     if "${runner[@]}" "$@" >"$log" 2>&1; then
-        grep -E "$totals" "$log" | tee -a "$scratch/totals"
+        grep -E "$totals" "$log" | tee -a "$scratch/totals" || fail "no totals in what the runner said"
     else
         cat "$log"
         fail "tests, $what"

@@ -2,10 +2,19 @@
 //!
 //! The rooms, in the direction in which data flows:
 //!
-//! - [`domain`]: nouns, rules and time. Pure.
-//! - [`store`]: the database, SQLite or PostgreSQL. The only room that knows SQL.
-//! - [`service`]: use-cases.
+//! - [`app`] puts everything together and serves it; [`telemetry`] logs and counts.
+//! - [`http`] is the contract as both revisions share it; [`revision`] is what they do not share, and the only place
+//!   that knows which one this build serves.
+//! - [`service`] holds the use-cases, one file a noun.
+//! - [`store`] is the database, SQLite or PostgreSQL: the only room that knows SQL.
+//! - [`domain`] holds the nouns and their rules, and knows none of the others.
 
+#![warn(clippy::unwrap_used, clippy::expect_used)]
+
+pub mod app;
 pub mod domain;
+pub mod http;
+pub mod revision;
 pub mod service;
 pub mod store;
+pub mod telemetry;

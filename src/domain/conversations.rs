@@ -46,3 +46,11 @@ pub struct ConversationView {
     pub conversation: Conversation,
     pub account: Option<ChannelRef>,
 }
+
+/// A conversation as the records inside it refer to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Thread {
+    pub conversation: ChannelRef,
+    pub account_id: AccountId,
+    pub account: Option<ChannelRef>,
+}

@@ -52,6 +52,20 @@ impl Field {
     }
 }
 
+/// Operators of show conditions: section 2.4 of the contract and decisions, section 2.
+pub const SHOW_OPERATORS: [&str; 10] = [
+    "equals",
+    "not_equals",
+    "greater_than",
+    "less_than",
+    "greater_than_or_equals",
+    "less_than_or_equals",
+    "contains",
+    "not_contains",
+    "in",
+    "not_in",
+];
+
 /// displayType of ticket fields, with the dataTypes that each goes with.
 pub const TICKET_DISPLAY_TYPES: [(&str, &[&str]); 11] = [
     ("text", &["string"]),

@@ -30,6 +30,28 @@ pub struct Message {
     pub updated_at: Timestamp,
 }
 
+impl Message {
+    /// The channel payload: the stored one, else one made from text and images (decisions, section 7). JSON text.
+    pub fn shown_payload(&self) -> Option<String> {
+        if self.payload.is_some() {
+            return self.payload.clone();
+        }
+        let kind = match (&self.text, &self.images) {
+            (None, None) => return None,
+            (_, Some(images)) if !images.is_empty() => "image",
+            _ => "text",
+        };
+        let mut payload = serde_json::json!({ "type": kind });
+        if let Some(text) = &self.text {
+            payload["text"] = text.clone().into();
+        }
+        if let Some(images) = &self.images {
+            payload["images"] = images.clone().into();
+        }
+        Some(payload.to_string())
+    }
+}
+
 /// Values of `type` on a message.
 pub const MESSAGE_TYPES: [&str; 5] = ["auto_response", "human_agent", "one_time_noti", "seller_only_messages", "deferred"];
 

@@ -34,6 +34,9 @@ impl Channel {
 pub const CHANNELS: [&str; 11] =
     ["line", "instagram", "facebook", "lazada", "shopee", "tiktok", "whatsapp", "widget", "gmail", "outlook", "drunken_lullabies"];
 
+/// The channel with message templates and a reply window of its own.
+pub const WHATSAPP: &str = "whatsapp";
+
 /// Account statuses (decisions, section 2).
 pub const ACCOUNT_STATUSES: [&str; 5] = ["healthy", "degraded", "reauthorization_required", "restricted", DISCONNECTED];
 
@@ -65,6 +68,9 @@ pub struct Template {
     /// A JSON array of objects, as text.
     pub components: String,
 }
+
+/// The most templates that one answer lists (section 8).
+pub const MAX_TEMPLATES: i64 = 100;
 
 /// Template statuses: section 2.12 and decisions, section 2.
 pub const TEMPLATE_STATUSES: [&str; 13] = [

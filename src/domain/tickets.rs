@@ -53,5 +53,15 @@ pub struct TicketView {
     pub handled_by: Option<UserRef>,
 }
 
+/// Where a ticket's messages lie: in its conversation, after `after` and not after `until`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TicketWindow {
+    pub conversation_id: ConversationId,
+    /// When the former ticket of the conversation closed.
+    pub after: Option<Timestamp>,
+    /// When this one did.
+    pub until: Option<Timestamp>,
+}
+
 /// Who resolved a ticket (section 4.2), `none` aside.
 pub const RESOLUTION_STATUSES: [&str; 4] = ["human", "automation", "ai_full_resolution", "ai_partial_resolution"];

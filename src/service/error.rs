@@ -27,6 +27,11 @@ impl Error {
     pub fn invalid(field: impl Into<String>, reason: impl Into<String>) -> Self {
         Self::Invalid { field: field.into(), reason: reason.into() }
     }
+
+    /// No such record in the store, which includes another store's.
+    pub fn missing(noun: &str, id: impl std::fmt::Display) -> Self {
+        Self::NotFound(format!("no {noun} with id `{id}` in this store"))
+    }
 }
 
 impl From<store::Error> for Error {

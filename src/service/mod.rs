@@ -1,7 +1,14 @@
 //! Use-cases, one file a noun. Called by `http` and `cli`; calls `store`; owns the transaction of every write.
 
+pub mod accounts;
+pub mod contacts;
+pub mod conversations;
 pub mod error;
+pub mod fields;
 pub mod keys;
+pub mod messages;
+pub mod team;
+pub mod tickets;
 
 use crate::{
     domain::{clock::World, rules::Rules},

@@ -4,9 +4,17 @@
 //! statements, and no row type leaves the room: what goes out are the nouns of `domain`.
 
 pub mod access;
+pub mod accounts;
 pub mod connect;
+pub mod contacts;
+pub mod conversations;
 pub mod entity;
 pub mod error;
+pub mod fields;
+pub mod messages;
+mod sql;
+pub mod team;
+pub mod tickets;
 
 pub use connect::{Db, Tx};
 pub use error::{Error, Result};

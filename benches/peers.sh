@@ -1,0 +1,20 @@
+#!/usr/bin/env bash
+# Measures this server, as released, beside the peers of a measuring kit over the same records.
+#
+#   benches/peers.sh KIT [DATA] [options of the kit's measure.py…]
+#
+# KIT is the folder with gen.py and measure.py, its peers installed as its README says. DATA, made on the first run,
+# is where 100,000 tickets and 200,000 messages are kept (default: KIT/data/100k).
+set -euo pipefail
+kit=$(realpath "${1:?usage: benches/peers.sh KIT [DATA] [measure.py options]}")
+shift
+data=$kit/data/100k
+if [[ ${1:-} && ${1:0:1} != - ]]; then
+    data=$(realpath -m "$1")
+    shift
+fi
+root=$(cd "$(dirname "$0")/.." && pwd)
+(cd "$root" && cargo build --release --quiet)
+target=$(cd "$root" && cargo metadata --format-version 1 --no-deps | python3 -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])')
+[[ -f $data/meta.json ]] || python3 "$kit/gen.py" "$data" --tickets 100000 --messages 200000
+exec python3 "$kit/measure.py" --data "$data" --counterpart-bin "$target/release/counterpart" --cases get,list,deep "$@"

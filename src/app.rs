@@ -1,0 +1,123 @@
+//! The composition root: what one process is made of, and how it serves.
+
+use std::{future::Future, io, sync::Arc, time::Duration};
+
+use poem::{
+    Endpoint, EndpointExt, IntoResponse, Response, Route, Server, get, handler,
+    http::StatusCode,
+    listener::{Acceptor, Listener, TcpListener},
+    web::Data,
+};
+
+use crate::{
+    domain::clock::World,
+    http::{cursor::Seal, document, edge::Edge, rate::RateLimit},
+    revision,
+    service::{self, Service},
+    store::Db,
+    telemetry::Metrics,
+};
+
+/// Everything that requests share.
+pub struct App {
+    pub service: Service,
+    pub seal: Seal,
+    pub metrics: Metrics,
+    pub rate: Option<RateLimit>,
+}
+
+impl std::fmt::Debug for App {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("App")
+    }
+}
+
+/// How long requests in progress may take once the server was asked to stop.
+const GRACE: Duration = Duration::from_secs(10);
+/// How long a connection may stay without a request.
+const IDLE: Duration = Duration::from_secs(75);
+
+impl App {
+    /// An application on an open and migrated database.
+    pub async fn new(db: Db, world: World, metrics: Metrics, rate: Option<RateLimit>) -> service::Result<Arc<Self>> {
+        let service = Service::new(db, world, revision::RULES);
+        let seal = Seal::new(&service.server_secret("cursor").await?);
+        Ok(Arc::new(Self { service, seal, metrics, rate }))
+    }
+
+    /// Everything that is served.
+    pub fn endpoint(self: &Arc<Self>) -> impl Endpoint<Output = Response> + 'static {
+        let pages = Arc::new(Pages { docs: document::page(), json: document::json(), yaml: document::yaml() });
+        let route = Route::new()
+            .nest(document::PREFIX, document::contract())
+            .at("/docs", get(docs))
+            .at("/openapi.json", get(openapi_json))
+            .at("/openapi.yaml", get(openapi_yaml))
+            .at("/healthz", get(healthz))
+            .at("/readyz", get(readyz))
+            .at("/metrics", get(metrics_page))
+            .data(pages)
+            .map_to_response();
+        Edge { inner: route, app: self.clone(), routes: document::routes() }
+    }
+
+    /// Serves until `stop` resolves; requests in progress are then finished. `ready` is told the bound address.
+    pub async fn serve(self: &Arc<Self>, listen: &str, stop: impl Future<Output = ()>, ready: impl FnOnce(String)) -> io::Result<()> {
+        let acceptor = TcpListener::bind(listen.to_owned()).into_acceptor().await?;
+        let address = acceptor.local_addr().into_iter().find_map(|address| address.as_socket_addr().map(ToString::to_string));
+        let server = Server::new_with_acceptor(acceptor).name("counterpart").idle_timeout(IDLE);
+        ready(format!("http://{}", address.unwrap_or_else(|| listen.to_owned())));
+        server.run_with_graceful_shutdown(self.endpoint(), stop, Some(GRACE)).await
+    }
+}
+
+struct Pages {
+    docs: String,
+    json: String,
+    yaml: String,
+}
+
+fn text(media_type: &'static str, body: impl Into<poem::Body>) -> Response {
+    Response::builder().content_type(media_type).body(body)
+}
+
+#[handler]
+fn docs(Data(pages): Data<&Arc<Pages>>) -> Response {
+    text("text/html; charset=utf-8", pages.docs.clone())
+}
+
+#[handler]
+fn openapi_json(Data(pages): Data<&Arc<Pages>>) -> Response {
+    text("application/json", pages.json.clone())
+}
+
+#[handler]
+fn openapi_yaml(Data(pages): Data<&Arc<Pages>>) -> Response {
+    text("application/yaml", pages.yaml.clone())
+}
+
+/// The process lives.
+#[handler]
+fn healthz() -> Response {
+    let body = serde_json::json!({ "status": "ok", "revision": revision::NAME, "version": env!("CARGO_PKG_VERSION") });
+    text("application/json", body.to_string())
+}
+
+/// The process can answer: its database does.
+#[handler]
+async fn readyz(Data(app): Data<&Arc<App>>) -> Response {
+    match app.service.db().ping().await {
+        Ok(()) => text("application/json", "{\"status\":\"ready\"}"),
+        Err(error) => {
+            tracing::error!(%error, "the database does not answer");
+            text("application/json", "{\"status\":\"the database does not answer\"}")
+                .with_status(StatusCode::SERVICE_UNAVAILABLE)
+                .into_response()
+        }
+    }
+}
+
+#[handler]
+fn metrics_page(Data(app): Data<&Arc<App>>) -> Response {
+    text("application/openmetrics-text; version=1.0.0; charset=utf-8", app.metrics.page())
+}

@@ -1,0 +1,260 @@
+//! A filter on a ticket field, once it met the field's definition: which operator goes with which kind, and what it
+//! compares (decisions, section 5.6).
+
+use serde_json::Value;
+
+use super::{
+    fields::{Comparable, Kind, Scalar},
+    filters::{FieldFilter, FieldOperator},
+    ids::FieldId,
+    text::fold,
+};
+
+/// What a ticket's values of one field must fulfil.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FieldTest {
+    pub field_id: FieldId,
+    pub test: Test,
+}
+
+/// The tests that the operators come down to. Lists hold at least one value, each once, all of one type.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Test {
+    Present,
+    Absent,
+    AnyOf(Vec<Comparable>),
+    /// Passed by a ticket without a value.
+    NoneOf(Vec<Comparable>),
+    AllOf(Vec<Comparable>),
+    /// Folded.
+    StartsWith(String),
+    /// Folded.
+    Contains(String),
+    Above(f64),
+    Below(f64),
+    /// Both bounds included.
+    Between(f64, f64),
+}
+
+/// The most values that an operator on several takes.
+pub const MAX_FILTER_VALUES: usize = 100;
+
+/// Why a filter does not fit its field.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct FilterError(String);
+
+impl FilterError {
+    fn new(reason: impl Into<String>) -> Self {
+        Self(reason.into())
+    }
+}
+
+impl FieldFilter {
+    /// This filter as a test of a field of that kind.
+    pub fn test(self, kind: Kind) -> Result<FieldTest, FilterError> {
+        use FieldOperator as Op;
+        if !self.operator.fits(kind) {
+            return Err(FilterError::new(format!("has the operator `{}`, which does not fit {}", self.operator.name(), describe(kind))));
+        }
+        let scalar = kind.scalar;
+        let Self { field_id, operator, value, min, max } = self;
+        let test = match operator {
+            Op::IsEmpty | Op::IsNotEmpty => {
+                absent(operator, [("value", &value), ("min", &min), ("max", &max)])?;
+                if operator == Op::IsEmpty { Test::Absent } else { Test::Present }
+            }
+            Op::Between => {
+                absent(operator, [("value", &value)])?;
+                let (min, max) = (number(scalar, "min", min)?, number(scalar, "max", max)?);
+                if min > max {
+                    return Err(FilterError::new("has a `min` above its `max`"));
+                }
+                Test::Between(min, max)
+            }
+            _ => {
+                absent(operator, [("min", &min), ("max", &max)])?;
+                match operator {
+                    Op::GreaterThan => Test::Above(number(scalar, "value", value)?),
+                    Op::LessThan => Test::Below(number(scalar, "value", value)?),
+                    Op::StartsWith => Test::StartsWith(needle(value)?),
+                    Op::TextContains => Test::Contains(needle(value)?),
+                    Op::NotEqual => Test::NoneOf(vec![one(scalar, "value", value)?]),
+                    Op::IsOneOf | Op::ContainsAny => Test::AnyOf(many(scalar, value)?),
+                    Op::IsNotOneOf | Op::DoesNotContainAny => Test::NoneOf(many(scalar, value)?),
+                    Op::ContainsAll => Test::AllOf(many(scalar, value)?),
+                    Op::Equal | Op::Between | Op::IsEmpty | Op::IsNotEmpty => Test::AnyOf(vec![one(scalar, "value", value)?]),
+                }
+            }
+        };
+        Ok(FieldTest { field_id, test })
+    }
+}
+
+impl FieldOperator {
+    /// The operator as a request spells it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Equal => "equal",
+            Self::NotEqual => "not_equal",
+            Self::StartsWith => "starts_with",
+            Self::TextContains => "text_contains",
+            Self::IsOneOf => "is_one_of",
+            Self::IsNotOneOf => "is_not_one_of",
+            Self::ContainsAny => "contains_any",
+            Self::ContainsAll => "contains_all",
+            Self::DoesNotContainAny => "does_not_contain_any",
+            Self::GreaterThan => "greater_than",
+            Self::LessThan => "less_than",
+            Self::Between => "between",
+            Self::IsEmpty => "is_empty",
+            Self::IsNotEmpty => "is_not_empty",
+        }
+    }
+
+    /// Whether the operator may test a field of that kind.
+    pub const fn fits(self, kind: Kind) -> bool {
+        match self {
+            Self::IsEmpty | Self::IsNotEmpty => true,
+            Self::ContainsAny | Self::ContainsAll | Self::DoesNotContainAny => kind.multi,
+            _ if kind.multi => false,
+            Self::Equal | Self::NotEqual => true,
+            Self::StartsWith | Self::TextContains => matches!(kind.scalar, Scalar::Text),
+            Self::IsOneOf | Self::IsNotOneOf => matches!(kind.scalar, Scalar::Text | Scalar::Number | Scalar::Integer),
+            Self::GreaterThan | Self::LessThan | Self::Between => !matches!(kind.scalar, Scalar::Text | Scalar::Boolean),
+        }
+    }
+}
+
+const fn describe(kind: Kind) -> &'static str {
+    match (kind.multi, kind.scalar) {
+        (true, _) => "a field of several values",
+        (_, Scalar::Text) => "a text field",
+        (_, Scalar::Number | Scalar::Integer) => "a number field",
+        (_, Scalar::Boolean) => "a yes-or-no field",
+        (_, Scalar::Date | Scalar::DateTime) => "a date field",
+    }
+}
+
+fn absent<const N: usize>(operator: FieldOperator, members: [(&str, &Option<Value>); N]) -> Result<(), FilterError> {
+    match members.into_iter().find(|(_, value)| value.is_some()) {
+        Some((name, _)) => Err(FilterError::new(format!("has a `{name}`, which the operator `{}` does not take", operator.name()))),
+        None => Ok(()),
+    }
+}
+
+fn one(scalar: Scalar, name: &str, value: Option<Value>) -> Result<Comparable, FilterError> {
+    let value = value.ok_or_else(|| FilterError::new(format!("needs a `{name}`")))?;
+    scalar.comparable(&value).map_err(|reason| FilterError::new(format!("has a `{name}` that {reason}")))
+}
+
+fn number(scalar: Scalar, name: &str, value: Option<Value>) -> Result<f64, FilterError> {
+    match one(scalar, name, value)? {
+        Comparable::Number(number) => Ok(number),
+        Comparable::Text(_) => Err(FilterError::new(format!("has a `{name}` that must be a number"))),
+    }
+}
+
+fn many(scalar: Scalar, value: Option<Value>) -> Result<Vec<Comparable>, FilterError> {
+    let values = match value {
+        Some(Value::Array(values)) if (1..=MAX_FILTER_VALUES).contains(&values.len()) => values,
+        _ => return Err(FilterError::new(format!("needs a `value` that is an array of 1 to {MAX_FILTER_VALUES} values"))),
+    };
+    let mut distinct = Vec::with_capacity(values.len());
+    for value in values {
+        let value = one(scalar, "value", Some(value))?;
+        if !distinct.contains(&value) {
+            distinct.push(value);
+        }
+    }
+    Ok(distinct)
+}
+
+fn needle(value: Option<Value>) -> Result<String, FilterError> {
+    match value {
+        Some(Value::String(text)) if !text.trim().is_empty() => Ok(fold(&text)),
+        _ => Err(FilterError::new("needs a `value` that is a text and not blank")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn filter(operator: FieldOperator, value: Value) -> FieldFilter {
+        FieldFilter { field_id: "f".into(), operator, value: Some(value), min: None, max: None }
+    }
+
+    #[test]
+    fn operators_fit_their_kinds_only() {
+        use FieldOperator::*;
+        let all = [
+            Equal,
+            NotEqual,
+            StartsWith,
+            TextContains,
+            IsOneOf,
+            IsNotOneOf,
+            ContainsAny,
+            ContainsAll,
+            DoesNotContainAny,
+            GreaterThan,
+            LessThan,
+            Between,
+            IsEmpty,
+            IsNotEmpty,
+        ];
+        let fitting = |scalar, multi| all.into_iter().filter(|op| op.fits(Kind { scalar, multi })).collect::<Vec<_>>();
+        let numeric = [Equal, NotEqual, IsOneOf, IsNotOneOf, GreaterThan, LessThan, Between, IsEmpty, IsNotEmpty];
+        let dates = [Equal, NotEqual, GreaterThan, LessThan, Between, IsEmpty, IsNotEmpty];
+        assert_eq!(fitting(Scalar::Text, false), [Equal, NotEqual, StartsWith, TextContains, IsOneOf, IsNotOneOf, IsEmpty, IsNotEmpty]);
+        assert_eq!(fitting(Scalar::Number, false), numeric);
+        assert_eq!(fitting(Scalar::Integer, false), numeric);
+        assert_eq!(fitting(Scalar::Date, false), dates);
+        assert_eq!(fitting(Scalar::DateTime, false), dates);
+        assert_eq!(fitting(Scalar::Boolean, false), [Equal, NotEqual, IsEmpty, IsNotEmpty]);
+        for scalar in [Scalar::Text, Scalar::Number, Scalar::Boolean, Scalar::Date] {
+            assert_eq!(fitting(scalar, true), [ContainsAny, ContainsAll, DoesNotContainAny, IsEmpty, IsNotEmpty]);
+        }
+    }
+
+    #[test]
+    fn operands_fit_their_operator_and_kind() {
+        use FieldOperator::*;
+        let (text, number) = (Kind::single(Scalar::Text), Kind::single(Scalar::Integer));
+        for (good, kind, test) in [
+            (filter(Equal, json!("A")), text, Test::AnyOf(vec![Comparable::Text("A".into())])),
+            (filter(TextContains, json!("ＡB")), text, Test::Contains("ab".into())),
+            (filter(IsOneOf, json!([1, 1.0, 2])), number, Test::AnyOf(vec![Comparable::Number(1.0), Comparable::Number(2.0)])),
+            (FieldFilter { value: None, ..filter(IsEmpty, json!(0)) }, number, Test::Absent),
+            (
+                FieldFilter { value: None, min: Some(json!(1)), max: Some(json!(1)), ..filter(Between, json!(0)) },
+                number,
+                Test::Between(1.0, 1.0),
+            ),
+        ] {
+            assert_eq!(good.clone().test(kind).map(|test| test.test), Ok(test), "{good:?}");
+        }
+        for (bad, kind) in [
+            (filter(Equal, json!(1)), text),
+            (filter(Equal, json!("1")), number),
+            (filter(Equal, json!(1.5)), number),
+            (filter(Equal, json!(null)), text),
+            (FieldFilter { value: None, ..filter(Equal, json!(0)) }, text),
+            (filter(StartsWith, json!(" ")), text),
+            (filter(IsOneOf, json!([])), text),
+            (filter(IsOneOf, json!("a")), text),
+            (filter(IsOneOf, json!(["a", 1])), text),
+            (filter(IsOneOf, json!(vec!["a"; 101])), text),
+            (filter(IsEmpty, json!("a")), text),
+            (filter(Between, json!(1)), number),
+            (FieldFilter { value: None, min: Some(json!(1)), ..filter(Between, json!(0)) }, number),
+            (FieldFilter { value: None, min: Some(json!(2)), max: Some(json!(1)), ..filter(Between, json!(0)) }, number),
+            (FieldFilter { min: Some(json!(1)), ..filter(Equal, json!(1)) }, number),
+        ] {
+            assert!(bad.clone().test(kind).is_err(), "{bad:?}");
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Request bodies. The bytes are taken, and their size and media type checked, before the query is looked at; their
+//! shape after it (decisions, section 3). serde holds types strictly and names the offending member.
+
+use std::marker::PhantomData;
+
+use poem::{RequestBody, http::StatusCode};
+use poem_openapi::{
+    ApiExtractor, ApiExtractorType, ExtractParamOptions,
+    registry::{MetaMediaType, MetaRequest, Registry},
+    types::Type,
+};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::error::ApiError;
+
+/// The largest body, in bytes.
+pub const LIMIT: usize = 1024 * 1024;
+
+/// A body whose size and media type are right. Whether a body may be left out is up to `EMPTY_IS_OBJECT`.
+#[derive(Debug)]
+pub struct Body<T, const EMPTY_IS_OBJECT: bool = false> {
+    bytes: Vec<u8>,
+    shape: PhantomData<fn() -> T>,
+}
+
+/// The body of a list operation: none at all is `{}`.
+pub type FilterBody<T> = Body<T, true>;
+
+impl<T: DeserializeOwned, const EMPTY_IS_OBJECT: bool> Body<T, EMPTY_IS_OBJECT> {
+    /// The body as `T`; what does not fit is named by its path.
+    pub fn parse(&self) -> Result<T, ApiError> {
+        let mut deserializer = serde_json::Deserializer::from_slice(&self.bytes);
+        let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+            let path = error.path().to_string();
+            let path = path.trim_end_matches('.');
+            refuse(path, error.inner())
+        })?;
+        deserializer.end().map_err(|error| refuse("", &error))?;
+        Ok(value)
+    }
+
+    /// The body without its null members and in one spelling: what a cursor is bound to.
+    pub fn canonical(&self) -> String {
+        fn strip(value: &mut Value) {
+            match value {
+                Value::Object(members) => {
+                    members.retain(|_, member| !member.is_null());
+                    members.values_mut().for_each(strip);
+                }
+                Value::Array(items) => items.iter_mut().for_each(strip),
+                _ => {}
+            }
+        }
+        // Only called on a body that was parsed, so that it is JSON.
+        let mut value = serde_json::from_slice(&self.bytes).unwrap_or(Value::Null);
+        strip(&mut value);
+        value.to_string()
+    }
+}
+
+/// serde's own words, with the place in backticks first and without the position in the text.
+fn refuse(path: &str, error: &serde_json::Error) -> ApiError {
+    if error.is_syntax() || error.is_eof() || error.is_io() {
+        return ApiError::field("body", format!("is not valid JSON: {error}"));
+    }
+    let text = error.to_string();
+    let reason = text.rsplit_once(" at line ").map_or(text.as_str(), |(reason, _)| reason);
+    let place = |name: Option<&str>| {
+        let parts = ["body", path, name.unwrap_or("")];
+        // An unknown member is its own last step in the path already.
+        let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+        parts.join(".")
+    };
+    let quoted = |after: &str| reason.strip_prefix(after).and_then(|rest| rest.split('`').next());
+    if let Some(name) = quoted("unknown field `") {
+        let place = if path.rsplit('.').next() == Some(name) { place(None) } else { place(Some(name)) };
+        let known = reason
+            .split_once("expected ")
+            .map_or(String::new(), |(_, known)| format!("; known here: {}", known.trim_start_matches("one of ")));
+        return ApiError::field(&place, format!("is not a known property{known}"));
+    }
+    if let Some(name) = quoted("missing field `") {
+        return ApiError::field(&place(Some(name)), "is required");
+    }
+    if let Some(name) = quoted("duplicate field `") {
+        return ApiError::field(&place(Some(name)), "is sent twice");
+    }
+    ApiError::field(&place(None), format!("is invalid: {reason}"))
+}
+
+impl<'a, T: Type + DeserializeOwned + 'static, const EMPTY_IS_OBJECT: bool> ApiExtractor<'a> for Body<T, EMPTY_IS_OBJECT> {
+    const TYPES: &'static [ApiExtractorType] = &[ApiExtractorType::RequestObject];
+    type ParamType = ();
+    type ParamRawType = ();
+
+    fn register(registry: &mut Registry) {
+        T::register(registry);
+    }
+
+    fn request_meta() -> Option<MetaRequest> {
+        Some(MetaRequest {
+            description: None,
+            content: vec![MetaMediaType { content_type: super::reply::JSON, schema: T::schema_ref() }],
+            required: !EMPTY_IS_OBJECT,
+        })
+    }
+
+    async fn from_request(request: &'a poem::Request, body: &mut RequestBody, _: ExtractParamOptions<()>) -> poem::Result<Self> {
+        let too_large = || ApiError::field("body", format!("is larger than {LIMIT} bytes")).with_status(StatusCode::PAYLOAD_TOO_LARGE);
+        let declared =
+            request.headers().get("content-length").and_then(|value| value.to_str().ok()).and_then(|value| value.parse::<u64>().ok());
+        if declared.is_some_and(|length| length > LIMIT as u64) {
+            return Err(too_large().into());
+        }
+        let bytes = match body.take()?.into_bytes_limit(LIMIT).await {
+            Ok(bytes) => bytes,
+            Err(poem::error::ReadBodyError::PayloadTooLarge) => return Err(too_large().into()),
+            Err(error) => return Err(ApiError::field("body", format!("cannot be read: {error}")).into()),
+        };
+        let mut bytes = Vec::from(bytes);
+        if EMPTY_IS_OBJECT && bytes.is_empty() {
+            bytes.extend_from_slice(b"{}");
+        } else if request.headers().get_all("content-type").iter().any(|value| !is_json(value.as_bytes())) {
+            return Err(ApiError::field("content-type", "must be application/json").with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE).into());
+        }
+        Ok(Self { bytes, shape: PhantomData })
+    }
+}
+
+/// `application/json`, with or without parameters.
+fn is_json(media_type: &[u8]) -> bool {
+    let essence = media_type.split(|byte| *byte == b';').next().unwrap_or_default();
+    essence.trim_ascii().eq_ignore_ascii_case(b"application/json")
+}
+
+impl ApiError {
+    fn with_status(mut self, status: StatusCode) -> Self {
+        self.status = status;
+        self
+    }
+}

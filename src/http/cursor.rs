@@ -1,0 +1,120 @@
+//! Cursors: opaque, URL-safe, sealed with a code over store, operation and content, and bound to filters and
+//! `pageSize` (section 4.4; decisions, section 4). They carry the position of the last row and, where the revision
+//! counts, the total, which so stays the same through a walk. They never expire.
+
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::{Digest, Sha256};
+
+use crate::domain::{ids::StoreId, paging::Position};
+
+const VERSION: u8 = 1;
+const CODE_BYTES: usize = 16;
+const HEAD_BYTES: usize = 1 + 8 + 8 + 8;
+const NO_TOTAL: u64 = u64::MAX;
+
+/// Makes and opens cursors with one key, the same in every process on a database.
+#[derive(Clone)]
+pub struct Seal(Hmac<Sha256>);
+
+impl std::fmt::Debug for Seal {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Seal(…)")
+    }
+}
+
+/// What a cursor says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cursor {
+    pub position: Position,
+    pub total: Option<u64>,
+    pub binding: Binding,
+}
+
+/// A fingerprint of filters and page size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Binding(u64);
+
+impl Binding {
+    pub fn of(filters: &str, page_size: u32) -> Self {
+        let digest = Sha256::new().chain_update(page_size.to_be_bytes()).chain_update(filters).finalize();
+        Self(u64::from_be_bytes(std::array::from_fn(|i| digest[i])))
+    }
+}
+
+impl Seal {
+    /// `secret` of any length.
+    pub fn new(secret: &[u8]) -> Self {
+        #[expect(clippy::expect_used, reason = "HMAC takes a key of any length")]
+        Self(Hmac::new_from_slice(secret).expect("any length"))
+    }
+
+    fn code(&self, store: &StoreId, operation: &str, content: &[u8]) -> Hmac<Sha256> {
+        let mut mac = self.0.clone();
+        for part in [store.as_str().as_bytes(), operation.as_bytes()] {
+            mac.update(&(part.len() as u64).to_be_bytes());
+            mac.update(part);
+        }
+        mac.update(content);
+        mac
+    }
+
+    pub fn close(&self, store: &StoreId, operation: &str, cursor: &Cursor) -> String {
+        let mut bytes = Vec::with_capacity(HEAD_BYTES + cursor.position.id.len() + CODE_BYTES);
+        bytes.push(VERSION);
+        bytes.extend_from_slice(&cursor.binding.0.to_be_bytes());
+        bytes.extend_from_slice(&cursor.total.unwrap_or(NO_TOTAL).to_be_bytes());
+        bytes.extend_from_slice(&cursor.position.at.to_be_bytes());
+        bytes.extend_from_slice(cursor.position.id.as_bytes());
+        let code = self.code(store, operation, &bytes).finalize().into_bytes();
+        bytes.extend_from_slice(&code[..CODE_BYTES]);
+        URL_SAFE_NO_PAD.encode(bytes)
+    }
+
+    /// The content of a cursor that this seal closed for the same store and operation; anything else is `None`.
+    pub fn open(&self, store: &StoreId, operation: &str, text: &str) -> Option<Cursor> {
+        let bytes = URL_SAFE_NO_PAD.decode(text).ok()?;
+        let (content, code) = bytes.split_at_checked(bytes.len().checked_sub(CODE_BYTES)?)?;
+        self.code(store, operation, content).verify_truncated_left(code).ok()?;
+        let number = |from: usize| Some(u64::from_be_bytes(content.get(from..from + 8)?.try_into().ok()?));
+        if content.first() != Some(&VERSION) {
+            return None;
+        }
+        Some(Cursor {
+            binding: Binding(number(1)?),
+            total: Some(number(9)?).filter(|total| *total != NO_TOTAL),
+            position: Position { at: number(17)?.cast_signed(), id: String::from_utf8(content.get(HEAD_BYTES..)?.to_vec()).ok()? },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cursor_opens_where_it_was_closed_and_nowhere_else() {
+        let seal = Seal::new(b"key");
+        let cursor = Cursor { position: Position { at: -5, id: "ไทย".into() }, total: Some(7), binding: Binding::of("{}", 20) };
+        let text = seal.close(&"s".into(), "listTickets", &cursor);
+        assert_eq!(seal.open(&"s".into(), "listTickets", &text), Some(cursor.clone()));
+        assert_eq!(seal.open(&"t".into(), "listTickets", &text), None);
+        assert_eq!(seal.open(&"s".into(), "listLabels", &text), None);
+        assert_eq!(Seal::new(b"other").open(&"s".into(), "listTickets", &text), None);
+        assert_ne!(Binding::of("{}", 20), Binding::of("{}", 21));
+    }
+
+    #[test]
+    fn a_changed_cursor_does_not_open() {
+        let seal = Seal::new(b"key");
+        let cursor = Cursor { position: Position { at: 5, id: "a".into() }, total: None, binding: Binding::of("", 1) };
+        let text = seal.close(&"s".into(), "o", &cursor);
+        for place in 0..text.len() {
+            let mut other = text.clone().into_bytes();
+            other[place] = if other[place] == b'A' { b'B' } else { b'A' };
+            let other = String::from_utf8(other).unwrap();
+            assert_eq!(seal.open(&"s".into(), "o", &other), None, "{other}");
+            assert_eq!(seal.open(&"s".into(), "o", &text[..place]), None);
+        }
+    }
+}

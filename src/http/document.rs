@@ -1,0 +1,294 @@
+//! The OpenAPI document of the compiled revision, generated from the handlers and brought into one canonical form:
+//! what the generator cannot say is said here, once, for every operation.
+
+use std::collections::BTreeSet;
+
+use poem_openapi::{OpenApiService, Tags};
+use serde_json::{Map, Value, json};
+
+use super::{auth::SCHEME, merged::Merged, values::OPEN_ENUM};
+use crate::revision;
+
+/// The nouns under which operations are grouped.
+#[derive(Debug, Tags)]
+pub enum Tag {
+    /// Pieces of work raised against a conversation, and the definitions of their fields.
+    Tickets,
+    /// Threads with a contact on one channel account.
+    Conversations,
+    /// The store's customers, and the definitions of their fields.
+    Contacts,
+    /// Customer-facing messages and internal comments.
+    Messages,
+    /// Teammates and invited seats.
+    Users,
+    /// Labels of conversations.
+    Labels,
+    /// Teams of users.
+    Teams,
+    /// Channel accounts and their message templates.
+    Accounts,
+}
+
+/// Every operation of the compiled revision.
+pub type Contract = Merged<(
+    super::tickets::TicketReads,
+    super::conversations::ConversationReads,
+    super::contacts::ContactReads,
+    super::messages::MessageReads,
+    super::users::UserReads,
+    super::labels::LabelReads,
+    super::teams::TeamReads,
+    revision::Extra,
+)>;
+
+/// The path that the contract is served under.
+pub const PREFIX: &str = "/v1";
+
+/// The operations, ready to be served under [`PREFIX`].
+pub fn contract() -> OpenApiService<Contract, ()> {
+    let groups = (
+        super::tickets::TicketReads,
+        super::conversations::ConversationReads,
+        super::contacts::ContactReads,
+        super::messages::MessageReads,
+        super::users::UserReads,
+        super::labels::LabelReads,
+        super::teams::TeamReads,
+        revision::EXTRA,
+    );
+    OpenApiService::new(Merged(groups), format!("counterpart, revision {}", revision::NAME), "1.0.0")
+        .description(
+            "The data API of a customer-support inbox: one store's tickets, conversations, messages, contacts, labels, teams and users. \
+             Every request carries an API key in `x-api-key` and sees the data of that key's store alone.",
+        )
+        .license(poem_openapi::LicenseObject::new("MIT OR Apache-2.0").url("https://spdx.org/licenses/MIT.html"))
+        .server(poem_openapi::ServerObject::new(PREFIX))
+}
+
+/// The document.
+pub fn document() -> Value {
+    // The generator's own output is JSON.
+    let mut document: Value = serde_json::from_str(&contract().spec()).unwrap_or_default();
+    document["openapi"] = "3.0.3".into();
+    let strict = request_schemas(&document);
+    let mut nullable = BTreeSet::new();
+    visit(&mut document, &mut |object| {
+        whole_numbers(object);
+        open_enumeration(object);
+        annotated_reference(object, &mut nullable);
+        defaults(object);
+        required_scope(object);
+    });
+    if let Some(schemas) = document.pointer_mut("/components/schemas").and_then(Value::as_object_mut) {
+        for (name, schema) in schemas {
+            if strict.contains(name) && schema.get("properties").is_some() {
+                // An unknown member of a body is refused.
+                schema["additionalProperties"] = false.into();
+            }
+            if nullable.contains(name) {
+                schema["nullable"] = true.into();
+            }
+        }
+    }
+    sorted(document)
+}
+
+/// The document as JSON text, with a line end.
+pub fn json() -> String {
+    let mut text = serde_json::to_string_pretty(&document()).unwrap_or_default();
+    text.push('\n');
+    text
+}
+
+/// The document as YAML text.
+pub fn yaml() -> String {
+    serde_yaml::to_string(&document()).unwrap_or_default()
+}
+
+/// One operation, as the reviewer's page and the router's `Allow` need it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Route {
+    pub method: String,
+    /// Below [`PREFIX`].
+    pub path: String,
+    pub operation_id: String,
+    pub scope: String,
+}
+
+/// Every operation, by path and method.
+pub fn routes() -> Vec<Route> {
+    let document = document();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let mut routes = Vec::new();
+    for (path, item) in document["paths"].as_object().into_iter().flatten() {
+        for (method, operation) in item.as_object().into_iter().flatten() {
+            routes.push(Route {
+                method: method.to_uppercase(),
+                path: path.clone(),
+                operation_id: text(&operation["operationId"]),
+                scope: text(&operation["x-required-scope"]),
+            });
+        }
+    }
+    routes
+}
+
+/// The page that a reviewer reads: one operation a line, `METHOD PATH operationId scope`.
+pub fn routes_page() -> String {
+    routes().iter().map(|route| format!("{} {} {} {}\n", route.method, route.path, route.operation_id, route.scope)).collect()
+}
+
+/// The documentation page, self-contained.
+pub fn page() -> String {
+    let service = contract();
+    // Within a script element `</` would end it.
+    let document = json().replace("</", "<\\/");
+    service
+        .swagger_ui_html()
+        .replace(&service.spec(), &document)
+        .replace("<title>Swagger UI</title>", &format!("<title>counterpart API, revision {}</title>", revision::NAME))
+}
+
+/// Calls `change` on every object, the inner ones first.
+fn visit(value: &mut Value, change: &mut impl FnMut(&mut Map<String, Value>)) {
+    match value {
+        Value::Object(object) => {
+            object.values_mut().for_each(|member| visit(member, change));
+            change(object);
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| visit(item, change)),
+        _ => {}
+    }
+}
+
+/// `1.0` is written `1`.
+fn whole_numbers(object: &mut Map<String, Value>) {
+    for bound in ["minimum", "maximum"] {
+        if let Some(number) = object.get(bound).and_then(Value::as_f64).filter(|number| number.fract() == 0.0 && number.abs() < 1e15) {
+            object.insert(bound.to_owned(), (number as i64).into());
+        }
+    }
+}
+
+/// A set that may grow is no `enum`: the values are listed in `x-extensible-enum`.
+fn open_enumeration(object: &mut Map<String, Value>) {
+    if object.get("format").is_some_and(|format| format == OPEN_ENUM) {
+        object.remove("format");
+        if let Some(values) = object.remove("enum") {
+            object.insert("x-extensible-enum".to_owned(), values);
+        }
+    }
+}
+
+/// The generator writes what it says beside a reference twice: as a second schema of `allOf`, and around it. The first
+/// goes. Nor can OpenAPI 3.0 make a reference nullable: the object that it names says that instead.
+fn annotated_reference(object: &mut Map<String, Value>, nullable: &mut BTreeSet<String>) {
+    const ANNOTATIONS: [&str; 3] = ["description", "nullable", "deprecated"];
+    let Some([reference, second]) = object.get("allOf").and_then(Value::as_array).map(Vec::as_slice) else { return };
+    let (Some(target), Some(annotations)) = (reference["$ref"].as_str().map(str::to_owned), second.as_object()) else { return };
+    if !annotations.keys().all(|key| ANNOTATIONS.contains(&key.as_str())) {
+        return;
+    }
+    object.insert("allOf".to_owned(), json!([{ "$ref": target }]));
+    if object.remove("nullable") == Some(Value::Bool(true)) {
+        nullable.insert(target.rsplit('/').next().unwrap_or_default().to_owned());
+    }
+    if object.len() == 1 {
+        object.clear();
+        object.insert("$ref".to_owned(), target.into());
+    }
+}
+
+/// What is so by default is not said.
+fn defaults(object: &mut Map<String, Value>) {
+    for (name, default) in [("deprecated", false), ("explode", true), ("required", false)] {
+        if object.get(name) == Some(&Value::Bool(default)) {
+            object.remove(name);
+        }
+    }
+}
+
+/// `ApiKey:tickets:read` becomes the scheme and the operation's `x-required-scope`.
+fn required_scope(object: &mut Map<String, Value>) {
+    let Some(requirement) = object.get("security").and_then(|all| all.get(0)).and_then(Value::as_object).and_then(|one| one.keys().next())
+    else {
+        return;
+    };
+    if let Some(scope) = requirement.strip_prefix(SCHEME).and_then(|rest| rest.strip_prefix(':')).map(str::to_owned) {
+        object.insert("security".to_owned(), json!([{ SCHEME: [] }]));
+        object.insert("x-required-scope".to_owned(), scope.into());
+    }
+}
+
+/// Names of the schemas that request bodies are made of.
+fn request_schemas(document: &Value) -> BTreeSet<String> {
+    fn references(value: &Value, found: &mut Vec<String>) {
+        match value {
+            Value::Object(object) => {
+                found.extend(object.get("$ref").and_then(Value::as_str).and_then(|target| target.rsplit('/').next()).map(str::to_owned));
+                object.values().for_each(|member| references(member, found));
+            }
+            Value::Array(items) => items.iter().for_each(|item| references(item, found)),
+            _ => {}
+        }
+    }
+    let mut todo = Vec::new();
+    for item in document["paths"].as_object().into_iter().flat_map(|paths| paths.values()) {
+        for operation in item.as_object().into_iter().flat_map(|item| item.values()) {
+            references(&operation["requestBody"], &mut todo);
+        }
+    }
+    let mut seen = BTreeSet::new();
+    while let Some(name) = todo.pop() {
+        if seen.insert(name.clone()) {
+            references(&document["components"]["schemas"][&name], &mut todo);
+        }
+    }
+    seen
+}
+
+/// The same value with the members of every object in the order of their names, so that a document compares by bytes.
+fn sorted(value: Value) -> Value {
+    match value {
+        Value::Object(object) => {
+            let mut members: Vec<_> = object.into_iter().collect();
+            members.sort_by(|(one, _), (other, _)| one.cmp(other));
+            Value::Object(members.into_iter().map(|(name, member)| (name, sorted(member))).collect())
+        }
+        Value::Array(items) => Value::Array(items.into_iter().map(sorted).collect()),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use poem_openapi::OpenApi;
+
+    use super::*;
+
+    #[test]
+    fn every_operation_names_itself_and_its_scope() {
+        let routes = routes();
+        assert!(routes.len() >= 12);
+        let mut ids: Vec<_> = routes.iter().map(|route| &route.operation_id).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), routes.len());
+        for route in &routes {
+            assert!(!route.operation_id.is_empty() && !route.scope.is_empty(), "{route:?}");
+        }
+        assert_eq!(
+            <Contract as OpenApi>::meta().into_iter().flat_map(|api| api.paths).flat_map(|path| path.operations).count(),
+            routes.len()
+        );
+    }
+
+    #[test]
+    fn nothing_internal_is_left_in_the_document() {
+        let text = json();
+        for word in [OPEN_ENUM, "ApiKey:", "charset"] {
+            assert!(!text.contains(word), "{word}");
+        }
+    }
+}

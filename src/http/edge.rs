@@ -1,0 +1,110 @@
+//! The outermost layer: gives each request its context, and each rejection, panic and time-out of whatever lies below
+//! the form of the envelope. Measures and logs, once.
+
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+
+use futures_util::FutureExt;
+use poem::{
+    Endpoint, Request, Response,
+    http::{HeaderValue, Method, StatusCode, header},
+};
+use poem_openapi::OperationId;
+
+use super::{
+    context::{Context, REQUEST_ID},
+    document::{PREFIX, Route},
+    error::{ApiError, ErrorDetail},
+    reply::{self, Content, JSON},
+};
+use crate::app::App;
+
+/// The longest that a request may take, its body included.
+const REQUEST_LIMIT: Duration = Duration::from_secs(30);
+
+/// Wraps everything that is served.
+pub struct Edge<E> {
+    pub inner: E,
+    pub app: Arc<App>,
+    pub routes: Vec<Route>,
+}
+
+impl<E: Endpoint<Output = Response>> Endpoint for Edge<E> {
+    type Output = Response;
+
+    async fn call(&self, mut request: Request) -> poem::Result<Response> {
+        let started = std::time::Instant::now();
+        let context = Context::arrive(request.headers(), self.app.service.world());
+        request.set_data(context.clone());
+        request.set_data(self.app.clone());
+        let path = request.uri().path().to_owned();
+        let answer = tokio::time::timeout(REQUEST_LIMIT, AssertUnwindSafe(self.inner.call(request)).catch_unwind()).await;
+        let mut operation = None;
+        let mut response = match answer {
+            Ok(Ok(Ok(response))) => {
+                operation = response.data::<OperationId>().map(|id| id.0);
+                response
+            }
+            Ok(Ok(Err(rejection))) => {
+                operation = rejection.data::<OperationId>().map(|id| id.0);
+                let error = ApiError::from_rejection(rejection);
+                self.failure(&context, &path, error)
+            }
+            Ok(Err(_)) => {
+                tracing::error!(request_id = context.request_id(), path, "a handler panicked");
+                self.failure(&context, &path, ApiError::internal())
+            }
+            Err(_) => {
+                let error = ApiError {
+                    retry_after: Some(1),
+                    ..ApiError::new(
+                        StatusCode::SERVICE_UNAVAILABLE,
+                        format!("the request took longer than {} seconds", REQUEST_LIMIT.as_secs()),
+                    )
+                };
+                self.failure(&context, &path, error)
+            }
+        };
+        if let Ok(id) = HeaderValue::from_str(context.request_id()) {
+            response.headers_mut().insert(REQUEST_ID, id);
+        }
+        let status = response.status();
+        let operation = operation.unwrap_or("none");
+        self.app.metrics.request(operation, status.as_u16(), started.elapsed());
+        if status.is_server_error() {
+            tracing::warn!(request_id = context.request_id(), operation, path, status = status.as_u16(), "failed");
+        } else {
+            tracing::debug!(request_id = context.request_id(), operation, path, status = status.as_u16(), "answered");
+        }
+        Ok(response)
+    }
+}
+
+impl<E> Edge<E> {
+    fn failure(&self, context: &Context, path: &str, error: ApiError) -> Response {
+        let detail = ErrorDetail { message: error.message, status_code: error.status.as_u16().into() };
+        let body = reply::write(context, self.app.service.rules(), Content::Error(detail)).unwrap_or_default();
+        let mut response = Response::builder().status(error.status).content_type(JSON).body(body);
+        let headers = response.headers_mut();
+        if let Some(seconds) = error.retry_after {
+            headers.insert(header::RETRY_AFTER, seconds.into());
+        }
+        if error.status == StatusCode::METHOD_NOT_ALLOWED
+            && let Ok(allowed) = HeaderValue::from_str(&self.allowed(path))
+        {
+            headers.insert(header::ALLOW, allowed);
+        }
+        response
+    }
+
+    /// The methods that a path takes. What is not in the contract is a page to GET.
+    fn allowed(&self, path: &str) -> String {
+        let mut methods: Vec<&str> = match path.strip_prefix(PREFIX) {
+            Some(path) => self.routes.iter().filter(|route| route.path == path).map(|route| route.method.as_str()).collect(),
+            None => vec![Method::GET.as_str()],
+        };
+        if methods.contains(&Method::GET.as_str()) {
+            methods.push(Method::HEAD.as_str());
+        }
+        methods.join(", ")
+    }
+}

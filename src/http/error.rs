@@ -1,0 +1,189 @@
+//! Failures: the error form of the envelope (section 7), what the document says of it, and the one place that turns
+//! every kind of rejection into it.
+
+use std::marker::PhantomData;
+
+use poem::{
+    error::{MethodNotAllowedError, NotFoundError, ResponseError},
+    http::StatusCode,
+};
+use poem_openapi::{
+    ApiResponse, Object,
+    registry::{MetaMediaType, MetaResponse, MetaResponses, Registry},
+    types::Type,
+};
+use serde::Serialize;
+
+use super::reply::request_id_header;
+use crate::service;
+
+/// A failure as an answer: status and text for the caller, and for some a pause to keep.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct ApiError {
+    pub status: StatusCode,
+    pub message: String,
+    /// Seconds, for `Retry-After`.
+    pub retry_after: Option<u32>,
+}
+
+impl ApiError {
+    pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        Self { status, message: message.into(), retry_after: None }
+    }
+
+    /// 400 whose text begins with the offending field in backticks.
+    pub fn field(field: &str, reason: impl std::fmt::Display) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, format!("`{field}` {reason}"))
+    }
+
+    pub fn unauthorized(message: &str) -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, message)
+    }
+
+    /// The same failure from whatever the framework rejected a request with.
+    pub fn from_rejection(error: poem::Error) -> Self {
+        if error.is::<Self>() {
+            return error.downcast().unwrap_or_else(|_| Self::internal());
+        }
+        if error.is::<NotFoundError>() {
+            return Self::new(StatusCode::NOT_FOUND, "there is no such path; see /docs for those there are");
+        }
+        if error.is::<MethodNotAllowedError>() {
+            return Self::new(StatusCode::METHOD_NOT_ALLOWED, "this path does not take that method; `Allow` lists those that it takes");
+        }
+        let status = error.status();
+        if status.is_server_error() {
+            tracing::error!(%error, "unexpected failure");
+            return Self::internal();
+        }
+        Self::new(status, error.to_string())
+    }
+
+    pub fn internal() -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "something went wrong on our side; the request id identifies it in our log")
+    }
+}
+
+impl ResponseError for ApiError {
+    fn status(&self) -> StatusCode {
+        self.status
+    }
+}
+
+impl From<service::Error> for ApiError {
+    fn from(error: service::Error) -> Self {
+        let status = match &error {
+            service::Error::Invalid { .. } => StatusCode::BAD_REQUEST,
+            service::Error::NotFound(_) => StatusCode::NOT_FOUND,
+            service::Error::Conflict(_) => StatusCode::CONFLICT,
+            service::Error::Unavailable { reason, retry_after } => {
+                return Self { status: StatusCode::SERVICE_UNAVAILABLE, message: reason.clone(), retry_after: Some(*retry_after) };
+            }
+            service::Error::Internal(detail) => {
+                tracing::error!(%detail, "internal failure");
+                return Self::internal();
+            }
+        };
+        Self::new(status, error.to_string())
+    }
+}
+
+/// `error` of the envelope.
+#[derive(Debug, Object, Serialize)]
+#[oai(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+pub struct ErrorDetail {
+    /// What is wrong. Begins with the offending field in backticks where there is one.
+    pub message: String,
+    /// The HTTP status of the answer.
+    pub status_code: i32,
+}
+
+/// A failed answer.
+#[derive(Debug, Object, Serialize)]
+#[oai(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+pub struct ErrorEnvelope {
+    /// Identifies the request; also sent as the header `x-request-id`.
+    pub request_id: String,
+    /// When the request arrived.
+    pub request_received_at: String,
+    /// The store of the key; empty where no store is known.
+    pub store_id: String,
+    /// What went wrong.
+    pub error: ErrorDetail,
+}
+
+/// Which failures an operation documents by name; all others are its `default`.
+pub trait Documented: Send + Sync + 'static {
+    const STATUSES: &'static [u16];
+}
+
+macro_rules! documented {
+    ($($(#[$doc:meta])* $name:ident = $statuses:expr;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $name;
+
+        impl Documented for $name {
+            const STATUSES: &'static [u16] = $statuses;
+        }
+    )*};
+}
+
+documented! {
+    /// A read that names no record: lists and catalogs.
+    Listing = &[400, 401, 403];
+    /// A read that names a record.
+    Lookup = &[400, 401, 403, 404];
+    /// A list whose filters are a body.
+    FilteredListing = &[400, 401, 403, 413, 415];
+}
+
+/// The error side of a handler's result.
+#[derive(Debug)]
+pub struct Failure<D>(ApiError, PhantomData<D>);
+
+impl<D, E: Into<ApiError>> From<E> for Failure<D> {
+    fn from(error: E) -> Self {
+        Self(error.into(), PhantomData)
+    }
+}
+
+impl<D> From<Failure<D>> for poem::Error {
+    fn from(failure: Failure<D>) -> Self {
+        failure.0.into()
+    }
+}
+
+impl<D: Documented> ApiResponse for Failure<D> {
+    fn meta() -> MetaResponses {
+        let response = |status: Option<u16>, description| MetaResponse {
+            description,
+            status,
+            status_range: None,
+            content: vec![MetaMediaType { content_type: super::reply::JSON, schema: ErrorEnvelope::schema_ref() }],
+            headers: vec![request_id_header()],
+        };
+        let named = D::STATUSES.iter().map(|status| response(Some(*status), describe(*status)));
+        MetaResponses { responses: named.chain([response(None, "Any other failure, in the same form.")]).collect() }
+    }
+
+    fn register(registry: &mut Registry) {
+        ErrorEnvelope::register(registry);
+    }
+}
+
+fn describe(status: u16) -> &'static str {
+    match status {
+        400 => "The request is malformed or invalid; `error.message` names the offending field.",
+        401 => "`x-api-key` is missing, unrecognised, inactive, expired or deleted.",
+        403 => "The key lacks the scope of this operation.",
+        404 => "There is no such record in the store, or two ids do not belong together.",
+        409 => "The record changed since it was read, or would collide with another.",
+        413 => "The body is larger than 1 MiB.",
+        415 => "The body is not declared as JSON.",
+        _ => "Failure.",
+    }
+}

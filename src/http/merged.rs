@@ -1,0 +1,56 @@
+//! One entry a path in the document, whatever impl block its operations come from.
+//!
+//! poem-openapi writes each API struct's paths by themselves: a path that two structs share becomes a duplicate JSON
+//! key, and the operations of one vanish from the document while they are served. The same holds for a status that
+//! both sides of a result declare.
+
+use std::collections::HashMap;
+
+use poem::{endpoint::BoxEndpoint, http::Method};
+use poem_openapi::{
+    OpenApi,
+    registry::{MetaApi, MetaPath, Registry},
+};
+
+/// Groups of operations, documented as one.
+#[derive(Debug)]
+pub struct Merged<T>(pub T);
+
+impl<T: OpenApi> OpenApi for Merged<T> {
+    /// # Panics
+    /// When two operations share method and path, or one operation declares a status twice: mistakes of ours that
+    /// the first start and every test show.
+    fn meta() -> Vec<MetaApi> {
+        let mut merged: Vec<MetaPath> = Vec::new();
+        for path in T::meta().into_iter().flat_map(|api| api.paths) {
+            for operation in &path.operations {
+                let mut statuses: Vec<_> = operation.responses.responses.iter().map(|response| response.status).collect();
+                statuses.sort_unstable();
+                assert!(statuses.windows(2).all(|pair| pair[0] != pair[1]), "{} {} declares a status twice", operation.method, path.path);
+            }
+            match merged.iter_mut().find(|known| known.path == path.path) {
+                None => merged.push(path),
+                Some(known) => {
+                    for operation in path.operations {
+                        assert!(
+                            known.operations.iter().all(|other| other.method != operation.method),
+                            "{} {} is served twice",
+                            operation.method,
+                            path.path
+                        );
+                        known.operations.push(operation);
+                    }
+                }
+            }
+        }
+        vec![MetaApi { paths: merged }]
+    }
+
+    fn register(registry: &mut Registry) {
+        T::register(registry);
+    }
+
+    fn add_routes(self, routes: &mut HashMap<String, HashMap<Method, BoxEndpoint<'static>>>) {
+        self.0.add_routes(routes);
+    }
+}

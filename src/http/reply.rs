@@ -1,0 +1,219 @@
+//! Successful answers: the envelope of section 2.1, written once from borrowed data, while the document shows the type.
+
+use std::marker::PhantomData;
+
+use poem::{IntoResponse, Response, http::HeaderValue};
+use poem_openapi::{
+    ApiResponse,
+    registry::{MetaHeader, MetaMediaType, MetaResponse, MetaResponses, MetaSchema, MetaSchemaRef, Registry},
+    types::Type,
+};
+use serde::Serialize;
+
+use super::{auth::Request, context::Context};
+use crate::domain::rules::{ReceivedAt, Rules};
+
+/// The media type of every answer.
+pub const JSON: &str = "application/json";
+
+/// `requestReceivedAt` as the revision writes it.
+pub fn received_at(context: &Context, rules: &Rules) -> String {
+    match rules.received_at {
+        ReceivedAt::Timestamp => context.received_at().to_string(),
+        ReceivedAt::UnixMillis => context.received_at().millis().to_string(),
+    }
+}
+
+/// What the envelope holds.
+#[derive(Debug)]
+pub enum Content<T> {
+    Data(T),
+    Error(T),
+}
+
+/// The bytes of an envelope.
+pub fn write<T: Serialize>(context: &Context, rules: &Rules, content: Content<T>) -> Result<Vec<u8>, serde_json::Error> {
+    let (name, content) = match &content {
+        Content::Data(data) => ("data", data),
+        Content::Error(error) => ("error", error),
+    };
+    let mut bytes = Vec::with_capacity(1024);
+    bytes.extend_from_slice(b"{\"requestId\":");
+    serde_json::to_writer(&mut bytes, context.request_id())?;
+    bytes.extend_from_slice(b",\"requestReceivedAt\":\"");
+    bytes.extend_from_slice(received_at(context, rules).as_bytes());
+    bytes.extend_from_slice(b"\",\"storeId\":");
+    serde_json::to_writer(&mut bytes, context.store_id())?;
+    bytes.extend_from_slice(b",\"");
+    bytes.extend_from_slice(name.as_bytes());
+    bytes.extend_from_slice(b"\":");
+    serde_json::to_writer(&mut bytes, content)?;
+    bytes.push(b'}');
+    Ok(bytes)
+}
+
+/// What `data` holds, for the document.
+pub trait Shape: Send + 'static {
+    /// The name of the envelope's schema.
+    fn envelope() -> String;
+    /// The schema of `data`.
+    fn data() -> MetaSchemaRef;
+    /// The headers beside `x-request-id`.
+    fn headers() -> Vec<MetaHeader> {
+        vec![]
+    }
+    fn register(registry: &mut Registry);
+}
+
+/// One record.
+#[derive(Debug)]
+pub struct One<T>(PhantomData<fn() -> T>);
+
+/// Every record, without pagination.
+#[derive(Debug)]
+pub struct All<T>(PhantomData<fn() -> T>);
+
+/// One page of records.
+#[derive(Debug)]
+pub struct Paged<T>(PhantomData<fn() -> T>);
+
+impl<T: Type + 'static> Shape for One<T> {
+    fn envelope() -> String {
+        format!("{}Envelope", T::name())
+    }
+
+    fn data() -> MetaSchemaRef {
+        T::schema_ref()
+    }
+
+    fn register(registry: &mut Registry) {
+        T::register(registry);
+    }
+}
+
+impl<T: Type + 'static> Shape for All<T> {
+    fn envelope() -> String {
+        format!("{}ListEnvelope", T::name())
+    }
+
+    fn data() -> MetaSchemaRef {
+        <Vec<T> as Type>::schema_ref()
+    }
+
+    fn register(registry: &mut Registry) {
+        T::register(registry);
+    }
+}
+
+impl<T: Type + 'static> Shape for Paged<T> {
+    fn envelope() -> String {
+        All::<T>::envelope()
+    }
+
+    fn data() -> MetaSchemaRef {
+        All::<T>::data()
+    }
+
+    fn headers() -> Vec<MetaHeader> {
+        super::paging::headers()
+    }
+
+    fn register(registry: &mut Registry) {
+        T::register(registry);
+    }
+}
+
+/// An answer of shape `S`: bytes already written, and its own headers.
+#[derive(Debug)]
+pub struct Reply<S> {
+    bytes: Vec<u8>,
+    headers: Vec<(&'static str, HeaderValue)>,
+    shape: PhantomData<fn() -> S>,
+}
+
+impl<T: Type + Serialize + 'static> Reply<One<T>> {
+    pub fn one(request: &Request, record: T) -> Self {
+        Self::of(request, &record, vec![])
+    }
+}
+
+impl<T: Type + Serialize + 'static> Reply<All<T>> {
+    pub fn all(request: &Request, records: impl IntoIterator<Item = impl Into<T>>) -> Self {
+        let records: Vec<T> = records.into_iter().map(Into::into).collect();
+        Self::of(request, &records, vec![])
+    }
+}
+
+impl<S> Reply<S> {
+    pub(super) fn of(request: &Request, data: &impl Serialize, headers: Vec<(&'static str, HeaderValue)>) -> Self {
+        #[expect(clippy::expect_used, reason = "string keys and finite numbers only: writing them to memory cannot fail")]
+        let bytes = write(&request.context, request.app.service.rules(), Content::Data(data)).expect("plain data");
+        Self { bytes, headers, shape: PhantomData }
+    }
+}
+
+impl<S: Send> IntoResponse for Reply<S> {
+    fn into_response(self) -> Response {
+        let mut response = Response::builder().content_type(JSON).body(self.bytes);
+        for (name, value) in self.headers {
+            response.headers_mut().insert(name, value);
+        }
+        response
+    }
+}
+
+/// A type that carries the envelope's schema of a shape.
+struct EnvelopeOf<S>(PhantomData<S>);
+
+impl<S: Shape> ApiResponse for Reply<S> {
+    fn meta() -> MetaResponses {
+        let mut headers = vec![request_id_header()];
+        headers.extend(S::headers());
+        MetaResponses {
+            responses: vec![MetaResponse {
+                description: "Success.",
+                status: Some(200),
+                status_range: None,
+                headers,
+                content: vec![MetaMediaType { content_type: JSON, schema: MetaSchemaRef::Reference(S::envelope()) }],
+            }],
+        }
+    }
+
+    fn register(registry: &mut Registry) {
+        S::register(registry);
+        // Lists are registered once, whether they are paged or not.
+        let name = S::envelope();
+        if registry.schemas.contains_key(&name) {
+            return;
+        }
+        registry.create_schema::<EnvelopeOf<S>, _>(name, |_| {
+            let text = |description: &'static str| {
+                MetaSchemaRef::Inline(Box::new(MetaSchema { description: Some(description), ..MetaSchema::new("string") }))
+            };
+            let properties = vec![
+                ("requestId", text("Identifies the request; also sent as the header `x-request-id`.")),
+                ("requestReceivedAt", text(crate::revision::RECEIVED_AT)),
+                ("storeId", text("The store that owns the key.")),
+                ("data", S::data()),
+            ];
+            MetaSchema { required: properties.iter().map(|(name, _)| *name).collect(), properties, ..MetaSchema::new("object") }
+        });
+    }
+}
+
+/// The header that every answer carries.
+pub fn request_id_header() -> MetaHeader {
+    header(super::context::REQUEST_ID, "The `requestId` of the envelope.", true, MetaSchema::new("string"))
+}
+
+/// A header for the document.
+pub fn header(name: &str, description: &str, required: bool, schema: MetaSchema) -> MetaHeader {
+    MetaHeader {
+        name: name.to_owned(),
+        description: Some(description.to_owned()),
+        required,
+        deprecated: false,
+        schema: MetaSchemaRef::Inline(Box::new(schema)),
+    }
+}

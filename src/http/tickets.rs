@@ -1,0 +1,81 @@
+//! Tickets and their field definitions: sections 2.2, 2.4 and 4.1.
+
+use poem_openapi::OpenApi;
+
+use super::{
+    auth::{Authorised, TicketsRead},
+    body::FilterBody,
+    error::{Failure, FilteredListing, Listing, Lookup},
+    expand::{Expand, FieldExpand},
+    fields::TicketField,
+    filters::TicketFilters,
+    paging::Walk,
+    params::{CursorText, Id, PageSize, Query, Required},
+    reply::{All, One, Paged, Reply},
+};
+use crate::{
+    domain::{ids::TicketId, tickets::TicketExpand},
+    revision::wire::{PageParam, Ticket},
+};
+
+/// Read operations on tickets.
+#[derive(Debug)]
+pub struct TicketReads;
+
+#[OpenApi(tag = "super::document::Tag::Tickets")]
+impl TicketReads {
+    /// Get a ticket
+    ///
+    /// Returns one ticket of the store.
+    #[oai(path = "/tickets", method = "get", operation_id = "getTicket")]
+    async fn get_ticket(
+        &self,
+        request: Authorised<TicketsRead>,
+        /// The ticket.
+        #[oai(name = "ticketId")]
+        ticket_id: Query<Required<Id<TicketId>>>,
+        /// Replaces `accountId`, `conversationId`, `assigneeUserId` or `handledBy` by an object.
+        expand: Query<Expand<TicketExpand>>,
+    ) -> Result<Reply<One<Ticket>>, Failure<Lookup>> {
+        let ticket = request.app.service.ticket(request.store(), &ticket_id.0.0.0, expand.0.0).await?;
+        Ok(Reply::one(&request, ticket.into()))
+    }
+
+    /// List tickets
+    ///
+    /// Lists tickets that match the filters, the one with the newest message first.
+    #[oai(path = "/tickets/list", method = "post", operation_id = "listTickets")]
+    async fn list_tickets(
+        &self,
+        request: Authorised<TicketsRead>,
+        filters: FilterBody<TicketFilters>,
+        /// Tickets a page.
+        #[oai(name = "pageSize")]
+        page_size: Query<PageSize>,
+        /// Where the page begins: `x-pagination-next-cursor` of the page before.
+        cursor: Query<CursorText>,
+        /// Echoed in `x-pagination-page`; does not move through the collection.
+        page: PageParam,
+        /// Replaces `accountId`, `conversationId`, `assigneeUserId` or `handledBy` by an object.
+        expand: Query<Expand<TicketExpand>>,
+    ) -> Result<Reply<Paged<Ticket>>, Failure<FilteredListing>> {
+        let filter = filters.parse()?.check()?;
+        let walk = Walk::step(&request, "listTickets", page_size.0.0, &cursor.0, &page, &filters.canonical())?;
+        let tickets = request.app.service.tickets(request.store(), filter, walk.request(), expand.0.0).await?;
+        Ok(walk.reply(&request, tickets))
+    }
+
+    /// List ticket fields
+    ///
+    /// Lists every ticket field definition of the store in display order, without pagination.
+    #[oai(path = "/tickets/fields", method = "get", operation_id = "listTicketFields")]
+    async fn list_ticket_fields(
+        &self,
+        request: Authorised<TicketsRead>,
+        /// Adds the accounts that each field is shown for.
+        expand: Query<Expand<FieldExpand>>,
+    ) -> Result<Reply<All<TicketField>>, Failure<Listing>> {
+        let fields = request.app.service.ticket_fields(request.store(), expand.0.0.0).await?;
+        Ok(Reply::all(&request, fields))
+    }
+}

@@ -1,0 +1,40 @@
+//! Revision A, the older one: pages of at most 50, the page number echoed, totals, timestamps as text.
+
+mod message;
+mod ticket;
+mod user;
+
+use crate::domain::rules::{ReceivedAt, Rules};
+
+pub const NAME: &str = "A";
+
+pub const RULES: Rules = Rules {
+    revision: NAME,
+    max_page_size: 50,
+    messages_default_page_size: None,
+    messages_max_page_size: 15,
+    received_at: ReceivedAt::Timestamp,
+    page_echo: true,
+    strict_cursors: false,
+    conversation_history: false,
+    user_name_fallback: true,
+};
+
+/// What the document says of `requestReceivedAt`.
+pub const RECEIVED_AT: &str = "When the request arrived: a date-time in UTC.";
+
+/// The channels that this revision lists.
+pub const CHANNELS: &[&str] = &["line", "instagram", "facebook", "lazada", "shopee", "tiktok", "whatsapp", "widget", "gmail", "outlook"];
+
+/// Groups of operations that only this revision has.
+pub type Extra = ();
+pub const EXTRA: Extra = ();
+
+/// Types under the names that both revisions give them.
+pub mod wire {
+    pub use super::{message::Message, ticket::Ticket, user::User};
+    use crate::http::params::{PageNumber, Query};
+
+    /// `page` of the paginated operations.
+    pub type PageParam = Query<PageNumber>;
+}

@@ -1,0 +1,41 @@
+//! Revision B, the newer one: pages of up to 100, Unix milliseconds, channel accounts and templates.
+
+mod accounts;
+mod message;
+mod ticket;
+mod user;
+
+use crate::domain::rules::{ReceivedAt, Rules};
+
+pub const NAME: &str = "B";
+
+pub const RULES: Rules = Rules {
+    revision: NAME,
+    max_page_size: 100,
+    messages_default_page_size: Some(15),
+    messages_max_page_size: 100,
+    received_at: ReceivedAt::UnixMillis,
+    page_echo: false,
+    strict_cursors: true,
+    conversation_history: true,
+    user_name_fallback: false,
+};
+
+/// What the document says of `requestReceivedAt`.
+pub const RECEIVED_AT: &str = "When the request arrived: Unix time in milliseconds.";
+
+/// The channels that this revision lists.
+pub const CHANNELS: &[&str] =
+    &["line", "instagram", "facebook", "lazada", "shopee", "tiktok", "whatsapp", "widget", "gmail", "outlook", "drunken_lullabies"];
+
+/// Groups of operations that only this revision has.
+pub type Extra = accounts::AccountReads;
+pub const EXTRA: Extra = accounts::AccountReads;
+
+/// Types under the names that both revisions give them.
+pub mod wire {
+    pub use super::{message::Message, ticket::Ticket, user::User};
+
+    /// `page` of the paginated operations: not of this revision.
+    pub type PageParam = crate::http::params::Absent;
+}

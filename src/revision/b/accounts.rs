@@ -1,0 +1,190 @@
+//! Channel accounts and their message templates: sections 2.11, 2.12 and 4.1. Revision B alone has them.
+
+use poem_openapi::{Object, OpenApi};
+use serde::Serialize;
+
+use crate::{
+    domain::{
+        ids::AccountId,
+        store::{self as domain, Channel, PARAMETER_FORMATS, TEMPLATE_CATEGORIES, TEMPLATE_STATUSES, TemplateFilter},
+        time::Timestamp,
+    },
+    http::{
+        auth::{AccountsRead, Authorised},
+        document::Tag,
+        error::{Failure, Listing, Lookup},
+        expand::NoExpand,
+        paging::Walk,
+        params::{Absent, Choice, CursorText, Id, OneOf, PageSize, Query, Required},
+        reply::{All, Paged, Reply},
+        values::{AnyObject, ChannelName, Listed, Stored, ValueSet},
+    },
+};
+
+/// A channel account.
+#[derive(Debug, Object, Serialize)]
+#[oai(rename_all = "camelCase", skip_serializing_if_is_none)]
+#[serde(rename_all = "camelCase")]
+pub struct Account {
+    pub id: String,
+    pub channel: ChannelName,
+    pub name: String,
+    pub status: Listed<AccountStatuses>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_authorized_at: Option<Timestamp>,
+    /// What the channel tells of the account.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub metadata: Option<Stored<AnyObject>>,
+}
+
+/// How well an account works.
+#[derive(Debug, Clone)]
+pub struct AccountStatuses;
+
+impl ValueSet for AccountStatuses {
+    const NAME: &'static str = "AccountStatus";
+    const VALUES: &'static [&'static str] = &domain::ACCOUNT_STATUSES;
+}
+
+impl From<domain::Account> for Account {
+    fn from(account: domain::Account) -> Self {
+        Self {
+            id: account.id.into_string(),
+            channel: account.channel.into(),
+            name: account.name,
+            status: account.status.into(),
+            last_authorized_at: account.last_authorized_at,
+            metadata: account.metadata.and_then(Stored::new),
+        }
+    }
+}
+
+/// A message template of a WhatsApp account.
+#[derive(Debug, Object, Serialize)]
+pub struct WhatsappTemplate {
+    pub id: String,
+    pub name: String,
+    pub parameter_format: Listed<ParameterFormats>,
+    /// Language code.
+    pub language: String,
+    pub status: Listed<TemplateStatuses>,
+    pub category: Listed<TemplateCategories>,
+    pub components: Stored<Vec<TemplateComponent>>,
+}
+
+/// One part of a template; other members depend on its type.
+#[derive(Debug, Object)]
+pub struct TemplateComponent {
+    /// Such as `BODY`.
+    r#type: String,
+    /// The text of a `BODY` may hold the placeholders `{{1}}`, `{{2}}` and so on.
+    text: Option<String>,
+}
+
+macro_rules! open_sets {
+    ($($(#[$doc:meta])* $set:ident $name:literal = $values:expr;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Clone)]
+        pub struct $set;
+
+        impl ValueSet for $set {
+            const NAME: &'static str = $name;
+            const VALUES: &'static [&'static str] = &$values;
+        }
+
+        impl Choice for $set {
+            const VALUES: &'static [&'static str] = &$values;
+        }
+    )*};
+}
+
+open_sets! {
+    /// How a template's placeholders are written.
+    ParameterFormats "TemplateParameterFormat" = PARAMETER_FORMATS;
+    /// Whether a template can be sent.
+    TemplateStatuses "TemplateStatus" = TEMPLATE_STATUSES;
+    /// What a template is for.
+    TemplateCategories "TemplateCategory" = TEMPLATE_CATEGORIES;
+}
+
+/// Channels as a parameter.
+#[derive(Debug)]
+pub struct Channels;
+
+impl Choice for Channels {
+    const VALUES: &'static [&'static str] = super::CHANNELS;
+}
+
+impl From<domain::Template> for WhatsappTemplate {
+    fn from(template: domain::Template) -> Self {
+        Self {
+            id: template.id.into_string(),
+            name: template.name,
+            parameter_format: template.parameter_format.into(),
+            language: template.language,
+            status: template.status.into(),
+            category: template.category.into(),
+            components: Stored::or_empty_list(template.components),
+        }
+    }
+}
+
+/// Read operations on channel accounts.
+#[derive(Debug)]
+pub struct AccountReads;
+
+#[OpenApi(tag = "Tag::Accounts")]
+impl AccountReads {
+    /// List accounts
+    ///
+    /// Lists the store's active channel accounts, the oldest first.
+    #[oai(path = "/accounts", method = "get", operation_id = "listAccounts")]
+    async fn list_accounts(
+        &self,
+        request: Authorised<AccountsRead>,
+        /// Only accounts of this channel.
+        channel: Query<Option<OneOf<Channels>>>,
+        /// Accounts a page.
+        #[oai(name = "pageSize")]
+        page_size: Query<PageSize>,
+        /// Where the page begins: `x-pagination-next-cursor` of the page before.
+        cursor: Query<CursorText>,
+        _expand: NoExpand,
+    ) -> Result<Reply<Paged<Account>>, Failure<Listing>> {
+        let channel = channel.0.map(|channel| Channel(channel.0));
+        let walk = Walk::step(&request, "listAccounts", page_size.0.0, &cursor.0, &Absent, channel.as_ref().map_or("", Channel::as_str))?;
+        let accounts = request.app.service.accounts(request.store(), channel.as_ref(), walk.request()).await?;
+        Ok(walk.reply(&request, accounts))
+    }
+
+    /// List WhatsApp templates
+    ///
+    /// Lists message templates of a WhatsApp account by name, at most 100, without pagination.
+    #[oai(path = "/accounts/whatsapp-templates", method = "get", operation_id = "listWhatsappTemplates")]
+    #[expect(clippy::too_many_arguments, reason = "one argument a documented parameter")]
+    async fn list_whatsapp_templates(
+        &self,
+        request: Authorised<AccountsRead>,
+        /// The account; its channel must be `whatsapp`.
+        #[oai(name = "accountId")]
+        account_id: Query<Required<Id<AccountId>>>,
+        /// Part of the name or of the body, whatever the case. Blank does not filter.
+        search: Query<Option<String>>,
+        /// Only templates in this language.
+        language: Query<Option<String>>,
+        /// Only templates with this status.
+        status: Query<Option<OneOf<TemplateStatuses>>>,
+        /// Only templates of this category.
+        category: Query<Option<OneOf<TemplateCategories>>>,
+        _expand: NoExpand,
+    ) -> Result<Reply<All<WhatsappTemplate>>, Failure<Lookup>> {
+        let filter = TemplateFilter {
+            search: search.0.filter(|search| !search.trim().is_empty()),
+            language: language.0.filter(|language| !language.is_empty()),
+            status: status.0.map(|status| status.0),
+            category: category.0.map(|category| category.0),
+        };
+        let templates = request.app.service.templates(request.store(), &account_id.0.0.0, filter).await?;
+        Ok(Reply::all(&request, templates))
+    }
+}

@@ -1,0 +1,105 @@
+//! A ticket in revision B.
+
+use poem_openapi::Object;
+use serde::Serialize;
+
+use crate::{
+    domain::{tickets::TicketView, time::Timestamp},
+    http::{
+        related::{RelatedChannel, RelatedUser},
+        values::{AnyObject, ChannelName, Stored, id_or_object},
+    },
+};
+
+/// A piece of work raised against a conversation.
+#[derive(Debug, Object, Serialize)]
+#[oai(rename_all = "camelCase", skip_serializing_if_is_none)]
+#[serde(rename_all = "camelCase")]
+pub struct Ticket {
+    pub id: String,
+    /// Human-readable number.
+    pub ticket_number: String,
+    pub is_open: bool,
+    pub opened_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub channel: Option<ChannelName>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub is_spam: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub contact_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub created_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub updated_at: Option<Timestamp>,
+    /// The channel account; omitted with `expand=account`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub account_id: Option<String>,
+    /// The channel account; with `expand=account`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub account: Option<RelatedChannel>,
+    /// The conversation; omitted with `expand=conversation`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conversation_id: Option<String>,
+    /// The conversation; with `expand=conversation`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conversation: Option<RelatedChannel>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub closed_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reopened_at: Option<Timestamp>,
+    /// The assigned user's `userId`; omitted with `expand=assignee`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub assignee_user_id: Option<String>,
+    /// The assigned user; with `expand=assignee`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub assignee: Option<RelatedUser>,
+    /// Whether an earlier ticket exists on the conversation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub is_follow_up: Option<bool>,
+    /// Field values keyed by field id, and system keys.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ticket_fields: Option<Stored<AnyObject>>,
+    /// The `userId` of who handled the ticket; with `expand=handledBy`, the user.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub handled_by: Option<HandledBy>,
+    /// When a field value was last written: send it back with the next field update.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ticket_fields_updated_at: Option<Timestamp>,
+}
+
+id_or_object! {
+    /// A user id, or the user in its place.
+    HandledBy(RelatedUser)
+}
+
+impl From<TicketView> for Ticket {
+    fn from(view: TicketView) -> Self {
+        let ticket = view.ticket;
+        Self {
+            id: ticket.id.into_string(),
+            ticket_number: ticket.number,
+            is_open: ticket.is_open,
+            opened_at: ticket.opened_at,
+            channel: Some(ticket.channel.into()),
+            is_spam: Some(ticket.is_spam),
+            contact_id: Some(ticket.contact_id.into_string()),
+            created_at: Some(ticket.created_at),
+            updated_at: Some(ticket.updated_at),
+            account_id: view.account.is_none().then(|| ticket.account_id.into_string()),
+            account: view.account.map(Into::into),
+            conversation_id: view.conversation.is_none().then(|| ticket.conversation_id.into_string()),
+            conversation: view.conversation.map(Into::into),
+            closed_at: ticket.closed_at,
+            reopened_at: ticket.reopened_at,
+            assignee_user_id: ticket.assignee_user_id.filter(|_| view.assignee.is_none()).map(|id| id.into_string()),
+            assignee: view.assignee.map(Into::into),
+            is_follow_up: Some(ticket.is_follow_up),
+            ticket_fields: Stored::new(ticket.fields),
+            handled_by: match view.handled_by {
+                Some(user) => Some(HandledBy::Object(user.into())),
+                None => ticket.handled_by.map(|id| HandledBy::Id(id.into_string())),
+            },
+            ticket_fields_updated_at: ticket.fields_updated_at,
+        }
+    }
+}

@@ -1,0 +1,19 @@
+//! Reading contacts.
+
+use super::{Error, Result, Service};
+use crate::domain::{
+    contacts::{Contact, ContactFilter},
+    ids::{ContactId, StoreId},
+    paging::{Page, PageRequest},
+};
+
+impl Service {
+    pub async fn contact(&self, store: &StoreId, id: &ContactId) -> Result<Contact> {
+        self.db().contact(store, id).await?.ok_or_else(|| Error::missing("contact", id))
+    }
+
+    /// Most recently updated first.
+    pub async fn contacts(&self, store: &StoreId, filter: ContactFilter, page: PageRequest) -> Result<Page<Contact>> {
+        Ok(self.db().contacts(store, &filter, &page).await?)
+    }
+}

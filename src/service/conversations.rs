@@ -1,0 +1,50 @@
+//! Reading conversations.
+
+use std::collections::HashMap;
+
+use super::{Error, Result, Service};
+use crate::domain::{
+    conversations::{Conversation, ConversationView},
+    ids::{ContactId, ConversationId, StoreId},
+    paging::{Page, PageRequest},
+};
+
+impl Service {
+    /// One conversation as a page of one item, or a contact's, most recent last message first. With both ids: the one,
+    /// if it is the contact's.
+    pub async fn conversations(
+        &self,
+        store: &StoreId,
+        conversation: Option<&ConversationId>,
+        contact: Option<&ContactId>,
+        page: PageRequest,
+        with_account: bool,
+    ) -> Result<Page<ConversationView>> {
+        let Page { rows, next, total } = match (conversation, contact) {
+            (Some(id), contact) => {
+                let row = self.db().conversation(store, id).await?.ok_or_else(|| Error::missing("conversation", id))?;
+                if contact.is_some_and(|contact| *contact != row.contact_id) {
+                    return Err(Error::missing("conversation of that contact", id));
+                }
+                Page { rows: vec![row], next: None, total: page.count.then_some(1) }
+            }
+            (None, Some(contact)) => {
+                let rows = self.db().conversations_of_contact(store, contact, &page).await?;
+                if rows.rows.is_empty() {
+                    self.contact(store, contact).await?;
+                }
+                rows
+            }
+            (None, None) => return Err(Error::invalid("conversationId", "or `contactId` must be sent")),
+        };
+        let accounts = match with_account {
+            true => self.db().account_refs(store, rows.iter().map(|row| &row.account_id).collect()).await?,
+            false => HashMap::new(),
+        };
+        let view = |conversation: Conversation| ConversationView {
+            account: accounts.get(conversation.account_id.as_str()).cloned(),
+            conversation,
+        };
+        Ok(Page { rows: rows.into_iter().map(view).collect(), next, total })
+    }
+}

@@ -1,0 +1,29 @@
+//! Reading the definitions of ticket and contact fields.
+
+use super::{Result, Service};
+use crate::domain::{
+    fields::{Field, TicketFieldView},
+    ids::StoreId,
+};
+
+impl Service {
+    /// In display order. With accounts: those of a field that exist, in the field's order; none for a field that lists
+    /// none.
+    pub async fn ticket_fields(&self, store: &StoreId, with_accounts: bool) -> Result<Vec<TicketFieldView>> {
+        let fields = self.db().ticket_fields(store).await?;
+        if !with_accounts {
+            return Ok(fields.into_iter().map(|field| TicketFieldView { field, accounts: None }).collect());
+        }
+        let known = self.db().account_refs(store, fields.iter().flat_map(|field| field.account_ids.iter().flatten()).collect()).await?;
+        let view = |field: crate::domain::fields::TicketField| {
+            let accounts = field.account_ids.iter().flatten().filter_map(|id| known.get(id.as_str()).cloned()).collect();
+            TicketFieldView { field, accounts: Some(accounts) }
+        };
+        Ok(fields.into_iter().map(view).collect())
+    }
+
+    /// In display order.
+    pub async fn contact_fields(&self, store: &StoreId) -> Result<Vec<Field>> {
+        Ok(self.db().contact_fields(store).await?)
+    }
+}

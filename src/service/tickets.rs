@@ -1,0 +1,81 @@
+//! Reading tickets and what they refer to.
+
+use std::collections::HashMap;
+
+use super::{Error, Result, Service};
+use crate::domain::{
+    field_tests::FieldTest,
+    fields::Kind,
+    filters::{FieldFilter, TicketFilter},
+    ids::{FieldId, StoreId, TicketId},
+    paging::{Page, PageRequest},
+    tickets::{Ticket, TicketExpand, TicketView},
+};
+
+impl Service {
+    pub async fn ticket(&self, store: &StoreId, id: &TicketId, expand: TicketExpand) -> Result<TicketView> {
+        let ticket = self.db().ticket(store, id).await?.ok_or_else(|| Error::missing("ticket", id))?;
+        let mut views = self.expand_tickets(store, vec![ticket], expand).await?;
+        views.pop().ok_or_else(|| Error::missing("ticket", id))
+    }
+
+    /// Newest message first.
+    pub async fn tickets(
+        &self,
+        store: &StoreId,
+        mut filter: TicketFilter,
+        page: PageRequest,
+        expand: TicketExpand,
+    ) -> Result<Page<TicketView>> {
+        let shown = filter.shown(self.rules().conversation_history);
+        let tests = self.field_tests(store, std::mem::take(&mut filter.fields)).await?;
+        let Page { rows, next, total } = self.db().tickets(store, &filter, shown, &tests, self.world().now(), &page).await?;
+        Ok(Page { rows: self.expand_tickets(store, rows, expand).await?, next, total })
+    }
+
+    /// The filters on fields, checked against the definitions, which are read at once.
+    async fn field_tests(&self, store: &StoreId, filters: Vec<FieldFilter>) -> Result<Vec<FieldTest>> {
+        let ids = filters.iter().map(|filter| &filter.field_id).filter(|id| Kind::of_system_key(id.as_str()).is_none()).collect();
+        let kinds: HashMap<FieldId, Kind> = self
+            .db()
+            .ticket_fields_by_id(store, ids)
+            .await?
+            .into_iter()
+            .map(|field| {
+                let kind = field.kind();
+                (field.id, kind)
+            })
+            .collect();
+        let test = |(i, filter): (usize, FieldFilter)| {
+            let place = || format!("body.advancedFilters.ticketFields[{i}]");
+            let kind = Kind::of_system_key(filter.field_id.as_str())
+                .or_else(|| kinds.get(&filter.field_id).copied())
+                .ok_or_else(|| Error::invalid(place(), format!("names the unknown ticket field `{}`", filter.field_id)))?;
+            filter.test(kind).map_err(|reason| Error::invalid(place(), reason.to_string()))
+        };
+        filters.into_iter().enumerate().map(test).collect()
+    }
+
+    /// At most one statement each for accounts, conversations and users, however many tickets there are.
+    pub(super) async fn expand_tickets(&self, store: &StoreId, tickets: Vec<Ticket>, expand: TicketExpand) -> Result<Vec<TicketView>> {
+        let accounts = match expand.account {
+            true => self.db().account_refs(store, tickets.iter().map(|ticket| &ticket.account_id).collect()).await?,
+            false => HashMap::new(),
+        };
+        let conversations = match expand.conversation {
+            true => self.db().conversation_refs(store, tickets.iter().map(|ticket| &ticket.conversation_id).collect()).await?,
+            false => HashMap::new(),
+        };
+        let assignees = tickets.iter().filter(|_| expand.assignee).filter_map(|ticket| ticket.assignee_user_id.as_ref());
+        let handlers = tickets.iter().filter(|_| expand.handled_by).filter_map(|ticket| ticket.handled_by.as_ref());
+        let users = self.user_refs(store, assignees.chain(handlers).collect()).await?;
+        let view = |ticket: Ticket| TicketView {
+            account: accounts.get(ticket.account_id.as_str()).cloned(),
+            conversation: conversations.get(ticket.conversation_id.as_str()).cloned(),
+            assignee: ticket.assignee_user_id.as_ref().filter(|_| expand.assignee).and_then(|id| users.get(id)).cloned(),
+            handled_by: ticket.handled_by.as_ref().filter(|_| expand.handled_by).and_then(|id| users.get(id)).cloned(),
+            ticket,
+        };
+        Ok(tickets.into_iter().map(view).collect())
+    }
+}

@@ -1,0 +1,72 @@
+//! Contacts: one by id, and the list.
+
+use super::{
+    Db, Result,
+    sql::{Cells, Listed, Row, Sql},
+};
+use crate::domain::{
+    contacts::{Contact, ContactFilter},
+    ids::{ContactId, StoreId},
+    paging::{Page, PageRequest, Position},
+    text::fold,
+};
+
+impl Row for Contact {
+    const COLUMNS: &'static str = "id, full_name, first_name, last_name, email, phone, secondary_phones, secondary_emails, addresses, note, \
+         custom_fields, custom_fields_updated_at, created_at, updated_at";
+
+    fn decode(cells: &mut Cells<'_>) -> Result<Self> {
+        Ok(Self {
+            id: cells.id()?,
+            full_name: cells.take()?,
+            first_name: cells.take()?,
+            last_name: cells.take()?,
+            email: cells.take()?,
+            phone: cells.take()?,
+            secondary_phones: cells.optional_json()?,
+            secondary_emails: cells.optional_json()?,
+            addresses: cells.optional_json()?,
+            note: cells.take()?,
+            custom_fields: cells.take()?,
+            custom_fields_updated_at: cells.optional_time()?,
+            created_at: cells.time()?,
+            updated_at: cells.time()?,
+        })
+    }
+}
+
+impl Listed for Contact {
+    const TABLE: &'static str = "contacts";
+    const SORT: &'static str = "updated_at";
+
+    fn position(&self) -> Position {
+        Position { at: self.updated_at.millis(), id: self.id.as_str().to_owned() }
+    }
+}
+
+impl Db {
+    pub async fn contact(&self, store: &StoreId, id: &ContactId) -> Result<Option<Contact>> {
+        let mut sql = Sql::of(store, "SELECT ");
+        sql.push(Contact::COLUMNS).push(" FROM contacts WHERE store_id = $1 AND id = ").text(id.as_str());
+        self.first(sql, Contact::decode).await
+    }
+
+    /// A page of contacts, most recently updated first. Every term of `search` must occur somewhere in name, e-mail or
+    /// phone.
+    pub async fn contacts(&self, store: &StoreId, filter: &ContactFilter, page: &PageRequest) -> Result<Page<Contact>> {
+        let mut sql = Sql::of(store, "store_id = $1");
+        if let Some(from) = filter.updated_after {
+            sql.push(" AND updated_at >= ").integer(from.millis());
+        }
+        if let Some(before) = filter.updated_before {
+            sql.and_below(page, "updated_at < ").integer(before.millis());
+        }
+        if let Some(search) = &filter.search {
+            for term in fold(search).split_whitespace() {
+                sql.push(" AND ");
+                self.push_contains(&mut sql, "search_text", term);
+            }
+        }
+        self.page(sql, page).await
+    }
+}

@@ -1,0 +1,94 @@
+//! Conversations: one by id, a contact's, and what the records inside one refer to.
+
+use super::{
+    Db, Result,
+    sql::{Cells, Listed, Row, Sql},
+};
+use crate::domain::{
+    conversations::{Conversation, LastMessage, Thread},
+    ids::{ContactId, ConversationId, StoreId},
+    paging::{Page, PageRequest, Position},
+    store::{Channel, ChannelRef},
+    time::Timestamp,
+};
+
+impl Row for Conversation {
+    const COLUMNS: &'static str = "id, channel, account_id, contact_id, display_name, reference_id, label_ids, is_spam, unread_count, \
+         message_count, email_subject, last_inbound_at, last_message_at, last_message_snippet, last_message_inbound, sort_at, created_at, \
+         updated_at";
+
+    fn decode(cells: &mut Cells<'_>) -> Result<Self> {
+        Ok(Self {
+            id: cells.id()?,
+            channel: Channel(cells.take()?),
+            account_id: cells.id()?,
+            contact_id: cells.id()?,
+            display_name: cells.take()?,
+            reference_id: cells.take()?,
+            label_ids: cells.json()?,
+            is_spam: cells.take()?,
+            unread_count: cells.take()?,
+            message_count: cells.take()?,
+            email_subject: cells.take()?,
+            last_inbound_at: cells.optional_time()?,
+            last_message: last_message(cells)?,
+            sort_at: cells.time()?,
+            created_at: cells.time()?,
+            updated_at: cells.time()?,
+        })
+    }
+}
+
+/// Three columns: present together or not at all.
+fn last_message(cells: &mut Cells<'_>) -> Result<Option<LastMessage>> {
+    let (sent_at, snippet, inbound): (Option<i64>, Option<String>, Option<bool>) = (cells.take()?, cells.take()?, cells.take()?);
+    Ok(sent_at.map(|sent_at| LastMessage {
+        snippet: snippet.unwrap_or_default(),
+        sent_by_recipient: inbound.unwrap_or_default(),
+        sent_at: Timestamp::from_millis(sent_at),
+    }))
+}
+
+impl Listed for Conversation {
+    const TABLE: &'static str = "conversations";
+    const SORT: &'static str = "sort_at";
+
+    fn position(&self) -> Position {
+        Position { at: self.sort_at.millis(), id: self.id.as_str().to_owned() }
+    }
+}
+
+impl Db {
+    pub async fn conversation(&self, store: &StoreId, id: &ConversationId) -> Result<Option<Conversation>> {
+        let mut sql = Sql::of(store, "SELECT ");
+        sql.push(Conversation::COLUMNS).push(" FROM conversations WHERE store_id = $1 AND id = ").text(id.as_str());
+        self.first(sql, Conversation::decode).await
+    }
+
+    /// A page of a contact's conversations, most recent last message first.
+    pub async fn conversations_of_contact(&self, store: &StoreId, contact: &ContactId, page: &PageRequest) -> Result<Page<Conversation>> {
+        let mut sql = Sql::of(store, "store_id = $1");
+        sql.push(" AND contact_id = ").text(contact.as_str());
+        self.page(sql, page).await
+    }
+
+    /// A conversation as its messages and comments refer to it.
+    pub async fn thread(&self, store: &StoreId, id: &ConversationId) -> Result<Option<Thread>> {
+        let mut sql = Sql::of(
+            store,
+            "SELECT c.id, c.display_name, c.channel, c.account_id, a.name, a.channel FROM conversations c \
+             LEFT JOIN accounts a ON a.store_id = c.store_id AND a.id = c.account_id WHERE c.store_id = $1 AND c.id = ",
+        );
+        sql.text(id.as_str());
+        self.first(sql, |cells| {
+            let conversation = ChannelRef { id: cells.take()?, name: cells.take()?, channel: Channel(cells.take()?) };
+            let account_id: String = cells.take()?;
+            let account = match (cells.take()?, cells.take()?) {
+                (Some(name), Some(channel)) => Some(ChannelRef { id: account_id.clone(), name, channel: Channel(channel) }),
+                _ => None,
+            };
+            Ok(Thread { conversation, account_id: account_id.into(), account })
+        })
+        .await
+    }
+}

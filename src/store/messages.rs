@@ -1,0 +1,97 @@
+//! Customer-facing messages and internal comments, newest first.
+
+use super::{
+    Db, Result,
+    sql::{Cells, Listed, Row, Sql},
+};
+use crate::domain::{
+    ids::{ConversationId, StoreId},
+    messages::{Comment, Message},
+    paging::{Page, PageRequest, Position},
+    tickets::TicketWindow,
+};
+
+impl Row for Message {
+    const COLUMNS: &'static str = "id, conversation_id, account_id, inbound, sent_at, text, images, kind, author_user_id, is_sent_from_app, \
+         sender, payload, created_at, updated_at";
+
+    fn decode(cells: &mut Cells<'_>) -> Result<Self> {
+        Ok(Self {
+            id: cells.id()?,
+            conversation_id: cells.id()?,
+            account_id: cells.id()?,
+            inbound: cells.take()?,
+            sent_at: cells.time()?,
+            text: cells.take()?,
+            images: cells.optional_json()?,
+            kind: cells.take()?,
+            author_user_id: cells.optional_id()?,
+            is_sent_from_app: cells.take()?,
+            sender: cells.take()?,
+            payload: cells.take()?,
+            created_at: cells.time()?,
+            updated_at: cells.time()?,
+        })
+    }
+}
+
+impl Listed for Message {
+    const TABLE: &'static str = "messages";
+    const SORT: &'static str = "sent_at";
+
+    fn position(&self) -> Position {
+        Position { at: self.sent_at.millis(), id: self.id.as_str().to_owned() }
+    }
+}
+
+impl Row for Comment {
+    /// A comment's account is its conversation's.
+    const COLUMNS: &'static str = "id, conversation_id, (SELECT c.account_id FROM conversations c WHERE c.store_id = comments.store_id \
+         AND c.id = comments.conversation_id), text, created_by, sent_at, created_at, updated_at";
+
+    fn decode(cells: &mut Cells<'_>) -> Result<Self> {
+        Ok(Self {
+            id: cells.id()?,
+            conversation_id: cells.id()?,
+            account_id: cells.id()?,
+            text: cells.take()?,
+            created_by: cells.id()?,
+            sent_at: cells.time()?,
+            created_at: cells.time()?,
+            updated_at: cells.time()?,
+        })
+    }
+}
+
+impl Listed for Comment {
+    const TABLE: &'static str = "comments";
+    const SORT: &'static str = "sent_at";
+
+    fn position(&self) -> Position {
+        Position { at: self.sent_at.millis(), id: self.id.as_str().to_owned() }
+    }
+}
+
+impl Db {
+    pub async fn messages(&self, store: &StoreId, window: &TicketWindow, page: &PageRequest) -> Result<Page<Message>> {
+        self.page(message_conditions(store, window, page), page).await
+    }
+
+    pub async fn comments(&self, store: &StoreId, conversation: &ConversationId, page: &PageRequest) -> Result<Page<Comment>> {
+        let mut sql = Sql::of(store, "store_id = $1");
+        sql.push(" AND conversation_id = ").text(conversation.as_str());
+        self.page(sql, page).await
+    }
+}
+
+fn message_conditions(store: &StoreId, window: &TicketWindow, page: &PageRequest) -> Sql {
+    let mut sql = Sql::of(store, "store_id = $1");
+    sql.push(" AND conversation_id = ").text(window.conversation_id.as_str());
+    if let Some(after) = window.after {
+        sql.push(" AND sent_at > ").integer(after.millis());
+    }
+    if let Some(until) = window.until {
+        sql.and_below(page, "sent_at <= ").integer(until.millis());
+    }
+    sql
+}

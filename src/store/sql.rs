@@ -1,0 +1,236 @@
+//! How this room writes SQL by hand: a text that grows with its values, rows that decode themselves, and the keyset
+//! page, written once.
+//!
+//! Called by the other files of `store`. Guarantees: `$1` is always the store; every value is bound; the same shape
+//! of a request gives the same text, so that each connection prepares it once; what follows is understood by SQLite
+//! and PostgreSQL alike (numbered parameters, row values, booleans as literals).
+
+use std::collections::BTreeSet;
+
+use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Statement, TryGetable, Value};
+use serde::de::DeserializeOwned;
+
+use super::{Db, Error, Result};
+use crate::domain::{
+    ids::StoreId,
+    paging::{Page, PageRequest, Position},
+    time::Timestamp,
+};
+
+/// A statement, or its conditions, with the values bound so far.
+#[derive(Clone)]
+pub(super) struct Sql {
+    text: String,
+    values: Vec<Value>,
+}
+
+/// Lengths of bound lists. A list is filled up to the next one with its last value, so that there are few texts.
+const LIST_LENGTHS: [usize; 9] = [1, 2, 5, 10, 20, 50, 100, 200, 500];
+
+/// The most values that one list of a statement is given. The databases allow some ten thousand a statement.
+pub(super) const LIST_MAX: usize = 1000;
+
+impl Sql {
+    /// Begins a text whose `$1` is the store.
+    pub fn of(store: &StoreId, text: &str) -> Self {
+        let mut sql = Self { text: text.to_owned(), values: Vec::with_capacity(8) };
+        sql.values.push(text_value(store.as_str()));
+        sql
+    }
+
+    pub fn push(&mut self, text: &str) -> &mut Self {
+        self.text.push_str(text);
+        self
+    }
+
+    pub fn text(&mut self, value: &str) -> &mut Self {
+        self.bind(text_value(value))
+    }
+
+    pub fn integer(&mut self, value: i64) -> &mut Self {
+        self.bind(value.into())
+    }
+
+    pub fn number(&mut self, value: f64) -> &mut Self {
+        self.bind(value.into())
+    }
+
+    /// `(…)` of at least one value.
+    pub fn texts<'a>(&mut self, values: impl IntoIterator<Item = &'a str>) -> &mut Self {
+        self.list(values.into_iter().map(text_value).collect())
+    }
+
+    /// `(…)` of at least one value.
+    pub fn numbers(&mut self, values: impl IntoIterator<Item = f64>) -> &mut Self {
+        self.list(values.into_iter().map(Value::from).collect())
+    }
+
+    /// Pushes ` AND ` and the test of an upper bound on a descending list's sort column. Behind a cursor the bound is
+    /// kept out of the index: SQLite uses one upper bound only, and it must be the cursor's, or deep pages start over.
+    pub fn and_below(&mut self, page: &PageRequest, test: &str) -> &mut Self {
+        self.push(if page.after.is_some() { " AND +" } else { " AND " }).push(test)
+    }
+
+    fn list(&mut self, mut values: Vec<Value>) -> &mut Self {
+        if let Some(last) = values.last().cloned() {
+            let length = LIST_LENGTHS.into_iter().find(|length| *length >= values.len()).unwrap_or(values.len().max(LIST_MAX));
+            values.resize(length, last);
+        }
+        self.push("(");
+        for (i, value) in values.into_iter().enumerate() {
+            if i > 0 {
+                self.push(", ");
+            }
+            self.bind(value);
+        }
+        self.push(")")
+    }
+
+    fn bind(&mut self, value: Value) -> &mut Self {
+        self.values.push(value);
+        self.text.push('$');
+        self.text.push_str(&self.values.len().to_string());
+        self
+    }
+}
+
+/// PostgreSQL refuses a text with U+0000, which no stored text contains; the replacement finds nothing either.
+fn text_value(text: &str) -> Value {
+    if text.contains('\0') { text.replace('\0', "\u{fffd}").into() } else { text.into() }
+}
+
+/// A noun that is read by a fixed list of columns.
+pub(super) trait Row: Sized {
+    const COLUMNS: &'static str;
+
+    /// Takes the columns in their order.
+    fn decode(cells: &mut Cells<'_>) -> Result<Self>;
+}
+
+/// A noun that comes in pages.
+pub(super) trait Listed: Row {
+    const TABLE: &'static str;
+    /// The column of the sort instant; ties break by `id`.
+    const SORT: &'static str;
+    const NEWEST_FIRST: bool = true;
+
+    fn position(&self) -> Position;
+}
+
+/// The cells of one row, taken from left to right.
+pub(super) struct Cells<'a> {
+    row: &'a QueryResult,
+    at: usize,
+}
+
+impl<'a> Cells<'a> {
+    pub fn new(row: &'a QueryResult) -> Self {
+        Self { row, at: 0 }
+    }
+
+    pub fn take<T: TryGetable>(&mut self) -> Result<T> {
+        let at = self.at;
+        self.at += 1;
+        Ok(self.row.try_get_by_index(at)?)
+    }
+
+    pub fn id<T: From<String>>(&mut self) -> Result<T> {
+        Ok(self.take::<String>()?.into())
+    }
+
+    pub fn optional_id<T: From<String>>(&mut self) -> Result<Option<T>> {
+        Ok(self.take::<Option<String>>()?.map(T::from))
+    }
+
+    pub fn time(&mut self) -> Result<Timestamp> {
+        Ok(Timestamp::from_millis(self.take()?))
+    }
+
+    pub fn optional_time(&mut self) -> Result<Option<Timestamp>> {
+        Ok(self.take::<Option<i64>>()?.map(Timestamp::from_millis))
+    }
+
+    /// A value that is kept as JSON text.
+    pub fn json<T: DeserializeOwned>(&mut self) -> Result<T> {
+        let text: String = self.take()?;
+        serde_json::from_str(&text).map_err(|error| Error::Damaged(error.to_string()))
+    }
+
+    pub fn optional_json<T: DeserializeOwned>(&mut self) -> Result<Option<T>> {
+        let Some(text) = self.take::<Option<String>>()? else { return Ok(None) };
+        serde_json::from_str(&text).map(Some).map_err(|error| Error::Damaged(error.to_string()))
+    }
+}
+
+impl Db {
+    /// Every row of a statement, each through `decode`.
+    pub(super) async fn all<T>(&self, sql: Sql, decode: impl Fn(&mut Cells<'_>) -> Result<T>) -> Result<Vec<T>> {
+        let rows = self.read().query_all_raw(self.statement(sql)).await?;
+        rows.iter().map(|row| decode(&mut Cells::new(row))).collect()
+    }
+
+    /// The first row of a statement.
+    pub(super) async fn first<T>(&self, sql: Sql, decode: impl FnOnce(&mut Cells<'_>) -> Result<T>) -> Result<Option<T>> {
+        let row = self.read().query_one_raw(self.statement(sql)).await?;
+        row.map(|row| decode(&mut Cells::new(&row))).transpose()
+    }
+
+    /// A page of the rows that fulfil `conditions`, an SQL text that may follow `WHERE`.
+    pub(super) async fn page<T: Listed>(&self, conditions: Sql, page: &PageRequest) -> Result<Page<T>> {
+        self.page_from(T::TABLE, conditions, page).await
+    }
+
+    /// [`Db::page`] with the table spelled by the caller, who may have a word on the index.
+    pub(super) async fn page_from<T: Listed>(&self, table: &str, conditions: Sql, page: &PageRequest) -> Result<Page<T>> {
+        let total = match page.count {
+            true => Some(self.count(table, conditions.clone()).await?),
+            false => None,
+        };
+        let rows = self.all(page_sql::<T>(table, conditions, page), T::decode).await?;
+        Ok(Page::cut(rows, page.size, total, T::position))
+    }
+
+    async fn count(&self, table: &str, mut conditions: Sql) -> Result<u64> {
+        conditions.text = format!("SELECT COUNT(*) FROM {table} WHERE {}", conditions.text);
+        let count: Option<i64> = self.first(conditions, |cells| cells.take()).await?;
+        Ok(count.and_then(|count| u64::try_from(count).ok()).unwrap_or(0))
+    }
+
+    /// Pushes a test that `column` contains `needle`, wherever and whatever its characters are.
+    pub(super) fn push_contains(&self, sql: &mut Sql, column: &str, needle: &str) {
+        let find = if self.backend() == DbBackend::Sqlite { "instr(" } else { "strpos(" };
+        sql.push(find).push(column).push(", ").text(needle).push(") > 0");
+    }
+
+    fn statement(&self, sql: Sql) -> Statement {
+        Statement::from_sql_and_values(self.backend(), sql.text, sql.values)
+    }
+
+    /// What the database says of how it would run a page: one step a line.
+    #[cfg(test)]
+    pub(super) async fn page_plan<T: Listed>(&self, table: &str, conditions: Sql, page: &PageRequest) -> Result<Vec<String>> {
+        let mut sql = page_sql::<T>(table, conditions, page);
+        let sqlite = self.backend() == DbBackend::Sqlite;
+        sql.text = format!("{} {}", if sqlite { "EXPLAIN QUERY PLAN" } else { "EXPLAIN" }, sql.text);
+        let rows = self.read().query_all_raw(self.statement(sql)).await?;
+        rows.iter().map(|row| Ok(row.try_get_by_index(if sqlite { 3 } else { 0 })?)).collect()
+    }
+}
+
+/// One row more than the page holds, so that it is known whether there is another.
+fn page_sql<T: Listed>(table: &str, mut sql: Sql, page: &PageRequest) -> Sql {
+    let (columns, at) = (T::COLUMNS, T::SORT);
+    let (behind, order) = if T::NEWEST_FIRST { ("<", "DESC") } else { (">", "ASC") };
+    sql.text = format!("SELECT {columns} FROM {table} WHERE {}", sql.text);
+    if let Some(after) = &page.after {
+        sql.push(&format!(" AND ({at}, id) {behind} (")).integer(after.at).push(", ").text(&after.id).push(")");
+    }
+    sql.push(&format!(" ORDER BY {at} {order}, id {order} LIMIT ")).integer(i64::from(page.size) + 1);
+    sql
+}
+
+/// Each id once, in groups that fit one statement; a page's ids are always one group.
+pub(super) fn batches<'a>(ids: impl IntoIterator<Item = &'a str>) -> Vec<Vec<&'a str>> {
+    let distinct: Vec<&str> = ids.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
+    distinct.chunks(LIST_MAX).map(<[_]>::to_vec).collect()
+}

@@ -1,0 +1,263 @@
+//! Tickets: one by id, and the list with its filters.
+
+use std::collections::BTreeSet;
+
+use sea_orm::DbBackend;
+
+use super::{
+    Db, Result,
+    sql::{Cells, Listed, Row, Sql},
+};
+use crate::domain::{
+    field_tests::{FieldTest, Test},
+    fields::Comparable,
+    filters::{LabelOperator, OpenedAt, Shown, TicketFilter},
+    ids::{StoreId, TicketId},
+    paging::{Page, PageRequest, Position},
+    tickets::{Ticket, TicketWindow},
+    time::Timestamp,
+};
+
+impl Row for Ticket {
+    const COLUMNS: &'static str = "id, ticket_number, is_open, is_spam, is_follow_up, channel, contact_id, account_id, conversation_id, \
+         opened_at, closed_at, reopened_at, assignee_user_id, handled_by, ticket_fields, ticket_fields_updated_at, sort_at, created_at, \
+         updated_at";
+
+    fn decode(cells: &mut Cells<'_>) -> Result<Self> {
+        Ok(Self {
+            id: cells.id()?,
+            number: cells.take()?,
+            is_open: cells.take()?,
+            is_spam: cells.take()?,
+            is_follow_up: cells.take()?,
+            channel: crate::domain::store::Channel(cells.take()?),
+            contact_id: cells.id()?,
+            account_id: cells.id()?,
+            conversation_id: cells.id()?,
+            opened_at: cells.time()?,
+            closed_at: cells.optional_time()?,
+            reopened_at: cells.optional_time()?,
+            assignee_user_id: cells.optional_id()?,
+            handled_by: cells.optional_id()?,
+            fields: cells.take()?,
+            fields_updated_at: cells.optional_time()?,
+            sort_at: cells.time()?,
+            created_at: cells.time()?,
+            updated_at: cells.time()?,
+        })
+    }
+}
+
+impl Listed for Ticket {
+    const TABLE: &'static str = "tickets";
+    const SORT: &'static str = "sort_at";
+
+    fn position(&self) -> Position {
+        Position { at: self.sort_at.millis(), id: self.id.as_str().to_owned() }
+    }
+}
+
+impl Db {
+    pub async fn ticket(&self, store: &StoreId, id: &TicketId) -> Result<Option<Ticket>> {
+        let mut sql = Sql::of(store, "SELECT ");
+        sql.push(Ticket::COLUMNS).push(" FROM tickets WHERE store_id = $1 AND id = ").text(id.as_str());
+        self.first(sql, Ticket::decode).await
+    }
+
+    /// A page of tickets, newest message first. `tests` stand for `filter.fields`, checked against the definitions.
+    pub async fn tickets(
+        &self,
+        store: &StoreId,
+        filter: &TicketFilter,
+        shown: Shown,
+        tests: &[FieldTest],
+        now: Timestamp,
+        page: &PageRequest,
+    ) -> Result<Page<Ticket>> {
+        let conditions = self.ticket_conditions(store, filter, shown, tests, now);
+        self.page_from(self.ticket_table(filter, shown), conditions, page).await
+    }
+
+    /// Where the messages of a ticket lie: its conversation, after the former ticket closed and until this one did
+    /// (decisions, section 5.8).
+    pub async fn ticket_window(&self, store: &StoreId, id: &TicketId) -> Result<Option<TicketWindow>> {
+        let mut sql = Sql::of(
+            store,
+            "SELECT t.conversation_id, (SELECT p.closed_at FROM tickets p WHERE p.store_id = $1 \
+             AND p.conversation_id = t.conversation_id AND (p.opened_at, p.id) < (t.opened_at, t.id) \
+             ORDER BY p.opened_at DESC, p.id DESC LIMIT 1), CASE WHEN t.is_open = FALSE THEN t.closed_at END \
+             FROM tickets t WHERE t.store_id = $1 AND t.id = ",
+        );
+        sql.text(id.as_str());
+        self.first(sql, |cells| {
+            Ok(TicketWindow { conversation_id: cells.id()?, after: cells.optional_time()?, until: cells.optional_time()? })
+        })
+        .await
+    }
+
+    /// The table, on SQLite with the index to walk. SQLite has no statistics here and would count the columns that are
+    /// tested for equality: the state would win over a conversation or an assignee, and a small answer cost a walk
+    /// through every open ticket. PostgreSQL has statistics and decides itself.
+    fn ticket_table(&self, filter: &TicketFilter, shown: Shown) -> &'static str {
+        if self.backend() != DbBackend::Sqlite {
+            Ticket::TABLE
+        } else if filter.conversation_id.is_some() {
+            "tickets INDEXED BY tickets_by_conversation"
+        } else if filter.assignee_user_ids.len() == 1 {
+            "tickets INDEXED BY tickets_by_assignee"
+        } else if shown == Shown::All {
+            "tickets INDEXED BY tickets_by_message"
+        } else {
+            "tickets INDEXED BY tickets_by_state"
+        }
+    }
+
+    fn ticket_conditions(&self, store: &StoreId, filter: &TicketFilter, shown: Shown, tests: &[FieldTest], now: Timestamp) -> Sql {
+        let mut sql = Sql::of(store, "store_id = $1");
+        match shown {
+            Shown::Open => {
+                sql.push(" AND is_open = TRUE AND (snoozed_until IS NULL OR snoozed_until <= ").integer(now.millis()).push(")");
+            }
+            Shown::Closed => {
+                sql.push(" AND is_open = FALSE");
+            }
+            Shown::All => {}
+        }
+        sql.push(" AND is_spam = ").push(literal(filter.is_spam));
+        if let Some(conversation) = &filter.conversation_id {
+            sql.push(" AND conversation_id = ").text(conversation.as_str());
+        }
+        if !filter.account_ids.is_empty() {
+            sql.push(" AND account_id IN ").texts(filter.account_ids.iter().map(|id| id.as_str()));
+        }
+        if let [assignee] = filter.assignee_user_ids.as_slice() {
+            sql.push(" AND assignee_user_id = ").text(assignee.as_str());
+        } else if !filter.assignee_user_ids.is_empty() {
+            sql.push(" AND assignee_user_id IN ").texts(filter.assignee_user_ids.iter().map(|id| id.as_str()));
+        }
+        if filter.unassigned {
+            sql.push(" AND assignee_user_id IS NULL");
+        }
+        if !filter.handled_by_user_ids.is_empty() {
+            sql.push(" AND handled_by IN ").texts(filter.handled_by_user_ids.iter().map(|id| id.as_str()));
+        }
+        push_resolutions(&mut sql, &filter.resolution_statuses);
+        if let Some(is_follow_up) = filter.is_follow_up {
+            sql.push(" AND is_follow_up = ").push(literal(is_follow_up));
+        }
+        if let Some(minutes) = filter.waiting_minutes {
+            let since = now.millis().saturating_sub(minutes.saturating_mul(60_000));
+            sql.push(" AND is_open = TRUE AND waiting_since <= ").integer(since);
+        }
+        match filter.opened_at {
+            Some(OpenedAt::Between(from, to)) => {
+                sql.push(" AND opened_at >= ").integer(from.millis()).push(" AND opened_at <= ").integer(to.millis());
+            }
+            Some(OpenedAt::After(at)) => {
+                sql.push(" AND opened_at > ").integer(at.millis());
+            }
+            Some(OpenedAt::Before(at)) => {
+                sql.push(" AND opened_at < ").integer(at.millis());
+            }
+            None => {}
+        }
+        if let Some(labels) = &filter.labels {
+            let ids: BTreeSet<&str> = labels.label_ids.iter().map(|id| id.as_str()).collect();
+            let count = ids.len() as i64;
+            sql.push(match labels.operator {
+                LabelOperator::ContainsAny => " AND EXISTS (SELECT 1",
+                LabelOperator::DoesNotContainAny => " AND NOT EXISTS (SELECT 1",
+                LabelOperator::ContainsAll => " AND (SELECT COUNT(*)",
+            });
+            sql.push(
+                " FROM conversation_labels l WHERE l.store_id = $1 AND l.conversation_id = tickets.conversation_id AND l.label_id IN ",
+            );
+            sql.texts(ids).push(")");
+            if labels.operator == LabelOperator::ContainsAll {
+                sql.push(" = ").integer(count);
+            }
+        }
+        for test in tests {
+            self.push_field_test(&mut sql, test);
+        }
+        sql
+    }
+
+    fn push_field_test(&self, sql: &mut Sql, FieldTest { field_id, test }: &FieldTest) {
+        const VALUES: &str = " FROM ticket_field_values v WHERE v.store_id = $1 AND v.ticket_id = tickets.id AND v.field_id = ";
+        match test {
+            Test::Absent | Test::NoneOf(_) => sql.push(" AND NOT EXISTS (SELECT 1"),
+            Test::AllOf(values) => sql.push(" AND (SELECT COUNT(DISTINCT v.").push(column(values)).push(")"),
+            _ => sql.push(" AND EXISTS (SELECT 1"),
+        };
+        sql.push(VALUES).text(field_id.as_str());
+        match test {
+            Test::Present | Test::Absent => {}
+            Test::AnyOf(values) | Test::NoneOf(values) | Test::AllOf(values) => push_one_of(sql, values),
+            Test::StartsWith(prefix) => {
+                sql.push(" AND substr(v.folded, 1, length(").text(prefix).push(")) = ").text(prefix);
+            }
+            Test::Contains(needle) => {
+                sql.push(" AND ");
+                self.push_contains(sql, "v.folded", needle);
+            }
+            Test::Above(bound) => {
+                sql.push(" AND v.number_value > ").number(*bound);
+            }
+            Test::Below(bound) => {
+                sql.push(" AND v.number_value < ").number(*bound);
+            }
+            Test::Between(min, max) => {
+                sql.push(" AND v.number_value >= ").number(*min).push(" AND v.number_value <= ").number(*max);
+            }
+        }
+        sql.push(")");
+        if let Test::AllOf(values) = test {
+            sql.push(" = ").integer(values.len() as i64);
+        }
+    }
+}
+
+/// A bound value would not select a partial index, nor tell PostgreSQL which half of an index it walks.
+const fn literal(flag: bool) -> &'static str {
+    if flag { "TRUE" } else { "FALSE" }
+}
+
+fn push_resolutions(sql: &mut Sql, statuses: &[String]) {
+    let set: Vec<&str> = statuses.iter().map(String::as_str).filter(|status| *status != "none").collect();
+    let unset = set.len() < statuses.len();
+    match (unset, set.is_empty()) {
+        (false, true) => {}
+        (true, true) => {
+            sql.push(" AND resolution_status IS NULL");
+        }
+        (false, false) => {
+            sql.push(" AND resolution_status IN ").texts(set);
+        }
+        (true, false) => {
+            sql.push(" AND (resolution_status IS NULL OR resolution_status IN ").texts(set).push(")");
+        }
+    }
+}
+
+/// Which column holds these values; those of one field are all of one type.
+fn column(values: &[Comparable]) -> &'static str {
+    match values.first() {
+        Some(Comparable::Number(_)) => "number_value",
+        _ => "text_value",
+    }
+}
+
+fn push_one_of(sql: &mut Sql, values: &[Comparable]) {
+    sql.push(" AND v.").push(column(values)).push(" IN ");
+    match values.first() {
+        Some(Comparable::Number(_)) => sql.numbers(values.iter().filter_map(|value| match value {
+            Comparable::Number(number) => Some(*number),
+            Comparable::Text(_) => None,
+        })),
+        _ => sql.texts(values.iter().filter_map(|value| match value {
+            Comparable::Text(text) => Some(text.as_str()),
+            Comparable::Number(_) => None,
+        })),
+    };
+}

@@ -2,6 +2,7 @@
 //!
 //! The rooms, in the direction in which data flows:
 //!
+//! - [`cli`] is the command line, over [`config`], the settings of the process.
 //! - [`app`] puts everything together and serves it; [`telemetry`] logs and counts.
 //! - [`http`] is the contract as both revisions share it; [`revision`] is what they do not share, and the only place
 //!   that knows which one this build serves.
@@ -12,6 +13,8 @@
 #![warn(clippy::unwrap_used, clippy::expect_used)]
 
 pub mod app;
+pub mod cli;
+pub mod config;
 pub mod domain;
 pub mod http;
 pub mod revision;

@@ -33,3 +33,20 @@ pub struct ContactFilter {
     /// Exclusive.
     pub updated_before: Option<Timestamp>,
 }
+
+/// Whether a text is a phone number in E.164: `+` and up to 14 digits (decisions, section 6.8).
+pub fn is_e164(phone: &str) -> bool {
+    phone.strip_prefix('+').is_some_and(|digits| (1..=14).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn phones_are_a_plus_and_digits() {
+        for (phone, is) in [("+66800000001", true), ("+12345678901234", true), ("+123456789012345", false), ("66800000001", false), ("+66 8", false)] {
+            assert_eq!(is_e164(phone), is, "{phone}");
+        }
+    }
+}

@@ -135,7 +135,7 @@ impl Kind {
         Self { scalar, multi: false }
     }
 
-    fn of(display_type: &str, data_type: &str, max_items: Option<i64>) -> Self {
+    pub fn of(display_type: &str, data_type: &str, max_items: Option<i64>) -> Self {
         let scalar = match (display_type, data_type) {
             ("integer", _) => Scalar::Integer,
             ("datetime", _) => Scalar::DateTime,

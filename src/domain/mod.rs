@@ -10,6 +10,7 @@ pub mod ids;
 pub mod keys;
 pub mod messages;
 pub mod paging;
+pub mod records;
 pub mod rules;
 pub mod scopes;
 pub mod store;

@@ -4,9 +4,12 @@ pub mod accounts;
 pub mod contacts;
 pub mod conversations;
 pub mod error;
+pub mod export;
 pub mod fields;
+pub mod import;
 pub mod keys;
 pub mod messages;
+pub mod stores;
 pub mod team;
 pub mod tickets;
 

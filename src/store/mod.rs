@@ -10,9 +10,12 @@ pub mod contacts;
 pub mod conversations;
 pub mod entity;
 pub mod error;
+pub mod export;
 pub mod fields;
+pub mod import;
 pub mod messages;
 mod sql;
+pub mod stores;
 pub mod team;
 pub mod tickets;
 

@@ -1,0 +1,68 @@
+//! `counterpart import`: a store's records from NDJSON.
+
+use std::{
+    io::{IsTerminal, stderr, stdin},
+    path::PathBuf,
+    sync::Arc,
+};
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::{Failed, Outcome, print};
+use crate::{
+    config::Config,
+    domain::{clock::World, ids::StoreId},
+    service::import::{self, Options, Spool, Summary},
+};
+
+#[derive(Args, Debug)]
+pub struct Import {
+    /// The store that takes the records
+    #[arg(long, env = "COUNTERPART_STORE", value_name = "ID")]
+    store: String,
+    /// Do everything, report, and take it back
+    #[arg(long, env = "COUNTERPART_DRY_RUN")]
+    dry_run: bool,
+    /// A file of lines `{"kind": …, "record": {…}}`, or `-` for standard input
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+}
+
+impl Import {
+    pub async fn run(self, config: &Config) -> Outcome {
+        let from_stdin = self.file.as_os_str() == "-";
+        let spool = if from_stdin { Spool::copy(stdin().lock()) } else { Spool::open(&self.file) };
+        let name = if from_stdin { "standard input".to_owned() } else { format!("`{}`", self.file.display()) };
+        let spool = spool.map_err(|error| Failed(format!("{name} cannot be read: {error}")))?;
+        let db = config.open_migrated().await?;
+
+        let bar = stderr().is_terminal().then(|| {
+            let style = ProgressStyle::with_template("{wide_bar} {percent} % {eta}").unwrap_or_else(|_| ProgressStyle::default_bar());
+            ProgressBar::new(0).with_style(style)
+        });
+        let shown = bar.clone();
+        let progress = shown.map(|bar| -> import::Progress {
+            Arc::new(move |done, total| {
+                bar.set_length(total);
+                bar.set_position(done);
+            })
+        });
+        let options = Options { dry_run: self.dry_run, progress };
+        let outcome = import::run(&db, &World::real(), &StoreId::from(self.store), spool, options).await;
+        if let Some(bar) = bar {
+            bar.finish_and_clear();
+        }
+        let closed = db.close().await;
+        let summary = outcome.map_err(|failure| Failed(format!("{failure}\nnothing was imported")))?;
+        closed?;
+        print(&report(&summary, self.dry_run))
+    }
+}
+
+fn report(summary: &Summary, dry_run: bool) -> String {
+    let kinds: Vec<String> = summary.counts.iter().map(|(kind, count)| format!("{} {count}", kind.name())).collect();
+    let verb = if dry_run { "would import" } else { "imported" };
+    let colon = if kinds.is_empty() { "" } else { ": " };
+    format!("{verb} {} records{colon}{}", summary.total(), kinds.join(", "))
+}

@@ -1,0 +1,119 @@
+//! The command line: one file a subcommand. Called by `main`; calls `service`.
+//!
+//! Data goes to standard output, everything else to standard error. Exit codes: 0, 1 when a command failed, 2 when it was
+//! written wrongly.
+
+mod export;
+mod import;
+mod key;
+mod migrate;
+mod store;
+
+pub mod demo_data;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::config::Config;
+
+/// The data API of a customer-support inbox.
+#[derive(Debug, Parser)]
+#[command(name = "counterpart", version, about, propagate_version = true)]
+pub struct Cli {
+    #[command(flatten)]
+    pub config: Config,
+
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Bring the database schema up to date, take it back, or show where it stands
+    Migrate(migrate::Migrate),
+    /// Make stores and change their settings
+    #[command(subcommand)]
+    Store(store::Command),
+    /// Import a store's records from NDJSON: all of them or, on any fault, none
+    Import(import::Import),
+    /// Export a store's records as the NDJSON that `import` reads
+    Export(export::Export),
+    /// Make, list and change API keys
+    #[command(subcommand)]
+    Key(key::Command),
+}
+
+/// Why a command failed, in words for the person at the terminal.
+#[derive(Debug)]
+pub struct Failed(pub String);
+
+pub type Outcome = Result<(), Failed>;
+
+impl<E: std::error::Error> From<E> for Failed {
+    fn from(error: E) -> Self {
+        Self(error.to_string())
+    }
+}
+
+impl Cli {
+    /// Runs the command to its end.
+    pub async fn run(self) -> ExitCode {
+        match self.command.run(&self.config).await {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(Failed(reason)) => {
+                eprintln!("error: {reason}");
+                ExitCode::FAILURE
+            }
+        }
+    }
+}
+
+impl Command {
+    async fn run(self, config: &Config) -> Outcome {
+        match self {
+            Self::Migrate(command) => command.run(config).await,
+            Self::Store(command) => command.run(config).await,
+            Self::Import(command) => command.run(config).await,
+            Self::Export(command) => command.run(config).await,
+            Self::Key(command) => command.run(config).await,
+        }
+    }
+}
+
+/// Writes lines to standard output. A reader that has seen enough and went away is no failure.
+pub(crate) fn print(text: &str) -> Outcome {
+    use std::io::Write;
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(Failed(format!("standard output cannot be written: {error}"))),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_sound_and_every_flag_has_its_variable() {
+        let mut command = Cli::command();
+        command.build();
+        command.clone().debug_assert();
+        let mut open: Vec<clap::Command> = vec![command];
+        while let Some(command) = open.pop() {
+            for flag in command.get_arguments().filter(|argument| argument.get_long().is_some_and(|name| name != "help" && name != "version")) {
+                let variable = flag.get_env().and_then(|name| name.to_str()).unwrap_or_default();
+                assert!(
+                    variable == "DATABASE_URL" || variable.starts_with("COUNTERPART_"),
+                    "{} --{} has no variable",
+                    command.get_name(),
+                    flag.get_long().unwrap_or_default()
+                );
+            }
+            open.extend(command.get_subcommands().filter(|command| command.get_name() != "help").cloned());
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Settings of the process, read once. Beside the `env` attributes of `cli`, the only place that reads the environment.
+
+use std::num::NonZeroU32;
+
+use clap::Args;
+
+use crate::store::{self, Db};
+
+/// What every subcommand takes.
+#[derive(Args, Clone, Debug)]
+pub struct Config {
+    /// The database: `sqlite://PATH` or `postgres://USER:PASSWORD@HOST/NAME`.
+    #[arg(long, env = "DATABASE_URL", hide_env_values = true, default_value = "sqlite://counterpart.db", value_name = "URL", global = true)]
+    pub database_url: String,
+
+    /// Database connections: readers on SQLite, all of them on PostgreSQL.
+    #[arg(long, env = "COUNTERPART_CONNECTIONS", default_value = "8", value_name = "N", global = true)]
+    pub connections: NonZeroU32,
+
+    /// What is logged on standard error, for example `info` or `warn,counterpart=debug`.
+    #[arg(long, env = "COUNTERPART_LOG", default_value = "warn", value_name = "FILTER", global = true)]
+    pub log: String,
+}
+
+impl Config {
+    /// Opens the database as it is.
+    pub async fn open(&self) -> store::Result<Db> {
+        Db::open(&self.database_url, self.connections.get(), None).await
+    }
+
+    /// Opens the database and brings its schema up to date.
+    pub async fn open_migrated(&self) -> store::Result<Db> {
+        let db = self.open().await?;
+        db.migrate_up().await?;
+        Ok(db)
+    }
+}

@@ -1,0 +1,417 @@
+//! Whether a record's own values are allowed, and their stored form.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, value::RawValue};
+
+use super::{Definitions, Failure, Peek};
+use crate::domain::{
+    contacts::is_e164,
+    ids::{MAX_ID_CHARS, UserId},
+    messages::MESSAGE_TYPES,
+    records::{Account, Comment, Contact, ContactField, Conversation, Entries, Label, Message, Role, Team, Template, Ticket, TicketField, User},
+    store::{ACCOUNT_STATUSES, CHANNELS, PARAMETER_FORMATS, TEMPLATE_CATEGORIES, TEMPLATE_STATUSES},
+    team::ROLE_KINDS,
+};
+
+/// A value that is not allowed: its place below the record, and why.
+#[derive(Debug)]
+pub struct Wrong {
+    pub place: String,
+    pub reason: String,
+}
+
+impl Wrong {
+    pub fn new(place: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self { place: place.into(), reason: reason.into() }
+    }
+
+    pub fn on(self, peek: &Peek<'_>) -> Failure {
+        Failure::line(peek.line, format!("{}.{}", peek.kind.name(), self.place), self.reason)
+    }
+}
+
+/// A record that can be checked.
+pub trait Check {
+    fn id(&self) -> &str;
+
+    /// Refuses what is not allowed, and brings values into the form in which they are stored.
+    fn check(&mut self, definitions: &Definitions) -> Result<(), Wrong>;
+}
+
+impl Check for Role {
+    fn id(&self) -> &str {
+        self.id.as_str()
+    }
+
+    fn check(&mut self, _: &Definitions) -> Result<(), Wrong> {
+        id("id", self.id.as_str())?;
+        one_of("kind", &self.kind, &ROLE_KINDS)
+    }
+}
+
+impl Check for User {
+    fn id(&self) -> &str {
+        self.id.as_str()
+    }
+
+    fn check(&mut self, _: &Definitions) -> Result<(), Wrong> {
+        id("id", self.id.as_str())?;
+        optional_id("roleId", self.role_id.as_ref().map(|id| id.as_str()))?;
+        if let Some(user) = &mut self.user_id {
+            if user.as_str().len() != 36 || uuid::Uuid::try_parse(user.as_str()).is_err() {
+                return Err(Wrong::new("userId", "must be a UUID such as 0190b1a2-7c3d-7e4f-8a5b-6c7d8e9f0a1b"));
+            }
+            person(user);
+        }
+        self.email.as_deref().map_or(Ok(()), |address| email("email", address))
+    }
+}
+
+impl Check for Team {
+    fn id(&self) -> &str {
+        self.id.as_str()
+    }
+
+    fn check(&mut self, _: &Definitions) -> Result<(), Wrong> {
+        id("id", self.id.as_str())?;
+        people("users", &mut self.users)
+    }
+}
+
+impl Check for Account {
+    fn id(&self) -> &str {
+        self.id.as_str()
+    }
+
+    fn check(&mut self, _: &Definitions) -> Result<(), Wrong> {
+        id("id", self.id.as_str())?;
+        one_of("channel", self.channel.as_str(), &CHANNELS)?;
+        one_of("status", &self.status, &ACCOUNT_STATUSES)?;
+        if let Some(metadata) = &self.metadata {
+            read::<serde_json::Map<String, Value>>("metadata", metadata)?;
+        }
+        let Some(users) = &mut self.user_ids else { return Ok(()) };
+        people("userIds", users)?;
+        distinct("userIds", users.iter().map(UserId::as_str))
+    }
+}
+
+impl Check for Template {
+    fn id(&self) -> &str {
+        self.id.as_str()
+    }
+
+    fn check(&mut self, _: &Definitions) -> Result<(), Wrong> {
+        id("id", self.id.as_str())?;
+        id("accountId", self.account_id.as_str())?;
+        one_of("parameter_format", &self.parameter_format, &PARAMETER_FORMATS)?;
+        one_of("status", &self.status, &TEMPLATE_STATUSES)?;
+        one_of("category", &self.category, &TEMPLATE_CATEGORIES)?;
+        for (place, component) in read::<Vec<Value>>("components", &self.components)?.iter().enumerate() {
+            let text = component.get("text").is_none_or(Value::is_string);
+            if !text || !component.get("type").is_some_and(Value::is_string) {
+                return Err(Wrong::new(format!("components[{place}]"), "must be an object with a string `type` and, if any, a string `text`"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Check for Label {
+    fn id(&self) -> &str {
+        self.id.as_str()
+    }
+
+    fn check(&mut self, _: &Definitions) -> Result<(), Wrong> {
+        id("id", self.id.as_str())?;
+        let digits = self.color.strip_prefix('#').unwrap_or(&self.color);
+        if matches!(digits.len(), 3 | 4 | 6 | 8) && digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            Ok(())
+        } else {
+            Err(Wrong::new("color", "must be a hex colour such as #1a2b3c"))
+        }
+    }
+}
+
+impl Check for ContactField {
+    fn id(&self) -> &str {
+        self.id.as_str()
+    }
+
+    fn check(&mut self, _: &Definitions) -> Result<(), Wrong> {
+        super::definitions::check_contact_field(self)
+    }
+}
+
+impl Check for TicketField {
+    fn id(&self) -> &str {
+        self.id.as_str()
+    }
+
+    fn check(&mut self, _: &Definitions) -> Result<(), Wrong> {
+        super::definitions::check_ticket_field(self)
+    }
+}
+
+impl Check for Contact {
+    fn id(&self) -> &str {
+        self.id.as_str()
+    }
+
+    fn check(&mut self, definitions: &Definitions) -> Result<(), Wrong> {
+        id("id", self.id.as_str())?;
+        if self.first_name.trim().is_empty() {
+            return Err(Wrong::new("firstName", "must not be blank"));
+        }
+        if let Some(address) = &self.email {
+            email("email", address)?;
+        }
+        for (place, address) in self.secondary_emails.iter().flatten().enumerate() {
+            email(&format!("secondaryEmails[{place}]"), address)?;
+        }
+        if self.phone.as_deref().is_some_and(|phone| !is_e164(phone)) {
+            return Err(Wrong::new("phone", "must be a phone number in E.164: `+` and up to 14 digits"));
+        }
+        self.custom_fields.as_mut().map_or(Ok(()), |fields| definitions.contact_values(fields))
+    }
+}
+
+impl Check for Conversation {
+    fn id(&self) -> &str {
+        self.id.as_str()
+    }
+
+    fn check(&mut self, _: &Definitions) -> Result<(), Wrong> {
+        id("id", self.id.as_str())?;
+        id("accountId", self.account_id.as_str())?;
+        id("contactId", self.contact_id.as_str())?;
+        one_of("channel", self.channel.as_str(), &CHANNELS)?;
+        for (place, label) in self.label_ids.iter().enumerate() {
+            id(&format!("labelIds[{place}]"), label.as_str())?;
+        }
+        distinct("labelIds", self.label_ids.iter().map(|label| label.as_str()))?;
+        if self.unread_msg_cnt < 0 {
+            return Err(Wrong::new("unreadMsgCnt", "must not be negative"));
+        }
+        printable("referenceId", &self.reference_id)
+    }
+}
+
+impl Check for Ticket {
+    fn id(&self) -> &str {
+        self.id.as_str()
+    }
+
+    fn check(&mut self, _: &Definitions) -> Result<(), Wrong> {
+        id("id", self.id.as_str())?;
+        id("conversationId", self.conversation_id.as_str())?;
+        optional_id("accountId", self.account_id.as_ref().map(|id| id.as_str()))?;
+        optional_id("contactId", self.contact_id.as_ref().map(|id| id.as_str()))?;
+        if let Some(channel) = &self.channel {
+            one_of("channel", channel.as_str(), &CHANNELS)?;
+        }
+        if let Some(number) = &self.ticket_number {
+            id("ticketNumber", number)?;
+        }
+        if self.is_open && self.closed_at.is_some() {
+            return Err(Wrong::new("closedAt", "must be absent where `isOpen` is true"));
+        }
+        for (place, user) in [("assigneeUserId", &mut self.assignee_user_id), ("handledBy", &mut self.handled_by)] {
+            if let Some(user) = user {
+                id(place, user.as_str())?;
+                person(user);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Check for Message {
+    fn id(&self) -> &str {
+        self.id.as_str()
+    }
+
+    fn check(&mut self, _: &Definitions) -> Result<(), Wrong> {
+        id("id", self.id.as_str())?;
+        id("conversationId", self.conversation_id.as_str())?;
+        if let Some(kind) = &self.kind {
+            one_of("type", kind, &MESSAGE_TYPES)?;
+        }
+        if let Some(user) = &mut self.author_user_id {
+            id("authorUserId", user.as_str())?;
+            person(user);
+        }
+        if let Some(external) = &self.external_id {
+            printable("externalId", external)?;
+        }
+        if let Some(raw) = &self.sender {
+            let sender: Sender = read("sender", raw)?;
+            one_of("sender.type", &sender.kind, &SENDERS)?;
+            self.sender = Some(serde_json::value::to_raw_value(&sender).map_err(|error| Wrong::new("sender", error.to_string()))?);
+        }
+        self.payload.as_ref().map_or(Ok(()), |raw| payload(raw))
+    }
+}
+
+impl Check for Comment {
+    fn id(&self) -> &str {
+        self.id.as_str()
+    }
+
+    fn check(&mut self, _: &Definitions) -> Result<(), Wrong> {
+        id("id", self.id.as_str())?;
+        id("conversationId", self.conversation_id.as_str())?;
+        id("createdBy", self.created_by.as_str())?;
+        person(&mut self.created_by);
+        Ok(())
+    }
+}
+
+/// Who or what sent a message (decisions, section 2).
+#[derive(Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Sender {
+    id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    avatar_url: Option<String>,
+    #[serde(rename = "type")]
+    kind: String,
+}
+
+const SENDERS: [&str; 4] = ["contact", "user", "bot", "system"];
+
+const PAYLOADS: [&str; 6] = ["text", "image", "file", "email", "template", "other"];
+
+fn payload(raw: &RawValue) -> Result<(), Wrong> {
+    let entries: Entries = read("payload", raw)?;
+    let Some(Value::String(kind)) = entries.get("type") else { return Err(Wrong::new("payload.type", "is required, a string")) };
+    one_of("payload.type", kind, &PAYLOADS)?;
+    for (key, value) in &entries.0 {
+        let (fits, wanted) = match key.as_str() {
+            "type" => (true, ""),
+            "text" => (value.is_string(), "a string"),
+            "images" => (value.as_array().is_some_and(|urls| urls.iter().all(Value::is_string)), "an array of strings"),
+            "attachments" => (value.as_array().is_some_and(|all| all.iter().all(Value::is_object)), "an array of objects"),
+            "email" | "template" => (value.is_object(), "an object"),
+            _ => return Err(Wrong::new(format!("payload.{key}"), "is not a property of a payload")),
+        };
+        if !fits {
+            return Err(Wrong::new(format!("payload.{key}"), format!("must be {wanted}")));
+        }
+    }
+    Ok(())
+}
+
+/// JSON of a known shape, which is otherwise kept as it came.
+pub fn read<'de, T: Deserialize<'de>>(place: &str, raw: &'de RawValue) -> Result<T, Wrong> {
+    let mut reader = serde_json::Deserializer::from_str(raw.get());
+    serde_path_to_error::deserialize(&mut reader).map_err(|error| {
+        let path = error.path().to_string();
+        let text = error.inner().to_string();
+        let reason = text.rfind(" at line ").map_or(text.as_str(), |end| &text[..end]);
+        let dot = if path.starts_with('[') { "" } else { "." };
+        Wrong::new(if path == "." { place.to_owned() } else { format!("{place}{dot}{path}") }, reason)
+    })
+}
+
+/// An id: 1 to 64 characters, none of them a control character.
+pub fn id(place: &str, id: &str) -> Result<(), Wrong> {
+    // As many bytes are at least as many characters.
+    let length = if id.len() <= MAX_ID_CHARS { id.len() } else { id.chars().count() };
+    if length == 0 || length > MAX_ID_CHARS {
+        return Err(Wrong::new(place, format!("must have 1 to {MAX_ID_CHARS} characters")));
+    }
+    printable(place, id)
+}
+
+fn optional_id(place: &str, value: Option<&str>) -> Result<(), Wrong> {
+    value.map_or(Ok(()), |value| id(place, value))
+}
+
+fn printable(place: &str, text: &str) -> Result<(), Wrong> {
+    if text.chars().any(char::is_control) { Err(Wrong::new(place, "must not contain control characters")) } else { Ok(()) }
+}
+
+pub fn one_of(place: &str, value: &str, allowed: &[&str]) -> Result<(), Wrong> {
+    if allowed.contains(&value) {
+        Ok(())
+    } else {
+        Err(Wrong::new(place, format!("`{value}` is none of {}", allowed.join(", "))))
+    }
+}
+
+fn email(place: &str, address: &str) -> Result<(), Wrong> {
+    let shaped = address.split_once('@').is_some_and(|(local, domain)| !local.is_empty() && !domain.is_empty() && !domain.contains('@'));
+    if shaped && !address.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        Ok(())
+    } else {
+        Err(Wrong::new(place, format!("`{address}` is not an e-mail address")))
+    }
+}
+
+fn distinct<'a>(place: &str, values: impl Iterator<Item = &'a str>) -> Result<(), Wrong> {
+    let mut seen = std::collections::HashSet::new();
+    for value in values {
+        if !seen.insert(value) {
+            return Err(Wrong::new(place, format!("names `{value}` twice")));
+        }
+    }
+    Ok(())
+}
+
+fn people(place: &str, users: &mut [UserId]) -> Result<(), Wrong> {
+    for (at, user) in users.iter_mut().enumerate() {
+        id(&format!("{place}[{at}]"), user.as_str())?;
+        person(user);
+    }
+    Ok(())
+}
+
+/// A UUID in its lower-case form, since that is how a request's UUID is looked up. What is none stays as it is.
+fn person(user: &mut UserId) {
+    if user.as_str().len() == 36 && user.as_str().bytes().any(|byte| byte.is_ascii_uppercase()) && uuid::Uuid::try_parse(user.as_str()).is_ok() {
+        *user = UserId::from(user.as_str().to_ascii_lowercase());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_have_a_length_and_no_control_characters() {
+        assert!(id("id", &"ท".repeat(64)).is_ok());
+        for bad in ["", &"a".repeat(65), "a\u{1}"] {
+            assert!(id("id", bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn addresses_need_both_sides() {
+        assert!(email("email", "a@b.example").is_ok());
+        for bad in ["", "a", "@b", "a@", "a b@c", "a@b@c"] {
+            assert!(email("email", bad).is_err(), "{bad:?}");
+        }
+    }
+
+    #[test]
+    fn payloads_have_a_known_type_and_known_properties() {
+        let check = |text: &str| payload(&RawValue::from_string(text.to_owned()).unwrap()).map_err(|wrong| wrong.place);
+        assert_eq!(check(r#"{"type":"text","text":"a"}"#), Ok(()));
+        assert_eq!(check(r#"{"text":"a"}"#), Err("payload.type".to_owned()));
+        assert_eq!(check(r#"{"type":"video"}"#), Err("payload.type".to_owned()));
+        assert_eq!(check(r#"{"type":"text","colour":1}"#), Err("payload.colour".to_owned()));
+    }
+
+    #[test]
+    fn people_are_written_in_lower_case() {
+        let mut user = UserId::from("00000000-0000-4000-8000-00000000000A");
+        person(&mut user);
+        assert_eq!(user.as_str(), "00000000-0000-4000-8000-00000000000a");
+        let mut other = UserId::from("Somebody");
+        person(&mut other);
+        assert_eq!(other.as_str(), "Somebody");
+    }
+}

@@ -1,0 +1,286 @@
+//! Field definitions: whether they are sound, and whether values fit them.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+use serde_json::{Value, value::RawValue};
+
+use super::{
+    Failure,
+    check::{Wrong, id, one_of, read},
+};
+use crate::{
+    domain::{
+        fields::{CONTACT_DISPLAY_TYPES, Comparable, Kind, RESOLUTION_STATUS, TICKET_DISPLAY_TYPES, options_depth},
+        ids::FieldId,
+        records::{ContactField, Entries, Ticket, TicketField},
+        tickets::RESOLUTION_STATUSES,
+    },
+    store::import::{Batch, Definition},
+};
+
+/// Operators of show conditions (section 2.4; decisions, section 2).
+const SHOW_OPERATORS: [&str; 10] = [
+    "equals",
+    "not_equals",
+    "greater_than",
+    "less_than",
+    "greater_than_or_equals",
+    "less_than_or_equals",
+    "contains",
+    "not_contains",
+    "in",
+    "not_in",
+];
+
+/// Limits of section 8 on contact fields.
+const CONTACT_OPTIONS_DEPTH: usize = 4;
+const CONTACT_MAX_ITEMS: i64 = 10;
+
+/// What the fields of a store hold: those stored, and those of the file.
+#[derive(Default)]
+pub struct Definitions {
+    ticket: HashMap<String, Kind>,
+    contact: HashMap<String, Kind>,
+}
+
+/// What the filters compare of a ticket's values, by field.
+pub type Values = Vec<(FieldId, Vec<Comparable>)>;
+
+impl Definitions {
+    pub fn stored(ticket: Vec<Definition>, contact: Vec<Definition>) -> Self {
+        let kinds = |definitions: Vec<Definition>| {
+            definitions.into_iter().map(|(id, display, data, max)| (id.into_string(), Kind::of(&display, &data, max))).collect()
+        };
+        Self { ticket: kinds(ticket), contact: kinds(contact) }
+    }
+
+    /// Adds those of the file, and refuses conditions on fields that are nowhere.
+    pub fn add(&mut self, batch: &Batch) -> Result<(), Failure> {
+        for line in &batch.contact_fields {
+            let field = &line.record;
+            self.contact.insert(field.id.to_string(), Kind::of(&field.display_type, &field.data_type, field.max_items));
+        }
+        for line in &batch.ticket_fields {
+            let field = &line.record;
+            self.ticket.insert(field.id.to_string(), Kind::of(&field.display_type, &field.data_type, field.max_items));
+        }
+        for line in &batch.ticket_fields {
+            let Some(raw) = &line.record.show_conditions else { continue };
+            let conditions: Vec<ShowCondition> = serde_json::from_str(raw.get()).unwrap_or_default();
+            for (place, condition) in conditions.iter().enumerate() {
+                let field = &condition.ticket_field_id;
+                if self.ticket_kind(field).is_none() {
+                    let place = format!("ticketField.showConditions[{place}].ticketFieldId");
+                    return Err(Failure::line(line.number, place, format!("there is no ticket field `{field}`, neither in the file nor in the store")));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn ticket_kind(&self, key: &str) -> Option<Kind> {
+        Kind::of_system_key(key).or_else(|| self.ticket.get(key).copied())
+    }
+
+    /// Checks a contact's values and brings them into their stored form.
+    pub fn contact_values(&self, fields: &mut Entries) -> Result<(), Wrong> {
+        fit(fields, "customFields", "contact field", |key| self.contact.get(key).copied()).map(|_| ())
+    }
+
+    /// Checks a ticket's values, brings them into their stored form, and makes the two spellings of its resolution one.
+    pub fn ticket_values(&self, ticket: &mut Ticket) -> Result<Values, Wrong> {
+        if let Some(status) = &ticket.resolution_status {
+            one_of(RESOLUTION_STATUS, status, &RESOLUTION_STATUSES)?;
+            match ticket.ticket_fields.get(RESOLUTION_STATUS) {
+                None => ticket.ticket_fields.0.push((RESOLUTION_STATUS.to_owned(), Value::String(status.clone()))),
+                Some(Value::String(other)) if other == status => {}
+                Some(other) => {
+                    let reason = format!("is `{status}` where `ticketFields.{RESOLUTION_STATUS}` is {other}");
+                    return Err(Wrong::new(RESOLUTION_STATUS, reason));
+                }
+            }
+        }
+        let values = fit(&mut ticket.ticket_fields, "ticketFields", "ticket field", |key| self.ticket_kind(key))?;
+        if let Some(Value::String(status)) = ticket.ticket_fields.get(RESOLUTION_STATUS) {
+            one_of(&format!("ticketFields.{RESOLUTION_STATUS}"), status, &RESOLUTION_STATUSES)?;
+            ticket.resolution_status = Some(status.clone());
+        }
+        Ok(values)
+    }
+}
+
+/// An empty array is no value and is left out.
+fn fit(fields: &mut Entries, place: &str, noun: &str, kind_of: impl Fn(&str) -> Option<Kind>) -> Result<Values, Wrong> {
+    let mut values = Vec::with_capacity(fields.0.len());
+    let mut kept = Vec::with_capacity(fields.0.len());
+    for (key, value) in std::mem::take(&mut fields.0) {
+        let place = || format!("{place}.{key}");
+        let kind = kind_of(&key).ok_or_else(|| Wrong::new(place(), format!("there is no {noun} `{key}`, neither in the file nor in the store")))?;
+        if value.is_null() {
+            return Err(Wrong::new(place(), "must not be null; leave the property out instead"));
+        }
+        let value = kind.canonical(value).map_err(|error| Wrong::new(place(), error.0))?;
+        let comparables = kind.comparables(&value).map_err(|error| Wrong::new(place(), error.0))?;
+        if !comparables.is_empty() {
+            values.push((FieldId::from(key.as_str()), comparables));
+            kept.push((key, value));
+        }
+    }
+    fields.0 = kept;
+    Ok(values)
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct ShowCondition {
+    ticket_field_id: String,
+    operator: String,
+    #[serde(rename = "value")]
+    _value: Value,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SelectOption {
+    value: Value,
+    #[serde(default)]
+    children: Vec<SelectOption>,
+}
+
+pub fn check_ticket_field(field: &TicketField) -> Result<(), Wrong> {
+    let shape = Shape { id: field.id.as_str(), display: &field.display_type, data: &field.data_type, regex: field.regex.as_deref() };
+    shape.check(&TICKET_DISPLAY_TYPES, field.select_options.as_deref(), field.max_items)?;
+    if Kind::of_system_key(field.id.as_str()).is_some() {
+        return Err(Wrong::new("id", "is the name of a system key"));
+    }
+    for account in field.account_ids.iter().flatten() {
+        id("accountIds", account.as_str())?;
+    }
+    let Some(raw) = &field.show_conditions else { return Ok(()) };
+    for (place, condition) in read::<Vec<ShowCondition>>("showConditions", raw)?.iter().enumerate() {
+        one_of(&format!("showConditions[{place}].operator"), &condition.operator, &SHOW_OPERATORS)?;
+    }
+    Ok(())
+}
+
+pub fn check_contact_field(field: &ContactField) -> Result<(), Wrong> {
+    let shape = Shape { id: field.id.as_str(), display: &field.display_type, data: &field.data_type, regex: field.regex.as_deref() };
+    shape.check(&TICKET_DISPLAY_TYPES[..CONTACT_DISPLAY_TYPES], field.select_options.as_deref(), field.max_items)?;
+    if field.max_items.is_some_and(|max| max > CONTACT_MAX_ITEMS) {
+        return Err(Wrong::new("maxItems", format!("must be at most {CONTACT_MAX_ITEMS} on a contact field")));
+    }
+    let Some(options) = &field.select_options else { return Ok(()) };
+    if options_depth(&read("selectOptions", options)?) > CONTACT_OPTIONS_DEPTH {
+        return Err(Wrong::new("selectOptions", format!("must be at most {CONTACT_OPTIONS_DEPTH} levels deep on a contact field")));
+    }
+    Ok(())
+}
+
+/// What both kinds of definition have in common.
+struct Shape<'a> {
+    id: &'a str,
+    display: &'a str,
+    data: &'a str,
+    regex: Option<&'a str>,
+}
+
+impl Shape<'_> {
+    fn check(&self, types: &[(&str, &[&str])], options: Option<&RawValue>, max_items: Option<i64>) -> Result<(), Wrong> {
+        id("id", self.id)?;
+        let Some((_, data)) = types.iter().find(|(display, _)| *display == self.display) else {
+            let names: Vec<_> = types.iter().map(|(display, _)| *display).collect();
+            return one_of("displayType", self.display, &names);
+        };
+        if !data.contains(&self.data) {
+            let reason = format!("`{}` does not go with displayType `{}`, which takes {}", self.data, self.display, data.join(" or "));
+            return Err(Wrong::new("dataType", reason));
+        }
+        if let Some(Err(error)) = self.regex.map(regex::Regex::new) {
+            return Err(Wrong::new("regex", format!("does not compile: {error}")));
+        }
+        if max_items.is_some_and(|max| max < 1) {
+            return Err(Wrong::new("maxItems", "must be at least 1"));
+        }
+        options.map_or(Ok(()), |raw| self.options(&read::<Vec<SelectOption>>("selectOptions", raw)?))
+    }
+
+    fn options(&self, options: &[SelectOption]) -> Result<(), Wrong> {
+        for option in options {
+            let fits = match &option.value {
+                Value::String(_) => self.data == "string",
+                Value::Number(_) => self.data == "number",
+                _ => false,
+            };
+            if !fits {
+                return Err(Wrong::new("selectOptions", format!("the value {} is not a {}, the field's dataType", option.value, self.data)));
+            }
+            self.options(&option.children)?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn field(change: Value) -> Result<(), String> {
+        let mut record = json!({"id": "f", "name": "F", "displayType": "select", "dataType": "string", "sortOrder": 1, "active": true});
+        record.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        let field: ContactField = serde_json::from_value::<ContactField>(record).unwrap();
+        check_contact_field(&field).map_err(|wrong| wrong.place)
+    }
+
+    #[test]
+    fn definitions_are_sound_or_refused() {
+        assert_eq!(field(json!({"displayType": "select", "maxItems": 10})), Ok(()));
+        for (change, place) in [
+            (json!({"displayType": "decimal", "dataType": "number"}), "displayType"),
+            (json!({"dataType": "boolean"}), "dataType"),
+            (json!({"regex": "("}), "regex"),
+            (json!({"maxItems": 11}), "maxItems"),
+        ] {
+            assert_eq!(field(change), Err(place.to_owned()));
+        }
+    }
+
+    #[test]
+    fn options_have_values_of_the_data_type_and_four_levels() {
+        let tree = |text: &str| {
+            let raw = RawValue::from_string(text.to_owned()).unwrap();
+            let mut field: ContactField = serde_json::from_value(
+                json!({"id": "f", "name": "F", "displayType": "select", "dataType": "string", "sortOrder": 1, "active": true}),
+            )
+            .unwrap();
+            field.select_options = Some(raw);
+            check_contact_field(&field).is_ok()
+        };
+        assert!(tree(r#"[{"value":"a","children":[{"value":"b"}]}]"#));
+        assert!(!tree(r#"[{"value":1}]"#));
+        assert!(!tree(r#"[{"value":"a","childs":[]}]"#));
+        let deep = |levels: usize| (1..levels).fold(r#"[{"value":"a"}]"#.to_owned(), |inner, _| format!(r#"[{{"value":"a","children":{inner}}}]"#));
+        assert!(tree(&deep(4)) && !tree(&deep(5)));
+    }
+
+    #[test]
+    fn the_two_spellings_of_a_resolution_become_one() {
+        let ticket = |status: Option<&str>, fields: Value| {
+            let mut record = json!({"id": "t", "conversationId": "c", "isOpen": false, "openedAt": "2026-01-01T00:00:00Z", "ticketFields": fields});
+            if let Some(status) = status {
+                record["resolutionStatus"] = json!(status);
+            }
+            let mut ticket: Ticket = serde_json::from_value(record).unwrap();
+            let values = Definitions::default().ticket_values(&mut ticket).map_err(|wrong| wrong.place)?;
+            Ok::<_, String>((ticket.resolution_status, values.len()))
+        };
+        assert_eq!(ticket(Some("human"), json!({})), Ok((Some("human".to_owned()), 1)));
+        assert_eq!(ticket(None, json!({"resolutionStatus": "human"})), Ok((Some("human".to_owned()), 1)));
+        assert_eq!(ticket(Some("human"), json!({"resolutionStatus": "automation"})), Err("resolutionStatus".to_owned()));
+        assert_eq!(ticket(None, json!({"resolutionStatus": "none"})), Err("ticketFields.resolutionStatus".to_owned()));
+        assert_eq!(ticket(None, json!({"aiCsat": null})), Err("ticketFields.aiCsat".to_owned()));
+        assert_eq!(ticket(None, json!({"nowhere": 1})), Err("ticketFields.nowhere".to_owned()));
+    }
+}

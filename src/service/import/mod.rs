@@ -1,0 +1,163 @@
+//! Import of a store's records, all or nothing (decisions, section 9). Called by `cli` and the demo.
+//!
+//! The input is read twice: definitions first, since values are checked against them, then everything else, so that the
+//! order of lines does not matter. A thread of its own reads and checks while the database writes; between the two lie
+//! a few batches, and that is all that is held, beside a hash of each id.
+//! - `spool`: the lines.
+//! - `parse`: a line as a record.
+//! - `check`: whether a record's values are allowed.
+//! - `definitions`: field definitions, and values that fit them.
+
+mod check;
+mod definitions;
+mod parse;
+mod reader;
+mod spool;
+
+use std::{io, sync::Arc};
+
+use tokio::sync::mpsc;
+
+use crate::{
+    domain::{clock::World, ids::StoreId, records::Kind},
+    store::{
+        self, Db,
+        import::{At, Fault, Import, Outcome},
+    },
+};
+
+use definitions::Definitions;
+use parse::Peek;
+use reader::{Reader, Step};
+pub use spool::Spool;
+
+/// Batches between the reading thread and the database.
+const QUEUE: usize = 2;
+
+/// Told how many bytes of how many are done.
+pub type Progress = Arc<dyn Fn(u64, u64) + Send + Sync>;
+
+/// How an import is to be done.
+#[derive(Clone, Default)]
+pub struct Options {
+    /// Everything is done and then taken back.
+    pub dry_run: bool,
+    pub progress: Option<Progress>,
+}
+
+/// What an import took: records of each kind, those that are none left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    pub counts: Vec<(Kind, u64)>,
+}
+
+impl Summary {
+    pub fn total(&self) -> u64 {
+        self.counts.iter().map(|(_, count)| count).sum()
+    }
+}
+
+/// Why nothing was imported.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    /// A line is at fault; `place` names kind and property, where there is one.
+    #[error("line {line}: {place}{sep}{reason}", sep = if place.is_empty() { "" } else { ": " })]
+    Line { line: u64, place: String, reason: String },
+    /// The records are at fault together.
+    #[error("{0}")]
+    Records(String),
+    #[error("there is no store `{0}`; `counterpart store create --id {0} --name NAME` makes it")]
+    NoStore(StoreId),
+    #[error("the input cannot be read: {0}")]
+    Input(#[from] io::Error),
+    #[error("{0}")]
+    Store(#[from] store::Error),
+    #[error("the reading thread ended early")]
+    Reader,
+}
+
+impl Failure {
+    fn line(line: u64, place: impl Into<String>, reason: impl Into<String>) -> Self {
+        Self::Line { line, place: place.into(), reason: reason.into() }
+    }
+}
+
+/// Imports into a store. On any failure, and when the process dies, the store is as it was.
+pub async fn run(db: &Db, world: &World, store: &StoreId, spool: Spool, options: Options) -> Result<Summary, Failure> {
+    let now = world.now();
+    let mut import = db.begin_import(store, now).await?.ok_or_else(|| Failure::NoStore(store.clone()))?;
+    let definitions = Definitions::stored(import.definitions(Kind::TicketField).await?, import.definitions(Kind::ContactField).await?);
+    let held = Kind::ALL.into_iter().filter(|kind| import.held(*kind)).collect();
+
+    let (sender, mut steps) = mpsc::channel(QUEUE);
+    let progress = options.progress.clone();
+    let reading = tokio::task::spawn_blocking(move || {
+        let outcome = Reader::new(&spool, definitions, held, progress, sender).run();
+        (spool, outcome)
+    });
+    let written = write(&mut import, &mut steps).await;
+    // A closed queue ends the reader, should it still be at work.
+    drop(steps);
+    let (spool, read) = reading.await.map_err(|_| Failure::Reader)?;
+
+    let outcome = match (written, read) {
+        // What the reader found is about an earlier line than what the database would say next.
+        (Ok(Ok(())), Ok(end)) => match import.missing_account(&end.accounts).await? {
+            Some(account) => Err(Failure::Records(format!(
+                "ticketField.accountIds: there is no account `{account}`, neither in the file nor in the store"
+            ))),
+            None => located(&spool, import.finish().await?).await.map(|()| end.summary),
+        },
+        (Ok(fault @ Err(_)), _) => located(&spool, fault).await.map(|()| Summary::default()),
+        (Err(error), _) => Err(error.into()),
+        (Ok(Ok(())), Err(failure)) => Err(failure),
+    };
+    match outcome {
+        Ok(summary) if options.dry_run => {
+            import.rollback().await?;
+            Ok(summary)
+        }
+        Ok(summary) => {
+            import.commit().await?;
+            Ok(summary)
+        }
+        Err(failure) => {
+            import.rollback().await?;
+            Err(failure)
+        }
+    }
+}
+
+async fn write(import: &mut Import, steps: &mut mpsc::Receiver<Step>) -> store::Result<Outcome> {
+    while let Some(step) = steps.recv().await {
+        match step {
+            Step::Park(kind, ids) => import.park(kind, &ids).await?,
+            Step::Put(batch) => {
+                if let Err(fault) = import.put(*batch).await? {
+                    return Ok(Err(fault));
+                }
+            }
+        }
+    }
+    Ok(Ok(()))
+}
+
+/// A fault as a failure that names a line: the input is searched for it, since nothing of it was kept.
+async fn located(spool: &Spool, outcome: Outcome) -> Result<(), Failure> {
+    let Err(Fault { at, property, reason }) = outcome else { return Ok(()) };
+    let (kinds, sought, value) = match at {
+        At::Line { number, kind } => return Err(Failure::line(number, format!("{}.{property}", kind.name()), reason)),
+        At::Where { kinds, property, value } => (kinds, property, value),
+    };
+    let mut lines = spool.lines()?;
+    while let Some((number, text)) = lines.next()? {
+        let peek = Peek::of(number, text)?;
+        if kinds.contains(&peek.kind) && peek.property(sought).is_some_and(|found| found == value) {
+            return Err(Failure::line(number, format!("{}.{property}", peek.kind.name()), reason));
+        }
+    }
+    Err(Failure::Records(match kinds.first() {
+        Some(kind) => format!("{} with {sought} `{value}`, already in the store: {property} {reason}", kind.name()),
+        None => format!("{property}: {reason}"),
+    }))
+}

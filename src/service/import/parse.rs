@@ -1,0 +1,136 @@
+//! A line as a record. What does not fit is named by its place: `ticket.openedAt`.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::value::RawValue;
+
+use super::Failure;
+use crate::domain::records::Kind;
+
+/// A line before its record is read.
+pub struct Peek<'a> {
+    pub line: u64,
+    pub kind: Kind,
+    raw: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Outer<'a> {
+    #[serde(borrow)]
+    kind: Cow<'a, str>,
+    #[serde(borrow)]
+    record: &'a RawValue,
+}
+
+impl<'a> Peek<'a> {
+    pub fn of(line: u64, text: &'a str) -> Result<Self, Failure> {
+        let outer: Outer<'a> = serde_json::from_str(text).map_err(|error| {
+            let place = if error.is_data() { "" } else { "JSON" };
+            Failure::line(line, place, format!("{}; a line is {{\"kind\": …, \"record\": {{…}}}}", reason(&error)))
+        })?;
+        let kind = Kind::of(&outer.kind).ok_or_else(|| {
+            let kinds: Vec<_> = Kind::ALL.iter().map(|kind| kind.name()).collect();
+            Failure::line(line, "kind", format!("`{}` is none of {}", outer.kind, kinds.join(", ")))
+        })?;
+        if has_nul(text) {
+            return Err(Failure::line(line, kind.name(), "must not contain the character U+0000"));
+        }
+        Ok(Self { line, kind, raw: outer.record })
+    }
+
+    /// The whole record.
+    pub fn record<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+        // The place costs time; only a record that does not fit is read once more for it.
+        serde_json::from_str(self.raw.get()).map_err(|_| self.failure::<T>())
+    }
+
+    /// One string property of the record, if it is there.
+    pub fn property(&self, name: &str) -> Option<String> {
+        let record: serde_json::Value = serde_json::from_str(self.raw.get()).ok()?;
+        Some(record.get(name)?.as_str()?.to_owned())
+    }
+
+    /// The id alone.
+    pub fn id(&self) -> Result<Cow<'a, str>, Failure> {
+        #[derive(Deserialize)]
+        struct Id<'a> {
+            #[serde(borrow)]
+            id: Cow<'a, str>,
+        }
+        let id: Id<'a> = serde_json::from_str(self.raw.get())
+            .map_err(|error| Failure::line(self.line, format!("{}.id", self.kind.name()), reason(&error)))?;
+        Ok(id.id)
+    }
+
+    fn failure<T: DeserializeOwned>(&self) -> Failure {
+        let mut reader = serde_json::Deserializer::from_str(self.raw.get());
+        let Err(error) = serde_path_to_error::deserialize::<_, T>(&mut reader) else {
+            return Failure::line(self.line, self.kind.name(), "cannot be read");
+        };
+        let path = error.path().to_string();
+        let mut place = self.kind.name().to_owned();
+        if path != "." {
+            place.push('.');
+            place.push_str(&path);
+        }
+        let mut reason = reason(error.inner());
+        if let Some(name) = quoted(&reason, "missing field `") {
+            place = format!("{place}.{name}");
+            reason = "is required".to_owned();
+        } else if let Some(name) = quoted(&reason, "unknown field `") {
+            if !place.ends_with(&format!(".{name}")) {
+                place = format!("{place}.{name}");
+            }
+            let known = reason.split_once(", expected").map_or(String::new(), |(_, known)| format!("; known are{}", known.trim_start_matches(" one of")));
+            reason = format!("is not a property of a {}{known}", self.kind.name());
+        }
+        Failure::line(self.line, place, reason)
+    }
+}
+
+/// The text between a beginning and the next backtick.
+fn quoted<'a>(text: &'a str, beginning: &str) -> Option<&'a str> {
+    text.strip_prefix(beginning)?.split('`').next()
+}
+
+/// The reason without the place that serde_json adds, which counts inside the record.
+fn reason(error: &serde_json::Error) -> String {
+    let text = error.to_string();
+    text.rfind(" at line ").map_or(text.clone(), |end| text[..end].to_owned())
+}
+
+/// Whether a string of the line holds U+0000, which PostgreSQL cannot store.
+fn has_nul(text: &str) -> bool {
+    text.match_indices("\\u0000").any(|(at, _)| text[..at].bytes().rev().take_while(|byte| *byte == b'\\').count() % 2 == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::records::{Message, Team};
+
+    fn failure<T: DeserializeOwned + std::fmt::Debug>(text: &str) -> String {
+        Peek::of(7, text).and_then(|peek| peek.record::<T>()).unwrap_err().to_string()
+    }
+
+    #[test]
+    fn the_place_and_the_reason_are_named() {
+        for (text, expected) in [
+            (r#"{"kind":"message","record":{"id":"a","sentAt":"yesterday"}}"#, "line 7: message.sentAt: must be an RFC 3339"),
+            (r#"{"kind":"message","record":{"id":"a"}}"#, "line 7: message.conversationId: is required"),
+            (r#"{"kind":"message","record":{"id":1}}"#, "line 7: message.id: invalid type: integer `1`, expected a string"),
+            (r#"{"kind":"message","record":{"id":"a","images":["x",3]}}"#, "line 7: message.images[1]: invalid type"),
+            (r#"{"kind":"message","record":{"id":"a","colour":"x"}}"#, "line 7: message.colour: is not a property of a message; known are"),
+            (r#"{"kind":"message","record":{"id":"a\u0000"}}"#, "line 7: message: must not contain"),
+            (r#"{"kind":"messages","record":{}}"#, "line 7: kind: `messages` is none of role, "),
+            (r#"{"kind":"message"}"#, "line 7: missing field `record`; a line is"),
+            (r#"{"kind":"message","record":{}"#, "line 7: JSON: EOF while parsing"),
+        ] {
+            let failure = failure::<Message>(text);
+            assert!(failure.starts_with(expected), "{failure}");
+        }
+        assert!(Peek::of(1, r#"{"kind":"team","record":{"id":"a","name":"\\u0000","users":[]}}"#).and_then(|peek| peek.record::<Team>()).is_ok());
+    }
+}

@@ -1,0 +1,189 @@
+//! The thread that reads: two walks over the lines, checked records out, in batches.
+
+use std::{
+    collections::{BTreeMap, HashSet},
+    hash::{BuildHasher, RandomState},
+};
+
+use serde::de::DeserializeOwned;
+use tokio::sync::mpsc;
+
+use super::{Definitions, Failure, Peek, Progress, Spool, Summary, check::Check};
+use crate::{
+    domain::{
+        ids::AccountId,
+        records::{ImportedTicket, Kind, Line, Ticket},
+    },
+    store::import::Batch,
+};
+
+/// Lines of one batch, and their bytes: whichever is reached first.
+const BATCH_LINES: usize = 2_000;
+const BATCH_BYTES: usize = 4 * 1024 * 1024;
+
+/// What the database is to do next.
+pub enum Step {
+    Park(Kind, Vec<String>),
+    Put(Box<Batch>),
+}
+
+/// What is known once everything was read.
+pub struct End {
+    pub summary: Summary,
+    /// Accounts that ticket fields name.
+    pub accounts: Vec<AccountId>,
+}
+
+pub struct Reader<'a> {
+    spool: &'a Spool,
+    definitions: Definitions,
+    /// Kinds that the store has records of: only theirs can be replaced.
+    held: Vec<Kind>,
+    progress: Option<Progress>,
+    out: mpsc::Sender<Step>,
+    seen: HashSet<u128>,
+    hashes: (RandomState, RandomState),
+    counts: BTreeMap<Kind, u64>,
+}
+
+/// The other side hung up: it found a fault and says which.
+struct Hung;
+
+impl<'a> Reader<'a> {
+    pub fn new(spool: &'a Spool, definitions: Definitions, held: Vec<Kind>, progress: Option<Progress>, out: mpsc::Sender<Step>) -> Self {
+        let hashes = (RandomState::new(), RandomState::new());
+        Self { spool, definitions, held, progress, out, seen: HashSet::new(), hashes, counts: BTreeMap::new() }
+    }
+
+    pub fn run(mut self) -> Result<End, Failure> {
+        let accounts = self.survey()?;
+        self.walk()?;
+        Ok(End { summary: Summary { counts: self.counts.into_iter().collect() }, accounts })
+    }
+
+    /// First walk: definitions, and what records that are there already must give up for a while.
+    fn survey(&mut self) -> Result<Vec<AccountId>, Failure> {
+        let mut batch = Batch::default();
+        let mut parked: BTreeMap<Kind, Vec<String>> = BTreeMap::new();
+        let mut lines = self.spool.lines()?;
+        while let Some((number, text)) = lines.next()? {
+            let peek = Peek::of(number, text)?;
+            match peek.kind {
+                Kind::TicketField => batch.ticket_fields.push(Line { number, record: self.checked(&peek)? }),
+                Kind::ContactField => batch.contact_fields.push(Line { number, record: self.checked(&peek)? }),
+                kind if self.held.contains(&kind) && replaces(kind) => {
+                    let ids = parked.entry(kind).or_default();
+                    ids.push(peek.id()?.into_owned());
+                    if ids.len() == BATCH_LINES && self.send(Step::Park(kind, std::mem::take(ids))).is_err() {
+                        return Ok(Vec::new());
+                    }
+                }
+                _ => {}
+            }
+            if number % 1024 == 0 {
+                self.report(lines.read());
+            }
+        }
+        for (kind, ids) in parked {
+            if self.send(Step::Park(kind, ids)).is_err() {
+                return Ok(Vec::new());
+            }
+        }
+        self.definitions.add(&batch)?;
+        let mut accounts: Vec<AccountId> =
+            batch.ticket_fields.iter().flat_map(|line| line.record.account_ids.iter().flatten().cloned()).collect();
+        accounts.sort_unstable();
+        accounts.dedup();
+        // Nobody listens any more: the fault is told there.
+        let _ = self.send(Step::Put(Box::new(batch)));
+        Ok(accounts)
+    }
+
+    /// Second walk: everything else.
+    fn walk(&mut self) -> Result<(), Failure> {
+        let mut batch = Box::<Batch>::default();
+        let (mut pending, mut bytes) = (0, 0);
+        let mut lines = self.spool.lines()?;
+        while let Some((number, text)) = lines.next()? {
+            let length = text.len();
+            self.take(&Peek::of(number, text)?, &mut batch)?;
+            pending += 1;
+            bytes += length;
+            if pending == BATCH_LINES || bytes >= BATCH_BYTES {
+                (pending, bytes) = (0, 0);
+                if self.send(Step::Put(std::mem::take(&mut batch))).is_err() {
+                    return Ok(());
+                }
+                self.report(self.spool.bytes() + lines.read());
+            }
+        }
+        let _ = self.send(Step::Put(batch));
+        self.report(self.spool.bytes() * 2);
+        Ok(())
+    }
+
+    fn take(&mut self, peek: &Peek<'_>, batch: &mut Batch) -> Result<(), Failure> {
+        let number = peek.line;
+        match peek.kind {
+            Kind::ContactField | Kind::TicketField => {}
+            Kind::Role => batch.roles.push(Line { number, record: self.checked(peek)? }),
+            Kind::User => batch.users.push(Line { number, record: self.checked(peek)? }),
+            Kind::Team => batch.teams.push(Line { number, record: self.checked(peek)? }),
+            Kind::Account => batch.accounts.push(Line { number, record: self.checked(peek)? }),
+            Kind::Template => batch.templates.push(Line { number, record: self.checked(peek)? }),
+            Kind::Label => batch.labels.push(Line { number, record: self.checked(peek)? }),
+            Kind::Contact => batch.contacts.push(Line { number, record: self.checked(peek)? }),
+            Kind::Conversation => batch.conversations.push(Line { number, record: self.checked(peek)? }),
+            Kind::Message => batch.messages.push(Line { number, record: self.checked(peek)? }),
+            Kind::Comment => batch.comments.push(Line { number, record: self.checked(peek)? }),
+            Kind::Ticket => {
+                let mut ticket: Ticket = self.checked(peek)?;
+                let values = self.definitions.ticket_values(&mut ticket).map_err(|wrong| wrong.on(peek))?;
+                batch.tickets.push(Line { number, record: ImportedTicket { ticket, values } });
+            }
+        }
+        Ok(())
+    }
+
+    /// The record of a line, its values checked and its id seen for the first time.
+    fn checked<T: DeserializeOwned + Check>(&mut self, peek: &Peek<'_>) -> Result<T, Failure> {
+        let mut record: T = peek.record()?;
+        record.check(&self.definitions).map_err(|wrong| wrong.on(peek))?;
+        let key = (peek.kind, record.id());
+        let hash = (u128::from(self.hashes.0.hash_one(key)) << 64) | u128::from(self.hashes.1.hash_one(key));
+        if !self.seen.insert(hash) {
+            let id = record.id();
+            let first = self.first_line_of(peek.kind, id)?;
+            return Err(Failure::line(peek.line, format!("{}.id", peek.kind.name()), format!("`{id}` stands on line {first} already")));
+        }
+        *self.counts.entry(peek.kind).or_default() += 1;
+        Ok(record)
+    }
+
+    /// Ends the walk that is under way.
+    fn first_line_of(&self, kind: Kind, id: &str) -> Result<u64, Failure> {
+        let mut lines = self.spool.lines()?;
+        while let Some((number, text)) = lines.next()? {
+            let peek = Peek::of(number, text)?;
+            if peek.kind == kind && peek.id()? == id {
+                return Ok(number);
+            }
+        }
+        Ok(0)
+    }
+
+    fn send(&self, step: Step) -> Result<(), Hung> {
+        self.out.blocking_send(step).map_err(|_| Hung)
+    }
+
+    fn report(&self, done: u64) {
+        if let Some(progress) = &self.progress {
+            progress(done, self.spool.bytes() * 2);
+        }
+    }
+}
+
+/// Kinds whose records hold something that is unique in the store.
+fn replaces(kind: Kind) -> bool {
+    matches!(kind, Kind::User | Kind::Contact | Kind::Conversation | Kind::Ticket | Kind::Message)
+}

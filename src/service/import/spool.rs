@@ -1,0 +1,121 @@
+//! The lines of an import, readable more than once and one at a time.
+
+use std::{
+    fs::File,
+    io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write},
+    path::Path,
+};
+
+use super::Failure;
+
+/// The longest line that is read, so that a file without line ends cannot fill the memory.
+const MAX_LINE_BYTES: u64 = 16 * 1024 * 1024;
+
+/// The whole input as a file that can be read again.
+pub struct Spool {
+    file: File,
+    bytes: u64,
+}
+
+impl Spool {
+    /// A file as it is; what cannot be read twice (a pipe, a device) is copied first.
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let file = File::open(path)?;
+        let meta = file.metadata()?;
+        if meta.is_dir() {
+            return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a directory"));
+        }
+        if meta.is_file() { Ok(Self { file, bytes: meta.len() }) } else { Self::copy(file) }
+    }
+
+    /// A copy, in a nameless temporary file, of what a reader gives.
+    pub fn copy(mut reader: impl Read) -> io::Result<Self> {
+        let mut file = tempfile::tempfile()?;
+        let bytes = io::copy(&mut reader, &mut file)?;
+        Ok(Self { file, bytes })
+    }
+
+    /// Lines that are made in the process.
+    pub fn of_lines(lines: impl IntoIterator<Item = String>) -> io::Result<Self> {
+        let mut file = io::BufWriter::new(tempfile::tempfile()?);
+        let mut bytes = 0;
+        for line in lines {
+            file.write_all(line.as_bytes())?;
+            file.write_all(b"\n")?;
+            bytes += line.len() as u64 + 1;
+        }
+        Ok(Self { file: file.into_inner().map_err(io::IntoInnerError::into_error)?, bytes })
+    }
+
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// All lines from the first on. One such walk at a time: they share the place in the file.
+    pub fn lines(&self) -> Result<Lines<'_>, Failure> {
+        let mut file = &self.file;
+        file.seek(SeekFrom::Start(0))?;
+        Ok(Lines { reader: BufReader::with_capacity(256 * 1024, file), buffer: Vec::new(), number: 0, read: 0 })
+    }
+}
+
+/// A walk over the lines.
+pub struct Lines<'a> {
+    reader: BufReader<&'a File>,
+    buffer: Vec<u8>,
+    number: u64,
+    read: u64,
+}
+
+impl Lines<'_> {
+    /// The next line that is not blank, and its number.
+    pub fn next(&mut self) -> Result<Option<(u64, &str)>, Failure> {
+        loop {
+            self.buffer.clear();
+            let bytes = (&mut self.reader).take(MAX_LINE_BYTES).read_until(b'\n', &mut self.buffer)?;
+            if bytes == 0 {
+                return Ok(None);
+            }
+            self.number += 1;
+            self.read += bytes as u64;
+            if bytes as u64 == MAX_LINE_BYTES && !self.buffer.ends_with(b"\n") {
+                return Err(Failure::line(self.number, "", format!("is longer than {} MiB", MAX_LINE_BYTES / 1024 / 1024)));
+            }
+            if !self.buffer.trim_ascii().is_empty() {
+                break;
+            }
+        }
+        let text = std::str::from_utf8(&self.buffer).map_err(|_| Failure::line(self.number, "", "is not UTF-8"))?;
+        let text = if self.number == 1 { text.trim_start_matches('\u{feff}') } else { text };
+        Ok(Some((self.number, text.trim())))
+    }
+
+    /// Bytes read so far.
+    pub fn read(&self) -> u64 {
+        self.read
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_numbered_past_blank_ones_and_read_again() {
+        let spool = Spool::copy("\u{feff}a\r\n\n  \nb".as_bytes()).unwrap();
+        for _ in 0..2 {
+            let mut lines = spool.lines().unwrap();
+            assert_eq!(lines.next().unwrap(), Some((1, "a")));
+            assert_eq!(lines.next().unwrap(), Some((4, "b")));
+            assert_eq!(lines.next().unwrap(), None);
+        }
+    }
+
+    #[test]
+    fn bytes_that_are_not_text_are_named() {
+        let spool = Spool::copy(&b"ok\n\xff\n"[..]).unwrap();
+        let mut lines = spool.lines().unwrap();
+        lines.next().unwrap();
+        assert_eq!(lines.next().unwrap_err().to_string(), "line 2: is not UTF-8");
+    }
+}

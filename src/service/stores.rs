@@ -1,0 +1,74 @@
+//! Stores and their settings. Called by `cli` and the demo.
+
+use super::{Error, Result};
+use crate::{
+    domain::{clock::World, ids::{MAX_ID_CHARS, StoreId}, store::Store},
+    store::Db,
+};
+
+/// Currency of a store that names none.
+pub const DEFAULT_CURRENCY: &str = "THB";
+
+/// Hours within which an inbound message reopens a closed ticket, unless the store says otherwise.
+pub const DEFAULT_REOPEN_WINDOW_HOURS: i64 = 24;
+
+/// A store's settings that can be changed; what is `None` stays.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    pub name: Option<String>,
+    /// ISO 4217 code.
+    pub currency: Option<String>,
+    /// 0 never, -1 always.
+    pub reopen_window_hours: Option<i64>,
+}
+
+/// Makes a store.
+pub async fn create(db: &Db, world: &World, id: StoreId, settings: Settings) -> Result<Store> {
+    check(&settings)?;
+    let length = id.as_str().chars().count();
+    if !(1..=MAX_ID_CHARS).contains(&length) || id.as_str().chars().any(char::is_control) {
+        return Err(Error::invalid("id", format!("must have 1 to {MAX_ID_CHARS} printable characters")));
+    }
+    let Some(name) = settings.name else { return Err(Error::invalid("name", "is required")) };
+    let store = Store {
+        id,
+        name,
+        currency: settings.currency.unwrap_or_else(|| DEFAULT_CURRENCY.to_owned()),
+        reopen_window_hours: settings.reopen_window_hours.unwrap_or(DEFAULT_REOPEN_WINDOW_HOURS),
+        created_at: world.now(),
+    };
+    if db.insert_store(&store).await? { Ok(store) } else { Err(Error::Conflict(format!("there is a store `{}` already", store.id))) }
+}
+
+/// Changes a store's settings.
+pub async fn edit(db: &Db, id: &StoreId, settings: Settings) -> Result<Store> {
+    check(&settings)?;
+    let store = db.edit_store(id, settings.name, settings.currency, settings.reopen_window_hours).await?;
+    store.ok_or_else(|| Error::NotFound(format!("there is no store `{id}`")))
+}
+
+fn check(settings: &Settings) -> Result<()> {
+    if settings.name.as_deref().is_some_and(|name| name.trim().is_empty()) {
+        return Err(Error::invalid("name", "must not be blank"));
+    }
+    if let Some(code) = settings.currency.as_deref().filter(|code| iso_currency::Currency::from_code(code).is_none()) {
+        return Err(Error::invalid("currency", format!("`{code}` is not a currency code of ISO 4217, such as THB")));
+    }
+    if settings.reopen_window_hours.is_some_and(|hours| hours < -1) {
+        return Err(Error::invalid("reopenWindowHours", "must be -1 (always), 0 (never) or a number of hours"));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_checked() {
+        let settings = |currency: &str, hours| Settings { currency: Some(currency.to_owned()), reopen_window_hours: Some(hours), ..Default::default() };
+        assert!(check(&settings("USD", -1)).is_ok());
+        assert!(check(&settings("usd", 0)).is_err());
+        assert!(check(&settings("USD", -2)).is_err());
+    }
+}

@@ -1,0 +1,234 @@
+//! What follows from all records together, made anew for the conversations that the import touched.
+
+use sea_orm::{DbBackend, QueryResult, Value};
+
+use super::{Import, Outcome, PARKED, check::at_id, text, values_list};
+use crate::{
+    domain::{conversations::SNIPPET_CHARS, records::Kind, text::snippet},
+    store::Result,
+};
+
+/// Conversations whose columns are derived in one statement; their newest texts are held in memory meanwhile.
+const CHUNK: usize = 500;
+
+/// The counter that numbers a store's tickets.
+const TICKET_NUMBER: &str = "ticket_number";
+
+/// Larger decimal numbers are kept as they are and do not move the sequence, which would soon run out of room.
+const MAX_COUNTED: i64 = 1 << 53;
+
+/// Where the window of the ticket that is updated begins: when the previous one closed.
+const WINDOW_FROM: &str = "COALESCE((SELECT p.closed_at FROM tickets p WHERE p.store_id = tickets.store_id \
+    AND p.conversation_id = tickets.conversation_id AND p.opened_at < tickets.opened_at \
+    ORDER BY p.opened_at DESC, p.id DESC LIMIT 1), -9223372036854775807)";
+
+/// The messages of the ticket's conversation.
+const OF_TICKET: &str = "m.store_id = tickets.store_id AND m.conversation_id = tickets.conversation_id";
+
+impl Import {
+    /// Completes tickets, tests everything that must hold of the records together, and derives what follows from them.
+    pub async fn finish(&mut self) -> Result<Outcome> {
+        if self.backend == DbBackend::Postgres {
+            self.run("ANALYZE import_touched", []).await?;
+            self.run("ANALYZE import_tickets", []).await?;
+            // Writers of these conversations wait, so that no message of theirs is left out of the counts.
+            let sql = "SELECT COUNT(*) FROM (SELECT c.id FROM conversations c JOIN import_touched t ON t.id = c.id \
+                       WHERE c.store_id = ? ORDER BY c.id FOR UPDATE OF c) AS locked";
+            self.run(sql, [self.store.as_str().into()]).await?;
+        }
+        self.complete_tickets().await?;
+        if let Err(fault) = self.check().await? {
+            return Ok(Err(fault));
+        }
+        if let Err(fault) = self.number_tickets().await? {
+            return Ok(Err(fault));
+        }
+        if let Err(fault) = self.realign_messages().await? {
+            return Ok(Err(fault));
+        }
+        self.derive_conversations().await?;
+        self.derive_tickets().await?;
+        Ok(Ok(()))
+    }
+
+    /// What a ticket leaves open it takes from its conversation; tickets that did not come follow theirs.
+    async fn complete_tickets(&self) -> Result<()> {
+        let sql = "UPDATE tickets SET \
+             channel = CASE WHEN tickets.channel = '' THEN c.channel ELSE tickets.channel END, \
+             account_id = CASE WHEN tickets.account_id = '' THEN c.account_id ELSE tickets.account_id END, \
+             contact_id = CASE WHEN tickets.contact_id = '' THEN c.contact_id ELSE tickets.contact_id END \
+             FROM conversations c, import_tickets i \
+             WHERE tickets.store_id = ? AND tickets.id = i.id AND c.store_id = tickets.store_id AND c.id = tickets.conversation_id \
+             AND (tickets.channel = '' OR tickets.account_id = '' OR tickets.contact_id = '')";
+        self.run(sql, [self.store.as_str().into()]).await?;
+        if !self.held(Kind::Ticket) || !self.held(Kind::Conversation) {
+            return Ok(());
+        }
+        let sql = "UPDATE tickets SET channel = c.channel, account_id = c.account_id, contact_id = c.contact_id \
+             FROM conversations c, import_touched t \
+             WHERE tickets.store_id = ? AND tickets.conversation_id = t.id AND c.store_id = tickets.store_id AND c.id = t.id \
+             AND (tickets.channel <> c.channel OR tickets.account_id <> c.account_id OR tickets.contact_id <> c.contact_id) \
+             AND NOT EXISTS (SELECT 1 FROM import_tickets i WHERE i.id = tickets.id AND i.line IS NOT NULL)";
+        self.run(sql, [self.store.as_str().into()]).await
+    }
+
+    /// Moves the sequence to the highest number that came, then numbers the tickets that came without one: those that
+    /// had one keep it, the others follow the sequence in the order of lines.
+    async fn number_tickets(&self) -> Result<Outcome> {
+        let store = || Value::from(self.store.as_str());
+        let former = "SELECT i.id, i.former, t.id FROM import_tickets i JOIN tickets own ON own.store_id = ? AND own.id = i.id \
+             JOIN tickets t ON t.store_id = own.store_id AND t.ticket_number = i.former AND t.id <> i.id \
+             WHERE i.former IS NOT NULL AND own.ticket_number = ? || i.id LIMIT 1";
+        if let Some(row) = self.rows(former, [store(), PARKED.into()]).await?.first() {
+            let reason = format!("was `{}`, which the file gives to the ticket `{}`", text(row, 1)?, text(row, 2)?);
+            return Ok(Err(at_id(Kind::Ticket, text(row, 0)?, "ticketNumber", reason)));
+        }
+        let keep = "UPDATE tickets SET ticket_number = i.former FROM import_tickets i WHERE tickets.store_id = ? AND tickets.id = i.id \
+             AND i.former IS NOT NULL AND tickets.ticket_number = ? || i.id";
+        self.run(keep, [store(), PARKED.into()]).await?;
+
+        let mut highest = 0;
+        let mut after = String::new();
+        loop {
+            let sql = "SELECT i.id, t.ticket_number FROM import_tickets i JOIN tickets t ON t.store_id = ? AND t.id = i.id \
+                       WHERE i.id > ? ORDER BY i.id LIMIT 10000";
+            let rows = self.rows(sql, [store(), after.as_str().into()]).await?;
+            for row in &rows {
+                highest = highest.max(counted(&text(row, 1)?).unwrap_or(0));
+            }
+            let Some(last) = rows.last() else { break };
+            after = text(last, 0)?;
+        }
+        let mut next = self.advance(highest).await?;
+        loop {
+            let sql = "SELECT i.id FROM import_tickets i JOIN tickets t ON t.store_id = ? AND t.id = i.id \
+                       WHERE t.ticket_number = ? || i.id ORDER BY i.line LIMIT 5000";
+            let rows = self.rows(sql, [store(), PARKED.into()]).await?;
+            if rows.is_empty() {
+                break;
+            }
+            let mut values = vec![];
+            for row in &rows {
+                next += 1;
+                values.extend([text(row, 0)?.into(), next.to_string().into()]);
+            }
+            values.push(store());
+            let sql = format!(
+                "UPDATE tickets SET ticket_number = v.column2 FROM (VALUES {}) AS v WHERE tickets.store_id = ? AND tickets.id = v.column1",
+                values_list(rows.len(), 2)
+            );
+            self.run(&sql, values).await?;
+        }
+        self.advance(next).await?;
+        Ok(Ok(()))
+    }
+
+    /// Moves the sequence of ticket numbers to at least `value` and answers where it stands.
+    async fn advance(&self, value: i64) -> Result<i64> {
+        let sql = "INSERT INTO counters (store_id, name, value) VALUES (?, ?, ?) ON CONFLICT (store_id, name) DO UPDATE \
+             SET value = CASE WHEN excluded.value > counters.value THEN excluded.value ELSE counters.value END RETURNING value";
+        let rows = self.rows(sql, [self.store.as_str().into(), TICKET_NUMBER.into(), value.into()]).await?;
+        Ok(rows.first().map_or(Ok(value), |row| row.try_get_by_index(0))?)
+    }
+
+    /// Messages follow their conversation's account.
+    async fn realign_messages(&self) -> Result<Outcome> {
+        if !self.realign {
+            return Ok(Ok(()));
+        }
+        let sql = "SELECT MAX(m.id), m.external_id, MIN(m.id) FROM messages m JOIN conversations c ON c.store_id = m.store_id AND c.id = m.conversation_id \
+                   WHERE m.store_id = ? AND m.external_id IS NOT NULL GROUP BY c.account_id, m.external_id HAVING COUNT(*) > 1 LIMIT 1";
+        if let Some(row) = self.rows(sql, [self.store.as_str().into()]).await?.first() {
+            let reason = format!("`{}` belongs to the message `{}` of the same account already", text(row, 1)?, text(row, 2)?);
+            return Ok(Err(at_id(Kind::Message, text(row, 0)?, "externalId", reason)));
+        }
+        let sql = "UPDATE messages SET account_id = c.account_id FROM conversations c, import_touched t \
+             WHERE messages.store_id = ? AND messages.conversation_id = t.id AND c.store_id = messages.store_id AND c.id = t.id \
+             AND messages.account_id <> c.account_id";
+        self.run(sql, [self.store.as_str().into()]).await?;
+        Ok(Ok(()))
+    }
+
+    async fn derive_conversations(&self) -> Result<()> {
+        // The limits are literals: see `connect` on bound ones.
+        let sql = format!(
+            "SELECT t.id, c.created_at, \
+             (SELECT COUNT(*) FROM messages m WHERE m.store_id = c.store_id AND m.conversation_id = c.id), \
+             (SELECT m.sent_at FROM messages m WHERE m.store_id = c.store_id AND m.conversation_id = c.id AND m.inbound = TRUE \
+              ORDER BY m.sent_at DESC, m.id DESC LIMIT 1), \
+             l.sent_at, l.inbound, l.text \
+             FROM import_touched t JOIN conversations c ON c.store_id = ? AND c.id = t.id \
+             LEFT JOIN messages l ON l.store_id = c.store_id AND l.id = (SELECT m.id FROM messages m WHERE m.store_id = c.store_id \
+              AND m.conversation_id = c.id ORDER BY m.sent_at DESC, m.id DESC LIMIT 1) \
+             WHERE t.id > ? ORDER BY t.id LIMIT {CHUNK}"
+        );
+        let mut after = String::new();
+        loop {
+            let rows = self.rows(&sql, [self.store.as_str().into(), after.as_str().into()]).await?;
+            let Some(last) = rows.last() else { return Ok(()) };
+            after = text(last, 0)?;
+            let mut values = Vec::with_capacity(rows.len() * 7 + 1);
+            for row in &rows {
+                values.extend(derived(row)?);
+            }
+            values.push(self.store.as_str().into());
+            let update = format!(
+                "UPDATE conversations SET message_count = v.column2, last_inbound_at = v.column3, last_message_at = v.column4, \
+                 last_message_inbound = v.column5, last_message_snippet = v.column6, sort_at = v.column7 \
+                 FROM (VALUES {}) AS v WHERE conversations.store_id = ? AND conversations.id = v.column1",
+                values_list(rows.len(), 7)
+            );
+            self.run(&update, values).await?;
+        }
+    }
+
+    async fn derive_tickets(&self) -> Result<()> {
+        let sql = format!(
+            "UPDATE tickets SET sort_at = COALESCE((SELECT m.sent_at FROM messages m WHERE {OF_TICKET} AND m.sent_at > {WINDOW_FROM} \
+              AND m.sent_at <= COALESCE(tickets.closed_at, 9223372036854775807) ORDER BY m.sent_at DESC, m.id DESC LIMIT 1), opened_at), \
+             waiting_since = CASE WHEN is_open THEN (SELECT MIN(m.sent_at) FROM messages m WHERE {OF_TICKET} AND m.inbound = TRUE \
+              AND m.sent_at > COALESCE((SELECT MAX(m.sent_at) FROM messages m WHERE {OF_TICKET} AND m.inbound = FALSE \
+              AND (m.kind IS NULL OR m.kind <> 'auto_response') AND m.sent_at > {WINDOW_FROM}), {WINDOW_FROM})) END \
+             WHERE store_id = ? AND conversation_id IN (SELECT id FROM import_touched)"
+        );
+        self.run(&sql, [self.store.as_str().into()]).await
+    }
+}
+
+/// The derived columns of a conversation, its id first.
+fn derived(row: &QueryResult) -> Result<[Value; 7]> {
+    let created_at: i64 = row.try_get_by_index(1)?;
+    let count: i64 = row.try_get_by_index(2)?;
+    let last_inbound: Option<i64> = row.try_get_by_index(3)?;
+    let last_at: Option<i64> = row.try_get_by_index(4)?;
+    let inbound: Option<bool> = row.try_get_by_index(5)?;
+    let newest: Option<String> = row.try_get_by_index(6)?;
+    let shown = last_at.map(|_| snippet(newest.as_deref().unwrap_or_default(), SNIPPET_CHARS));
+    Ok([
+        text(row, 0)?.into(),
+        count.into(),
+        last_inbound.into(),
+        last_at.into(),
+        inbound.into(),
+        shown.into(),
+        last_at.unwrap_or(created_at).into(),
+    ])
+}
+
+/// A ticket number that the sequence counts past.
+fn counted(number: &str) -> Option<i64> {
+    let decimal = !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit());
+    if decimal { number.parse().ok().filter(|value| *value <= MAX_COUNTED) } else { None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimal_numbers_are_counted() {
+        for (number, value) in [("7", Some(7)), ("0042", Some(42)), ("", None), ("A7", None), ("+7", None), ("99999999999999999999", None)] {
+            assert_eq!(counted(number), value, "{number}");
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! Stores and their settings.
+
+use sea_orm::{ActiveModelTrait, ActiveValue::Set, EntityTrait, QueryOrder};
+
+use super::{Db, Error, Result, entity::stores};
+use crate::domain::{ids::StoreId, store::Store, time::Timestamp};
+
+impl Db {
+    /// Makes a store; `false` when one with that id is there.
+    pub async fn insert_store(&self, store: &Store) -> Result<bool> {
+        let row = stores::ActiveModel {
+            id: Set(store.id.to_string()),
+            name: Set(store.name.clone()),
+            currency: Set(store.currency.clone()),
+            reopen_window_hours: Set(store.reopen_window_hours),
+            created_at: Set(store.created_at.millis()),
+        };
+        let tx = self.begin().await?;
+        match stores::Entity::insert(row).exec_without_returning(&tx).await.map_err(Error::from) {
+            Ok(_) => tx.commit().await.map(|()| true).map_err(Error::from),
+            Err(Error::Unique(_)) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Changes a store's settings; what is `None` stays. Answers the store as it is then, `None` when there is none.
+    pub async fn edit_store(
+        &self,
+        id: &StoreId,
+        name: Option<String>,
+        currency: Option<String>,
+        reopen_window_hours: Option<i64>,
+    ) -> Result<Option<Store>> {
+        let tx = self.begin().await?;
+        let Some(row) = stores::Entity::find_by_id(id.as_str()).one(&tx).await? else { return Ok(None) };
+        let mut row: stores::ActiveModel = row.into();
+        if let Some(name) = name {
+            row.name = Set(name);
+        }
+        if let Some(currency) = currency {
+            row.currency = Set(currency);
+        }
+        if let Some(hours) = reopen_window_hours {
+            row.reopen_window_hours = Set(hours);
+        }
+        let row = row.update(&tx).await?;
+        tx.commit().await?;
+        Ok(Some(row.into()))
+    }
+
+    /// Every store of the database, by id.
+    pub async fn stores(&self) -> Result<Vec<Store>> {
+        let rows = stores::Entity::find().order_by_asc(stores::Column::Id).all(self.read()).await?;
+        Ok(rows.into_iter().map(Into::into).collect())
+    }
+}
+
+impl From<stores::Model> for Store {
+    fn from(row: stores::Model) -> Self {
+        Self {
+            id: row.id.into(),
+            name: row.name,
+            currency: row.currency,
+            reopen_window_hours: row.reopen_window_hours,
+            created_at: Timestamp::from_millis(row.created_at),
+        }
+    }
+}

@@ -74,11 +74,19 @@ fn a_blank_search_is_none() {
 #[test]
 fn a_search_finds_parts_of_name_email_and_phone() {
     finds("sakura_100%@example", &["con-wide"]);
-    finds("ied T", &["con-tie-b", "con-tie-c"]);
+    finds("ied", &["con-tie-a", "con-tie-b", "con-tie-c"]);
+    finds("ied Tw", &["con-tie-b"]);
     finds("8123456", &["con-mia"]);
     finds("+668", &["con-mia", "con-thai"]);
     finds("example.com", &["con-mia", "con-wide"]);
     finds("nobody at all", &[]);
+}
+
+#[test]
+fn every_term_of_a_search_must_occur_wherever() {
+    finds("two tied", &["con-tie-b"]);
+    finds("example.com +6681 nguyễn", &["con-mia"]);
+    finds("tied sakura", &[]);
 }
 
 #[test]

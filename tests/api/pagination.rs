@@ -235,10 +235,8 @@ fn a_cursor_with_other_filters_is_refused_by_the_newer_revision() {
 }
 
 #[test]
-fn filters_that_mean_the_same_share_a_cursor() {
-    let call = |body| one().post("/tickets/list", body).query("pageSize", 2);
-    let cursor = next(&call(json!({})).send()).expect("a second page");
-    for same in [json!({"statuses": [], "isSpam": false}), json!({"advancedFilters": null, "unassigned": null})] {
-        call(same).query("cursor", &cursor).send().ok();
-    }
+fn the_form_of_a_body_does_not_matter_to_a_cursor() {
+    let call = |body: &str| one().call("POST", "/tickets/list").query("pageSize", 2).bytes(body);
+    let cursor = next(&call(r#"{"isFollowUp":false,"statuses":["open","closed"]}"#).send()).expect("a second page");
+    call(r#" { "statuses" : ["open", "closed"], "isFollowUp": false } "#).query("cursor", &cursor).send().ok();
 }

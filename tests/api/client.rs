@@ -1,0 +1,306 @@
+//! A small blocking HTTP client: no pool, no redirects, nothing between the test and the wire. Headers may repeat and
+//! queries may be malformed, which libraries prevent.
+
+use std::{
+    fmt::Write as _,
+    io::{Read, Write},
+    net::TcpStream,
+    time::Duration,
+};
+
+use serde_json::Value;
+
+use crate::contract;
+
+/// How long one answer may take before the test gives up on the server.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// One caller: a server, a key and the store that the key belongs to.
+#[derive(Clone, Debug)]
+pub struct Api {
+    pub address: String,
+    pub key: Option<String>,
+    pub store: String,
+}
+
+impl Api {
+    /// The same server without a key.
+    pub fn anonymous(&self) -> Self {
+        Self { key: None, ..self.clone() }
+    }
+
+    /// The same server and store with another key.
+    pub fn with_key(&self, secret: &str) -> Self {
+        Self { key: Some(secret.to_owned()), ..self.clone() }
+    }
+
+    /// A request to a path of the contract, `/v1` left out.
+    pub fn call(&self, method: &str, path: &str) -> Call {
+        self.raw(method, &format!("/v1{path}"))
+    }
+
+    pub fn get(&self, path: &str) -> Call {
+        self.call("GET", path)
+    }
+
+    pub fn post(&self, path: &str, body: Value) -> Call {
+        self.call("POST", path).json(body)
+    }
+
+    /// A request to a path outside of the contract.
+    pub fn raw(&self, method: &str, path: &str) -> Call {
+        let mut call = Call {
+            api: self.clone(),
+            method: method.to_owned(),
+            path: path.to_owned(),
+            query: Vec::new(),
+            headers: Vec::new(),
+            body: None,
+            chunked: false,
+        };
+        if let Some(key) = &self.key {
+            call = call.header("x-api-key", key);
+        }
+        call
+    }
+}
+
+/// A request being put together.
+#[derive(Clone, Debug)]
+pub struct Call {
+    api: Api,
+    method: String,
+    path: String,
+    query: Vec<String>,
+    headers: Vec<(String, String)>,
+    body: Option<Vec<u8>>,
+    chunked: bool,
+}
+
+impl Call {
+    pub fn query(mut self, name: &str, value: impl ToString) -> Self {
+        self.query.push(format!("{name}={}", encoded(&value.to_string())));
+        self
+    }
+
+    /// A piece of the query as it stands.
+    pub fn raw_query(mut self, text: &str) -> Self {
+        self.query.push(text.to_owned());
+        self
+    }
+
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    pub fn json(self, body: Value) -> Self {
+        self.header("content-type", "application/json").bytes(body.to_string().into_bytes())
+    }
+
+    /// A body without a content type.
+    pub fn bytes(mut self, body: impl Into<Vec<u8>>) -> Self {
+        self.body = Some(body.into());
+        self
+    }
+
+    /// Sends the body in one chunk, its length unannounced.
+    pub fn chunked(mut self) -> Self {
+        self.chunked = true;
+        self
+    }
+
+    fn target(&self) -> String {
+        if self.query.is_empty() { self.path.clone() } else { format!("{}?{}", self.path, self.query.join("&")) }
+    }
+
+    fn described(&self) -> String {
+        let mut text = format!("{} http://{}{}", self.method, self.api.address, self.target());
+        if let Some(body) = &self.body {
+            let shown: String = String::from_utf8_lossy(body).chars().take(2000).collect();
+            let _ = write!(text, "\n  body sent: {shown}");
+        }
+        text
+    }
+
+    /// Sends the request; whatever is wrong with the answer's form fails the test here.
+    #[track_caller]
+    pub fn send(self) -> Answer {
+        let answer = self.exchange();
+        contract::check(&self.api, &self.method, &self.path, &answer);
+        answer
+    }
+
+    /// Sends the request and checks nothing: for what lies outside of the contract.
+    #[track_caller]
+    pub fn exchange(&self) -> Answer {
+        match self.transfer() {
+            Ok(answer) => answer,
+            Err(error) => panic!("{}\n  no answer: {error}", self.described()),
+        }
+    }
+
+    fn transfer(&self) -> std::io::Result<Answer> {
+        let mut stream = TcpStream::connect(&self.api.address)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        let mut head = format!("{} {} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n", self.method, self.target(), self.api.address);
+        for (name, value) in &self.headers {
+            let _ = write!(head, "{name}: {value}\r\n");
+        }
+        match (&self.body, self.chunked) {
+            (Some(_), true) => head.push_str("transfer-encoding: chunked\r\n"),
+            (Some(body), false) => {
+                let _ = write!(head, "content-length: {}\r\n", body.len());
+            }
+            (None, _) => {}
+        }
+        head.push_str("\r\n");
+        stream.write_all(head.as_bytes())?;
+        if let Some(body) = &self.body {
+            // A server may answer a body that is too large before it has read it; the answer is what counts.
+            let _ = if self.chunked {
+                let mut framed = format!("{:x}\r\n", body.len()).into_bytes();
+                framed.extend_from_slice(body);
+                framed.extend_from_slice(b"\r\n0\r\n\r\n");
+                stream.write_all(&framed)
+            } else {
+                stream.write_all(body)
+            };
+        }
+        let mut bytes = Vec::new();
+        if let Err(error) = stream.read_to_end(&mut bytes)
+            && bytes.is_empty()
+        {
+            return Err(error);
+        }
+        Answer::parse(self.described(), &bytes).ok_or_else(|| std::io::Error::other("the answer is not HTTP"))
+    }
+}
+
+/// What came back.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    pub request: String,
+    pub status: u16,
+    pub headers: Vec<(String, String)>,
+    pub text: String,
+}
+
+impl Answer {
+    fn parse(request: String, bytes: &[u8]) -> Option<Self> {
+        let end = bytes.windows(4).position(|window| window == b"\r\n\r\n")?;
+        let head = std::str::from_utf8(&bytes[..end]).ok()?;
+        let mut lines = head.split("\r\n");
+        let status = lines.next()?.split(' ').nth(1)?.parse().ok()?;
+        let headers: Vec<(String, String)> = lines
+            .filter_map(|line| line.split_once(':'))
+            .map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()))
+            .collect();
+        let chunked = headers.iter().any(|(name, value)| name == "transfer-encoding" && value == "chunked");
+        let body = if chunked { dechunked(&bytes[end + 4..])? } else { bytes[end + 4..].to_vec() };
+        Some(Self { request, status, headers, text: String::from_utf8(body).ok()? })
+    }
+
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.headers.iter().find(|(found, _)| found == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The whole exchange, for a failing assertion.
+    pub fn described(&self) -> String {
+        format!("{}\n  status: {}\n  headers: {:?}\n  body: {}", self.request, self.status, self.headers, self.text)
+    }
+
+    #[track_caller]
+    pub fn body(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("the body is not JSON: {error}\n{}", self.described()))
+    }
+
+    /// `data` of a success.
+    #[track_caller]
+    pub fn ok(&self) -> Value {
+        assert_eq!(self.status, 200, "{}", self.described());
+        self.body()["data"].clone()
+    }
+
+    /// Asserts that `data` is exactly this.
+    #[track_caller]
+    pub fn is(&self, expected: Value) {
+        let found = self.ok();
+        assert!(
+            found == expected,
+            "{}\n  expected: {}\n  found:    {}",
+            self.request,
+            serde_json::to_string_pretty(&expected).unwrap_or_default(),
+            serde_json::to_string_pretty(&found).unwrap_or_default()
+        );
+    }
+
+    /// The ids of a list, in its order.
+    #[track_caller]
+    pub fn ids(&self) -> Vec<String> {
+        let data = self.ok();
+        let rows = data.as_array().unwrap_or_else(|| panic!("not a list\n{}", self.described()));
+        rows.iter().map(|row| row["id"].as_str().unwrap_or_default().to_owned()).collect()
+    }
+
+    /// Asserts that the list holds exactly these ids, in this order.
+    #[track_caller]
+    pub fn lists(&self, expected: &[&str]) {
+        assert_eq!(self.ids(), expected, "{}", self.request);
+    }
+
+    /// The record of a list that has this id.
+    #[track_caller]
+    pub fn row(&self, id: &str) -> Value {
+        let data = self.ok();
+        let rows = data.as_array().unwrap_or_else(|| panic!("not a list\n{}", self.described()));
+        rows.iter().find(|row| row["id"] == id).cloned().unwrap_or_else(|| panic!("no {id} in the list\n{}", self.described()))
+    }
+
+    /// Asserts a failure with this status; returns its message.
+    #[track_caller]
+    pub fn fails(&self, status: u16) -> String {
+        assert_eq!(self.status, status, "{}", self.described());
+        self.body()["error"]["message"].as_str().unwrap_or_default().to_owned()
+    }
+
+    /// Asserts a 400 whose message begins with this field in backticks.
+    #[track_caller]
+    pub fn refuses(&self, field: &str) {
+        let message = self.fails(400);
+        assert!(message.starts_with(&format!("`{field}`")), "the message should begin with `{field}`\n{}", self.described());
+    }
+
+    /// Asserts the refusal of an `expand` value.
+    #[track_caller]
+    pub fn refuses_expand(&self) {
+        let message = self.fails(400);
+        assert!(message.starts_with("Invalid expand value:"), "{}", self.described());
+    }
+}
+
+fn dechunked(mut bytes: &[u8]) -> Option<Vec<u8>> {
+    let mut body = Vec::new();
+    loop {
+        let end = bytes.windows(2).position(|window| window == b"\r\n")?;
+        let size = usize::from_str_radix(std::str::from_utf8(&bytes[..end]).ok()?.trim(), 16).ok()?;
+        if size == 0 {
+            return Some(body);
+        }
+        body.extend_from_slice(bytes.get(end + 2..end + 2 + size)?);
+        bytes = bytes.get(end + 4 + size..)?;
+    }
+}
+
+fn encoded(text: &str) -> String {
+    let mut out = String::new();
+    for byte in text.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
+            out.push(char::from(byte));
+        } else {
+            let _ = write!(out, "%{byte:02X}");
+        }
+    }
+    out
+}

@@ -1,0 +1,168 @@
+//! The published document and its committed copies.
+
+use std::{collections::HashSet, path::PathBuf, process::Command};
+
+use serde_json::Value;
+
+use crate::{
+    REV_A,
+    contract::Contract,
+    harness::{ALL_SCOPES, one},
+};
+
+/// One line of the committed list of routes.
+#[derive(Clone, Debug)]
+pub struct Route {
+    pub method: String,
+    pub path: String,
+    pub operation: String,
+    pub scope: String,
+}
+
+fn committed(extension: &str) -> String {
+    let revision = if REV_A { "rev-a" } else { "rev-b" };
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("openapi").join(format!("{revision}.{extension}"));
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+/// The operations of this revision, as a reviewer reads them.
+pub fn routes() -> Vec<Route> {
+    let text = committed("routes");
+    let lines = text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with('#'));
+    lines
+        .map(|line| {
+            let words: Vec<_> = line.split_whitespace().map(str::to_owned).collect();
+            let [method, path, operation, scope] = words.try_into().unwrap_or_else(|_| panic!("not METHOD PATH operationId scope: {line}"));
+            let path = path.strip_prefix("/v1").unwrap_or(&path).to_owned();
+            Route { method, path, operation, scope }
+        })
+        .collect()
+}
+
+fn printed(arguments: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_counterpart")).arg("openapi").args(arguments).output().expect("the binary starts");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("the document is UTF-8")
+}
+
+fn document() -> Contract {
+    Contract::new(serde_json::from_str(&committed("json")).expect("the committed document is JSON"))
+}
+
+#[test]
+fn the_committed_document_is_what_the_binary_prints() {
+    assert!(printed(&["--format", "json"]) == committed("json"), "the committed document is stale: run `counterpart openapi` and commit");
+}
+
+#[test]
+fn the_served_document_is_the_committed_one() {
+    let served = one().anonymous().raw("GET", "/openapi.json").exchange();
+    assert_eq!(served.body(), document().document);
+}
+
+#[test]
+fn the_document_is_printed_as_yaml_too() {
+    let yaml = printed(&["--format", "yaml"]);
+    assert!(yaml.contains("openapi:") && yaml.contains("operationId: getTicket"), "{yaml}");
+}
+
+#[test]
+fn the_committed_routes_are_those_of_the_document() {
+    let mut listed: Vec<_> = routes().into_iter().map(|route| (route.path, route.method, route.operation)).collect();
+    let mut documented: Vec<_> =
+        document().operations().into_iter().map(|operation| (operation.path, operation.method, operation.id)).collect();
+    listed.sort_unstable();
+    documented.sort_unstable();
+    assert_eq!(listed, documented);
+    for route in routes() {
+        assert!(ALL_SCOPES.contains(&route.scope.as_str()), "{route:?}");
+        let operation = document().operations().into_iter().find(|operation| operation.id == route.operation);
+        let node = operation.map(|operation| operation.node.to_string()).unwrap_or_default();
+        assert!(node.contains(&route.scope), "the document does not tell the scope of {route:?}");
+    }
+}
+
+#[test]
+fn operation_ids_are_unique_and_described() {
+    let mut seen = HashSet::new();
+    for operation in document().operations() {
+        assert!(!operation.id.is_empty() && seen.insert(operation.id.clone()), "{} {} {}", operation.method, operation.path, operation.id);
+        let said = |name: &str| operation.node[name].as_str().is_some_and(|text| !text.trim().is_empty());
+        assert!(said("summary") || said("description"), "{} has no description", operation.id);
+    }
+}
+
+#[test]
+fn no_object_of_the_document_names_a_key_twice() {
+    // A JSON reader keeps the last of two equal keys: what it read, written again, has to count as many keys.
+    let text = committed("json");
+    let read: Value = serde_json::from_str(&text).expect("the committed document is JSON");
+    let keys = |text: &str| text.matches("\":").count();
+    assert_eq!(keys(&text.replace("\" :", "\":")), keys(&serde_json::to_string_pretty(&read).unwrap_or_default()));
+}
+
+#[test]
+fn every_operation_documents_its_statuses() {
+    for operation in document().operations() {
+        for status in ["200", "400", "401", "403", "default"] {
+            assert!(operation.node["responses"].get(status).is_some(), "{} does not document {status}", operation.id);
+        }
+    }
+}
+
+#[test]
+fn every_path_of_the_document_is_served() {
+    for operation in document().operations() {
+        let answer = one().anonymous().call(&operation.method, &operation.path).send();
+        assert_eq!(answer.status, 401, "{}", answer.described());
+        let answer = one().call(&operation.method, &operation.path).send();
+        assert!([200, 400].contains(&answer.status), "{}", answer.described());
+    }
+}
+
+#[test]
+fn every_reference_of_the_document_resolves() {
+    fn references(value: &Value, found: &mut Vec<String>) {
+        match value {
+            Value::Object(map) => {
+                found.extend(map.get("$ref").and_then(Value::as_str).map(str::to_owned));
+                map.values().for_each(|value| references(value, found));
+            }
+            Value::Array(items) => items.iter().for_each(|item| references(item, found)),
+            _ => {}
+        }
+    }
+    let document = document().document;
+    let mut found = Vec::new();
+    references(&document, &mut found);
+    assert!(!found.is_empty());
+    for reference in found {
+        let pointer = reference.strip_prefix('#').unwrap_or_else(|| panic!("{reference} leads outside"));
+        assert!(document.pointer(pointer).is_some(), "{reference} leads nowhere");
+    }
+}
+
+#[test]
+fn every_schema_of_the_document_is_used() {
+    let document = document().document;
+    let text = document.to_string();
+    for name in document["components"]["schemas"].as_object().into_iter().flatten().map(|(name, _)| name) {
+        assert!(text.contains(&format!("\"#/components/schemas/{name}\"")), "{name} is documented and never used");
+    }
+}
+
+#[test]
+fn the_document_names_the_revisions_own_things_alone() {
+    let text = committed("json");
+    for (word, older, newer) in [
+        ("drunken_lullabies", false, true),
+        ("x-pagination-total", true, false),
+        ("whatsapp-templates", false, true),
+        ("messageDirection", false, true),
+        ("sentByRecipient", true, true),
+        ("isSentFromApp", true, false),
+        ("x-pagination-next-cursor", true, true),
+    ] {
+        assert_eq!(text.to_lowercase().contains(&word.to_lowercase()), if REV_A { older } else { newer }, "{word}");
+    }
+}

@@ -1,0 +1,258 @@
+//! Servers under test. Each is the built binary on a database of its own: a SQLite file, or a fresh PostgreSQL database
+//! when `COUNTERPART_TEST_POSTGRES` names a server.
+
+use std::{
+    io::{BufRead, BufReader},
+    process::{Child, ChildStdin, ChildStdout, Command, Stdio},
+    sync::{
+        OnceLock,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use serde_json::Value;
+
+use crate::{client::Api, fixture};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_counterpart");
+
+/// Every scope there is.
+pub const ALL_SCOPES: [&str; 16] = [
+    "tickets:read",
+    "tickets:write",
+    "conversations:read",
+    "conversations:write",
+    "contacts:read",
+    "contacts:write",
+    "messages:read",
+    "messages:write",
+    "accounts:read",
+    "accounts:write",
+    "users:read",
+    "users:write",
+    "labels:read",
+    "labels:write",
+    "teams:read",
+    "teams:write",
+];
+
+/// A database that is gone when this is dropped.
+pub struct Database {
+    pub url: String,
+    home: tempfile::TempDir,
+    /// The PostgreSQL server's own address and the database's name there.
+    postgres: Option<(String, String)>,
+}
+
+impl Database {
+    /// A database with a schema and nothing in it.
+    pub fn fresh() -> Self {
+        let home = tempfile::tempdir().expect("a directory for temporary files");
+        let postgres = std::env::var_os("COUNTERPART_TEST_POSTGRES").map(|admin| {
+            static NEXT: AtomicU32 = AtomicU32::new(0);
+            let name = format!("counterpart_{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+            (admin.to_string_lossy().into_owned(), name)
+        });
+        let url = match &postgres {
+            Some((admin, name)) => {
+                psql(admin, &format!("create database {name}"));
+                on_database(admin, name)
+            }
+            None => format!("sqlite://{}", home.path().join("counterpart.db").display()),
+        };
+        let database = Self { url, home, postgres };
+        database.run(&["migrate", "up"]);
+        database
+    }
+
+    /// Runs a command line on this database; returns what it printed. Its failure fails the test.
+    #[track_caller]
+    pub fn run(&self, arguments: &[&str]) -> String {
+        let output = Command::new(BINARY)
+            .args(arguments)
+            .env("DATABASE_URL", &self.url)
+            .stdin(Stdio::null())
+            .output()
+            .unwrap_or_else(|error| panic!("{BINARY} does not start: {error}"));
+        let (printed, complaint) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert!(output.status.success(), "counterpart {} ended with {}:\n{printed}{complaint}", arguments.join(" "), output.status);
+        printed.trim_end().to_owned()
+    }
+
+    /// Makes a store out of import lines.
+    #[track_caller]
+    pub fn store(&self, id: &str, lines: &[Value]) {
+        self.run(&["store", "create", "--id", id, "--name", &format!("Store {id}")]);
+        let file = self.home.path().join(format!("{id}.ndjson"));
+        let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
+        std::fs::write(&file, text).expect("the import file is written");
+        self.run(&["import", "--store", id, &file.to_string_lossy()]);
+    }
+
+    /// A new key: its id and its secret.
+    #[track_caller]
+    pub fn key(&self, store: &str, scopes: &[&str]) -> Key {
+        let printed = self.run(&["key", "create", "--store", store, "--name", "Test", "--scopes", &scopes.join(","), "--json"]);
+        let made: Value = serde_json::from_str(&printed).unwrap_or_else(|error| panic!("key create --json printed {printed}: {error}"));
+        let text = |name: &str| made[name].as_str().unwrap_or_else(|| panic!("no {name} in {printed}")).to_owned();
+        Key { store: store.to_owned(), id: text("id"), secret: text("secret") }
+    }
+
+    /// Changes the database behind the server's back: for what only time can bring about.
+    pub fn sql(&self, statement: &str) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        runtime.block_on(async {
+            let connection = sea_orm::Database::connect(&self.url).await.expect("the database can be reached");
+            sea_orm::ConnectionTrait::execute_unprepared(&connection, statement)
+                .await
+                .unwrap_or_else(|error| panic!("{statement}: {error}"));
+        });
+    }
+}
+
+impl Drop for Database {
+    fn drop(&mut self) {
+        if let Some((admin, name)) = &self.postgres {
+            psql(admin, &format!("drop database if exists {name} with (force)"));
+        }
+    }
+}
+
+fn psql(url: &str, statement: &str) {
+    let output = Command::new("psql")
+        .args(["--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "--command", statement, url])
+        .output()
+        .expect("psql is installed");
+    assert!(output.status.success(), "{statement}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// The address of a database beside the one in `url`.
+fn on_database(url: &str, name: &str) -> String {
+    let (address, options) = url.split_once('?').map_or((url, None), |(address, options)| (address, Some(options)));
+    let start = address.find("://").map_or(0, |at| at + 3);
+    let server = address[start..].find('/').map_or(address, |at| &address[..start + at]);
+    format!("{server}/{name}{}", options.map(|options| format!("?{options}")).unwrap_or_default())
+}
+
+/// A key as its maker sees it.
+#[derive(Clone, Debug)]
+pub struct Key {
+    pub store: String,
+    pub id: String,
+    pub secret: String,
+}
+
+/// A running server. Ends with the value, and with the test process whatever way that ends: a shell stands between, which
+/// stops the server by its process id once its standard input closes.
+pub struct Server {
+    pub database: Database,
+    pub address: String,
+    pid: String,
+    warden: Child,
+    leash: Option<ChildStdin>,
+    _stdout: BufReader<ChildStdout>,
+}
+
+/// Starts the server, says its process id, and stops it when nobody holds the other end of standard input; then, as the
+/// test process may be gone, removes what it leaves.
+const WARDEN: &str = r#"
+"$1" serve --listen 127.0.0.1:0 </dev/null &
+pid=$!
+echo "$pid"
+exec >/dev/null
+read -r _
+kill "$pid" 2>/dev/null
+wait "$pid"
+[ -z "$3" ] || psql --no-psqlrc --quiet --command "drop database if exists $4 with (force)" "$3"
+rm -rf -- "$2"
+"#;
+
+impl Server {
+    pub fn start(database: Database) -> Self {
+        let log = database.home.path().join("server.log");
+        let errors = std::fs::File::create(&log).expect("the log is made");
+        let (admin, name) = database.postgres.clone().unwrap_or_default();
+        let mut warden = Command::new("sh")
+            .args(["-c", WARDEN, "sh", BINARY])
+            .arg(database.home.path())
+            .args([admin, name])
+            .env("DATABASE_URL", &database.url)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(errors)
+            .spawn()
+            .expect("sh starts");
+        let leash = warden.stdin.take();
+        let mut stdout = BufReader::new(warden.stdout.take().expect("a pipe"));
+        let mut line = || {
+            let mut line = String::new();
+            match stdout.read_line(&mut line) {
+                Ok(1..) => line.trim_end().to_owned(),
+                _ => panic!("the server ended before it listened:\n{}", std::fs::read_to_string(&log).unwrap_or_default()),
+            }
+        };
+        let pid = line();
+        let address = loop {
+            if let Some(address) = line().strip_prefix("listening on http://") {
+                break address.to_owned();
+            }
+        };
+        Self { database, address, pid, warden, leash, _stdout: stdout }
+    }
+
+    /// A server on a fresh database with these stores.
+    pub fn with(stores: &[(&str, Vec<Value>)]) -> Self {
+        let database = Database::fresh();
+        for (id, lines) in stores {
+            database.store(id, lines);
+        }
+        Self::start(database)
+    }
+
+    /// A caller with a key of its own.
+    #[track_caller]
+    pub fn api(&self, store: &str, scopes: &[&str]) -> Api {
+        self.api_of(&self.database.key(store, scopes))
+    }
+
+    pub fn api_of(&self, key: &Key) -> Api {
+        Api { address: self.address.clone(), key: Some(key.secret.clone()), store: key.store.clone() }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.leash.take());
+        let deadline = Instant::now() + Duration::from_secs(20);
+        while let Ok(None) = self.warden.try_wait() {
+            if Instant::now() > deadline {
+                let _ = Command::new("kill").args(["-KILL", &self.pid]).status();
+                let _ = self.warden.wait();
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// The server that all tests which change nothing share, and a caller of each of its two stores.
+pub struct World {
+    pub server: Server,
+    pub one: Api,
+    pub two: Api,
+}
+
+pub fn world() -> &'static World {
+    static WORLD: OnceLock<World> = OnceLock::new();
+    WORLD.get_or_init(|| {
+        let server = Server::with(&[("one", fixture::one()), ("two", fixture::two())]);
+        let (one, two) = (server.api("one", &ALL_SCOPES), server.api("two", &ALL_SCOPES));
+        World { server, one, two }
+    })
+}
+
+/// The caller that most tests are.
+pub fn one() -> &'static Api {
+    &world().one
+}

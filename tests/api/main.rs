@@ -1,0 +1,39 @@
+//! The read contract, asked of the built binary from outside: one suite for both revisions and both databases.
+//!
+//! - [`client`] speaks HTTP; every answer goes through [`contract`], which holds it against the published document.
+//! - [`harness`] starts and stops servers; [`fixture`] is the data; [`pages`] walks lists.
+//! - The other modules are the tests, one a noun or a rule.
+//!
+//! `COUNTERPART_TEST_POSTGRES` names a PostgreSQL server to run on; without it every server has its own SQLite file.
+
+/// Which contract the binary under test was built for. Everything else branches on this.
+const REV_A: bool = cfg!(feature = "rev-a");
+
+mod client;
+mod contract;
+mod fixture;
+mod harness;
+mod pages;
+
+mod accounts;
+mod comments;
+mod contacts;
+mod conversations;
+mod document;
+mod expand;
+mod fuzz;
+mod isolation;
+mod keys;
+mod labels;
+mod messages;
+mod pagination;
+mod protocol;
+mod scopes;
+mod statements;
+mod teams;
+mod templates;
+mod ticket_field_filters;
+mod ticket_fields;
+mod ticket_filters;
+mod tickets;
+mod users;

@@ -1,0 +1,26 @@
+//! Walking a paginated list to its end.
+
+use crate::client::{Answer, Call};
+
+/// Every page of a list, in order; `size` absent: the default page size.
+#[track_caller]
+pub fn pages(first: &Call, size: Option<usize>) -> Vec<Answer> {
+    let sized = || size.map_or_else(|| first.clone(), |size| first.clone().query("pageSize", size));
+    let mut pages = vec![sized().send()];
+    while let Some(cursor) = next(&pages[pages.len() - 1]) {
+        assert!(pages.len() < 1000, "the walk does not end\n{}", pages[0].described());
+        pages.push(sized().query("cursor", cursor).send());
+    }
+    pages
+}
+
+/// The ids of a whole walk.
+#[track_caller]
+pub fn walk(first: &Call, size: usize) -> Vec<String> {
+    pages(first, Some(size)).iter().flat_map(Answer::ids).collect()
+}
+
+/// The cursor of the next page.
+pub fn next(answer: &Answer) -> Option<String> {
+    answer.header("x-pagination-next-cursor").map(str::to_owned)
+}

@@ -1,0 +1,218 @@
+//! The protocol around the operations: the order of checks, headers, methods, paths and bodies (decisions, section 3).
+
+use serde_json::json;
+
+use crate::{
+    client::{Answer, Call},
+    harness::{one, world},
+    messages::messages,
+    tickets::OPEN,
+};
+
+const MIB: usize = 1024 * 1024;
+
+/// A caller whose key lacks the scope of tickets.
+fn unscoped() -> crate::client::Api {
+    world().server.api("one", &["teams:read"])
+}
+
+#[track_caller]
+fn allows(answer: &Answer, methods: &[&str]) {
+    answer.fails(405);
+    let allow = answer.header("allow").unwrap_or_else(|| panic!("no allow header\n{}", answer.described()));
+    let mut found: Vec<_> = allow.split(',').map(str::trim).filter(|method| !["HEAD", "OPTIONS"].contains(method)).collect();
+    found.sort_unstable();
+    assert_eq!(found, methods, "{}", answer.described());
+}
+
+#[test]
+fn an_unknown_path_is_not_found_before_the_key_is_asked_for() {
+    for path in ["/", "", "/nothing", "/tickets/", "/tickets//fields", "/Tickets", "/tickets/fields/", "/tickets/t-third", "/v1/tickets"] {
+        for api in [one().clone(), one().anonymous()] {
+            api.get(path).send().fails(404);
+            api.call("DELETE", path).send().fails(404);
+        }
+    }
+}
+
+#[test]
+fn a_wrong_method_is_refused_before_the_key_is_asked_for() {
+    for api in [one().clone(), one().anonymous()] {
+        allows(&api.call("DELETE", "/tickets").send(), &["GET"]);
+        allows(&api.call("PUT", "/tickets/list").send(), &["POST"]);
+        allows(&api.get("/tickets/list").send(), &["POST"]);
+        allows(&api.call("POST", "/labels").send(), &["GET"]);
+        allows(&api.call("BREW", "/teams").send(), &["GET"]);
+    }
+}
+
+#[test]
+fn the_key_is_asked_for_before_anything_else_is_looked_at() {
+    let anonymous = one().anonymous();
+    anonymous.get("/tickets").send().fails(401);
+    anonymous.get("/tickets").raw_query("ticketId=%FF&expand=nothing").send().fails(401);
+    anonymous.call("POST", "/tickets/list").header("content-type", "text/plain").bytes("{").send().fails(401);
+    anonymous.call("POST", "/tickets/list").bytes(vec![b' '; MIB + 1]).send().fails(401);
+}
+
+#[test]
+fn the_scope_is_checked_before_query_and_body() {
+    let unscoped = unscoped();
+    unscoped.get("/tickets").send().fails(403);
+    unscoped.get("/labels").raw_query("pageSize=x").send().fails(403);
+    unscoped.call("POST", "/tickets/list").header("content-type", "text/plain").bytes("{").send().fails(403);
+    unscoped.call("POST", "/tickets/list").bytes(vec![b' '; MIB + 1]).send().fails(403);
+}
+
+#[test]
+fn the_query_is_checked_before_the_body_and_the_shape_before_the_record() {
+    one().post("/tickets/list", json!({"statuses": 5})).query("pageSize", 0).send().refuses("pageSize");
+    messages().query("conversationId", "nobody").query("expand", "nothing").send().refuses_expand();
+    one().get("/conversations").query("contactId", "nobody").query("pageSize", 0).send().refuses("pageSize");
+    one().get("/tickets").query("ticketId", "nobody").query("expand", "nothing").send().refuses_expand();
+}
+
+#[test]
+fn size_and_type_of_a_body_are_checked_before_its_shape() {
+    let list = || one().call("POST", "/tickets/list");
+    list().query("pageSize", 0).header("content-type", "text/plain").bytes("{}").send().fails(415);
+    list().query("pageSize", 0).bytes(vec![b' '; MIB + 1]).send().fails(413);
+}
+
+#[test]
+fn a_body_is_at_most_one_mebibyte() {
+    let padded = |size: usize| {
+        let mut body = b"{}".to_vec();
+        body.resize(size, b' ');
+        one().call("POST", "/tickets/list").header("content-type", "application/json").bytes(body)
+    };
+    padded(MIB).send().lists(&OPEN);
+    padded(MIB + 1).send().fails(413);
+    padded(MIB).chunked().send().lists(&OPEN);
+    padded(MIB + 1).chunked().send().fails(413);
+}
+
+#[test]
+fn a_body_may_lack_a_content_type_but_not_have_a_wrong_one() {
+    let list = || one().call("POST", "/tickets/list");
+    list().bytes("{}").send().lists(&OPEN);
+    for good in ["application/json", "application/json; charset=utf-8", "Application/JSON"] {
+        list().header("content-type", good).bytes("{}").send().lists(&OPEN);
+    }
+    for wrong in ["text/plain", "application/xml", "application/x-www-form-urlencoded", "multipart/form-data", "nonsense"] {
+        list().header("content-type", wrong).bytes("{}").send().fails(415);
+    }
+}
+
+#[test]
+fn a_body_that_is_not_json_is_refused() {
+    for path in ["/tickets/list", "/contacts/list"] {
+        for bad in
+            ["{", "{}{}", "nothing", "[]", "\"{}\"", "5", "null", "{\"a\":}", "{'statuses':[]}", "{\"isSpam\":NaN}", " ", "\u{feff}{}"]
+        {
+            one().call("POST", path).bytes(bad).send().fails(400);
+        }
+        one().call("POST", path).bytes(b"{\"search\":\"\xff\"}".to_vec()).send().fails(400);
+        one().call("POST", path).bytes("[".repeat(100_000)).send().fails(400);
+    }
+}
+
+#[test]
+fn a_body_of_a_get_is_not_read() {
+    one().get("/labels").header("content-type", "text/plain").bytes("anything").send().ok();
+}
+
+#[test]
+fn a_request_id_is_kept_when_it_can_be_shown_and_made_when_not() {
+    let with = |id: &str| one().get("/labels").header("x-request-id", id).send();
+    let longest = "x".repeat(128);
+    for kept in ["1", "order-66", "~!@#$%^&*()_+{}|", &longest] {
+        assert_eq!(with(kept).header("x-request-id"), Some(kept));
+    }
+    for replaced in ["", &"x".repeat(129), "two words", "naïve", "tab\there"] {
+        let answer = with(replaced);
+        let made = answer.header("x-request-id").unwrap_or_default();
+        let version = uuid::Uuid::parse_str(made).map(|id| id.get_version_num());
+        assert_eq!(version, Ok(7), "{}", answer.described());
+    }
+}
+
+#[test]
+fn a_request_id_stands_on_failures_too() {
+    for (call, status) in [
+        (one().get("/nothing"), 404),
+        (one().call("PUT", "/tickets"), 405),
+        (one().anonymous().get("/tickets"), 401),
+        (unscoped().get("/tickets"), 403),
+        (one().get("/tickets"), 400),
+    ] {
+        let answer = call.header("x-request-id", "mine").send();
+        answer.fails(status);
+        assert_eq!(answer.header("x-request-id"), Some("mine"), "{}", answer.described());
+    }
+}
+
+#[test]
+fn request_ids_are_unique() {
+    let made = || one().get("/labels").send().header("x-request-id").map(str::to_owned);
+    assert_ne!(made(), made());
+}
+
+#[test]
+fn head_is_get_without_a_body() {
+    let get = one().get("/labels").query("pageSize", 2).send();
+    let head = one().call("HEAD", "/labels").query("pageSize", 2).send();
+    assert_eq!(head.status, 200);
+    for name in ["x-pagination-page-size", "x-pagination-next-cursor", "x-pagination-total", "content-type"] {
+        assert_eq!(head.header(name), get.header(name), "{name}");
+    }
+    assert_eq!(one().call("HEAD", "/tickets").query("ticketId", "nobody").send().status, 404);
+    assert_eq!(one().anonymous().call("HEAD", "/tickets").send().status, 401);
+    assert_eq!(one().call("HEAD", "/tickets/list").send().status, 405);
+}
+
+#[test]
+fn an_unknown_query_parameter_is_ignored() {
+    let plain = one().get("/labels").send();
+    for extra in ["limit=1", "PAGESIZE=1", "page_size=0", "a&b&&=&c=%FF", "pagesize=1"] {
+        assert_eq!(one().get("/labels").raw_query(extra).send().ids(), plain.ids(), "{extra}");
+    }
+}
+
+#[test]
+fn a_repeated_parameter_is_refused() {
+    let repeated = |call: Call, name: &str| call.raw_query(&format!("{name}=x&{name}=x")).send().refuses(name);
+    repeated(one().get("/tickets"), "ticketId");
+    repeated(one().get("/contacts"), "contactId");
+    repeated(one().get("/conversations"), "conversationId");
+    repeated(one().get("/conversations"), "contactId");
+    repeated(messages(), "ticketId");
+    repeated(one().get("/users"), "userId");
+    repeated(one().get("/labels"), "searchTerm");
+}
+
+#[test]
+fn spaces_and_plus_signs_of_a_query_are_told_apart() {
+    one().get("/labels").raw_query("searchTerm=Late+delivery").send().lists(&["lab-late"]);
+    one().get("/labels").raw_query("searchTerm=Late%20delivery").send().lists(&["lab-late"]);
+    one().get("/labels").raw_query("searchTerm=Late%2Bdelivery").send().lists(&[]);
+}
+
+#[test]
+fn a_nul_in_a_value_finds_nothing_and_breaks_nothing() {
+    one().get("/tickets").raw_query("ticketId=t%00").send().fails(404);
+    one().get("/labels").raw_query("searchTerm=a%00b").send().lists(&[]);
+    one().post("/contacts/list", json!({"search": "\u{0}"})).send().lists(&[]);
+    one().post("/tickets/list", json!({"accountIds": ["\u{0}"]})).send().lists(&[]);
+}
+
+#[test]
+fn operating_pages_need_no_key() {
+    let anonymous = one().anonymous();
+    for path in ["/healthz", "/readyz", "/metrics", "/openapi.json", "/openapi.yaml", "/docs"] {
+        let answer = anonymous.raw("GET", path).exchange();
+        assert_eq!(answer.status, 200, "{}", answer.described());
+    }
+    let health = anonymous.raw("GET", "/healthz").exchange();
+    assert!(health.text.contains(if crate::REV_A { "A" } else { "B" }), "{}", health.described());
+}

@@ -1,0 +1,98 @@
+//! Every operation of the committed list of routes asks for its scope and for no other.
+
+use serde_json::json;
+
+use crate::{
+    REV_A,
+    client::{Api, Call},
+    document::routes,
+    harness::{ALL_SCOPES, one, world},
+};
+
+/// The read operations of the contract that are served so far: method, path, operationId, scope, and whether the newer
+/// revision alone has it.
+const READS: [(&str, &str, &str, &str, bool); 14] = [
+    ("GET", "/tickets", "getTicket", "tickets:read", false),
+    ("POST", "/tickets/list", "listTickets", "tickets:read", false),
+    ("GET", "/tickets/fields", "listTicketFields", "tickets:read", false),
+    ("GET", "/conversations", "listConversations", "conversations:read", false),
+    ("GET", "/contacts", "getContact", "contacts:read", false),
+    ("POST", "/contacts/list", "listContacts", "contacts:read", false),
+    ("GET", "/contacts/fields", "listContactFields", "contacts:read", false),
+    ("GET", "/messages", "listMessages", "messages:read", false),
+    ("GET", "/messages/internal-comments", "listInternalComments", "messages:read", false),
+    ("GET", "/users", "listUsers", "users:read", false),
+    ("GET", "/labels", "listLabels", "labels:read", false),
+    ("GET", "/teams", "listTeams", "teams:read", false),
+    ("GET", "/accounts", "listAccounts", "accounts:read", true),
+    ("GET", "/accounts/whatsapp-templates", "listWhatsappTemplates", "accounts:read", true),
+];
+
+/// A request to an operation that succeeds.
+pub fn good_request(api: &Api, operation: &str) -> Call {
+    match operation {
+        "getTicket" => api.get("/tickets").query("ticketId", "t-first"),
+        "listTickets" => api.post("/tickets/list", json!({})),
+        "listTicketFields" => api.get("/tickets/fields"),
+        "listConversations" => api.get("/conversations").query("conversationId", "conv-main"),
+        "getContact" => api.get("/contacts").query("contactId", "con-mia"),
+        "listContacts" => api.post("/contacts/list", json!({})),
+        "listContactFields" => api.get("/contacts/fields"),
+        "listMessages" => api.get("/messages").query("conversationId", "conv-main").query("pageSize", 5),
+        "listInternalComments" => api.get("/messages/internal-comments").query("conversationId", "conv-main"),
+        "listUsers" => api.get("/users"),
+        "listLabels" => api.get("/labels"),
+        "listTeams" => api.get("/teams"),
+        "listAccounts" => api.get("/accounts"),
+        "listWhatsappTemplates" => api.get("/accounts/whatsapp-templates").query("accountId", "acc-wa"),
+        other => panic!("{other} has no request here that succeeds: add one"),
+    }
+}
+
+#[test]
+fn the_routes_hold_every_read_operation_with_its_scope() {
+    let routes = routes();
+    for (method, path, operation, scope, newer) in READS {
+        let found = routes.iter().find(|route| route.operation == operation);
+        let expected = (!newer || !REV_A).then(|| (method.to_owned(), path.to_owned(), scope.to_owned()));
+        assert_eq!(found.map(|route| (route.method.clone(), route.path.clone(), route.scope.clone())), expected, "{operation}");
+    }
+}
+
+#[test]
+fn an_operation_answers_a_key_with_its_scope_alone() {
+    let mut scopes: Vec<_> = routes().into_iter().map(|route| route.scope).collect();
+    scopes.sort_unstable();
+    scopes.dedup();
+    for scope in scopes {
+        let api = world().server.api("one", &[&scope]);
+        for route in routes().iter().filter(|route| route.scope == scope) {
+            good_request(&api, &route.operation).send().ok();
+        }
+    }
+}
+
+#[test]
+fn an_operation_refuses_a_key_with_every_scope_but_its_own() {
+    let mut scopes: Vec<_> = routes().into_iter().map(|route| route.scope).collect();
+    scopes.sort_unstable();
+    scopes.dedup();
+    for scope in scopes {
+        // A write scope grants the read scope of its noun, so it has to go too.
+        let write = scope.replace(":read", ":write");
+        let others: Vec<_> = ALL_SCOPES.into_iter().filter(|other| *other != scope && *other != write).collect();
+        let api = world().server.api("one", &others);
+        for route in routes().iter().filter(|route| route.scope == scope) {
+            good_request(&api, &route.operation).send().fails(403);
+            // Nothing about the request matters before the scope.
+            api.call(&route.method, &route.path).send().fails(403);
+        }
+    }
+}
+
+#[test]
+fn every_operation_refuses_a_request_without_a_key() {
+    for route in routes() {
+        good_request(&one().anonymous(), &route.operation).send().fails(401);
+    }
+}

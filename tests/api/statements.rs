@@ -1,0 +1,58 @@
+//! A page costs a fixed number of statements, however many rows it has and whatever is expanded.
+
+use serde_json::json;
+
+use crate::{
+    REV_A,
+    client::{Api, Call},
+    fixture::many,
+    harness::{ALL_SCOPES, Server},
+};
+
+/// Rows that pages are made of: one more than the largest page here, so that every page has a next one.
+const ROWS: usize = 21;
+
+/// How many statements the server has run.
+fn statements(api: &Api) -> u64 {
+    let page = api.anonymous().raw("GET", "/metrics").exchange();
+    let counts = page.text.lines().filter(|line| line.starts_with("counterpart_db_statements_total"));
+    let counts: Vec<f64> = counts.filter_map(|line| line.rsplit(' ').next()?.parse().ok()).collect();
+    assert!(!counts.is_empty(), "no counterpart_db_statements_total\n{}", page.described());
+    counts.iter().sum::<f64>() as u64
+}
+
+fn cost(api: &Api, call: Call, size: usize) -> u64 {
+    let before = statements(api);
+    let answer = call.query("pageSize", size).send();
+    assert_eq!(answer.ids().len(), size, "{}", answer.described());
+    statements(api) - before
+}
+
+#[test]
+fn a_page_of_twenty_costs_as_many_statements_as_a_page_of_two() {
+    let server = Server::with(&[("many", many(ROWS))]);
+    let api = server.api("many", &ALL_SCOPES);
+    let (largest, conversation) = (if REV_A { 15 } else { 20 }, "conv-0");
+    let mut calls = vec![
+        (api.post("/tickets/list", json!({})).query("expand", "account,conversation,assignee,handledBy"), 20),
+        (api.get("/conversations").query("contactId", "con-0").query("expand", "account"), 20),
+        (api.post("/contacts/list", json!({})), 20),
+        (api.get("/messages").query("conversationId", conversation).query("expand", "sentBy,conversation,account"), largest),
+        (
+            api.get("/messages/internal-comments").query("conversationId", conversation).query("expand", "createdBy,conversation,account"),
+            20,
+        ),
+        (api.get("/labels"), 20),
+        (api.get("/teams").query("expand", "users"), 20),
+    ];
+    if !REV_A {
+        calls.push((api.get("/accounts"), 20));
+    }
+    for (call, most) in calls {
+        // The first request may load what the server then keeps.
+        call.clone().query("pageSize", 1).send().ok();
+        let (few, many) = (cost(&api, call.clone(), 2), cost(&api, call.clone(), most));
+        assert_eq!(few, many, "pages of 2 and of {most}: {call:?}");
+        assert!((1..=10).contains(&few), "{few} statements: {call:?}");
+    }
+}

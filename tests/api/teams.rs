@@ -1,0 +1,38 @@
+//! GET /teams.
+
+use serde_json::json;
+
+use crate::{
+    REV_A,
+    fixture::{ANN, BO, GHOST, NAMELESS, STRANGER},
+    harness::one,
+};
+
+#[test]
+fn teams_come_oldest_first_with_their_members() {
+    let answer = one().get("/teams").send();
+    answer.lists(&["team-sales", "team-a", "team-b", "team-kim"]);
+    assert_eq!(answer.row("team-sales"), json!({"id": "team-sales", "name": "Sales", "description": "Sells", "users": [BO, GHOST, ANN]}));
+    assert_eq!(answer.row("team-b")["users"], json!([]));
+    assert_eq!(answer.header("x-pagination-page-size"), Some("20"));
+}
+
+#[test]
+fn a_user_limits_teams_to_those_that_contain_it() {
+    let of = |user: &str| one().get("/teams").query("userId", user).send();
+    of(BO).lists(&["team-sales"]);
+    of(GHOST).lists(&["team-sales"]);
+    of(NAMELESS).lists(&["team-kim"]);
+    of(STRANGER).lists(&[]);
+    for malformed in ["bo", "", "seat-bo"] {
+        of(malformed).refuses("userId");
+    }
+}
+
+#[test]
+fn members_who_are_known_are_expanded_in_their_place() {
+    let answer = one().get("/teams").query("expand", "users").send();
+    assert_eq!(answer.row("team-sales")["users"], json!([{"id": BO, "name": "Bo Agent"}, GHOST, {"id": ANN, "name": "Ann Owner"}]));
+    let kim = if REV_A { json!([{"id": NAMELESS, "name": "kim"}]) } else { json!([NAMELESS]) };
+    assert_eq!(answer.row("team-kim")["users"], kim);
+}

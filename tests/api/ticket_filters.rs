@@ -1,0 +1,254 @@
+//! The filters of POST /tickets/list, those on field values aside.
+
+use serde_json::{Value, json};
+
+use crate::{
+    REV_A,
+    fixture::{ANN, BO, GHOST, NAMELESS, at},
+    harness::one,
+    tickets::{HISTORY, OPEN, list},
+};
+
+#[track_caller]
+fn advanced(filters: Value) -> crate::client::Answer {
+    list(json!({"statuses": ["open", "closed"], "advancedFilters": filters}))
+}
+
+#[test]
+fn statuses_choose_open_closed_or_all() {
+    list(json!({"statuses": ["open"]})).lists(&OPEN);
+    list(json!({"statuses": []})).lists(&OPEN);
+    list(json!({"statuses": ["open", "open"]})).lists(&OPEN);
+    list(json!({"statuses": ["closed"]})).lists(&["t-second", "t-first"]);
+}
+
+#[test]
+fn both_statuses_show_snoozed_tickets_too() {
+    let expected = [&OPEN[..15], &["t-mail"], &HISTORY].concat();
+    list(json!({"statuses": ["open", "closed"]})).lists(&expected);
+    list(json!({"statuses": ["closed", "open"]})).lists(&expected);
+}
+
+#[test]
+fn a_conversation_alone_gives_its_history_in_the_newer_revision() {
+    let expected: &[&str] = if REV_A { &["t-third"] } else { &HISTORY };
+    list(json!({"conversationId": "conv-main"})).lists(expected);
+    for absent in [
+        json!({"statuses": []}),
+        json!({"statuses": null}),
+        json!({"isSpam": false}),
+        json!({"isSpam": null}),
+        json!({"unassigned": false}),
+        json!({"advancedFilters": {}}),
+        json!({"advancedFilters": null}),
+        json!({"advancedFilters": {"ticketFields": []}}),
+        json!({"accountIds": [], "assigneeUserIds": null, "handledByUserIds": [], "resolutionStatuses": [], "isFollowUp": null}),
+    ] {
+        let mut body = absent;
+        body["conversationId"] = json!("conv-main");
+        list(body).lists(expected);
+    }
+}
+
+#[test]
+fn a_conversation_with_another_filter_gives_open_tickets() {
+    for other in [json!({"isFollowUp": true}), json!({"statuses": ["open"]}), json!({"accountIds": ["acc-line"]})] {
+        let mut body = other;
+        body["conversationId"] = json!("conv-main");
+        list(body).lists(&["t-third"]);
+    }
+}
+
+#[test]
+fn a_conversation_alone_shows_the_snoozed_but_not_the_spam() {
+    list(json!({"conversationId": "conv-mail"})).lists(if REV_A { &[] } else { &["t-mail"] });
+    list(json!({"conversationId": "conv-mail", "statuses": ["open"]})).lists(&[]);
+    list(json!({"conversationId": "conv-spam"})).lists(&[]);
+    list(json!({"conversationId": "conv-spam", "isSpam": true})).lists(&["t-spam"]);
+}
+
+#[test]
+fn spam_is_listed_only_when_asked_for() {
+    list(json!({"isSpam": true})).lists(&["t-spam"]);
+    list(json!({"isSpam": false})).lists(&OPEN);
+}
+
+#[test]
+fn accounts_assignees_and_handlers_are_any_of_the_given() {
+    list(json!({"accountIds": ["acc-gone", "acc-wa", "acc-two"]})).lists(&["t-gone", "t-woke"]);
+    list(json!({"assigneeUserIds": [BO]})).lists(&["t-woke", "t-third"]);
+    list(json!({"assigneeUserIds": [NAMELESS, GHOST]})).lists(&["t-gone", "t-drunk"]);
+    list(json!({"handledByUserIds": [ANN, GHOST], "statuses": ["open", "closed"]})).lists(&["t-gone", "t-third", "t-second", "t-first"]);
+}
+
+#[test]
+fn an_unknown_id_in_a_filter_matches_nothing() {
+    for filter in [
+        json!({"conversationId": "nobody"}),
+        json!({"conversationId": "conv-two"}),
+        json!({"accountIds": ["nobody"]}),
+        json!({"assigneeUserIds": ["not-a-uuid"]}),
+        json!({"handledByUserIds": ["nobody"]}),
+        json!({"advancedFilters": {"labels": {"operator": "contains_any", "labelIds": ["nobody"]}}}),
+    ] {
+        list(filter).lists(&[]);
+    }
+}
+
+#[test]
+fn resolution_statuses_include_those_without_one() {
+    let all = |statuses: Value| list(json!({"statuses": ["open", "closed"], "resolutionStatuses": statuses}));
+    all(json!(["human"])).lists(&["t-first"]);
+    all(json!(["automation", "ai_full_resolution"])).lists(&["t-woke", "t-second"]);
+    all(json!(["ai_partial_resolution"])).lists(&[]);
+    all(json!(["none"])).lists(&[&OPEN[..14], &["t-mail", "t-third"]].concat());
+    all(json!(["none", "human"])).lists(&[&OPEN[..14], &["t-mail", "t-third", "t-first"]].concat());
+}
+
+#[test]
+fn unassigned_lists_tickets_that_nobody_has() {
+    let expected: Vec<_> = OPEN.into_iter().filter(|id| !["t-gone", "t-drunk", "t-woke", "t-third"].contains(id)).collect();
+    list(json!({"unassigned": true})).lists(&expected);
+    list(json!({"unassigned": false})).lists(&OPEN);
+    list(json!({"unassigned": true, "assigneeUserIds": []})).lists(&expected);
+    list(json!({"unassigned": false, "assigneeUserIds": [BO]})).lists(&["t-woke", "t-third"]);
+}
+
+#[test]
+fn unassigned_and_assignees_exclude_each_other() {
+    let message = list(json!({"unassigned": true, "assigneeUserIds": [BO]})).fails(400);
+    assert!(message.starts_with("`body.unassigned`") || message.starts_with("`body.assigneeUserIds`"), "{message}");
+}
+
+#[test]
+fn follow_ups_can_be_chosen_or_left_out() {
+    list(json!({"isFollowUp": true})).lists(&["t-third"]);
+    list(json!({"isFollowUp": false})).lists(&OPEN[..15]);
+}
+
+#[test]
+fn filters_narrow_each_other() {
+    list(json!({"assigneeUserIds": [BO], "accountIds": ["acc-wa", "acc-line"], "isFollowUp": false})).lists(&["t-woke"]);
+}
+
+#[test]
+fn labels_are_those_of_the_conversation() {
+    let labels = |operator: &str, ids: Value| list(json!({"advancedFilters": {"labels": {"operator": operator, "labelIds": ids}}}));
+    labels("contains_any", json!(["lab-vip", "lab-late"])).lists(&["t-quiet", "t-third"]);
+    labels("contains_all", json!(["lab-vip", "lab-late"])).lists(&["t-third"]);
+    labels("contains_all", json!(["lab-late", "lab-late"])).lists(&["t-quiet", "t-third"]);
+    labels("contains_any", json!(["lab-unknown"])).lists(&["t-quiet"]);
+    let others: Vec<_> = OPEN.into_iter().filter(|id| !["t-quiet", "t-third"].contains(id)).collect();
+    labels("does_not_contain_any", json!(["lab-late", "nobody"])).lists(&others);
+    advanced(json!({"labels": {"operator": "contains_any", "labelIds": ["lab-vip"]}})).lists(&HISTORY);
+}
+
+#[test]
+fn a_label_filter_takes_one_to_ten_ids_and_a_known_operator() {
+    let eleven: Vec<_> = (0..11).map(|n| format!("lab-{n}")).collect();
+    for (labels, field) in [
+        (json!({"operator": "contains_any", "labelIds": []}), "body.advancedFilters.labels.labelIds"),
+        (json!({"operator": "contains_any", "labelIds": eleven}), "body.advancedFilters.labels.labelIds"),
+        (json!({"operator": "contains_any"}), "body.advancedFilters.labels.labelIds"),
+        (json!({"labelIds": ["lab-vip"]}), "body.advancedFilters.labels.operator"),
+        (json!({"operator": "equal", "labelIds": ["lab-vip"]}), "body.advancedFilters.labels.operator"),
+    ] {
+        advanced(json!({"labels": labels})).refuses(field);
+    }
+    advanced(json!({"labels": {"operator": "contains_any", "labelIds": &eleven[..10]}})).lists(&[]);
+}
+
+#[test]
+fn waiting_counts_from_the_first_unanswered_message_and_ignores_automatic_answers() {
+    let waiting = |minutes: Value| list(json!({"advancedFilters": {"waitingForReply": {"value": minutes}}}));
+    waiting(json!(0)).lists(&["t-wait", "t-gone", "t-drunk", "t-woke"]);
+    waiting(json!(20)).lists(&["t-wait", "t-gone", "t-drunk", "t-woke"]);
+    waiting(json!(300)).lists(&["t-gone", "t-drunk", "t-woke"]);
+    waiting(json!(2_000_000_000)).lists(&[]);
+}
+
+#[test]
+fn only_open_tickets_wait() {
+    advanced(json!({"waitingForReply": {"value": 1}})).lists(&["t-wait", "t-gone", "t-drunk", "t-woke", "t-mail"]);
+    list(json!({"statuses": ["closed"], "advancedFilters": {"waitingForReply": {"value": 0}}})).lists(&[]);
+}
+
+#[test]
+fn waiting_takes_a_whole_number_of_minutes() {
+    for value in [json!(-1), json!(1.5), json!("5"), json!(true)] {
+        advanced(json!({"waitingForReply": {"value": value}})).refuses("body.advancedFilters.waitingForReply.value");
+    }
+    advanced(json!({"waitingForReply": {}})).refuses("body.advancedFilters.waitingForReply.value");
+}
+
+#[test]
+fn opening_time_is_between_inclusively_and_greater_or_less_strictly() {
+    let opened = |filter: Value| advanced(json!({"openedAt": filter}));
+    let (low, high) = (at("03-03T08:00"), at("03-05T08:00"));
+    opened(json!({"operator": "between", "min": low, "max": high})).lists(&["t-third", "t-second"]);
+    opened(json!({"operator": "between", "min": low, "max": low})).lists(&["t-second"]);
+    opened(json!({"operator": "less_than", "value": low})).lists(&["t-woke", "t-first"]);
+    opened(json!({"operator": "greater_than", "value": at("04-10T08:00")})).lists(&["t-wait"]);
+    opened(json!({"operator": "between", "min": "2025-03-03T15:00:00+07:00", "max": "2025-03-03T15:00:00.000+07:00"})).lists(&["t-second"]);
+}
+
+#[test]
+fn opening_time_needs_its_bounds_in_order() {
+    let (low, high) = (at("03-03T08:00"), at("03-05T08:00"));
+    for filter in [
+        json!({"operator": "between", "min": low}),
+        json!({"operator": "between", "max": high}),
+        json!({"operator": "between", "value": low}),
+        json!({"operator": "between", "min": high, "max": low}),
+        json!({"operator": "less_than"}),
+        json!({"operator": "greater_than", "min": low}),
+        json!({"operator": "greater_than", "value": "2025-03-03"}),
+        json!({"operator": "greater_than", "value": 5}),
+        json!({"operator": "equal", "value": low}),
+        json!({"value": low}),
+    ] {
+        let message = advanced(json!({"openedAt": filter})).fails(400);
+        assert!(message.starts_with("`body.advancedFilters.openedAt"), "{filter}: {message}");
+    }
+}
+
+#[test]
+fn a_value_of_the_wrong_type_or_set_is_refused_by_name() {
+    for (body, field) in [
+        (json!({"statuses": "open"}), "body.statuses"),
+        (json!({"statuses": ["Open"]}), "body.statuses[0]"),
+        (json!({"statuses": ["open", "snoozed"]}), "body.statuses[1]"),
+        (json!({"conversationId": 5}), "body.conversationId"),
+        (json!({"accountIds": ["acc-line", 5]}), "body.accountIds[1]"),
+        (json!({"assigneeUserIds": [null]}), "body.assigneeUserIds[0]"),
+        (json!({"resolutionStatuses": ["robot"]}), "body.resolutionStatuses[0]"),
+        (json!({"unassigned": "true"}), "body.unassigned"),
+        (json!({"isFollowUp": 1}), "body.isFollowUp"),
+        (json!({"isSpam": "no"}), "body.isSpam"),
+        (json!({"advancedFilters": []}), "body.advancedFilters"),
+        (json!({"advancedFilters": {"labels": 1}}), "body.advancedFilters.labels"),
+    ] {
+        list(body).refuses(field);
+    }
+}
+
+#[test]
+fn a_misspelt_filter_is_refused_rather_than_ignored() {
+    list(json!({"status": ["closed"]})).refuses("body.status");
+    list(json!({"advancedFilters": {"label": {}}})).refuses("body.advancedFilters.label");
+    list(json!({"advancedFilters": {"openedAt": {"operator": "less_than", "value": at("03-03T08:00"), "from": 1}}}))
+        .refuses("body.advancedFilters.openedAt.from");
+    let field = json!({"ticketFieldId": "f-text", "operator": "is_empty", "values": []});
+    list(json!({"advancedFilters": {"ticketFields": [field]}})).refuses("body.advancedFilters.ticketFields[0].values");
+}
+
+#[test]
+fn null_members_are_absent_filters() {
+    list(json!({
+        "statuses": null, "conversationId": null, "accountIds": null, "assigneeUserIds": null, "handledByUserIds": null,
+        "resolutionStatuses": null, "unassigned": null, "isFollowUp": null, "isSpam": null, "advancedFilters": null,
+    }))
+    .lists(&OPEN);
+    list(json!({"advancedFilters": {"labels": null, "ticketFields": null, "waitingForReply": null, "openedAt": null}})).lists(&OPEN);
+    one().post("/tickets/list", json!([])).send().fails(400);
+}

@@ -10,26 +10,29 @@ use poem::{
 };
 
 use crate::{
+    config::Config,
     domain::clock::World,
-    http::{cursor::Seal, document, edge::Edge, rate::RateLimit},
+    http::{api::Api, cursor::Seal, document, edge::Edge, rate::RateLimit},
     revision,
     service::{self, Service},
-    store::Db,
+    store::{self, Db},
     telemetry::Metrics,
 };
 
-/// Everything that requests share.
-pub struct App {
-    pub service: Service,
-    pub seal: Seal,
-    pub metrics: Metrics,
-    pub rate: Option<RateLimit>,
+/// One process.
+#[derive(Debug, Clone)]
+pub struct App(Arc<Api>);
+
+/// Opens the database as it is.
+pub async fn open(config: &Config) -> store::Result<Db> {
+    Db::open(&config.database_url, config.connections.get(), None).await
 }
 
-impl std::fmt::Debug for App {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("App")
-    }
+/// Opens the database, brings its schema up to date, and counts its statements if there are metrics.
+pub async fn open_migrated(config: &Config, metrics: Option<&Metrics>) -> store::Result<Db> {
+    let db = Db::open(&config.database_url, config.connections.get(), metrics.map(Metrics::on_statement)).await?;
+    db.migrate_up().await?;
+    Ok(db)
 }
 
 /// How long requests in progress may take once the server was asked to stop.
@@ -39,14 +42,14 @@ const IDLE: Duration = Duration::from_secs(75);
 
 impl App {
     /// An application on an open and migrated database.
-    pub async fn new(db: Db, world: World, metrics: Metrics, rate: Option<RateLimit>) -> service::Result<Arc<Self>> {
+    pub async fn new(db: Db, world: World, metrics: Metrics, rate: Option<RateLimit>) -> service::Result<Self> {
         let service = Service::new(db, world, revision::RULES);
         let seal = Seal::new(&service.server_secret("cursor").await?);
-        Ok(Arc::new(Self { service, seal, metrics, rate }))
+        Ok(Self(Arc::new(Api { service, seal, metrics, rate })))
     }
 
     /// Everything that is served.
-    pub fn endpoint(self: &Arc<Self>) -> impl Endpoint<Output = Response> + 'static {
+    pub fn endpoint(&self) -> impl Endpoint<Output = Response> + 'static {
         let pages = Arc::new(Pages { docs: document::page(), json: document::json(), yaml: document::yaml() });
         let route = Route::new()
             .nest(document::PREFIX, document::contract())
@@ -58,16 +61,17 @@ impl App {
             .at("/metrics", get(metrics_page))
             .data(pages)
             .map_to_response();
-        Edge { inner: route, app: self.clone(), routes: document::routes() }
+        Edge { inner: route, api: self.0.clone(), routes: document::routes() }
     }
 
-    /// Serves until `stop` resolves; requests in progress are then finished. `ready` is told the bound address.
-    pub async fn serve(self: &Arc<Self>, listen: &str, stop: impl Future<Output = ()>, ready: impl FnOnce(String)) -> io::Result<()> {
+    /// Serves until `stop` resolves; requests in progress are then finished, and the database is closed. `ready` is told the bound address.
+    pub async fn serve(&self, listen: &str, stop: impl Future<Output = ()>, ready: impl FnOnce(String)) -> io::Result<()> {
         let acceptor = TcpListener::bind(listen.to_owned()).into_acceptor().await?;
         let address = acceptor.local_addr().into_iter().find_map(|address| address.as_socket_addr().map(ToString::to_string));
         let server = Server::new_with_acceptor(acceptor).name("counterpart").idle_timeout(IDLE);
         ready(format!("http://{}", address.unwrap_or_else(|| listen.to_owned())));
-        server.run_with_graceful_shutdown(self.endpoint(), stop, Some(GRACE)).await
+        server.run_with_graceful_shutdown(self.endpoint(), stop, Some(GRACE)).await?;
+        self.0.service.db().clone().close().await.map_err(io::Error::other)
     }
 }
 
@@ -105,8 +109,8 @@ fn healthz() -> Response {
 
 /// The process can answer: its database does.
 #[handler]
-async fn readyz(Data(app): Data<&Arc<App>>) -> Response {
-    match app.service.db().ping().await {
+async fn readyz(Data(api): Data<&Arc<Api>>) -> Response {
+    match api.service.db().ping().await {
         Ok(()) => text("application/json", "{\"status\":\"ready\"}"),
         Err(error) => {
             tracing::error!(%error, "the database does not answer");
@@ -118,6 +122,6 @@ async fn readyz(Data(app): Data<&Arc<App>>) -> Response {
 }
 
 #[handler]
-fn metrics_page(Data(app): Data<&Arc<App>>) -> Response {
-    text("application/openmetrics-text; version=1.0.0; charset=utf-8", app.metrics.page())
+fn metrics_page(Data(api): Data<&Arc<Api>>) -> Response {
+    text("application/openmetrics-text; version=1.0.0; charset=utf-8", api.metrics.page())
 }

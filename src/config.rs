@@ -4,8 +4,6 @@ use std::num::NonZeroU32;
 
 use clap::Args;
 
-use crate::store::{self, Db, OnStatement};
-
 /// What every subcommand takes.
 #[derive(Args, Clone, Debug)]
 pub struct Config {
@@ -27,23 +25,4 @@ pub struct Config {
     /// What is logged on standard error, for example `info` or `warn,counterpart=debug`.
     #[arg(long, env = "COUNTERPART_LOG", default_value = "warn", value_name = "FILTER", global = true)]
     pub log: String,
-}
-
-impl Config {
-    /// Opens the database as it is.
-    pub async fn open(&self) -> store::Result<Db> {
-        Db::open(&self.database_url, self.connections.get(), None).await
-    }
-
-    /// The same, with every statement counted.
-    pub async fn open_counted(&self, on_statement: OnStatement) -> store::Result<Db> {
-        Db::open(&self.database_url, self.connections.get(), Some(on_statement)).await
-    }
-
-    /// Opens the database and brings its schema up to date.
-    pub async fn open_migrated(&self) -> store::Result<Db> {
-        let db = self.open().await?;
-        db.migrate_up().await?;
-        Ok(db)
-    }
 }

@@ -9,6 +9,7 @@ use clap::Args;
 
 use super::{Failed, Outcome};
 use crate::{
+    app::open_migrated,
     config::Config,
     domain::ids::StoreId,
     service::export::{self, Failure},
@@ -26,7 +27,7 @@ pub struct Export {
 
 impl Export {
     pub async fn run(self, config: &Config) -> Outcome {
-        let db = config.open_migrated().await?;
+        let db = open_migrated(config, None).await?;
         let store = StoreId::from(self.store);
         if self.file.as_os_str() == "-" {
             match export::run(&db, &store, &mut BufWriter::new(stdout())).await {

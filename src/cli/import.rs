@@ -11,6 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use super::{Failed, Outcome, print};
 use crate::{
+    app::open_migrated,
     config::Config,
     domain::{clock::World, ids::StoreId},
     service::import::{self, Options, Spool, Summary},
@@ -35,7 +36,7 @@ impl Import {
         let spool = if from_stdin { Spool::copy(stdin().lock()) } else { Spool::open(&self.file) };
         let name = if from_stdin { "standard input".to_owned() } else { format!("`{}`", self.file.display()) };
         let spool = spool.map_err(|error| Failed(format!("{name} cannot be read: {error}")))?;
-        let db = config.open_migrated().await?;
+        let db = open_migrated(config, None).await?;
 
         let bar = stderr().is_terminal().then(|| {
             let style = ProgressStyle::with_template("{wide_bar} {percent} % {eta}").unwrap_or_else(|_| ProgressStyle::default_bar());

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 
 use super::{Failed, Outcome, print};
 use crate::{
+    app::open_migrated,
     config::Config,
     domain::{
         clock::World,
@@ -100,7 +101,7 @@ pub struct Output {
 
 impl Command {
     pub async fn run(self, config: &Config) -> Outcome {
-        let db = config.open_migrated().await?;
+        let db = open_migrated(config, None).await?;
         self.execute(&db, &World::real()).await?;
         Ok(db.close().await?)
     }

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use clap::{Args, Subcommand};
 
 use super::{Outcome, print};
-use crate::config::Config;
+use crate::{app::open, config::Config};
 
 #[derive(Args, Debug)]
 pub struct Migrate {
@@ -29,7 +29,7 @@ enum Direction {
 
 impl Migrate {
     pub async fn run(self, config: &Config) -> Outcome {
-        let db = config.open().await?;
+        let db = open(config).await?;
         match self.direction {
             None | Some(Direction::Up) => db.migrate_up().await?,
             Some(Direction::Down { steps }) => db.migrate_down(steps.get()).await?,

@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::{Failed, Outcome, print};
 use crate::{
-    app::App,
+    app::{App, open_migrated},
     config::Config,
     domain::clock::World,
     http::rate::{RateLimit, requests_per_second},
@@ -32,24 +32,22 @@ pub struct Listen {
 impl Serve {
     pub async fn run(self, config: &Config) -> Outcome {
         let metrics = Metrics::default();
-        let db = config.open_counted(metrics.on_statement()).await?;
-        db.migrate_up().await?;
+        let db = open_migrated(config, Some(&metrics)).await?;
         let app = App::new(db, World::real(), metrics, self.rate_limit.map(RateLimit::new)).await?;
         self.listen.serve(&app, |url| print(&format!("listening on {url}"))).await
     }
 }
 
 impl Listen {
-    /// Serves until the process is asked to stop, then closes the database. `ready` is told the base URL.
-    pub async fn serve(&self, app: &std::sync::Arc<App>, ready: impl FnOnce(&str) -> Outcome) -> Outcome {
+    /// Serves until the process is asked to stop. `ready` is told the base URL.
+    pub async fn serve(&self, app: &App, ready: impl FnOnce(&str) -> Outcome) -> Outcome {
         let mut stop = Box::pin(asked_to_stop()?);
         let served = app.serve(&self.listen, &mut stop, |url| {
             if let Err(Failed(reason)) = ready(&url) {
                 tracing::warn!(reason, "nobody was told the address");
             }
         });
-        served.await.map_err(|error| Failed(format!("cannot serve on {}: {error}", self.listen)))?;
-        Ok(app.service.db().clone().close().await?)
+        served.await.map_err(|error| Failed(format!("cannot serve on {}: {error}", self.listen)))
     }
 }
 

@@ -4,6 +4,7 @@ use clap::{Args, Subcommand};
 
 use super::{Outcome, print};
 use crate::{
+    app::open_migrated,
     config::Config,
     domain::{clock::World, ids::StoreId},
     service::stores::{self, Settings},
@@ -61,7 +62,7 @@ impl Flags {
 
 impl Command {
     pub async fn run(self, config: &Config) -> Outcome {
-        let db = config.open_migrated().await?;
+        let db = open_migrated(config, None).await?;
         match self {
             Self::Create { id, name, settings } => {
                 let store = stores::create(&db, &World::real(), StoreId::from(id), settings.settings(Some(name))).await?;

@@ -9,11 +9,8 @@ use poem_openapi::{
     registry::{MetaSecurityScheme, Registry},
 };
 
-use super::{context::Context, error::ApiError};
-use crate::{
-    app::App,
-    domain::{ids::StoreId, keys::Caller, scopes::Scope},
-};
+use super::{api::Api, context::Context, error::ApiError};
+use crate::domain::{ids::StoreId, keys::Caller, scopes::Scope};
 
 /// The header that carries the key.
 pub const API_KEY: &str = "x-api-key";
@@ -25,7 +22,7 @@ pub const SCHEME: &str = "ApiKey";
 /// An authenticated request.
 #[derive(Clone, Debug)]
 pub struct Request {
-    pub app: Arc<App>,
+    pub api: Arc<Api>,
     pub context: Context,
     pub caller: Caller,
 }
@@ -108,11 +105,11 @@ impl<'a, S: Requires> ApiExtractor<'a> for Authorised<S> {
     }
 
     async fn from_request(request: &'a poem::Request, _: &mut RequestBody, _: ExtractParamOptions<()>) -> poem::Result<Self> {
-        let (Some(app), Some(context)) = (request.data::<Arc<App>>(), request.data::<Context>()) else {
+        let (Some(api), Some(context)) = (request.data::<Arc<Api>>(), request.data::<Context>()) else {
             return Err(ApiError::internal().into());
         };
         let secret = presented(request)?;
-        let caller = app.service.authenticate(secret).await.map_err(ApiError::from)?;
+        let caller = api.service.authenticate(secret).await.map_err(ApiError::from)?;
         let Some(caller) = caller else {
             return Err(ApiError::unauthorized("`x-api-key` is not a valid key: it is unknown, inactive, expired or deleted").into());
         };
@@ -120,13 +117,13 @@ impl<'a, S: Requires> ApiExtractor<'a> for Authorised<S> {
         if !caller.scopes.contains(S::SCOPE) {
             return Err(ApiError::new(StatusCode::FORBIDDEN, format!("`x-api-key` lacks the scope {}", S::SCOPE)).into());
         }
-        if let Some(rate) = &app.rate {
+        if let Some(rate) = &api.rate {
             rate.take(&caller.store_id, &caller.key_id, context.received_at()).map_err(|seconds| ApiError {
                 retry_after: Some(seconds),
                 ..ApiError::new(StatusCode::TOO_MANY_REQUESTS, "`x-api-key` has used up its rate limit; wait for `Retry-After` seconds")
             })?;
         }
-        Ok(Self(Request { app: app.clone(), context: context.clone(), caller }, PhantomData))
+        Ok(Self(Request { api: api.clone(), context: context.clone(), caller }, PhantomData))
     }
 }
 

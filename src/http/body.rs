@@ -7,7 +7,7 @@ use poem::{RequestBody, http::StatusCode};
 use poem_openapi::{
     ApiExtractor, ApiExtractorType, ExtractParamOptions,
     registry::{MetaMediaType, MetaRequest, Registry},
-    types::Type,
+    types,
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -28,6 +28,11 @@ pub struct Body<T, const EMPTY_IS_OBJECT: bool = false> {
 pub type FilterBody<T> = Body<T, true>;
 
 impl<T: DeserializeOwned, const EMPTY_IS_OBJECT: bool> Body<T, EMPTY_IS_OBJECT> {
+    #[cfg(test)]
+    fn of(text: &str) -> Self {
+        Self { bytes: text.as_bytes().to_vec(), shape: PhantomData }
+    }
+
     /// The body as `T`; what does not fit is named by its path.
     pub fn parse(&self) -> Result<T, ApiError> {
         let mut deserializer = serde_json::Deserializer::from_slice(&self.bytes);
@@ -66,11 +71,9 @@ fn refuse(path: &str, error: &serde_json::Error) -> ApiError {
     }
     let text = error.to_string();
     let reason = text.rsplit_once(" at line ").map_or(text.as_str(), |(reason, _)| reason);
+    // An unknown member is its own last step in the path already.
     let place = |name: Option<&str>| {
-        let parts = ["body", path, name.unwrap_or("")];
-        // An unknown member is its own last step in the path already.
-        let parts: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-        parts.join(".")
+        ["body"].into_iter().chain(Some(path).filter(|path| !path.is_empty())).chain(name).collect::<Vec<_>>().join(".")
     };
     let quoted = |after: &str| reason.strip_prefix(after).and_then(|rest| rest.split('`').next());
     if let Some(name) = quoted("unknown field `") {
@@ -89,7 +92,7 @@ fn refuse(path: &str, error: &serde_json::Error) -> ApiError {
     ApiError::field(&place(None), format!("is invalid: {reason}"))
 }
 
-impl<'a, T: Type + DeserializeOwned + 'static, const EMPTY_IS_OBJECT: bool> ApiExtractor<'a> for Body<T, EMPTY_IS_OBJECT> {
+impl<'a, T: types::Type + DeserializeOwned + 'static, const EMPTY_IS_OBJECT: bool> ApiExtractor<'a> for Body<T, EMPTY_IS_OBJECT> {
     const TYPES: &'static [ApiExtractorType] = &[ApiExtractorType::RequestObject];
     type ParamType = ();
     type ParamRawType = ();
@@ -138,5 +141,55 @@ impl ApiError {
     fn with_status(mut self, status: StatusCode) -> Self {
         self.status = status;
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use poem_openapi::Object;
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, Object, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Outer {
+        inner: Option<Vec<Inner>>,
+    }
+
+    #[derive(Debug, Object, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Inner {
+        name: String,
+    }
+
+    fn refused(text: &str) -> String {
+        Body::<Outer>::of(text).parse().map(|outer| format!("{outer:?}")).unwrap_err().message
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named_by_its_path() {
+        for (text, start) in [
+            ("{\"inner\":[{\"name\":1}]}", "`body.inner[0].name` is invalid: invalid type: integer `1`"),
+            ("{\"inner\":[{}]}", "`body.inner[0].name` is required"),
+            ("{\"inner\":5}", "`body.inner` is invalid"),
+            ("{\"inner\":[{\"name\":\"a\",\"nme\":1}]}", "`body.inner[0].nme` is not a known property; known here: `name`"),
+            ("{\"outer\":1}", "`body.outer` is not a known property"),
+            ("{\"inner\":null,\"inner\":null}", "`body.inner` is sent twice"),
+            ("[]", "`body` is invalid"),
+            ("{", "`body` is not valid JSON"),
+            ("{} {}", "`body` is not valid JSON"),
+            ("", "`body` is not valid JSON"),
+        ] {
+            assert!(refused(text).starts_with(start), "{text}: {}", refused(text));
+        }
+    }
+
+    #[test]
+    fn null_members_do_not_change_the_spelling() {
+        assert_eq!(
+            Body::<Outer>::of("{ \"b\": {\"x\": null}, \"a\": 1 }").canonical(),
+            Body::<Outer>::of("{\"a\":1,\"b\":{}, \"c\":null}").canonical()
+        );
     }
 }

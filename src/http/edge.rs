@@ -11,12 +11,12 @@ use poem::{
 use poem_openapi::OperationId;
 
 use super::{
+    api::Api,
     context::{Context, REQUEST_ID},
     document::{PREFIX, Route},
     error::{ApiError, ErrorDetail},
     reply::{self, Content, JSON},
 };
-use crate::app::App;
 
 /// The longest that a request may take, its body included.
 const REQUEST_LIMIT: Duration = Duration::from_secs(30);
@@ -24,7 +24,7 @@ const REQUEST_LIMIT: Duration = Duration::from_secs(30);
 /// Wraps everything that is served.
 pub struct Edge<E> {
     pub inner: E,
-    pub app: Arc<App>,
+    pub api: Arc<Api>,
     pub routes: Vec<Route>,
 }
 
@@ -33,9 +33,9 @@ impl<E: Endpoint<Output = Response>> Endpoint for Edge<E> {
 
     async fn call(&self, mut request: Request) -> poem::Result<Response> {
         let started = std::time::Instant::now();
-        let context = Context::arrive(request.headers(), self.app.service.world());
+        let context = Context::arrive(request.headers(), self.api.service.world());
         request.set_data(context.clone());
-        request.set_data(self.app.clone());
+        request.set_data(self.api.clone());
         let path = request.uri().path().to_owned();
         let answer = tokio::time::timeout(REQUEST_LIMIT, AssertUnwindSafe(self.inner.call(request)).catch_unwind()).await;
         let mut operation = None;
@@ -69,7 +69,7 @@ impl<E: Endpoint<Output = Response>> Endpoint for Edge<E> {
         }
         let status = response.status();
         let operation = operation.unwrap_or("none");
-        self.app.metrics.request(operation, status.as_u16(), started.elapsed());
+        self.api.metrics.request(operation, status.as_u16(), started.elapsed());
         if status.is_server_error() {
             tracing::warn!(request_id = context.request_id(), operation, path, status = status.as_u16(), "failed");
         } else {
@@ -82,7 +82,7 @@ impl<E: Endpoint<Output = Response>> Endpoint for Edge<E> {
 impl<E> Edge<E> {
     fn failure(&self, context: &Context, path: &str, error: ApiError) -> Response {
         let detail = ErrorDetail { message: error.message, status_code: error.status.as_u16().into() };
-        let body = reply::write(context, self.app.service.rules(), Content::Error(detail)).unwrap_or_default();
+        let body = reply::write(context, self.api.service.rules(), Content::Error(detail)).unwrap_or_default();
         let mut response = Response::builder().status(error.status).content_type(JSON).body(body);
         let headers = response.headers_mut();
         if let Some(seconds) = error.retry_after {

@@ -8,6 +8,7 @@
 //! The order of checks is the order of a handler's parameters: caller (401, 403), body (413, 415), query (400), then
 //! the body's shape (400, [`body::Body::parse`]), then the service (404, 400, 409).
 
+pub mod api;
 pub mod auth;
 pub mod body;
 pub mod contacts;

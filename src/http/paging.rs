@@ -55,9 +55,9 @@ impl Walk {
                         "is not a cursor of this operation; send the `x-pagination-next-cursor` of the page before, unchanged",
                     )
                 };
-                let mut cursor = request.app.seal.open(request.store(), operation, text).ok_or_else(unknown)?;
+                let mut cursor = request.api.seal.open(request.store(), operation, text).ok_or_else(unknown)?;
                 if cursor.binding != binding {
-                    if request.app.service.rules().strict_cursors {
+                    if request.api.service.rules().strict_cursors {
                         return Err(ApiError::field(
                             "cursor",
                             "belongs to other filters or another pageSize; repeat those of the page before",
@@ -90,7 +90,7 @@ impl Walk {
         let mut headers = vec![(PAGE_SIZE, HeaderValue::from(self.size))];
         if let Some(position) = page.next {
             let cursor = Cursor { position, total, binding: self.binding };
-            let text = request.app.seal.close(request.store(), self.operation, &cursor);
+            let text = request.api.seal.close(request.store(), self.operation, &cursor);
             headers.extend(HeaderValue::from_str(&text).ok().map(|value| (NEXT_CURSOR, value)));
         }
         if let Some(number) = self.page {

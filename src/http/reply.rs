@@ -147,7 +147,7 @@ impl<T: Type + Serialize + 'static> Reply<All<T>> {
 impl<S> Reply<S> {
     pub(super) fn of(request: &Request, data: &impl Serialize, headers: Vec<(&'static str, HeaderValue)>) -> Self {
         #[expect(clippy::expect_used, reason = "string keys and finite numbers only: writing them to memory cannot fail")]
-        let bytes = write(&request.context, request.app.service.rules(), Content::Data(data)).expect("plain data");
+        let bytes = write(&request.context, request.api.service.rules(), Content::Data(data)).expect("plain data");
         Self { bytes, headers, shape: PhantomData }
     }
 }

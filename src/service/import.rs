@@ -5,9 +5,11 @@
 //! a few batches, and that is all that is held, beside a hash of each id.
 //! - `spool`: the lines.
 //! - `parse`: a line as a record.
+//! - `channel`: senders and payloads.
 //! - `check`: whether a record's values are allowed.
 //! - `definitions`: field definitions, and values that fit them.
 
+mod channel;
 mod check;
 mod definitions;
 mod parse;

@@ -1,0 +1,19 @@
+//! What every request shares.
+
+use super::{cursor::Seal, rate::RateLimit};
+use crate::{service::Service, telemetry::Metrics};
+
+/// The contract's use-cases, and what the edge needs beside them.
+pub struct Api {
+    pub service: Service,
+    pub seal: Seal,
+    pub metrics: Metrics,
+    /// Absent: requests are not limited.
+    pub rate: Option<RateLimit>,
+}
+
+impl std::fmt::Debug for Api {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Api")
+    }
+}

@@ -1,0 +1,119 @@
+//! What channels tell of a message: its sender and its payload (decisions, section 2). Called by `check`.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, value::RawValue};
+
+use super::check::{Wrong, one_of, read};
+
+/// Who or what sent a message (decisions, section 2).
+#[derive(Deserialize, Serialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Sender {
+    id: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    avatar_url: Option<String>,
+    #[serde(rename = "type")]
+    pub kind: String,
+}
+
+pub const SENDERS: [&str; 4] = ["contact", "user", "bot", "system"];
+
+const PAYLOADS: [&str; 6] = ["text", "image", "file", "email", "template", "other"];
+
+/// What a message carries, as the channel tells it (decisions, section 2).
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[expect(dead_code, reason = "read for its shape: what is stored is the text it came as")]
+struct Payload {
+    #[serde(rename = "type")]
+    kind: String,
+    text: Option<String>,
+    images: Option<Vec<String>>,
+    attachments: Option<Vec<Attachment>>,
+    email: Option<Email>,
+    template: Option<Template>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[expect(dead_code, reason = "read for its shape")]
+struct Attachment {
+    name: String,
+    url: String,
+    mime_type: String,
+    size: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[expect(dead_code, reason = "read for its shape")]
+struct Email {
+    subject: Option<String>,
+    from: Option<EmailAddress>,
+    to: Option<Vec<EmailAddress>>,
+    cc: Option<Vec<EmailAddress>>,
+    bcc: Option<Vec<EmailAddress>>,
+    html: Option<String>,
+    message_id: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "read for its shape")]
+struct EmailAddress {
+    email: String,
+    name: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(dead_code, reason = "read for its shape")]
+struct Template {
+    id: String,
+    name: Option<String>,
+    language: Option<String>,
+    variables: Option<Vec<String>>,
+}
+
+/// The payload's text and images, once its shape is that of the contract and no property is null.
+pub fn payload(raw: &RawValue) -> Result<(Option<String>, Option<Vec<String>>), Wrong> {
+    let payload: Payload = read("payload", raw)?;
+    one_of("payload.type", &payload.kind, &PAYLOADS)?;
+    no_null("payload", &read::<Value>("payload", raw)?)?;
+    Ok((payload.text, payload.images))
+}
+
+/// What is absent is left out, so that answers never show a null.
+fn no_null(place: &str, value: &Value) -> Result<(), Wrong> {
+    match value {
+        Value::Null => Err(Wrong::new(place, "must not be null; leave it out")),
+        Value::Array(items) => items.iter().enumerate().try_for_each(|(i, item)| no_null(&format!("{place}[{i}]"), item)),
+        Value::Object(members) => members.iter().try_for_each(|(name, member)| no_null(&format!("{place}.{name}"), member)),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn payloads_have_a_known_type_and_known_properties() {
+        let check = |text: &str| payload(&RawValue::from_string(text.to_owned()).unwrap()).map(|_| ()).map_err(|wrong| wrong.place);
+        assert_eq!(check(r#"{"type":"text","text":"a"}"#), Ok(()));
+        assert_eq!(check(r#"{"text":"a"}"#), Err("payload".to_owned()));
+        assert_eq!(check(r#"{"type":"video"}"#), Err("payload.type".to_owned()));
+        assert_eq!(check(r#"{"type":"text","colour":1}"#), Err("payload.colour".to_owned()));
+    }
+
+    #[test]
+    fn a_payload_lends_its_text_and_images_and_holds_no_null() {
+        let read = |text: &str| payload(&RawValue::from_string(text.to_owned()).unwrap()).map_err(|wrong| wrong.place);
+        let images = vec!["https://example.com/a.png".to_owned()];
+        assert_eq!(read(r#"{"type":"image","text":"a","images":["https://example.com/a.png"]}"#), Ok((Some("a".to_owned()), Some(images))));
+        assert_eq!(read(r#"{"type":"email","email":{"subject":null}}"#), Err("payload.email.subject".to_owned()));
+        assert_eq!(read(r#"{"type":"file","attachments":[{"name":"a"}]}"#), Err("payload.attachments[0]".to_owned()));
+    }
+}

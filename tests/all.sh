@@ -80,13 +80,9 @@ start_postgres() {
     postgres="postgres://postgres@127.0.0.1:$port/postgres"
 }
 
-if cargo nextest --version >/dev/null 2>&1; then
-    runner=(cargo nextest run --no-fail-fast --status-level fail --final-status-level fail --hide-progress-bar)
-    totals='Summary|tests? run:'
-else
-    runner=(cargo test --no-fail-fast --quiet)
-    totals='^test result:'
-fi
+# Not nextest: it starts a process a test, and with each a server of its own, where the tests of one process share one.
+runner=(cargo test --no-fail-fast --quiet)
+totals='^test result:'
 
 # Runs the suite on one database; prints the runner's totals, and all it said when it fails.
 suite() {

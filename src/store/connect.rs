@@ -12,7 +12,8 @@ use std::{path::PathBuf, str::FromStr, sync::Arc, time::Duration};
 
 use counterpart_migrations::{Migrator, MigratorTrait};
 use sea_orm::{
-    DatabaseConnection, DatabaseTransaction, DbBackend, SqlxPostgresConnector, SqlxSqliteConnector, TransactionOptions, TransactionTrait,
+    ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, SqlxPostgresConnector, SqlxSqliteConnector, Statement,
+    TransactionOptions, TransactionTrait,
 };
 use sqlx::{
     ConnectOptions, Connection,
@@ -24,6 +25,9 @@ use super::{Error, Result, readers::Readers};
 
 /// A write transaction. Dropped without [`Tx::commit`], it leaves nothing behind.
 pub type Tx = DatabaseTransaction;
+
+/// Held by whoever migrates a PostgreSQL database, until its transaction ends. The number is this program's own.
+const MIGRATION_LOCK: &str = "SELECT pg_advisory_xact_lock(7305809155955060)";
 
 /// How long a writer waits for another before it gives up with [`Error::Busy`].
 const WRITE_WAIT: Duration = Duration::from_secs(10);
@@ -92,9 +96,27 @@ impl Db {
         self.write.get_database_backend()
     }
 
-    /// Brings the schema up to date; does nothing when it is.
+    /// Brings the schema up to date; does nothing when it is. Processes that start at once wait for the first of them.
     pub async fn migrate_up(&self) -> Result<()> {
-        Ok(Migrator::up(&self.write, None).await?)
+        if self.is_migrated().await? {
+            return Ok(());
+        }
+        let tx = self.begin().await?;
+        if self.backend() == DbBackend::Postgres {
+            tx.execute_unprepared(MIGRATION_LOCK).await?;
+        }
+        Migrator::up(&tx, None).await?;
+        Ok(tx.commit().await?)
+    }
+
+    async fn is_migrated(&self) -> Result<bool> {
+        let recorded = match self.backend() {
+            DbBackend::Sqlite => "SELECT COUNT(*) FROM sqlite_schema WHERE name = 'seaql_migrations'",
+            _ => "SELECT COUNT(*) FROM pg_class WHERE oid = to_regclass('seaql_migrations')",
+        };
+        let found = self.write.query_one_raw(Statement::from_string(self.backend(), recorded)).await?;
+        let found: i64 = found.map_or(Ok(0), |row| row.try_get_by_index(0))?;
+        Ok(found > 0 && Migrator::get_pending_migrations(&self.write).await?.is_empty())
     }
 
     /// Takes the newest `steps` migrations back, and their data with them.

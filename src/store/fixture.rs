@@ -1,5 +1,5 @@
 //! A database for the tests of `store` and `service`: a fresh SQLite file, or the PostgreSQL database that
-//! `COUNTERPART_TEST_POSTGRES` named at compile time (then with `--test-threads=1`). Each test has a store of its own.
+//! `COUNTERPART_TEST_POSTGRES` names. Each test has a store of its own.
 
 use sea_orm::{ActiveModelBehavior, ActiveModelTrait, EntityTrait, IntoActiveModel};
 
@@ -21,9 +21,11 @@ impl Fixture {
     /// [`Fixture::new`], with the statements of `db` counted.
     pub async fn open(on_statement: Option<OnStatement>) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        let url = match option_env!("COUNTERPART_TEST_POSTGRES") {
-            Some(url) => url.to_owned(),
-            None => format!("sqlite://{}", dir.path().join("test.db").display()),
+        #[expect(clippy::disallowed_methods, reason = "the suite's own setting, not the program's")]
+        let server = std::env::var("COUNTERPART_TEST_POSTGRES");
+        let url = match server {
+            Ok(url) => url,
+            Err(_) => format!("sqlite://{}", dir.path().join("test.db").display()),
         };
         let db = Db::open(&url, 2, on_statement).await.unwrap();
         db.migrate_up().await.unwrap();

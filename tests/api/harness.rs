@@ -15,7 +15,7 @@ use serde_json::Value;
 
 use crate::{client::Api, fixture};
 
-const BINARY: &str = env!("CARGO_BIN_EXE_counterpart");
+pub const BINARY: &str = env!("CARGO_BIN_EXE_counterpart");
 
 /// Every scope there is.
 pub const ALL_SCOPES: [&str; 16] = [

@@ -26,6 +26,7 @@ mod isolation;
 mod keys;
 mod labels;
 mod messages;
+mod migrations;
 mod pagination;
 mod protocol;
 mod scopes;

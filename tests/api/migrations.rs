@@ -1,0 +1,38 @@
+//! The schema: brought up by whoever starts first, taken back and up again.
+
+use std::process::{Command, Stdio};
+
+use crate::harness::{BINARY, Database};
+
+#[test]
+fn processes_that_start_at_once_migrate_once() {
+    let database = Database::fresh();
+    database.run(&["migrate", "down", "--steps", "3"]);
+    let start = |_| {
+        Command::new(BINARY)
+            .args(["migrate", "up"])
+            .env("DATABASE_URL", &database.url)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the binary starts")
+    };
+    let started: Vec<_> = (0..8).map(start).collect();
+    for process in started {
+        let output = process.wait_with_output().expect("the process ends");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let status = database.run(&["migrate", "status"]);
+    assert!(status.lines().count() >= 3 && status.lines().all(|line| line.ends_with("applied")), "{status}");
+}
+
+#[test]
+fn the_schema_goes_down_and_up_again_and_serves() {
+    let database = Database::fresh();
+    database.run(&["store", "create", "--id", "gone", "--name", "Gone"]);
+    database.run(&["migrate", "down", "--steps", "3"]);
+    let status = database.run(&["migrate", "status"]);
+    assert!(status.lines().all(|line| line.ends_with("pending")), "{status}");
+    database.run(&["migrate", "up"]);
+    assert_eq!(database.run(&["store", "list"]), "");
+}

@@ -1,11 +1,13 @@
 //! `counterpart export`: a store's records as NDJSON.
 
 use std::{
-    io::{self, BufWriter, stdout},
+    fs,
+    io::{self, BufWriter, Write, stdout},
     path::{Path, PathBuf},
 };
 
 use clap::Args;
+use tempfile::NamedTempFile;
 
 use super::{Failed, Outcome};
 use crate::{
@@ -13,6 +15,7 @@ use crate::{
     config::Config,
     domain::ids::StoreId,
     service::export::{self, Failure},
+    store::Db,
 };
 
 #[derive(Args, Debug)]
@@ -20,7 +23,7 @@ pub struct Export {
     /// The store whose records are wanted
     #[arg(long, env = "COUNTERPART_STORE", value_name = "ID")]
     store: String,
-    /// The file to write, whole or not at all; `-` for standard output
+    /// The file to write, whole or not at all, or a pipe or device; `-` for standard output
     #[arg(value_name = "FILE", default_value = "-")]
     file: PathBuf,
 }
@@ -30,22 +33,47 @@ impl Export {
         let db = open_migrated(config, None).await?;
         let store = StoreId::from(self.store);
         if self.file.as_os_str() == "-" {
-            match export::run(&db, &store, &mut BufWriter::new(stdout())).await {
-                // Whoever read has seen enough.
-                Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => {}
-                outcome => {
-                    outcome?;
+            stream(&db, &store, stdout()).await?;
+        } else {
+            let named = |error: io::Error| Failed(format!("`{}` cannot be written: {error}", self.file.display()));
+            let former = match fs::metadata(&self.file) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound && !self.file.is_symlink() => None,
+                former => Some(former.map_err(named)?),
+            };
+            match former {
+                // A pipe or a device: whoever reads there would never see a file that takes its place.
+                Some(former) if !former.is_file() => {
+                    stream(&db, &store, fs::OpenOptions::new().write(true).open(&self.file).map_err(named)?).await?;
+                }
+                Some(former) => {
+                    let target = fs::canonicalize(&self.file).map_err(named)?;
+                    let file = beside(&db, &store, &target, named).await?;
+                    file.as_file().set_permissions(former.permissions()).map_err(named)?;
+                    file.persist(&target).map_err(|error| named(error.error))?;
+                }
+                None => {
+                    let file = beside(&db, &store, &self.file, named).await?;
+                    file.persist(&self.file).map_err(|error| named(error.error))?;
                 }
             }
-        } else {
-            // Beside the file, so that the last step is a rename within one file system.
-            let folder = self.file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-            let named = |error: io::Error| Failed(format!("`{}` cannot be written: {error}", self.file.display()));
-            let mut file = tempfile::NamedTempFile::new_in(folder).map_err(named)?;
-            export::run(&db, &store, &mut BufWriter::new(file.as_file_mut())).await?;
-            file.as_file().sync_all().map_err(named)?;
-            file.persist(&self.file).map_err(|error| named(error.error))?;
         }
         Ok(db.close().await?)
     }
+}
+
+async fn stream(db: &Db, store: &StoreId, out: impl Write + Send) -> Outcome {
+    match export::run(db, store, &mut BufWriter::new(out)).await {
+        // Whoever read has seen enough.
+        Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        outcome => Ok(outcome.map(|_| ())?),
+    }
+}
+
+/// The whole export in a file beside the target, so that the last step is a rename within one file system.
+async fn beside(db: &Db, store: &StoreId, target: &Path, named: impl Fn(io::Error) -> Failed) -> Result<NamedTempFile, Failed> {
+    let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut file = NamedTempFile::new_in(folder).map_err(&named)?;
+    export::run(db, store, &mut BufWriter::new(file.as_file_mut())).await?;
+    file.as_file().sync_all().map_err(named)?;
+    Ok(file)
 }

@@ -1,9 +1,9 @@
 //! `counterpart key`: API keys.
 
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::{Failed, Outcome, print};
+use super::{Outcome, print};
 use crate::{
     app::open_migrated,
     config::Config,
@@ -11,7 +11,7 @@ use crate::{
         clock::World,
         ids::{KeyId, StoreId, UserId},
         keys::{ApiKey, PREFIX, Secret},
-        scopes::{Scope, ScopeSet},
+        scopes::{Scope, ScopeError, ScopeSet},
         time::Timestamp,
     },
     service::keys,
@@ -28,7 +28,7 @@ pub enum Command {
         #[arg(long, env = "COUNTERPART_NAME")]
         name: String,
         /// What it may do, separated by commas; a write scope grants its read scope
-        #[arg(long, env = "COUNTERPART_SCOPES", value_delimiter = ',', required = true, value_name = "SCOPE,…")]
+        #[arg(long, env = "COUNTERPART_SCOPES", value_delimiter = ',', value_parser = scope, required = true, value_name = "SCOPE,…")]
         scopes: Vec<Scope>,
         /// The userId of the user in whose name it acts [default: the store's oldest owner]
         #[arg(long, env = "COUNTERPART_USER", value_name = "USERID")]
@@ -42,6 +42,7 @@ pub enum Command {
         store: Store,
     },
     /// Change a key's name or scopes; the secret stays
+    #[command(group = ArgGroup::new("changes").args(["name", "scopes"]).required(true).multiple(true))]
     Edit {
         #[command(flatten)]
         key: Key,
@@ -49,7 +50,7 @@ pub enum Command {
         #[arg(long, env = "COUNTERPART_NAME")]
         name: Option<String>,
         /// All its scopes from now on, separated by commas
-        #[arg(long, env = "COUNTERPART_SCOPES", value_delimiter = ',', value_name = "SCOPE,…")]
+        #[arg(long, env = "COUNTERPART_SCOPES", value_delimiter = ',', value_parser = scope, value_name = "SCOPE,…")]
         scopes: Option<Vec<Scope>>,
     },
     /// Give a key a new secret, printed like that of `create`; the former one stays valid for two hours
@@ -124,9 +125,6 @@ impl Command {
                 Ok(())
             }
             Self::Edit { key, name, scopes } => {
-                if name.is_none() && scopes.is_none() {
-                    return Err(Failed("give --name, --scopes or both: there is nothing to change".to_owned()));
-                }
                 let scopes = scopes.map(ScopeSet::from_iter);
                 keys::edit(db, world, &key.store(), &key.id(), name, scopes).await?;
                 Ok(())
@@ -146,6 +144,11 @@ impl Command {
             Self::Delete { key } => Ok(keys::delete(db, &key.store(), &key.id()).await?),
         }
     }
+}
+
+/// One of a list that may be written with spaces behind its commas.
+fn scope(name: &str) -> Result<Scope, ScopeError> {
+    name.trim().parse()
 }
 
 impl Key {

@@ -1,6 +1,6 @@
 //! `counterpart store`: stores and their settings.
 
-use clap::{Args, Subcommand};
+use clap::{ArgGroup, Args, Subcommand};
 
 use super::{Outcome, print};
 use crate::{
@@ -24,6 +24,7 @@ pub enum Command {
         settings: Flags,
     },
     /// Change a store's settings; what is not given stays
+    #[command(group = ArgGroup::new("changes").args(["name", "currency", "reopen_window_hours"]).required(true).multiple(true))]
     Edit {
         /// The id of the store
         #[arg(long, env = "COUNTERPART_ID")]

@@ -8,7 +8,12 @@
 //!
 //! PostgreSQL: one bounded pool for both.
 
-use std::{path::PathBuf, str::FromStr, sync::Arc, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    str::FromStr,
+    sync::Arc,
+    time::Duration,
+};
 
 use counterpart_migrations::{Migrator, MigratorTrait};
 use sea_orm::{
@@ -146,7 +151,14 @@ impl Db {
 }
 
 async fn open_sqlite(url: &str, connections: u32) -> Result<(DatabaseConnection, DatabaseConnection, PathBuf)> {
-    let base = SqliteConnectOptions::from_str(url)?
+    let (path, options) = url.split_once('?').unwrap_or((url, ""));
+    let name = path.trim_start_matches("sqlite:").trim_start_matches("//");
+    if name.is_empty() || name == ":memory:" || options.split('&').any(|option| option == "mode=memory") {
+        let reason = "every connection would have a database of its own in memory; name a file, such as sqlite://counterpart.db";
+        return Err(Error::Unavailable(format!("`{url}` names no file: {reason}")));
+    }
+    let base = SqliteConnectOptions::from_str(url)
+        .map_err(unreadable)?
         .create_if_missing(true)
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
@@ -166,10 +178,35 @@ async fn open_sqlite(url: &str, connections: u32) -> Result<(DatabaseConnection,
             .after_connect(|connection, _| Box::pin(stable_plans(connection)))
     };
     // The writer first: it makes the file and its log, which a query_only connection cannot.
-    let write = pool(1).connect_with(base.clone()).await?;
     let file = base.get_filename().to_owned();
+    let write = pool(1).connect_with(base.clone()).await.map_err(|error| unopened(&file, error))?;
     let read = pool(connections.max(1)).connect_lazy_with(base.pragma("query_only", "ON"));
     Ok((SqlxSqliteConnector::from_sqlx_sqlite_pool(read), SqlxSqliteConnector::from_sqlx_sqlite_pool(write), file))
+}
+
+fn unreadable(error: sqlx::Error) -> Error {
+    Error::Unavailable(format!("the database URL cannot be read: {error}"))
+}
+
+/// Why a SQLite file cannot be opened: SQLite itself only says that it cannot.
+fn unopened(file: &Path, error: sqlx::Error) -> Error {
+    let sqlx::Error::Database(inner) = &error else { return error.into() };
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let reason = if inner.code().is_some_and(|code| code != "14") {
+        match Error::from(error) {
+            Error::Other(error) => error.to_string(),
+            classified => return classified,
+        }
+    } else if !folder.is_dir() {
+        format!("there is no folder `{}`", folder.display())
+    } else if file.exists() {
+        let opened = std::fs::OpenOptions::new().read(true).write(true).open(file);
+        opened.err().map_or_else(|| inner.message().to_owned(), |error| error.to_string())
+    } else {
+        format!("it cannot be made in the folder `{}`", folder.display())
+    };
+    let right = "name a file that can be written, in a folder that exists and can be written, such as sqlite://counterpart.db";
+    Error::Unavailable(format!("the SQLite file `{}` cannot be opened: {reason}; {right}", file.display()))
 }
 
 /// Switches the query planner stability guarantee on, so that a statement with a bound `LIMIT` is prepared once.
@@ -194,8 +231,11 @@ async fn stable_plans(connection: &mut SqliteConnection) -> std::result::Result<
 }
 
 async fn open_postgres(url: &str, connections: u32) -> Result<DatabaseConnection> {
-    let options =
-        PgConnectOptions::from_str(url)?.statement_cache_capacity(256).options([("lock_timeout", "10s")]).disable_statement_logging();
+    let options = PgConnectOptions::from_str(url)
+        .map_err(unreadable)?
+        .statement_cache_capacity(256)
+        .options([("lock_timeout", "10s")])
+        .disable_statement_logging();
     let pool = PgPoolOptions::new()
         .max_connections(connections.max(2))
         .acquire_timeout(WRITE_WAIT)

@@ -11,6 +11,9 @@ use super::Failure;
 /// The longest line that is read, so that a file without line ends cannot fill the memory.
 const MAX_LINE_BYTES: u64 = 16 * 1024 * 1024;
 
+/// What some editors begin a UTF-8 file with.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
 /// The whole input as a file that can be read again.
 pub struct Spool {
     file: File,
@@ -81,13 +84,15 @@ impl Lines<'_> {
             if bytes as u64 == MAX_LINE_BYTES && !self.buffer.ends_with(b"\n") {
                 return Err(Failure::line(self.number, "", format!("is longer than {} MiB", MAX_LINE_BYTES / 1024 / 1024)));
             }
+            if self.number == 1 && self.buffer.starts_with(BYTE_ORDER_MARK) {
+                self.buffer.drain(..BYTE_ORDER_MARK.len());
+            }
             if !self.buffer.trim_ascii().is_empty() {
                 break;
             }
         }
         let text = std::str::from_utf8(&self.buffer).map_err(|_| Failure::line(self.number, "", "is not UTF-8"))?;
-        let text = if self.number == 1 { text.trim_start_matches('\u{feff}') } else { text };
-        Ok(Some((self.number, text.trim())))
+        Ok(Some((self.number, text.trim_ascii())))
     }
 
     /// Bytes read so far.
@@ -108,6 +113,20 @@ mod tests {
             assert_eq!(lines.next().unwrap(), Some((1, "a")));
             assert_eq!(lines.next().unwrap(), Some((4, "b")));
             assert_eq!(lines.next().unwrap(), None);
+        }
+    }
+
+    #[test]
+    fn one_byte_order_mark_is_no_text() {
+        for (text, first) in [
+            ("\u{feff}", None),
+            ("\u{feff}\r\n\n", None),
+            ("\u{feff}\u{feff}\n", Some((1, "\u{feff}"))),
+            ("\n\u{feff}", Some((2, "\u{feff}"))),
+            ("\u{a0}\n", Some((1, "\u{a0}"))),
+        ] {
+            let spool = Spool::copy(text.as_bytes()).unwrap();
+            assert_eq!(spool.lines().unwrap().next().unwrap(), first, "{text:?}");
         }
     }
 

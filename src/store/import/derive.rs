@@ -19,7 +19,7 @@ const MAX_COUNTED: i64 = 1 << 53;
 
 /// Where the window of the ticket that is updated begins: when the previous one closed.
 const WINDOW_FROM: &str = "COALESCE((SELECT p.closed_at FROM tickets p WHERE p.store_id = tickets.store_id \
-    AND p.conversation_id = tickets.conversation_id AND p.opened_at < tickets.opened_at \
+    AND p.conversation_id = tickets.conversation_id AND (p.opened_at, p.id) < (tickets.opened_at, tickets.id) \
     ORDER BY p.opened_at DESC, p.id DESC LIMIT 1), -9223372036854775807)";
 
 /// The messages of the ticket's conversation.

@@ -192,6 +192,28 @@ fn a_bad_line_is_named_and_nothing_is_written() {
             (with(r#""id":"m2""#, r#""id":"m1""#), "line 16: message.id: `m1` stands on line 15 already"),
             (with(r#""phone":"+66800000001""#, r#""phone":"0800000001""#), "line 11: contact.phone: must be a phone number"),
             (with(r#""multi_select","dataType":"string""#, r#""date","dataType":"string""#), "line 10: ticketField.dataType: "),
+            (
+                with(r#"{"kind":"role","record":{"id":"owner","name":"Owner","kind":"owner"}}"#, r#"["role",{"id":"owner"}]"#),
+                "line 1: invalid type: sequence",
+            ),
+            (
+                with(r#"{"id":"owner","name":"Owner","kind":"owner"}"#, r#"["owner","Owner","owner"]"#),
+                "line 1: role: invalid type: sequence",
+            ),
+            (with(r#"{"type":"contact","id":"c1"}"#, r#"["c1",null,null,"contact"]"#), "line 15: message.sender: invalid type: sequence"),
+            (with(r#"[{"value":"old gold"}]"#, r#"[["old gold",[]]]"#), "line 8: contactField.selectOptions[0].children[0]: invalid type"),
+            (
+                with(r#"{"ticketFieldId":"tf1","operator":"not_in","value":[1]}"#, r#"["tf1","not_in",1]"#),
+                "line 10: ticketField.showConditions[0]: inv",
+            ),
+            (
+                with(r#""payload":{"#, r#""text":"a","payload":{"text":"b","#),
+                "line 16: message.payload.text: is not the message's own `text`",
+            ),
+            (with("#ff0000", "#f00"), "line 7: label.color: `#f00` must be `#` and 6 hex digits, such as #1a2b3c"),
+            (with("12.50", "12.34567"), "line 13: ticket.ticketFields.salesRevenue: must be a number from 0 on"),
+            (with(r#""country":"TH""#, r#""country":null"#), "line 5: account.metadata.country: must not be null"),
+            ("\u{a0}\n".to_owned(), "line 1: JSON: expected value"),
             ("nonsense\n".to_owned(), "line 1: JSON: expected ident"),
         ] {
             let said = world.refused("one", &lines);
@@ -226,6 +248,80 @@ fn an_export_file_is_whole_or_not_there() {
         world.fails(&["export", "--store", "nowhere", "other.ndjson"], 1);
         assert!(!world.folder.path().join("other.ndjson").exists());
     });
+}
+
+#[cfg(unix)]
+#[test]
+fn an_export_goes_through_links_and_into_pipes() {
+    use std::os::unix::fs::{FileTypeExt, PermissionsExt, symlink};
+    everywhere(|world| {
+        world.store("one");
+        world.load("one", SAMPLE);
+        let whole = world.export("one");
+        let path = |name: &str| world.folder.path().join(name);
+
+        std::fs::create_dir(path("elsewhere")).unwrap();
+        std::fs::write(path("elsewhere/real.ndjson"), "former").unwrap();
+        std::fs::set_permissions(path("elsewhere/real.ndjson"), std::fs::Permissions::from_mode(0o640)).unwrap();
+        symlink("elsewhere/real.ndjson", path("link.ndjson")).unwrap();
+        world.ok(&["export", "--store", "one", "link.ndjson"]);
+        assert!(path("link.ndjson").is_symlink());
+        assert_eq!(std::fs::read_to_string(path("elsewhere/real.ndjson")).unwrap(), whole);
+        assert_eq!(std::fs::metadata(path("elsewhere/real.ndjson")).unwrap().permissions().mode() & 0o777, 0o640);
+        symlink("nowhere.ndjson", path("broken.ndjson")).unwrap();
+        world.fails(&["export", "--store", "one", "broken.ndjson"], 1);
+        assert!(path("broken.ndjson").is_symlink());
+
+        assert!(Command::new("mkfifo").arg(path("pipe")).status().unwrap().success());
+        let pipe = path("pipe");
+        let reader = std::thread::spawn(move || std::fs::read_to_string(pipe).unwrap());
+        world.ok(&["export", "--store", "one", "pipe"]);
+        assert_eq!(reader.join().unwrap(), whole);
+        assert!(std::fs::metadata(path("pipe")).unwrap().file_type().is_fifo());
+        world.ok(&["export", "--store", "one", "/dev/null"]);
+        world.fails(&["export", "--store", "one", "elsewhere"], 1);
+    });
+}
+
+#[test]
+fn an_empty_file_is_an_empty_import() {
+    everywhere(|world| {
+        world.store("one");
+        world.load("one", "");
+        world.load("one", "\u{feff}\r\n\n");
+        world.load("one", &format!("\u{feff}{SAMPLE}"));
+        assert_eq!(world.export("one").lines().count(), SAMPLE.lines().count());
+    });
+}
+
+#[test]
+fn a_database_that_cannot_be_opened_is_explained() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(
+        folder.path().join("text"),
+        "no database, but a text that is longer than one page header of such a file, which has 100 bytes",
+    )
+    .unwrap();
+    let at = |name: &str| format!("sqlite://{}", folder.path().join(name).display());
+    for (url, expected) in [
+        (at("missing/test.db"), "there is no folder `"),
+        (format!("sqlite://{}", folder.path().display()), "Is a directory"),
+        (at("text"), "not a database"),
+        ("sqlite::memory:".to_owned(), "names no file: every connection would have a database of its own"),
+        ("sqlite://:memory:".to_owned(), "names no file: every connection"),
+        ("sqlite://x?mode=memory".to_owned(), "names no file: every connection"),
+        ("sqlite://".to_owned(), "names no file: every connection"),
+    ] {
+        let output = Command::new(env!("CARGO_BIN_EXE_counterpart"))
+            .args(["store", "list"])
+            .env("DATABASE_URL", &url)
+            .current_dir(folder.path())
+            .output()
+            .unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{url}: {said}");
+        assert!(said.contains(expected) && !said.contains("Custom Error"), "{url}: {said}");
+    }
 }
 
 #[test]
@@ -281,6 +377,10 @@ fn a_key_is_made_rotated_edited_and_deleted_within_its_store() {
         world.ok(&["key", "delete", "--store", "one", "--id", id]);
         assert_eq!(world.ok(&["key", "list", "--store", "one"]), "");
         world.fails(&["key", "create", "--store", "one", "--name", "K", "--scopes", "tickets"], 2);
+        world.fails(&["key", "edit", "--store", "one", "--id", id], 2);
+        world.fails(&["store", "edit", "--id", "one"], 2);
+        world.ok(&["store", "edit", "--id", "one", "--currency", "USD"]);
+        world.ok(&["key", "create", "--store", "one", "--name", "K", "--scopes", "tickets:read, labels:read"]);
         world.fails(&["key", "create", "--store", "two", "--name", "K", "--scopes", "tickets:read", "--user", user], 1);
     });
 }

@@ -65,3 +65,19 @@ pub struct TicketWindow {
 
 /// Who resolved a ticket (section 4.2), `none` aside.
 pub const RESOLUTION_STATUSES: [&str; 4] = ["human", "automation", "ai_full_resolution", "ai_partial_resolution"];
+
+/// Digits of an amount of money, and those of them behind the point (decisions, section 6.4).
+const REVENUE_DIGITS: usize = 15;
+const REVENUE_DECIMALS: usize = 4;
+
+/// Whether a number can be a ticket's revenue: none below 0, and exact as a decimal.
+pub fn is_revenue(number: &serde_json::Value) -> bool {
+    let text = match (number.as_u64(), number.as_f64()) {
+        (Some(whole), _) => whole.to_string(),
+        // Written out in full, with the fewest digits that mean this number.
+        (None, Some(number)) if number >= 0.0 => number.abs().to_string(),
+        _ => return false,
+    };
+    let (whole, decimals) = text.split_once('.').unwrap_or((&text, ""));
+    whole.trim_start_matches('0').len() + decimals.len() <= REVENUE_DIGITS && decimals.len() <= REVENUE_DECIMALS
+}

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 
 use super::check::{Wrong, one_of, read};
+use crate::domain::records::Object;
 
 /// Who or what sent a message (decisions, section 2).
 #[derive(Deserialize, Serialize)]
@@ -31,9 +32,9 @@ struct Payload {
     kind: String,
     text: Option<String>,
     images: Option<Vec<String>>,
-    attachments: Option<Vec<Attachment>>,
-    email: Option<Email>,
-    template: Option<Template>,
+    attachments: Option<Vec<Object<Attachment>>>,
+    email: Option<Object<Email>>,
+    template: Option<Object<Template>>,
 }
 
 #[derive(Deserialize)]
@@ -52,9 +53,9 @@ struct Attachment {
 struct Email {
     subject: Option<String>,
     from: Option<EmailAddress>,
-    to: Option<Vec<EmailAddress>>,
-    cc: Option<Vec<EmailAddress>>,
-    bcc: Option<Vec<EmailAddress>>,
+    to: Option<Vec<Object<EmailAddress>>>,
+    cc: Option<Vec<Object<EmailAddress>>>,
+    bcc: Option<Vec<Object<EmailAddress>>>,
     html: Option<String>,
     message_id: Option<String>,
 }
@@ -79,14 +80,14 @@ struct Template {
 
 /// The payload's text and images, once its shape is that of the contract and no property is null.
 pub fn payload(raw: &RawValue) -> Result<(Option<String>, Option<Vec<String>>), Wrong> {
-    let payload: Payload = read("payload", raw)?;
+    let Object(payload) = read::<Object<Payload>>("payload", raw)?;
     one_of("payload.type", &payload.kind, &PAYLOADS)?;
     no_null("payload", &read::<Value>("payload", raw)?)?;
     Ok((payload.text, payload.images))
 }
 
 /// What is absent is left out, so that answers never show a null.
-fn no_null(place: &str, value: &Value) -> Result<(), Wrong> {
+pub fn no_null(place: &str, value: &Value) -> Result<(), Wrong> {
     match value {
         Value::Null => Err(Wrong::new(place, "must not be null; leave it out")),
         Value::Array(items) => items.iter().enumerate().try_for_each(|(i, item)| no_null(&format!("{place}[{i}]"), item)),
@@ -106,6 +107,15 @@ mod tests {
         assert_eq!(check(r#"{"text":"a"}"#), Err("payload".to_owned()));
         assert_eq!(check(r#"{"type":"video"}"#), Err("payload.type".to_owned()));
         assert_eq!(check(r#"{"type":"text","colour":1}"#), Err("payload.colour".to_owned()));
+        for (array, place) in [
+            (r#"["text"]"#, "payload"),
+            (r#"{"type":"email","email":["a"]}"#, "payload.email"),
+            (r#"{"type":"email","email":{"to":[["a@b.c",null]]}}"#, "payload.email.to[0]"),
+            (r#"{"type":"file","attachments":[["a","b","c",1]]}"#, "payload.attachments[0]"),
+            (r#"{"type":"template","template":["a",null,null,null]}"#, "payload.template"),
+        ] {
+            assert_eq!(check(array), Err(place.to_owned()));
+        }
     }
 
     #[test]

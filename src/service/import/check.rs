@@ -5,13 +5,16 @@ use serde_json::{Value, value::RawValue};
 
 use super::{
     Definitions, Failure, Peek,
-    channel::{SENDERS, Sender, payload},
+    channel::{SENDERS, Sender, no_null, payload},
 };
 use crate::domain::{
     contacts::is_e164,
     ids::{MAX_ID_CHARS, UserId},
     messages::MESSAGE_TYPES,
-    records::{Account, Comment, Contact, ContactField, Conversation, Label, Message, Role, Team, Template, Ticket, TicketField, User},
+    records::{
+        Account, Comment, Contact, ContactField, Conversation, Entries, Label, Message, Object, Role, Team, Template, Ticket, TicketField,
+        User,
+    },
     store::{ACCOUNT_STATUSES, CHANNELS, PARAMETER_FORMATS, TEMPLATE_CATEGORIES, TEMPLATE_STATUSES},
     team::ROLE_KINDS,
 };
@@ -48,6 +51,7 @@ impl Check for Role {
 
     fn check(&mut self, _: &Definitions) -> Result<(), Wrong> {
         id("id", self.id.as_str())?;
+        not_blank("name", &self.name)?;
         one_of("kind", &self.kind, &ROLE_KINDS)
     }
 }
@@ -59,6 +63,8 @@ impl Check for User {
 
     fn check(&mut self, _: &Definitions) -> Result<(), Wrong> {
         id("id", self.id.as_str())?;
+        // A seat without a name has one made up where a name must be shown, and so has one with a blank name.
+        self.name = self.name.take().filter(|name| !name.trim().is_empty());
         optional_id("roleId", self.role_id.as_ref().map(|id| id.as_str()))?;
         if let Some(user) = &mut self.user_id {
             if user.as_str().len() != 36 || uuid::Uuid::try_parse(user.as_str()).is_err() {
@@ -77,6 +83,7 @@ impl Check for Team {
 
     fn check(&mut self, _: &Definitions) -> Result<(), Wrong> {
         id("id", self.id.as_str())?;
+        not_blank("name", &self.name)?;
         people("users", &mut self.users)
     }
 }
@@ -88,10 +95,13 @@ impl Check for Account {
 
     fn check(&mut self, _: &Definitions) -> Result<(), Wrong> {
         id("id", self.id.as_str())?;
+        not_blank("name", &self.name)?;
         one_of("channel", self.channel.as_str(), &CHANNELS)?;
         one_of("status", &self.status, &ACCOUNT_STATUSES)?;
         if let Some(metadata) = &self.metadata {
-            read::<serde_json::Map<String, Value>>("metadata", metadata)?;
+            for (name, value) in &read::<Entries>("metadata", metadata)?.0 {
+                no_null(&format!("metadata.{name}"), value)?;
+            }
         }
         let Some(users) = &mut self.user_ids else { return Ok(()) };
         people("userIds", users)?;
@@ -110,7 +120,10 @@ impl Check for Template {
         one_of("parameter_format", &self.parameter_format, &PARAMETER_FORMATS)?;
         one_of("status", &self.status, &TEMPLATE_STATUSES)?;
         one_of("category", &self.category, &TEMPLATE_CATEGORIES)?;
-        for (place, component) in read::<Vec<Value>>("components", &self.components)?.iter().enumerate() {
+        for (place, component) in read::<Vec<Entries>>("components", &self.components)?.iter().enumerate() {
+            for (name, value) in &component.0 {
+                no_null(&format!("components[{place}].{name}"), value)?;
+            }
             let text = component.get("text").is_none_or(Value::is_string);
             if !text || !component.get("type").is_some_and(Value::is_string) {
                 return Err(Wrong::new(
@@ -130,11 +143,12 @@ impl Check for Label {
 
     fn check(&mut self, _: &Definitions) -> Result<(), Wrong> {
         id("id", self.id.as_str())?;
-        let digits = self.color.strip_prefix('#').unwrap_or(&self.color);
-        if matches!(digits.len(), 3 | 4 | 6 | 8) && digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        not_blank("label", &self.label)?;
+        let digits = self.color.strip_prefix('#').unwrap_or_default();
+        if digits.len() == 6 && digits.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             Ok(())
         } else {
-            Err(Wrong::new("color", "must be a hex colour such as #1a2b3c"))
+            Err(Wrong::new("color", format!("`{}` must be `#` and 6 hex digits, such as #1a2b3c", self.color)))
         }
     }
 }
@@ -166,9 +180,8 @@ impl Check for Contact {
 
     fn check(&mut self, definitions: &Definitions) -> Result<(), Wrong> {
         id("id", self.id.as_str())?;
-        if self.first_name.trim().is_empty() {
-            return Err(Wrong::new("firstName", "must not be blank"));
-        }
+        not_blank("fullName", &self.full_name)?;
+        not_blank("firstName", &self.first_name)?;
         if let Some(address) = &self.email {
             email("email", address)?;
         }
@@ -251,15 +264,17 @@ impl Check for Message {
             printable("externalId", external)?;
         }
         if let Some(raw) = &self.sender {
-            let sender: Sender = read("sender", raw)?;
+            let Object(sender) = read::<Object<Sender>>("sender", raw)?;
             one_of("sender.type", &sender.kind, &SENDERS)?;
             self.sender = Some(serde_json::value::to_raw_value(&sender).map_err(|error| Wrong::new("sender", error.to_string()))?);
         }
+        self.text = self.text.take().filter(|text| !text.is_empty());
+        self.images = self.images.take().filter(|images| !images.is_empty());
         if let Some(raw) = &self.payload {
             // Either revision shows what the other was given: the payload lends its text and images.
             let (text, images) = payload(raw)?;
-            self.text = self.text.take().or(text);
-            self.images = self.images.take().or(images);
+            self.text = agreed("text", self.text.take(), text)?;
+            self.images = agreed("images", self.images.take(), images)?;
         }
         Ok(())
     }
@@ -276,6 +291,16 @@ impl Check for Comment {
         id("createdBy", self.created_by.as_str())?;
         person(&mut self.created_by);
         Ok(())
+    }
+}
+
+/// What a message and its payload say together; what is empty is left out.
+fn agreed<T: PartialEq + Default>(property: &str, own: Option<T>, lent: Option<T>) -> Result<Option<T>, Wrong> {
+    match (own, lent) {
+        (Some(own), Some(lent)) if own != lent => {
+            Err(Wrong::new(format!("payload.{property}"), format!("is not the message's own `{property}`; they must be the same")))
+        }
+        (own, lent) => Ok(own.or(lent).filter(|value| *value != T::default())),
     }
 }
 
@@ -303,6 +328,10 @@ pub fn id(place: &str, id: &str) -> Result<(), Wrong> {
 
 fn optional_id(place: &str, value: Option<&str>) -> Result<(), Wrong> {
     value.map_or(Ok(()), |value| id(place, value))
+}
+
+pub fn not_blank(place: &str, text: &str) -> Result<(), Wrong> {
+    if text.trim().is_empty() { Err(Wrong::new(place, "must not be blank")) } else { Ok(()) }
 }
 
 fn printable(place: &str, text: &str) -> Result<(), Wrong> {
@@ -368,6 +397,75 @@ mod tests {
         for bad in ["", "a", "@b", "a@", "a b@c", "a@b@c"] {
             assert!(email("email", bad).is_err(), "{bad:?}");
         }
+    }
+
+    /// A record checked: as it would be stored, or the place at fault.
+    fn checked<T: serde::de::DeserializeOwned + serde::Serialize + Check>(record: &str) -> Result<String, String> {
+        let mut record: T = serde_json::from_str(record).unwrap();
+        record.check(&Definitions::default()).map_err(|wrong| wrong.place)?;
+        Ok(serde_json::to_string(&record).unwrap())
+    }
+
+    #[test]
+    fn colours_have_six_digits() {
+        let label = |color: &str| checked::<Label>(&format!(r#"{{"id":"l","label":"L","color":"{color}"}}"#));
+        assert_eq!(label("#aBc123").unwrap(), r##"{"id":"l","label":"L","color":"#aBc123"}"##);
+        for bad in ["#abc", "aabbcc", "#aabbccdd", "#aabbcg", "##aabbcc", ""] {
+            assert_eq!(label(bad), Err("color".to_owned()), "{bad}");
+        }
+    }
+
+    #[test]
+    fn blank_names_are_refused_but_a_users_is_left_out() {
+        assert_eq!(checked::<Role>(r#"{"id":"r","name":" ","kind":"owner"}"#), Err("name".to_owned()));
+        assert_eq!(checked::<Team>(r#"{"id":"t","name":"","users":[]}"#), Err("name".to_owned()));
+        assert_eq!(checked::<Account>(r#"{"id":"a","name":"\t","channel":"line","status":"healthy"}"#), Err("name".to_owned()));
+        assert_eq!(checked::<Label>(r##"{"id":"l","label":"","color":"#000000"}"##), Err("label".to_owned()));
+        let contact = |full: &str, first: &str| {
+            let times = r#""createdAt":"2026-01-01T00:00:00Z","updatedAt":"2026-01-01T00:00:00Z""#;
+            checked::<Contact>(&format!(r#"{{"id":"c","fullName":"{full}","firstName":"{first}",{times}}}"#))
+        };
+        assert_eq!(contact("", "A"), Err("fullName".to_owned()));
+        assert_eq!(contact("A", "\u{a0}"), Err("firstName".to_owned()));
+        assert_eq!(checked::<User>(r#"{"id":"s","name":" "}"#).unwrap(), r#"{"id":"s"}"#);
+    }
+
+    #[test]
+    fn objects_hold_no_null_and_no_array_in_their_place() {
+        let account = |metadata: &str| {
+            checked::<Account>(&format!(r#"{{"id":"a","name":"A","channel":"line","status":"healthy","metadata":{metadata}}}"#))
+        };
+        assert!(account(r#"{"country": "TH","followerCount":1.0}"#).unwrap().contains(r#"{"country": "TH","followerCount":1.0}"#));
+        assert_eq!(account(r#"{"a":{"b":null}}"#), Err("metadata.a.b".to_owned()));
+        assert_eq!(account("[]"), Err("metadata".to_owned()));
+        let template = |components: &str| {
+            checked::<Template>(&format!(
+                r#"{{"id":"t","accountId":"a","name":"T","parameter_format":"POSITIONAL","language":"th","status":"APPROVED","category":"UTILITY","components":{components}}}"#
+            ))
+        };
+        assert!(template(r#"[{"type":"BODY","text":"a"}]"#).is_ok());
+        assert_eq!(template(r#"[{"type":"BODY","text":null}]"#), Err("components[0].text".to_owned()));
+        assert_eq!(template(r#"[["BODY","a"]]"#), Err("components[0]".to_owned()));
+    }
+
+    #[test]
+    fn a_message_and_its_payload_agree_and_hold_nothing_empty() {
+        let message = |rest: &str| {
+            checked::<Message>(&format!(
+                r#"{{"id":"m","conversationId":"c","direction":"inbound","sentAt":"2026-01-01T00:00:00Z",{rest}}}"#
+            ))
+        };
+        let head = r#"{"id":"m","conversationId":"c","direction":"inbound","sentAt":"2026-01-01T00:00:00.000Z""#;
+        assert_eq!(message(r#""text":"","images":[]"#), Ok(format!("{head}}}")));
+        let lent = r#""payload":{"type":"image","text":"a","images":["i"]}"#;
+        assert_eq!(message(&format!(r#""text":"",{lent}"#)), Ok(format!(r#"{head},"text":"a","images":["i"],{lent}}}"#)));
+        assert_eq!(message(&format!(r#""text":"b",{lent}"#)), Err("payload.text".to_owned()));
+        assert_eq!(message(&format!(r#""images":["i","j"],{lent}"#)), Err("payload.images".to_owned()));
+        assert_eq!(message(r#""sender":["x",null,null,"contact"]"#), Err("sender".to_owned()));
+        assert_eq!(
+            message(r#""sender":{"type":"bot","name":null,"id":"x"}"#),
+            Ok(format!(r#"{head},"sender":{{"id":"x","type":"bot"}}}}"#))
+        );
     }
 
     #[test]

@@ -7,14 +7,14 @@ use serde_json::{Value, value::RawValue};
 
 use super::{
     Failure,
-    check::{Wrong, id, one_of, read},
+    check::{Wrong, id, not_blank, one_of, read},
 };
 use crate::{
     domain::{
         fields::{CONTACT_DISPLAY_TYPES, Comparable, Kind, RESOLUTION_STATUS, TICKET_DISPLAY_TYPES, options_depth},
         ids::FieldId,
-        records::{ContactField, Entries, Ticket, TicketField},
-        tickets::RESOLUTION_STATUSES,
+        records::{ContactField, Entries, Object, Ticket, TicketField},
+        tickets::{RESOLUTION_STATUSES, is_revenue},
     },
     store::import::{Batch, Definition},
 };
@@ -67,8 +67,8 @@ impl Definitions {
         }
         for line in &batch.ticket_fields {
             let Some(raw) = &line.record.show_conditions else { continue };
-            let conditions: Vec<ShowCondition> = serde_json::from_str(raw.get()).unwrap_or_default();
-            for (place, condition) in conditions.iter().enumerate() {
+            let conditions: Vec<Object<ShowCondition>> = serde_json::from_str(raw.get()).unwrap_or_default();
+            for (place, Object(condition)) in conditions.iter().enumerate() {
                 let field = &condition.ticket_field_id;
                 if self.ticket_kind(field).is_none() {
                     let place = format!("ticketField.showConditions[{place}].ticketFieldId");
@@ -110,6 +110,16 @@ impl Definitions {
             one_of(&format!("ticketFields.{RESOLUTION_STATUS}"), status, &RESOLUTION_STATUSES)?;
             ticket.resolution_status = Some(status.clone());
         }
+        if ticket.ticket_fields.get("salesRevenue").is_some_and(|revenue| !is_revenue(revenue)) {
+            let reason = "must be a number from 0 on, with at most 15 digits, of which at most 4 behind the point";
+            return Err(Wrong::new("ticketFields.salesRevenue", reason));
+        }
+        if let Some(Value::String(code)) = ticket.ticket_fields.get("salesRevenueCurrency")
+            && iso_currency::Currency::from_code(code).is_none()
+        {
+            let reason = format!("`{code}` is not a currency code of ISO 4217, such as THB");
+            return Err(Wrong::new("ticketFields.salesRevenueCurrency", reason));
+        }
         Ok(values)
     }
 }
@@ -125,7 +135,7 @@ fn fit(fields: &mut Entries, place: &str, noun: &str, kind_of: impl Fn(&str) -> 
         if value.is_null() {
             return Err(Wrong::new(place(), "must not be null; leave the property out instead"));
         }
-        let value = kind.canonical(value).map_err(|error| Wrong::new(place(), error.0))?;
+        let value = kind.canonical(without_minus_zero(value)).map_err(|error| Wrong::new(place(), error.0))?;
         let comparables = kind.comparables(&value).map_err(|error| Wrong::new(place(), error.0))?;
         if !comparables.is_empty() {
             values.push((FieldId::from(key.as_str()), comparables));
@@ -134,6 +144,15 @@ fn fit(fields: &mut Entries, place: &str, noun: &str, kind_of: impl Fn(&str) -> 
     }
     fields.0 = kept;
     Ok(values)
+}
+
+/// JSON can write a minus before zero, which says nothing and which not every reader takes for zero.
+fn without_minus_zero(value: Value) -> Value {
+    match value {
+        Value::Number(number) if number.as_f64().is_some_and(|number| number == 0.0 && number.is_sign_negative()) => Value::from(0),
+        Value::Array(values) => Value::Array(values.into_iter().map(without_minus_zero).collect()),
+        value => value,
+    }
 }
 
 #[derive(Deserialize)]
@@ -150,11 +169,17 @@ struct ShowCondition {
 struct SelectOption {
     value: Value,
     #[serde(default)]
-    children: Vec<SelectOption>,
+    children: Vec<Object<SelectOption>>,
 }
 
 pub fn check_ticket_field(field: &TicketField) -> Result<(), Wrong> {
-    let shape = Shape { id: field.id.as_str(), display: &field.display_type, data: &field.data_type, regex: field.regex.as_deref() };
+    let shape = Shape {
+        id: field.id.as_str(),
+        name: &field.name,
+        display: &field.display_type,
+        data: &field.data_type,
+        regex: field.regex.as_deref(),
+    };
     shape.check(&TICKET_DISPLAY_TYPES, field.select_options.as_deref(), field.max_items)?;
     if Kind::of_system_key(field.id.as_str()).is_some() {
         return Err(Wrong::new("id", "is the name of a system key"));
@@ -163,14 +188,20 @@ pub fn check_ticket_field(field: &TicketField) -> Result<(), Wrong> {
         id("accountIds", account.as_str())?;
     }
     let Some(raw) = &field.show_conditions else { return Ok(()) };
-    for (place, condition) in read::<Vec<ShowCondition>>("showConditions", raw)?.iter().enumerate() {
+    for (place, Object(condition)) in read::<Vec<Object<ShowCondition>>>("showConditions", raw)?.iter().enumerate() {
         one_of(&format!("showConditions[{place}].operator"), &condition.operator, &SHOW_OPERATORS)?;
     }
     Ok(())
 }
 
 pub fn check_contact_field(field: &ContactField) -> Result<(), Wrong> {
-    let shape = Shape { id: field.id.as_str(), display: &field.display_type, data: &field.data_type, regex: field.regex.as_deref() };
+    let shape = Shape {
+        id: field.id.as_str(),
+        name: &field.name,
+        display: &field.display_type,
+        data: &field.data_type,
+        regex: field.regex.as_deref(),
+    };
     shape.check(&TICKET_DISPLAY_TYPES[..CONTACT_DISPLAY_TYPES], field.select_options.as_deref(), field.max_items)?;
     if field.max_items.is_some_and(|max| max > CONTACT_MAX_ITEMS) {
         return Err(Wrong::new("maxItems", format!("must be at most {CONTACT_MAX_ITEMS} on a contact field")));
@@ -185,6 +216,7 @@ pub fn check_contact_field(field: &ContactField) -> Result<(), Wrong> {
 /// What both kinds of definition have in common.
 struct Shape<'a> {
     id: &'a str,
+    name: &'a str,
     display: &'a str,
     data: &'a str,
     regex: Option<&'a str>,
@@ -193,6 +225,7 @@ struct Shape<'a> {
 impl Shape<'_> {
     fn check(&self, types: &[(&str, &[&str])], options: Option<&RawValue>, max_items: Option<i64>) -> Result<(), Wrong> {
         id("id", self.id)?;
+        not_blank("name", self.name)?;
         let Some((_, data)) = types.iter().find(|(display, _)| *display == self.display) else {
             let names: Vec<_> = types.iter().map(|(display, _)| *display).collect();
             return one_of("displayType", self.display, &names);
@@ -207,11 +240,11 @@ impl Shape<'_> {
         if max_items.is_some_and(|max| max < 1) {
             return Err(Wrong::new("maxItems", "must be at least 1"));
         }
-        options.map_or(Ok(()), |raw| self.options(&read::<Vec<SelectOption>>("selectOptions", raw)?))
+        options.map_or(Ok(()), |raw| self.options(&read::<Vec<Object<SelectOption>>>("selectOptions", raw)?))
     }
 
-    fn options(&self, options: &[SelectOption]) -> Result<(), Wrong> {
-        for option in options {
+    fn options(&self, options: &[Object<SelectOption>]) -> Result<(), Wrong> {
+        for Object(option) in options {
             let fits = match &option.value {
                 Value::String(_) => self.data == "string",
                 Value::Number(_) => self.data == "number",
@@ -250,6 +283,7 @@ mod tests {
             (json!({"dataType": "boolean"}), "dataType"),
             (json!({"regex": "("}), "regex"),
             (json!({"maxItems": 11}), "maxItems"),
+            (json!({"name": " "}), "name"),
         ] {
             assert_eq!(field(change), Err(place.to_owned()));
         }
@@ -269,10 +303,49 @@ mod tests {
         assert!(tree(r#"[{"value":"a","children":[{"value":"b"}]}]"#));
         assert!(!tree(r#"[{"value":1}]"#));
         assert!(!tree(r#"[{"value":"a","childs":[]}]"#));
+        assert!(!tree(r#"[["a",[]]]"#) && !tree(r#"[{"value":"a","children":[["b",[]]]}]"#) && !tree(r#"{"value":"a"}"#));
         let deep = |levels: usize| {
             (1..levels).fold(r#"[{"value":"a"}]"#.to_owned(), |inner, _| format!(r#"[{{"value":"a","children":{inner}}}]"#))
         };
         assert!(tree(&deep(4)) && !tree(&deep(5)));
+    }
+
+    #[test]
+    fn conditions_are_objects() {
+        let conditions = |text: &str| {
+            let mut field: TicketField = serde_json::from_value(json!({
+                "id": "f", "name": "F", "displayType": "text", "dataType": "string", "sortOrder": 1, "isRequired": false, "active": true,
+                "createdAt": "2026-01-01T00:00:00Z", "updatedAt": "2026-01-01T00:00:00Z",
+            }))
+            .unwrap();
+            field.show_conditions = Some(RawValue::from_string(text.to_owned()).unwrap());
+            check_ticket_field(&field).map_err(|wrong| wrong.place)
+        };
+        assert_eq!(conditions(r#"[{"ticketFieldId":"g","operator":"equals","value":null}]"#), Ok(()));
+        assert_eq!(conditions(r#"[["g","equals",null]]"#), Err("showConditions[0]".to_owned()));
+        assert_eq!(conditions(r#"{"ticketFieldId":"g","operator":"equals","value":1}"#), Err("showConditions".to_owned()));
+    }
+
+    #[test]
+    fn system_keys_hold_what_a_close_would_write() {
+        let fields = |text: &str| {
+            let record =
+                format!(r#"{{"id":"t","conversationId":"c","isOpen":false,"openedAt":"2026-01-01T00:00:00Z","ticketFields":{text}}}"#);
+            let mut ticket: Ticket = serde_json::from_str(&record).unwrap();
+            Definitions::default().ticket_values(&mut ticket).map_err(|wrong| wrong.place)?;
+            Ok::<_, String>(serde_json::to_string(&ticket.ticket_fields).unwrap())
+        };
+        let revenue = |number: &str| fields(&format!(r#"{{"salesRevenue":{number}}}"#));
+        for (number, stored) in
+            [("12.50", "12.5"), ("-0", "0"), ("-0.0", "0"), ("0.1234", "0.1234"), ("999999999999999", "999999999999999")]
+        {
+            assert_eq!(revenue(number), Ok(format!(r#"{{"salesRevenue":{stored}}}"#)));
+        }
+        for bad in ["-1", "0.12345", "1e300", "1e-7", "1000000000000000", "12345678901234.56"] {
+            assert_eq!(revenue(bad), Err("ticketFields.salesRevenue".to_owned()), "{bad}");
+        }
+        assert!(fields(r#"{"salesRevenueCurrency":"THB"}"#).is_ok());
+        assert_eq!(fields(r#"{"salesRevenueCurrency":"thb"}"#), Err("ticketFields.salesRevenueCurrency".to_owned()));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
 use super::Failure;
-use crate::domain::records::Kind;
+use crate::domain::records::{Kind, Object};
 
 /// A line before its record is read.
 pub struct Peek<'a> {
@@ -26,7 +26,7 @@ struct Outer<'a> {
 
 impl<'a> Peek<'a> {
     pub fn of(line: u64, text: &'a str) -> Result<Self, Failure> {
-        let outer: Outer<'a> = serde_json::from_str(text).map_err(|error| {
+        let Object(outer): Object<Outer<'a>> = serde_json::from_str(text).map_err(|error| {
             let place = if error.is_data() { "" } else { "JSON" };
             Failure::line(line, place, format!("{}; a line is {{\"kind\": …, \"record\": {{…}}}}", reason(&error)))
         })?;
@@ -43,7 +43,7 @@ impl<'a> Peek<'a> {
     /// The whole record.
     pub fn record<T: DeserializeOwned>(&self) -> Result<T, Failure> {
         // The place costs time; only a record that does not fit is read once more for it.
-        serde_json::from_str(self.raw.get()).map_err(|_| self.failure::<T>())
+        serde_json::from_str(self.raw.get()).map(|Object(record)| record).map_err(|_| self.failure::<T>())
     }
 
     /// One string property of the record, if it is there.
@@ -59,14 +59,14 @@ impl<'a> Peek<'a> {
             #[serde(borrow)]
             id: Cow<'a, str>,
         }
-        let id: Id<'a> = serde_json::from_str(self.raw.get())
+        let Object(id): Object<Id<'a>> = serde_json::from_str(self.raw.get())
             .map_err(|error| Failure::line(self.line, format!("{}.id", self.kind.name()), reason(&error)))?;
         Ok(id.id)
     }
 
     fn failure<T: DeserializeOwned>(&self) -> Failure {
         let mut reader = serde_json::Deserializer::from_str(self.raw.get());
-        let Err(error) = serde_path_to_error::deserialize::<_, T>(&mut reader) else {
+        let Err(error) = serde_path_to_error::deserialize::<_, Object<T>>(&mut reader) else {
             return Failure::line(self.line, self.kind.name(), "cannot be read");
         };
         let path = error.path().to_string();
@@ -128,6 +128,8 @@ mod tests {
             (r#"{"kind":"message","record":{"id":"a\u0000"}}"#, "line 7: message: must not contain"),
             (r#"{"kind":"messages","record":{}}"#, "line 7: kind: `messages` is none of role, "),
             (r#"{"kind":"message"}"#, "line 7: missing field `record`; a line is"),
+            (r#"["message",{"id":"a"}]"#, "line 7: invalid type: sequence, expected an object; a line is"),
+            (r#"{"kind":"message","record":["a"]}"#, "line 7: message: invalid type: sequence, expected an object"),
             (r#"{"kind":"message","record":{}"#, "line 7: JSON: EOF while parsing"),
         ] {
             let failure = failure::<Message>(text);

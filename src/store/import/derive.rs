@@ -223,7 +223,49 @@ fn counted(number: &str) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
+    use crate::{
+        domain::{
+            ids::TicketId,
+            records::{ImportedTicket, Line},
+            time::Timestamp,
+        },
+        store::{fixture::Fixture, import::Batch},
+    };
+
+    /// As a read of the ticket's messages has it (`Db::ticket_window`).
+    #[tokio::test]
+    async fn of_tickets_that_opened_at_once_the_lesser_id_comes_first() {
+        let fixture = Fixture::new().await;
+        let ticket = |number: u64, id: &str, closed: Option<&str>| {
+            let mut record = json!({"id": id, "conversationId": "c0", "openedAt": "2026-01-01T00:00:00Z", "isOpen": closed.is_none()});
+            if let Some(at) = closed {
+                record["closedAt"] = at.into();
+            }
+            Line { number, record: ImportedTicket { ticket: serde_json::from_value(record).unwrap(), values: vec![] } }
+        };
+        let message = json!({"id": "m", "conversationId": "c0", "direction": "inbound", "sentAt": "2026-01-01T12:00:00Z"});
+        let batch = Batch {
+            tickets: vec![ticket(1, "k1", Some("2026-01-02T00:00:00Z")), ticket(2, "k2", None)],
+            messages: vec![Line { number: 3, record: serde_json::from_value(message).unwrap() }],
+            ..Batch::default()
+        };
+        let mut import = fixture.db.begin_import(&fixture.store, Timestamp::from_millis(0)).await.unwrap().unwrap();
+        assert!(import.put(batch).await.unwrap().is_ok());
+        assert!(import.finish().await.unwrap().is_ok());
+        let sql = "SELECT id, sort_at, waiting_since FROM tickets WHERE store_id = ? ORDER BY id";
+        let rows = import.rows(sql, [fixture.store.as_str().into()]).await.unwrap();
+        let derived: Vec<(String, i64, Option<i64>)> =
+            rows.iter().map(|row| (text(row, 0).unwrap(), row.try_get_by_index(1).unwrap(), row.try_get_by_index(2).unwrap())).collect();
+        import.commit().await.unwrap();
+        let at = |text: &str| text.parse::<Timestamp>().unwrap().millis();
+        let (opened, sent) = (at("2026-01-01T00:00:00Z"), at("2026-01-01T12:00:00Z"));
+        assert_eq!(derived, [("k1".to_owned(), sent, None), ("k2".to_owned(), opened, None)]);
+        let window = fixture.db.ticket_window(&fixture.store, &TicketId::from("k2")).await.unwrap().unwrap();
+        assert_eq!(window.after.map(Timestamp::millis), Some(at("2026-01-02T00:00:00Z")));
+    }
 
     #[test]
     fn decimal_numbers_are_counted() {

@@ -191,17 +191,19 @@ fn unreadable(error: sqlx::Error) -> Error {
 /// Why a SQLite file cannot be opened: SQLite itself only says that it cannot.
 fn unopened(file: &Path, error: sqlx::Error) -> Error {
     let sqlx::Error::Database(inner) = &error else { return error.into() };
+    let (cannot_open, message) = (inner.code().is_some_and(|code| code == "14"), inner.message().to_owned());
+    match Error::from(error) {
+        Error::Other(_) => {}
+        classified => return classified,
+    }
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let reason = if inner.code().is_some_and(|code| code != "14") {
-        match Error::from(error) {
-            Error::Other(error) => error.to_string(),
-            classified => return classified,
-        }
+    let reason = if !cannot_open {
+        message
     } else if !folder.is_dir() {
         format!("there is no folder `{}`", folder.display())
     } else if file.exists() {
         let opened = std::fs::OpenOptions::new().read(true).write(true).open(file);
-        opened.err().map_or_else(|| inner.message().to_owned(), |error| error.to_string())
+        opened.err().map_or(message, |error| error.to_string())
     } else {
         format!("it cannot be made in the folder `{}`", folder.display())
     };

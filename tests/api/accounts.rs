@@ -30,7 +30,7 @@ fn active_accounts_come_oldest_first() {
         answer.row("acc-line"),
         json!({
             "id": "acc-line", "channel": "line", "name": "LINE shop", "status": "healthy", "lastAuthorizedAt": at("01-01T00:00"),
-            "metadata": {"userName": "@shop", "country": "TH", "followerCount": 12, "nested": {"kept": [1, null]}},
+            "metadata": {"userName": "@shop", "country": "TH", "followerCount": 12, "nested": {"kept": [1, "two"]}},
         })
     );
     for (id, status) in [("acc-mail", "degraded"), ("acc-drunk", "restricted"), ("acc-widget", "reauthorization_required")] {

@@ -12,7 +12,7 @@ use poem::{
 use crate::{
     config::Config,
     domain::clock::World,
-    http::{api::Api, cursor::Seal, document, edge::Edge, rate::RateLimit},
+    http::{api::Api, cursor::Seal, document, edge::Edge, rate::RateLimit, slow::Timed},
     revision,
     service::{self, Service},
     store::{self, Db},
@@ -37,6 +37,8 @@ pub async fn open_migrated(config: &Config, metrics: Option<&Metrics>) -> store:
 
 /// How long requests in progress may take once the server was asked to stop.
 const GRACE: Duration = Duration::from_secs(10);
+/// How long a readiness probe waits for the database.
+const PROBE: Duration = Duration::from_secs(2);
 /// How long a connection may stay without a request.
 const IDLE: Duration = Duration::from_secs(75);
 
@@ -68,7 +70,7 @@ impl App {
     pub async fn serve(&self, listen: &str, stop: impl Future<Output = ()>, ready: impl FnOnce(String)) -> io::Result<()> {
         let acceptor = TcpListener::bind(listen.to_owned()).into_acceptor().await?;
         let address = acceptor.local_addr().into_iter().find_map(|address| address.as_socket_addr().map(ToString::to_string));
-        let server = Server::new_with_acceptor(acceptor).name("counterpart").idle_timeout(IDLE);
+        let server = Server::new_with_acceptor(Timed(acceptor)).name("counterpart").idle_timeout(IDLE);
         ready(format!("http://{}", address.unwrap_or_else(|| listen.to_owned())));
         server.run_with_graceful_shutdown(self.endpoint(), stop, Some(GRACE)).await?;
         self.0.service.db().clone().close().await.map_err(io::Error::other)
@@ -110,7 +112,8 @@ fn healthz() -> Response {
 /// The process can answer: its database does.
 #[handler]
 async fn readyz(Data(api): Data<&Arc<Api>>) -> Response {
-    match api.service.db().ping().await {
+    let ping = tokio::time::timeout(PROBE, api.service.db().ping()).await;
+    match ping.map_err(|_| store::Error::Unavailable("no answer in time".to_owned())).flatten() {
         Ok(()) => text("application/json", "{\"status\":\"ready\"}"),
         Err(error) => {
             tracing::error!(%error, "the database does not answer");

@@ -212,7 +212,10 @@ impl Scalar {
 
 /// Midnight UTC of a date with a four-digit year, in Unix milliseconds.
 fn date_millis(text: &str) -> Option<f64> {
-    if text.len() != 10 {
+    let bytes = text.as_bytes();
+    let spelled =
+        bytes.len() == 10 && bytes.iter().enumerate().all(|(i, byte)| if i == 4 || i == 7 { *byte == b'-' } else { byte.is_ascii_digit() });
+    if !spelled || text.starts_with("0000") {
         return None;
     }
     let date = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok()?;
@@ -241,6 +244,9 @@ mod tests {
             (kind("decimal", "number", None), json!(3.5), json!("3.5")),
             (kind("yes_no", "boolean", None), json!(true), json!("true")),
             (kind("date", "date", None), json!("2026-01-31"), json!("2026-02-30")),
+            (kind("date", "date", None), json!("0001-01-01"), json!("+2026-1-01")),
+            (kind("date", "date", None), json!("9999-12-31"), json!(" 2026-1-01")),
+            (kind("date", "date", None), json!("2024-02-29"), json!("0000-01-01")),
             (kind("datetime", "date", None), json!("2026-01-31T00:00:00Z"), json!("2026-01-31")),
             (kind("multi_select", "string", None), json!(["a"]), json!("a")),
             (kind("select", "number", Some(2)), json!([1]), json!(["1"])),

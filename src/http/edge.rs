@@ -37,6 +37,11 @@ impl<E: Endpoint<Output = Response>> Endpoint for Edge<E> {
         request.set_data(context.clone());
         request.set_data(self.api.clone());
         let path = request.uri().path().to_owned();
+        // Answered like GET and emptied at the end, so that the length of what GET would send is known.
+        let head = request.method() == Method::HEAD;
+        if head {
+            request.set_method(Method::GET);
+        }
         let answer = tokio::time::timeout(REQUEST_LIMIT, AssertUnwindSafe(self.inner.call(request)).catch_unwind()).await;
         let mut operation = None;
         let mut response = match answer {
@@ -64,6 +69,9 @@ impl<E: Endpoint<Output = Response>> Endpoint for Edge<E> {
                 self.failure(&context, &path, error)
             }
         };
+        if head {
+            response = without_body(response).await;
+        }
         if let Ok(id) = HeaderValue::from_str(context.request_id()) {
             response.headers_mut().insert(REQUEST_ID, id);
         }
@@ -77,6 +85,12 @@ impl<E: Endpoint<Output = Response>> Endpoint for Edge<E> {
         }
         Ok(response)
     }
+}
+
+async fn without_body(mut response: Response) -> Response {
+    let length = response.take_body().into_bytes().await.map_or(0, |bytes| bytes.len());
+    response.headers_mut().insert(header::CONTENT_LENGTH, length.into());
+    response
 }
 
 impl<E> Edge<E> {

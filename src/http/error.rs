@@ -9,12 +9,12 @@ use poem::{
 };
 use poem_openapi::{
     ApiResponse, Object,
-    registry::{MetaMediaType, MetaResponse, MetaResponses, Registry},
+    registry::{MetaMediaType, MetaResponse, MetaResponses, MetaSchemaRef, Registry},
     types::Type,
 };
 use serde::Serialize;
 
-use super::reply::request_id_header;
+use super::reply::{envelope, request_id_header};
 use crate::service;
 
 /// A failure as an answer: status and text for the caller, and for some a pause to keep.
@@ -100,19 +100,18 @@ pub struct ErrorDetail {
     pub status_code: i32,
 }
 
-/// A failed answer.
-#[derive(Debug, Object, Serialize)]
-#[oai(rename_all = "camelCase")]
-#[serde(rename_all = "camelCase")]
-pub struct ErrorEnvelope {
-    /// Identifies the request; also sent as the header `x-request-id`.
-    pub request_id: String,
-    /// When the request arrived.
-    pub request_received_at: String,
-    /// The store of the key; empty where no store is known.
-    pub store_id: String,
-    /// What went wrong.
-    pub error: ErrorDetail,
+/// The schema of a failed answer.
+struct ErrorEnvelope;
+
+impl ErrorEnvelope {
+    const NAME: &str = "ErrorEnvelope";
+
+    fn register(registry: &mut Registry) {
+        ErrorDetail::register(registry);
+        registry.create_schema::<Self, _>(Self::NAME.to_owned(), |_| {
+            envelope("The store of the key; empty where no store is known.", ("error", ErrorDetail::schema_ref()))
+        });
+    }
 }
 
 /// Which failures an operation documents by name; all others are its `default`.
@@ -163,7 +162,10 @@ impl<D: Documented> ApiResponse for Failure<D> {
             description,
             status,
             status_range: None,
-            content: vec![MetaMediaType { content_type: super::reply::JSON, schema: ErrorEnvelope::schema_ref() }],
+            content: vec![MetaMediaType {
+                content_type: super::reply::JSON,
+                schema: MetaSchemaRef::Reference(ErrorEnvelope::NAME.to_owned()),
+            }],
             headers: vec![request_id_header()],
         };
         let named = D::STATUSES.iter().map(|status| response(Some(*status), describe(*status)));

@@ -5,9 +5,10 @@ use poem_openapi::{Enum, Object};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{error::ApiError, values::Any};
+use super::{error::ApiError, params::Scalar, values::Any};
 use crate::domain::{
     filters::{FieldFilter, FieldOperator, LabelFilter, LabelOperator, OpenedAt, Status, TicketFilter},
+    ids::UserId,
     time::Timestamp,
 };
 
@@ -143,6 +144,7 @@ enum TicketFieldOperator {
 struct WaitingForReplyFilter {
     /// Minutes.
     #[oai(validator(minimum(value = "0")))]
+    #[serde(deserialize_with = "whole_number")]
     value: i64,
 }
 
@@ -172,6 +174,18 @@ enum OpenedAtOperator {
     LessThan,
 }
 
+/// `5` or `5.0`; bounds that no store reaches are held to.
+fn whole_number<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<i64, D::Error> {
+    let number = f64::deserialize(deserializer)?;
+    Ok(number as i64)
+}
+
+/// User ids, which are UUIDs: upper case means the same.
+fn user_ids(name: &str, given: Option<Vec<String>>) -> Result<Vec<UserId>, ApiError> {
+    let ids = ids::<UserId>(name, given)?;
+    Ok(ids.into_iter().map(|id| UserId::parse(id.as_str()).unwrap_or(id)).collect())
+}
+
 /// The ids of a filter; too many are refused.
 fn ids<T: From<String>>(name: &str, ids: Option<Vec<String>>) -> Result<Vec<T>, ApiError> {
     let ids = ids.unwrap_or_default();
@@ -184,7 +198,7 @@ fn ids<T: From<String>>(name: &str, ids: Option<Vec<String>>) -> Result<Vec<T>, 
 impl TicketFilters {
     /// The filters in the words of the domain, or the member that breaks a limit.
     pub fn check(self) -> Result<TicketFilter, ApiError> {
-        let assignee_user_ids: Vec<_> = ids("assigneeUserIds", self.assignee_user_ids)?;
+        let assignee_user_ids = user_ids("assigneeUserIds", self.assignee_user_ids)?;
         let unassigned = self.unassigned.unwrap_or(false);
         if unassigned && !assignee_user_ids.is_empty() {
             return Err(ApiError::field("body.assigneeUserIds", "cannot be combined with `unassigned: true`"));
@@ -211,7 +225,7 @@ impl TicketFilters {
             conversation_id: self.conversation_id.map(Into::into),
             account_ids: ids("accountIds", self.account_ids)?,
             assignee_user_ids,
-            handled_by_user_ids: ids("handledByUserIds", self.handled_by_user_ids)?,
+            handled_by_user_ids: user_ids("handledByUserIds", self.handled_by_user_ids)?,
             resolution_statuses,
             unassigned,
             is_follow_up: self.is_follow_up,

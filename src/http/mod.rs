@@ -29,6 +29,8 @@ pub mod params;
 pub mod rate;
 pub mod related;
 pub mod reply;
+pub mod shape;
+pub mod slow;
 pub mod teams;
 pub mod tickets;
 pub mod users;

@@ -30,7 +30,7 @@ const TOTAL: &str = "x-pagination-total";
 pub struct Walk {
     operation: &'static str,
     size: u32,
-    page: Option<u32>,
+    page: Option<u64>,
     binding: Binding,
     opened: Option<Cursor>,
 }

@@ -60,6 +60,10 @@ fn read<T: QueryParam>(request: &poem::Request, name: &str) -> Result<T, ApiErro
     let query = request.data::<UrlQuery>();
     let values: Vec<&str> =
         query.iter().flat_map(|query| query.0.iter()).filter(|(key, _)| key == name).map(|(_, value)| value.as_str()).collect();
+    // The decoder puts U+FFFD where bytes are no text; nobody means the character itself.
+    if values.iter().any(|value| value.contains('\u{fffd}')) {
+        return Err(ApiError::field(name, "must be UTF-8"));
+    }
     T::read(&values).map_err(|reason| T::refuse(name, reason))
 }
 
@@ -144,7 +148,7 @@ impl Scalar for String {
 }
 
 /// Reads a whole number as digits and nothing else.
-fn whole_number(text: &str) -> Option<u32> {
+fn digits(text: &str) -> Option<u64> {
     (!text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse().ok()).flatten()
 }
 
@@ -152,7 +156,7 @@ fn page_size(values: &[&str], default: Option<u32>, max: u32) -> Result<u32, Str
     let range = || format!("must be a whole number from 1 to {max}");
     match single(values)? {
         None => default.ok_or_else(|| format!("is required: a whole number from 1 to {max}")),
-        Some(text) => whole_number(text).filter(|size| (1..=max).contains(size)).ok_or_else(range),
+        Some(text) => digits(text).and_then(|size| u32::try_from(size).ok()).filter(|size| (1..=max).contains(size)).ok_or_else(range),
     }
 }
 
@@ -194,7 +198,7 @@ impl QueryParam for MessagesPageSize {
 
 /// `page` where the revision has it: echoed, never moved by.
 #[derive(Debug, Clone, Copy)]
-pub struct PageNumber(pub u32);
+pub struct PageNumber(pub u64);
 
 impl QueryParam for PageNumber {
     const REQUIRED: bool = false;
@@ -206,20 +210,18 @@ impl QueryParam for PageNumber {
     fn read(values: &[&str]) -> Result<Self, String> {
         match single(values)? {
             None => Ok(Self(1)),
-            Some(text) => {
-                whole_number(text).filter(|page| *page >= 1).map(Self).ok_or_else(|| "must be a whole number from 1 on".to_owned())
-            }
+            Some(text) => digits(text).filter(|page| *page >= 1).map(Self).ok_or_else(|| "must be a whole number from 1 on".to_owned()),
         }
     }
 }
 
 /// `page` as an operation sees it: the number to echo, where the revision echoes one.
 pub trait Page: Send {
-    fn echo(&self) -> Option<u32>;
+    fn echo(&self) -> Option<u64>;
 }
 
 impl Page for Query<PageNumber> {
-    fn echo(&self) -> Option<u32> {
+    fn echo(&self) -> Option<u64> {
         Some(self.0.0)
     }
 }
@@ -229,7 +231,7 @@ impl Page for Query<PageNumber> {
 pub struct Absent;
 
 impl Page for Absent {
-    fn echo(&self) -> Option<u32> {
+    fn echo(&self) -> Option<u64> {
         None
     }
 }

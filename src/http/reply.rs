@@ -11,7 +11,10 @@ use poem_openapi::{
 use serde::Serialize;
 
 use super::{auth::Request, context::Context};
-use crate::domain::rules::{ReceivedAt, Rules};
+use crate::{
+    domain::rules::{ReceivedAt, Rules},
+    revision,
+};
 
 /// The media type of every answer.
 pub const JSON: &str = "application/json";
@@ -187,19 +190,25 @@ impl<S: Shape> ApiResponse for Reply<S> {
         if registry.schemas.contains_key(&name) {
             return;
         }
-        registry.create_schema::<EnvelopeOf<S>, _>(name, |_| {
-            let text = |description: &'static str| {
-                MetaSchemaRef::Inline(Box::new(MetaSchema { description: Some(description), ..MetaSchema::new("string") }))
-            };
-            let properties = vec![
-                ("requestId", text("Identifies the request; also sent as the header `x-request-id`.")),
-                ("requestReceivedAt", text(crate::revision::RECEIVED_AT)),
-                ("storeId", text("The store that owns the key.")),
-                ("data", S::data()),
-            ];
-            MetaSchema { required: properties.iter().map(|(name, _)| *name).collect(), properties, ..MetaSchema::new("object") }
-        });
+        registry.create_schema::<EnvelopeOf<S>, _>(name, |_| envelope("The store that owns the key.", ("data", S::data())));
     }
+}
+
+/// The schema of an envelope around `data` or `error`.
+pub fn envelope(store_id: &'static str, content: (&'static str, MetaSchemaRef)) -> MetaSchema {
+    let text = |description: &'static str| MetaSchema { description: Some(description), ..MetaSchema::new("string") };
+    let (received_at, format) = match revision::RULES.received_at {
+        ReceivedAt::Timestamp => ("When the request arrived, in UTC.", Some("date-time")),
+        ReceivedAt::UnixMillis => ("When the request arrived: Unix time in milliseconds.", None),
+    };
+    let inline = |schema| MetaSchemaRef::Inline(Box::new(schema));
+    let properties = vec![
+        ("requestId", inline(text("Identifies the request; also sent as the header `x-request-id`."))),
+        ("requestReceivedAt", inline(MetaSchema { format, ..text(received_at) })),
+        ("storeId", inline(text(store_id))),
+        content,
+    ];
+    MetaSchema { required: properties.iter().map(|(name, _)| *name).collect(), properties, ..MetaSchema::new("object") }
 }
 
 /// The header that every answer carries.

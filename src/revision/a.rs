@@ -23,9 +23,6 @@ pub const RULES: Rules = Rules {
     user_name_fallback: true,
 };
 
-/// What the document says of `requestReceivedAt`.
-pub const RECEIVED_AT: &str = "When the request arrived: a date-time in UTC.";
-
 /// The channels that this revision lists.
 pub const CHANNELS: &[&str] = &["line", "instagram", "facebook", "lazada", "shopee", "tiktok", "whatsapp", "widget", "gmail", "outlook"];
 

@@ -24,9 +24,6 @@ pub const RULES: Rules = Rules {
     user_name_fallback: false,
 };
 
-/// What the document says of `requestReceivedAt`.
-pub const RECEIVED_AT: &str = "When the request arrived: Unix time in milliseconds.";
-
 /// The channels that this revision lists.
 pub const CHANNELS: &[&str] =
     &["line", "instagram", "facebook", "lazada", "shopee", "tiktok", "whatsapp", "widget", "gmail", "outlook", "drunken_lullabies"];

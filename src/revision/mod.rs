@@ -16,4 +16,4 @@ mod b;
 #[cfg(not(feature = "rev-a"))]
 use b as chosen;
 
-pub use chosen::{CHANNELS, EXTRA, Extra, NAME, RECEIVED_AT, RULES, VERSION, wire};
+pub use chosen::{CHANNELS, EXTRA, Extra, NAME, RULES, VERSION, wire};

@@ -143,9 +143,9 @@ impl Sql {
     }
 }
 
-/// PostgreSQL refuses a text with U+0000, which no stored text contains; the replacement finds nothing either.
+/// PostgreSQL refuses a text with U+0000, which no stored text contains; nor does an id contain the replacement.
 fn text_value(text: &str) -> Param {
-    Param::Text(if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text.to_owned() })
+    Param::Text(if text.contains('\0') { text.replace('\0', "\u{1}") } else { text.to_owned() })
 }
 
 /// A noun that is read by a fixed list of columns.

@@ -30,6 +30,7 @@ mod migrations;
 mod pagination;
 mod protocol;
 mod scopes;
+mod shapes;
 mod statements;
 mod teams;
 mod templates;

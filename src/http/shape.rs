@@ -1,0 +1,134 @@
+//! Whether JSON has the shape that the document shows of a type, checked before serde reads it: serde takes an array for
+//! a struct and `{"open": null}` for an enumeration, and says of neither what the contract asks for.
+//!
+//! Called by `body`. The first offending place is named; what only a type can tell (whether a text is a date-time) is
+//! left to the type.
+
+use std::{
+    any::TypeId,
+    collections::HashMap,
+    sync::{LazyLock, PoisonError, RwLock},
+};
+
+use poem_openapi::{
+    registry::{MetaSchema, MetaSchemaRef, Registry},
+    types,
+};
+use serde_json::Value;
+
+/// A place below the body, and what is wrong there.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Misshapen {
+    /// Begins with `.` or `[`, or is empty for the body itself.
+    pub place: String,
+    pub reason: String,
+}
+
+type Plan = (MetaSchemaRef, Registry);
+
+/// The published schema of a type, built once for each.
+fn plan<T: types::Type + 'static>() -> &'static Plan {
+    static PLANS: LazyLock<RwLock<HashMap<TypeId, &'static Plan>>> = LazyLock::new(Default::default);
+    if let Some(plan) = PLANS.read().unwrap_or_else(PoisonError::into_inner).get(&TypeId::of::<T>()) {
+        return plan;
+    }
+    let mut registry = Registry::new();
+    T::register(&mut registry);
+    // One leak for each type of body that there is.
+    let plan = Box::leak(Box::new((T::schema_ref(), registry)));
+    PLANS.write().unwrap_or_else(PoisonError::into_inner).insert(TypeId::of::<T>(), plan);
+    plan
+}
+
+/// Holds a value against the schema of `T`.
+pub fn check<T: types::Type + 'static>(value: &Value) -> Result<(), Misshapen> {
+    let (schema, registry) = plan::<T>();
+    walk(registry, schema, value, &mut String::new())
+}
+
+fn walk(registry: &Registry, schema: &MetaSchemaRef, value: &Value, place: &mut String) -> Result<(), Misshapen> {
+    let schema = match schema {
+        MetaSchemaRef::Inline(schema) => schema,
+        MetaSchemaRef::Reference(name) => match registry.schemas.get(name) {
+            Some(schema) => schema,
+            None => return Ok(()),
+        },
+    };
+    if value.is_null() && schema.nullable {
+        return Ok(());
+    }
+    let wrong = |place: &str, reason: String| Err(Misshapen { place: place.to_owned(), reason });
+    if !fits(schema.ty, value) {
+        return wrong(place, format!("must be {}", described(schema.ty)));
+    }
+    if !schema.enum_items.is_empty() && !schema.enum_items.contains(value) {
+        let known: Vec<&str> = schema.enum_items.iter().filter_map(Value::as_str).collect();
+        return wrong(place, format!("must be one of {}", known.join(", ")));
+    }
+    // Alternatives stand for values of any type, which their own check decides on.
+    for part in &schema.all_of {
+        walk(registry, part, value, place)?;
+    }
+    match value {
+        Value::Object(members) if !schema.properties.is_empty() => object(registry, schema, members, place),
+        Value::Array(items) => match &schema.items {
+            Some(item) => items
+                .iter()
+                .enumerate()
+                .try_for_each(|(i, value)| step(place, &format!("[{i}]"), |place| walk(registry, item, value, place))),
+            None => Ok(()),
+        },
+        _ => Ok(()),
+    }
+}
+
+fn object(registry: &Registry, schema: &MetaSchema, members: &serde_json::Map<String, Value>, place: &mut String) -> Result<(), Misshapen> {
+    if let Some(name) = members.keys().find(|name| schema.properties.iter().all(|(known, _)| known != name)) {
+        let known: Vec<&str> = schema.properties.iter().map(|(name, _)| *name).collect();
+        let reason = format!("is not a known property; known here: {}", known.join(", "));
+        return Err(Misshapen { place: format!("{place}.{name}"), reason });
+    }
+    for (name, property) in &schema.properties {
+        match members.get(*name) {
+            Some(value) => step(place, &format!(".{name}"), |place| walk(registry, property, value, place))?,
+            None if schema.required.contains(name) => {
+                return Err(Misshapen { place: format!("{place}.{name}"), reason: "is required".to_owned() });
+            }
+            None => {}
+        }
+    }
+    Ok(())
+}
+
+/// Goes one step down and comes back.
+fn step(place: &mut String, name: &str, inner: impl FnOnce(&mut String) -> Result<(), Misshapen>) -> Result<(), Misshapen> {
+    let length = place.len();
+    place.push_str(name);
+    inner(place)?;
+    place.truncate(length);
+    Ok(())
+}
+
+fn fits(ty: &str, value: &Value) -> bool {
+    match ty {
+        "string" => value.is_string(),
+        "boolean" => value.is_boolean(),
+        "number" => value.is_number(),
+        // `3.0` is a whole number in JSON Schema.
+        "integer" => value.as_f64().is_some_and(|number| number.fract() == 0.0),
+        "array" => value.is_array(),
+        "object" => value.is_object(),
+        _ => true,
+    }
+}
+
+fn described(ty: &str) -> &'static str {
+    match ty {
+        "string" => "a string",
+        "boolean" => "true or false",
+        "number" => "a number",
+        "integer" => "a whole number",
+        "array" => "an array",
+        _ => "an object",
+    }
+}

@@ -1,0 +1,59 @@
+//! Bodies of the wrong shape: what serde would take, and what only its own words would tell.
+
+use serde_json::json;
+
+use crate::harness::one;
+
+#[test]
+fn an_array_is_no_object_and_an_object_no_enumeration() {
+    let none = json!(null);
+    let positional = json!([["closed"], none, none, none, none, none, none, none, none, none]);
+    one().post("/tickets/list", positional).send().refuses("body");
+    one().post("/contacts/list", json!(["mal", null, null])).send().refuses("body");
+    for (body, field) in [
+        (json!({"advancedFilters": {"labels": ["contains_any", ["l1"]]}}), "body.advancedFilters.labels"),
+        (json!({"statuses": [{"open": null}]}), "body.statuses[0]"),
+        (json!({"statuses": [null]}), "body.statuses[0]"),
+        (json!({"statuses": [1]}), "body.statuses[0]"),
+        (json!({"advancedFilters": {"labels": {"operator": null, "labelIds": ["a"]}}}), "body.advancedFilters.labels.operator"),
+    ] {
+        one().post("/tickets/list", body).send().refuses(field);
+    }
+}
+
+#[test]
+fn an_unknown_member_is_named_whatever_its_name() {
+    one().post("/tickets/list", json!({"a.b": 1})).send().refuses("body.a.b");
+    one().post("/tickets/list", json!({"": 1})).send().refuses("body.");
+}
+
+#[test]
+fn a_whole_number_may_be_written_with_a_fraction_of_zero() {
+    one().post("/tickets/list", json!({"advancedFilters": {"waitingForReply": {"value": 1.0}}})).send().ok();
+}
+
+#[test]
+fn user_ids_in_filters_match_whatever_their_case() {
+    let listed = |id: &str| one().post("/tickets/list", json!({"statuses": ["open", "closed"], "assigneeUserIds": [id]})).send().ids();
+    let tickets = one().post("/tickets/list", json!({"statuses": ["open", "closed"]})).send().body();
+    let assignee = tickets["data"].as_array().and_then(|all| all.iter().find_map(|ticket| ticket["assigneeUserId"].as_str()));
+    let assignee = assignee.expect("the fixture assigns a ticket").to_owned();
+    assert_eq!(listed(&assignee.to_uppercase()), listed(&assignee));
+    assert!(!listed(&assignee).is_empty());
+}
+
+#[test]
+fn bytes_that_are_no_text_are_refused() {
+    one().get("/labels").raw_query("searchTerm=%FF%FE%FF").send().refuses("searchTerm");
+    one().get("/tickets").raw_query("ticketId=%FF").send().refuses("ticketId");
+}
+
+#[test]
+fn head_tells_the_length_of_what_get_would_send() {
+    let length = one().get("/teams").send().header("content-length").map(str::to_owned);
+    assert!(length.as_deref().is_some_and(|length| length != "0"));
+    assert_eq!(
+        one().raw("HEAD", "/healthz").exchange().header("content-length").map(str::to_owned),
+        one().raw("GET", "/healthz").exchange().header("content-length").map(str::to_owned)
+    );
+}

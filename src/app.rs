@@ -12,7 +12,7 @@ use poem::{
 use crate::{
     config::Config,
     domain::clock::World,
-    http::{api::Api, cursor::Seal, document, edge::Edge, rate::RateLimit, slow::Timed},
+    http::{api::Api, cursor::Seal, document, edge::Edge, events::WireEvents, rate::RateLimit, slow::Timed},
     revision,
     service::{self, Service},
     store::{self, Db},
@@ -42,10 +42,15 @@ const PROBE: Duration = Duration::from_secs(2);
 /// How long a connection may stay without a request.
 const IDLE: Duration = Duration::from_secs(75);
 
+/// Every use-case, with events in the shapes of the compiled revision.
+pub fn service(db: Db, world: World) -> Service {
+    Service::new(db, world, revision::RULES, Arc::new(WireEvents))
+}
+
 impl App {
     /// An application on an open and migrated database.
     pub async fn new(db: Db, world: World, metrics: Metrics, rate: Option<RateLimit>) -> service::Result<Self> {
-        let service = Service::new(db, world, revision::RULES);
+        let service = service(db, world);
         let seal = Seal::new(&service.server_secret("cursor").await?);
         Ok(Self(Arc::new(Api { service, seal, metrics, rate })))
     }

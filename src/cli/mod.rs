@@ -4,9 +4,11 @@
 //! written wrongly.
 
 mod demo;
+mod events;
 mod export;
 mod import;
 mod key;
+mod message;
 mod migrate;
 mod openapi;
 mod serve;
@@ -46,6 +48,11 @@ pub enum Command {
     Import(import::Import),
     /// Export a store's records as the NDJSON that `import` reads
     Export(export::Export),
+    /// Take messages as a channel delivers them
+    #[command(subcommand)]
+    Message(message::Command),
+    /// Print the events of a store, one payload a line
+    Events(events::Events),
     /// Make, list and change API keys
     #[command(subcommand)]
     Key(key::Command),
@@ -87,6 +94,8 @@ impl Command {
             Self::Store(command) => command.run(config).await,
             Self::Import(command) => command.run(config).await,
             Self::Export(command) => command.run(config).await,
+            Self::Message(command) => command.run(config).await,
+            Self::Events(command) => command.run(config).await,
             Self::Key(command) => command.run(config).await,
             Self::Openapi(command) => command.run(),
         }

@@ -66,6 +66,54 @@ pub const SHOW_OPERATORS: [&str; 10] = [
     "not_in",
 ];
 
+/// What a write refuses of a value; `None` unsets the field.
+impl Field {
+    /// The value as it is stored: of the field's type, allowed by its options and pattern. `null` and an empty array unset
+    /// (decisions, section 6.3).
+    pub fn validate(&self, value: Value) -> Result<Option<Value>, ValueError> {
+        let kind = self.kind();
+        let value = match value {
+            Value::Null => return Ok(None),
+            Value::Array(items) if kind.multi && items.is_empty() => return Ok(None),
+            value => kind.canonical(value)?,
+        };
+        let items = if kind.multi { value.as_array().map(Vec::as_slice).unwrap_or_default() } else { std::slice::from_ref(&value) };
+        if items.iter().enumerate().any(|(i, item)| items[..i].contains(item)) {
+            return Err(ValueError("must not hold a value twice"));
+        }
+        if self.max_items.is_some_and(|max| kind.multi && items.len() as i64 > max) {
+            return Err(ValueError("holds more values than the field allows"));
+        }
+        if let Some(options) = self.select_options.as_deref().filter(|_| matches!(self.display_type.as_str(), "select" | "multi_select")) {
+            let options: Value = serde_json::from_str(options).unwrap_or_default();
+            if !items.iter().all(|item| is_option(&options, item)) {
+                return Err(ValueError("must be one of the field's options"));
+            }
+        }
+        if let Some(pattern) = &self.regex {
+            // A pattern that does not compile was refused when the definition was made.
+            let pattern = regex::Regex::new(pattern).map_err(|_| ValueError("belongs to a field whose pattern is damaged"))?;
+            if items.iter().filter_map(Value::as_str).any(|text| !pattern.is_match(text)) {
+                return Err(ValueError("does not match the field's pattern"));
+            }
+        }
+        Ok(Some(value))
+    }
+}
+
+/// Whether a value is that of any node of an option tree: `1` and `1.0` are one number, `1` and `"1"` are two values.
+fn is_option(options: &Value, value: &Value) -> bool {
+    let same = |option: &Value| match (option.as_f64(), value.as_f64()) {
+        (Some(one), Some(other)) => one == other,
+        _ => option == value,
+    };
+    options.as_array().is_some_and(|options| {
+        options.iter().any(|option| {
+            option.get("value").is_some_and(same) || option.get("children").is_some_and(|children| is_option(children, value))
+        })
+    })
+}
+
 /// displayType of ticket fields, with the dataTypes that each goes with.
 pub const TICKET_DISPLAY_TYPES: [(&str, &[&str]); 11] = [
     ("text", &["string"]),
@@ -167,7 +215,8 @@ impl Kind {
         }
     }
 
-    /// The value as it is stored and shown: date-times in UTC with milliseconds, all else as it came.
+    /// The value as it is stored and shown: date-times in UTC with milliseconds, whole numbers without a point, all else as
+    /// it came.
     pub fn canonical(self, value: Value) -> Result<Value, ValueError> {
         match value {
             Value::Array(values) if self.multi => {
@@ -205,6 +254,10 @@ impl Scalar {
         let comparable = self.comparable(&value)?;
         Ok(match (self, comparable) {
             (Self::DateTime, Comparable::Number(millis)) => Value::String(Timestamp::from_millis(millis as i64).to_string()),
+            // `3.0` and `-0` are spelled like any other whole number.
+            (Self::Integer | Self::Number, Comparable::Number(number)) if number.fract() == 0.0 && number.abs() <= MAX_INTEGER => {
+                Value::from(number as i64)
+            }
             _ => value,
         })
     }

@@ -94,14 +94,18 @@ pub struct SecretHash(String);
 impl SecretHash {
     /// The hash of whatever a request presents.
     pub fn of(secret: &str) -> Self {
-        const HEX: &[u8; 16] = b"0123456789abcdef";
-        let digest = Sha256::digest(secret.as_bytes());
-        Self(digest.iter().flat_map(|byte| [HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]).map(char::from).collect())
+        Self(hexadecimal(&Sha256::digest(secret.as_bytes())))
     }
 
     pub fn as_str(&self) -> &str {
         &self.0
     }
+}
+
+/// Bytes as lower-case hexadecimal digits.
+pub fn hexadecimal(bytes: &[u8]) -> String {
+    const HEX: &[u8; 16] = b"0123456789abcdef";
+    bytes.iter().flat_map(|byte| [HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]).map(char::from).collect()
 }
 
 /// When a key that is made or rotated at `from` expires: six calendar months later, clamped to the month's end.

@@ -3,6 +3,7 @@
 pub mod clock;
 pub mod contacts;
 pub mod conversations;
+pub mod events;
 pub mod field_tests;
 pub mod fields;
 pub mod filters;
@@ -10,6 +11,7 @@ pub mod ids;
 pub mod keys;
 pub mod messages;
 pub mod paging;
+pub mod receive;
 pub mod records;
 pub mod rules;
 pub mod scopes;

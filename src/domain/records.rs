@@ -96,6 +96,20 @@ impl Entries {
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.0.iter().find(|(name, _)| name == key).map(|(_, value)| value)
     }
+
+    /// Sets or, with `None`, unsets a key, a new one behind the others; the value that it had.
+    pub fn set(&mut self, key: &str, value: Option<Value>) -> Option<Value> {
+        let place = self.0.iter().position(|(name, _)| name == key);
+        match (place, value) {
+            (Some(place), Some(value)) => Some(std::mem::replace(&mut self.0[place].1, value)),
+            (Some(place), None) => Some(self.0.remove(place).1),
+            (None, Some(value)) => {
+                self.0.push((key.to_owned(), value));
+                None
+            }
+            (None, None) => None,
+        }
+    }
 }
 
 impl Serialize for Entries {

@@ -20,6 +20,8 @@ pub struct Rules {
     pub strict_cursors: bool,
     /// Whether `conversationId` alone lists a conversation's tickets in every status.
     pub conversation_history: bool,
+    /// Whether an unknown label id in a label update is refused, or passed over.
+    pub unknown_labels_refused: bool,
     /// Whether a user without a name is shown with a made-up one.
     pub user_name_fallback: bool,
 }

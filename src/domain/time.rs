@@ -21,6 +21,11 @@ impl Timestamp {
         self.0
     }
 
+    /// The stamp that follows this one: now, or a millisecond later than it, so that stamps strictly increase.
+    pub fn next_stamp(self, now: Self) -> Self {
+        now.max(self.plus_millis(1))
+    }
+
     /// This instant moved by a number of milliseconds, held inside the years that can be written.
     pub fn plus_millis(self, millis: i64) -> Self {
         Self(self.0.saturating_add(millis).clamp(*RANGE.start(), *RANGE.end()))

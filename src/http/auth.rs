@@ -65,6 +65,10 @@ requires! {
     UsersRead = "users:read",
     LabelsRead = "labels:read",
     TeamsRead = "teams:read",
+    TicketsWrite = "tickets:write",
+    ConversationsWrite = "conversations:write",
+    ContactsWrite = "contacts:write",
+    MessagesWrite = "messages:write",
 }
 
 /// A request whose key is valid and has the scope `S`.

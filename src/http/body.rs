@@ -38,9 +38,17 @@ impl<T: types::Type + DeserializeOwned + 'static, const EMPTY_IS_OBJECT: bool> B
         let value: Value =
             serde_json::from_slice(&self.bytes).map_err(|error| ApiError::field("body", format!("is not valid JSON: {error}")))?;
         shape::check::<T>(&value).map_err(|wrong| ApiError::field(&format!("body{}", wrong.place), wrong.reason))?;
+        if !EMPTY_IS_OBJECT {
+            no_nul(&value, &mut "body".to_owned())?;
+        }
         // Read from the bytes and not from the value, which has lost what was sent twice.
         let mut deserializer = serde_json::Deserializer::from_slice(&self.bytes);
         serde_path_to_error::deserialize(&mut deserializer).map_err(|error| refuse(&error.path().to_string(), error.inner()))
+    }
+
+    /// The body as it was sent.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
     }
 
     /// The body without its null members and in one spelling: what a cursor is bound to.
@@ -59,6 +67,23 @@ impl<T: types::Type + DeserializeOwned + 'static, const EMPTY_IS_OBJECT: bool> B
         let mut value = serde_json::from_slice(&self.bytes).unwrap_or(Value::Null);
         strip(&mut value);
         value.to_string()
+    }
+}
+
+/// U+0000 cannot be stored on every database, so that no write takes it.
+fn no_nul(value: &Value, place: &mut String) -> Result<(), ApiError> {
+    let mut inner = |step: String, value: &Value| {
+        let length = place.len();
+        place.push_str(&step);
+        no_nul(value, place)?;
+        place.truncate(length);
+        Ok(())
+    };
+    match value {
+        Value::String(text) if text.contains('\0') => Err(ApiError::field(place, "must not contain U+0000")),
+        Value::Array(items) => items.iter().enumerate().try_for_each(|(i, item)| inner(format!("[{i}]"), item)),
+        Value::Object(members) => members.iter().try_for_each(|(name, member)| inner(format!(".{name}"), member)),
+        _ => Ok(()),
     }
 }
 

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use poem_openapi::{OpenApiService, Tags};
 use serde_json::{Map, Value, json};
 
-use super::{auth::SCHEME, merged::Merged, values::OPEN_ENUM};
+use super::{auth::SCHEME, merged::Merged, reply::REPLAYED, values::OPEN_ENUM};
 use crate::revision;
 
 /// The nouns under which operations are grouped.
@@ -39,6 +39,10 @@ pub type Contract = Merged<(
     super::users::UserReads,
     super::labels::LabelReads,
     super::teams::TeamReads,
+    super::writes::TicketWrites,
+    super::writes::ConversationWrites,
+    super::writes::ContactWrites,
+    super::writes::CommentWrites,
     revision::Extra,
 )>;
 
@@ -55,6 +59,10 @@ pub fn contract() -> OpenApiService<Contract, ()> {
         super::users::UserReads,
         super::labels::LabelReads,
         super::teams::TeamReads,
+        super::writes::TicketWrites,
+        super::writes::ConversationWrites,
+        super::writes::ContactWrites,
+        super::writes::CommentWrites,
         revision::EXTRA,
     );
     OpenApiService::new(Merged(groups), format!("counterpart, revision {}", revision::NAME), "1.0.0")
@@ -79,6 +87,7 @@ pub fn document() -> Value {
         annotated_reference(object, &mut nullable);
         defaults(object);
         required_scope(object);
+        replayed_answer(object);
     });
     // The generator lists every tag that it knows of.
     let used: BTreeSet<String> = operations(&document)
@@ -226,6 +235,18 @@ fn required_scope(object: &mut Map<String, Value>) {
     if let Some(scope) = requirement.strip_prefix(SCHEME).and_then(|rest| rest.strip_prefix(':')).map(str::to_owned) {
         object.insert("security".to_owned(), json!([{ SCHEME: [] }]));
         object.insert("x-required-scope".to_owned(), scope.into());
+    }
+}
+
+/// An operation that takes an idempotency key says which answers are repeated ones.
+fn replayed_answer(object: &mut Map<String, Value>) {
+    let takes_key = |parameters: &Value| parameters.as_array().is_some_and(|all| all.iter().any(|one| one["name"] == "Idempotency-Key"));
+    if !object.get("parameters").is_some_and(takes_key) {
+        return;
+    }
+    if let Some(headers) = object.get_mut("responses").and_then(|all| all.pointer_mut("/200/headers")).and_then(Value::as_object_mut) {
+        let description = "`true` on the answer to an earlier request with this key.";
+        headers.insert(REPLAYED.to_owned(), json!({ "description": description, "schema": { "type": "string", "enum": ["true"] } }));
     }
 }
 

@@ -77,6 +77,9 @@ impl From<service::Error> for ApiError {
             service::Error::Invalid { .. } => StatusCode::BAD_REQUEST,
             service::Error::NotFound(_) => StatusCode::NOT_FOUND,
             service::Error::Conflict(_) => StatusCode::CONFLICT,
+            service::Error::InProgress { reason, retry_after } => {
+                return Self { status: StatusCode::CONFLICT, message: reason.clone(), retry_after: Some(*retry_after) };
+            }
             service::Error::Unavailable { reason, retry_after } => {
                 return Self { status: StatusCode::SERVICE_UNAVAILABLE, message: reason.clone(), retry_after: Some(*retry_after) };
             }
@@ -136,6 +139,8 @@ documented! {
     Listing = &[400, 401, 403];
     /// A read that names a record.
     Lookup = &[400, 401, 403, 404];
+    /// A write that names a record.
+    Change = &[400, 401, 403, 404, 409, 413, 415];
     /// A list whose filters are a body.
     FilteredListing = &[400, 401, 403, 413, 415];
 }

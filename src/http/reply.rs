@@ -9,11 +9,13 @@ use poem_openapi::{
     types::Type,
 };
 use serde::Serialize;
+use serde_json::value::RawValue;
 
 use super::{auth::Request, context::Context};
 use crate::{
     domain::rules::{ReceivedAt, Rules},
     revision,
+    service::Outcome,
 };
 
 /// The media type of every answer.
@@ -144,6 +146,24 @@ impl<T: Type + Serialize + 'static> Reply<All<T>> {
     pub fn all(request: &Request, records: impl IntoIterator<Item = impl Into<T>>) -> Self {
         let records: Vec<T> = records.into_iter().map(Into::into).collect();
         Self::of(request, &records, vec![])
+    }
+}
+
+/// `data` that was kept.
+fn kept(data: Vec<u8>) -> Box<RawValue> {
+    String::from_utf8(data).ok().and_then(|text| RawValue::from_string(text).ok()).unwrap_or_default()
+}
+
+/// Marks an answer that was kept.
+pub const REPLAYED: &str = "idempotency-replayed";
+
+impl<S: Shape> Reply<S> {
+    /// The answer to a write: a new one, or the one that was kept for this request.
+    pub fn written<V, T: From<V> + Serialize>(request: &Request, outcome: Outcome<V>) -> Self {
+        match outcome {
+            Outcome::New(answer) => Self::of(request, &T::from(answer), vec![]),
+            Outcome::Replayed(data) => Self::of(request, &kept(data), vec![(REPLAYED, HeaderValue::from_static("true"))]),
+        }
     }
 }
 

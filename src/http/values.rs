@@ -9,7 +9,7 @@ use poem_openapi::{
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Value, value::RawValue};
 
-use crate::domain::{store::Channel, time::Timestamp};
+use crate::domain::{records::Entries, store::Channel, time::Timestamp};
 
 /// Marks an open enumeration until `document` writes it as `x-extensible-enum`.
 pub const OPEN_ENUM: &str = "x-open-enum";
@@ -235,6 +235,81 @@ macro_rules! any {
 }
 
 any!(Any, MetaSchema::ANY);
+
+/// Field values keyed by field id, in the order in which they were sent.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct FieldValues(pub Entries);
+
+/// The `userId` of a user: a UUID, which is checked where its place is known.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct UserIdText(pub String);
+
+/// Several records, made from those of the domain.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+pub struct Many<T>(Vec<T>);
+
+impl<V, T: From<V>> From<Vec<V>> for Many<T> {
+    fn from(records: Vec<V>) -> Self {
+        Self(records.into_iter().map(T::from).collect())
+    }
+}
+
+/// A list of 1 to `MAX` items as a body.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Limited<T, const MAX: usize>(pub Vec<T>);
+
+impl<T: Type + 'static, const MAX: usize> Type for Limited<T, MAX> {
+    plain_type!();
+
+    fn name() -> Cow<'static, str> {
+        format!("{}List", T::name()).into()
+    }
+
+    fn schema_ref() -> MetaSchemaRef {
+        let items = Some(Box::new(T::schema_ref()));
+        MetaSchemaRef::Inline(Box::new(MetaSchema { items, min_items: Some(1), max_items: Some(MAX), ..MetaSchema::new("array") }))
+    }
+
+    fn register(registry: &mut Registry) {
+        T::register(registry);
+    }
+}
+
+macro_rules! by_serde {
+    ($type:ident, $schema:expr) => {
+        impl Type for $type {
+            plain_type!();
+
+            fn name() -> Cow<'static, str> {
+                stringify!($type).into()
+            }
+
+            fn schema_ref() -> MetaSchemaRef {
+                MetaSchemaRef::Inline(Box::new($schema))
+            }
+        }
+
+        impl ToJSON for $type {
+            fn to_json(&self) -> Option<Value> {
+                to_json(self)
+            }
+        }
+
+        impl ParseFromJSON for $type {
+            fn parse_from_json(value: Option<Value>) -> ParseResult<Self> {
+                from_json(value)
+            }
+        }
+    };
+}
+
+by_serde!(
+    FieldValues,
+    MetaSchema { additional_properties: Some(Box::new(MetaSchemaRef::Inline(Box::new(MetaSchema::ANY)))), ..MetaSchema::new("object") }
+);
+by_serde!(UserIdText, MetaSchema::new_with_format("string", "uuid"));
 any!(
     AnyObject,
     MetaSchema { additional_properties: Some(Box::new(MetaSchemaRef::Inline(Box::new(MetaSchema::ANY)))), ..MetaSchema::new("object") }

@@ -1,5 +1,6 @@
 //! Revision A, the older one: pages of at most 50, the page number echoed, totals, timestamps as text.
 
+mod inputs;
 mod message;
 mod ticket;
 mod user;
@@ -20,6 +21,7 @@ pub const RULES: Rules = Rules {
     page_echo: true,
     strict_cursors: false,
     conversation_history: false,
+    unknown_labels_refused: false,
     user_name_fallback: true,
 };
 
@@ -32,7 +34,12 @@ pub const EXTRA: Extra = ();
 
 /// Types under the names that both revisions give them.
 pub mod wire {
-    pub use super::{message::Message, ticket::Ticket, user::User};
+    pub use super::{
+        inputs::{CommentInput, LabelsInput},
+        message::Message,
+        ticket::Ticket,
+        user::User,
+    };
     use crate::http::params::{PageNumber, Query};
 
     /// `page` of the paginated operations.

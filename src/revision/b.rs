@@ -1,6 +1,8 @@
 //! Revision B, the newer one: pages of up to 100, Unix milliseconds, channel accounts and templates.
 
 mod accounts;
+mod assign;
+mod inputs;
 mod message;
 mod ticket;
 mod user;
@@ -21,6 +23,7 @@ pub const RULES: Rules = Rules {
     page_echo: false,
     strict_cursors: true,
     conversation_history: true,
+    unknown_labels_refused: true,
     user_name_fallback: false,
 };
 
@@ -29,12 +32,17 @@ pub const CHANNELS: &[&str] =
     &["line", "instagram", "facebook", "lazada", "shopee", "tiktok", "whatsapp", "widget", "gmail", "outlook", "drunken_lullabies"];
 
 /// Groups of operations that only this revision has.
-pub type Extra = accounts::AccountReads;
-pub const EXTRA: Extra = accounts::AccountReads;
+pub type Extra = (accounts::AccountReads, assign::Assignments);
+pub const EXTRA: Extra = (accounts::AccountReads, assign::Assignments);
 
 /// Types under the names that both revisions give them.
 pub mod wire {
-    pub use super::{message::Message, ticket::Ticket, user::User};
+    pub use super::{
+        inputs::{CommentInput, LabelsInput},
+        message::Message,
+        ticket::Ticket,
+        user::User,
+    };
 
     /// `page` of the paginated operations: not of this revision.
     pub type PageParam = crate::http::params::Absent;

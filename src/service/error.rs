@@ -15,6 +15,9 @@ pub enum Error {
     /// The record changed, or would collide with another.
     #[error("{0}")]
     Conflict(String),
+    /// The same request is being carried out; worth a retry after so many seconds.
+    #[error("{reason}")]
+    InProgress { reason: String, retry_after: u32 },
     /// Not now; worth a retry after so many seconds.
     #[error("{reason}")]
     Unavailable { reason: String, retry_after: u32 },

@@ -1,9 +1,13 @@
 //! Use-cases, one file a noun. Called by `http` and `cli`; calls `store`; owns the transaction of every write.
 
 pub mod accounts;
+mod change;
+pub mod contact_writes;
 pub mod contacts;
+pub mod conversation_writes;
 pub mod conversations;
 pub mod error;
+pub mod events;
 pub mod export;
 pub mod fields;
 pub mod import;
@@ -11,16 +15,23 @@ pub mod keys;
 pub mod messages;
 #[cfg(test)]
 mod read_tests;
+pub mod receive;
 pub mod stores;
 pub mod team;
+pub mod ticket_writes;
 pub mod tickets;
+
+use std::sync::Arc;
 
 use crate::{
     domain::{clock::World, rules::Rules},
     store::Db,
 };
 
+pub use change::{By, Once, Outcome, Renderer};
 pub use error::{Error, Result};
+
+use change::InProgress;
 
 /// Every use-case of one deployment.
 #[derive(Clone)]
@@ -28,11 +39,13 @@ pub struct Service {
     db: Db,
     world: World,
     rules: Rules,
+    events: Arc<dyn Renderer>,
+    in_progress: InProgress,
 }
 
 impl Service {
-    pub fn new(db: Db, world: World, rules: Rules) -> Self {
-        Self { db, world, rules }
+    pub fn new(db: Db, world: World, rules: Rules, events: Arc<dyn Renderer>) -> Self {
+        Self { db, world, rules, events, in_progress: InProgress::default() }
     }
 
     pub fn db(&self) -> &Db {

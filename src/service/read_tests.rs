@@ -7,12 +7,14 @@ use std::sync::{
 
 use serde_json::{Value, json};
 
-use super::{Error, Service};
+use super::{Error, Renderer, Service};
 use crate::{
     domain::{
         clock::World,
+        events::Event,
         fields::Comparable,
         filters::{FieldFilter, FieldOperator, TicketFilter},
+        ids::StoreId,
         messages::{CommentExpand, MessageExpand},
         paging::PageRequest,
         rules::{ReceivedAt, Rules},
@@ -26,6 +28,15 @@ use crate::{
     },
 };
 
+/// Reads record no events.
+struct Unheard;
+
+impl Renderer for Unheard {
+    fn render(&self, _: &StoreId, _: &Event) -> Vec<u8> {
+        Vec::new()
+    }
+}
+
 fn service(db: Db, user_name_fallback: bool) -> Service {
     let rules = Rules {
         revision: "test",
@@ -36,9 +47,10 @@ fn service(db: Db, user_name_fallback: bool) -> Service {
         page_echo: false,
         strict_cursors: false,
         conversation_history: true,
+        unknown_labels_refused: true,
         user_name_fallback,
     };
-    Service::new(db, World::real(), rules)
+    Service::new(db, World::real(), rules, Arc::new(Unheard))
 }
 
 fn shape<T>(result: super::Result<T>) -> String {

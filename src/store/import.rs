@@ -13,6 +13,7 @@ mod put;
 mod rows;
 
 pub use check::Definition;
+pub(super) use derive::DERIVE_TICKETS;
 
 use std::collections::HashMap;
 

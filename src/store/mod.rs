@@ -5,11 +5,13 @@
 
 pub mod access;
 pub mod accounts;
+mod changes;
 pub mod connect;
 pub mod contacts;
 pub mod conversations;
 pub mod entity;
 pub mod error;
+pub mod events;
 pub mod export;
 pub mod fields;
 #[cfg(test)]
@@ -19,10 +21,13 @@ pub mod messages;
 #[cfg(test)]
 mod read_tests;
 mod readers;
+pub mod receive;
 mod sql;
 pub mod stores;
 pub mod team;
 pub mod tickets;
+pub mod write;
 
 pub use connect::{Db, OnStatement, Tx};
 pub use error::{Error, Result};
+pub use write::Write;

@@ -97,6 +97,8 @@ fn bind(statement: &mut Statement<'_>, params: &[Param]) -> Result<()> {
             Param::Text(text) => statement.raw_bind_parameter(i + 1, text.as_str())?,
             Param::Integer(number) => statement.raw_bind_parameter(i + 1, number)?,
             Param::Number(number) => statement.raw_bind_parameter(i + 1, number)?,
+            Param::Bytes(bytes) => statement.raw_bind_parameter(i + 1, bytes)?,
+            Param::Null | Param::NoInteger | Param::NoNumber => statement.raw_bind_parameter(i + 1, rusqlite::types::Null)?,
         }
     }
     Ok(())

@@ -32,6 +32,11 @@ pub(super) enum Param {
     Text(String),
     Integer(i64),
     Number(f64),
+    Bytes(Vec<u8>),
+    /// No text. PostgreSQL wants to know of what type nothing is.
+    Null,
+    NoInteger,
+    NoNumber,
 }
 
 impl From<Param> for Value {
@@ -40,6 +45,10 @@ impl From<Param> for Value {
             Param::Text(text) => text.into(),
             Param::Integer(number) => number.into(),
             Param::Number(number) => number.into(),
+            Param::Bytes(bytes) => bytes.into(),
+            Param::Null => None::<String>.into(),
+            Param::NoInteger => None::<i64>.into(),
+            Param::NoNumber => None::<f64>.into(),
         }
     }
 }
@@ -83,6 +92,11 @@ impl Sql {
         &self.text
     }
 
+    /// The same for SeaORM.
+    pub fn statement(self, backend: DbBackend) -> Statement {
+        Statement::from_sql_and_values(backend, self.text, self.values.into_iter().map(Value::from))
+    }
+
     pub fn params(&self) -> &[Param] {
         &self.values
     }
@@ -94,6 +108,22 @@ impl Sql {
 
     pub fn text(&mut self, value: &str) -> &mut Self {
         self.bind(text_value(value))
+    }
+
+    pub fn optional_text(&mut self, value: Option<&str>) -> &mut Self {
+        self.bind(value.map_or(Param::Null, text_value))
+    }
+
+    pub fn optional_integer(&mut self, value: Option<i64>) -> &mut Self {
+        self.bind(value.map_or(Param::NoInteger, Param::Integer))
+    }
+
+    pub fn optional_number(&mut self, value: Option<f64>) -> &mut Self {
+        self.bind(value.map_or(Param::NoNumber, Param::Number))
+    }
+
+    pub fn bytes(&mut self, value: Vec<u8>) -> &mut Self {
+        self.bind(Param::Bytes(value))
     }
 
     pub fn integer(&mut self, value: i64) -> &mut Self {
@@ -174,7 +204,7 @@ pub(super) struct Cells<'a> {
 
 #[derive(Clone, Copy)]
 enum AnyRow<'a> {
-    Postgres(&'a QueryResult),
+    Orm(&'a QueryResult),
     Sqlite(&'a rusqlite::Row<'a>),
 }
 
@@ -184,8 +214,8 @@ pub(super) trait Cell: TryGetable + FromSql {}
 impl<T: TryGetable + FromSql> Cell for T {}
 
 impl<'a> Cells<'a> {
-    fn postgres(row: &'a QueryResult) -> Self {
-        Self { row: AnyRow::Postgres(row), at: 0 }
+    pub fn orm(row: &'a QueryResult) -> Self {
+        Self { row: AnyRow::Orm(row), at: 0 }
     }
 
     pub fn sqlite(row: &'a rusqlite::Row<'a>) -> Self {
@@ -196,9 +226,17 @@ impl<'a> Cells<'a> {
         let at = self.at;
         self.at += 1;
         Ok(match self.row {
-            AnyRow::Postgres(row) => row.try_get_by_index(at)?,
+            AnyRow::Orm(row) => row.try_get_by_index(at)?,
             AnyRow::Sqlite(row) => row.get(at)?,
         })
+    }
+
+    pub fn bytes(&mut self) -> Result<Vec<u8>> {
+        self.take()
+    }
+
+    pub fn flag(&mut self) -> Result<bool> {
+        self.take()
     }
 
     pub fn id<T: From<String>>(&mut self) -> Result<T> {
@@ -241,7 +279,7 @@ impl Db {
             return readers.all(sql, decode).await;
         }
         let rows = self.read().query_all_raw(self.statement(sql)).await?;
-        rows.iter().map(|row| decode(&mut Cells::postgres(row))).collect()
+        rows.iter().map(|row| decode(&mut Cells::orm(row))).collect()
     }
 
     /// The first row of a statement.
@@ -282,7 +320,7 @@ impl Db {
     }
 
     fn statement(&self, sql: Sql) -> Statement {
-        Statement::from_sql_and_values(self.backend(), sql.text, sql.values.into_iter().map(Value::from))
+        sql.statement(self.backend())
     }
 
     /// What the database says of how it would run a page: one step a line.

@@ -1,8 +1,9 @@
-//! The read contract, asked of the built binary from outside: one suite for both revisions and both databases.
+//! The contract, asked of the built binary from outside: one suite for both revisions and both databases.
 //!
 //! - [`client`] speaks HTTP; every answer goes through [`contract`], which holds it against the published document.
 //! - [`harness`] starts and stops servers; [`fixture`] is the data; [`pages`] walks lists.
-//! - The other modules are the tests, one a noun or a rule.
+//! - [`writes`] are the tests of the operations that change something, each on a server of its own; the other modules are
+//!   the tests of the reads, one a noun or a rule, most on one server that nothing changes.
 //!
 //! `COUNTERPART_TEST_POSTGRES` names a PostgreSQL server to run on; without it every server has its own SQLite file.
 
@@ -39,3 +40,4 @@ mod ticket_fields;
 mod ticket_filters;
 mod tickets;
 mod users;
+mod writes;

@@ -6,7 +6,8 @@ use crate::{
     REV_A,
     client::{Api, Call},
     document::routes,
-    harness::{ALL_SCOPES, one, world},
+    fixture::{self, ANN, at},
+    harness::{ALL_SCOPES, Server, one, world},
 };
 
 /// The read operations of the contract that are served so far: method, path, operationId, scope, and whether the newer
@@ -28,7 +29,19 @@ const READS: [(&str, &str, &str, &str, bool); 14] = [
     ("GET", "/accounts/whatsapp-templates", "listWhatsappTemplates", "accounts:read", true),
 ];
 
-/// A request to an operation that succeeds.
+/// The write operations, likewise.
+const WRITES: [(&str, &str, &str, &str, bool); 8] = [
+    ("PATCH", "/tickets/field-values", "updateTicketField", "tickets:write", false),
+    ("POST", "/tickets/close", "closeTicket", "tickets:write", false),
+    ("POST", "/tickets/assign", "assignTickets", "tickets:write", true),
+    ("POST", "/conversations/mark-read", "markConversationRead", "conversations:write", false),
+    ("PATCH", "/conversations/labels", "updateConversationLabels", "conversations:write", false),
+    ("POST", "/contacts", "createContact", "contacts:write", false),
+    ("PATCH", "/contacts/field-values", "updateContactField", "contacts:write", false),
+    ("POST", "/messages/internal-comments", "addInternalComment", "messages:write", false),
+];
+
+/// A request to an operation that succeeds, once at least, on the data of store `one`.
 pub fn good_request(api: &Api, operation: &str) -> Call {
     match operation {
         "getTicket" => api.get("/tickets").query("ticketId", "t-first"),
@@ -45,14 +58,30 @@ pub fn good_request(api: &Api, operation: &str) -> Call {
         "listTeams" => api.get("/teams"),
         "listAccounts" => api.get("/accounts"),
         "listWhatsappTemplates" => api.get("/accounts/whatsapp-templates").query("accountId", "acc-wa"),
+        "updateTicketField" => set_field(api),
+        "closeTicket" => api.post("/tickets/close", json!({"ticketId": "t-quiet"})),
+        "assignTickets" => api.post("/tickets/assign", json!([{"ticketId": "t-third", "assigneeUserId": ANN}])),
+        "markConversationRead" => api.post("/conversations/mark-read", json!({"conversationId": "conv-main"})),
+        "updateConversationLabels" => {
+            api.call("PATCH", "/conversations/labels").json(json!({"conversationId": "conv-main", "addLabels": ["lab-wide"]}))
+        }
+        "createContact" => api.post("/contacts", json!({"firstName": "Ada", "email": "ada@example.com"})),
+        "updateContactField" => api.call("PATCH", "/contacts/field-values").json(json!({
+            "contactId": "con-mia", "contactFieldId": "c-born", "value": "2000-02-29", "updatedAt": at("04-30T00:00"),
+        })),
+        "addInternalComment" => api.post("/messages/internal-comments", json!({"conversationId": "conv-main", "text": "Note"})),
         other => panic!("{other} has no request here that succeeds: add one"),
     }
 }
 
+fn set_field(api: &Api) -> Call {
+    api.call("PATCH", "/tickets/field-values").json(json!({"ticketId": "t-third", "ticketFieldId": "f-text", "newValue": "new"}))
+}
+
 #[test]
-fn the_routes_hold_every_read_operation_with_its_scope() {
+fn the_routes_hold_every_operation_with_its_scope() {
     let routes = routes();
-    for (method, path, operation, scope, newer) in READS {
+    for (method, path, operation, scope, newer) in READS.into_iter().chain(WRITES) {
         let found = routes.iter().find(|route| route.operation == operation);
         let expected = (!newer || !REV_A).then(|| (method.to_owned(), path.to_owned(), scope.to_owned()));
         assert_eq!(found.map(|route| (route.method.clone(), route.path.clone(), route.scope.clone())), expected, "{operation}");
@@ -64,8 +93,10 @@ fn an_operation_answers_a_key_with_its_scope_alone() {
     let mut scopes: Vec<_> = routes().into_iter().map(|route| route.scope).collect();
     scopes.sort_unstable();
     scopes.dedup();
+    // Some of the requests change something.
+    let server = Server::with(&[("one", fixture::one())]);
     for scope in scopes {
-        let api = world().server.api("one", &[&scope]);
+        let api = server.api("one", &[&scope]);
         for route in routes().iter().filter(|route| route.scope == scope) {
             good_request(&api, &route.operation).send().ok();
         }

@@ -18,12 +18,38 @@ const TICKET_NUMBER: &str = "ticket_number";
 const MAX_COUNTED: i64 = 1 << 53;
 
 /// Where the window of the ticket that is updated begins: when the previous one closed.
-const WINDOW_FROM: &str = "COALESCE((SELECT p.closed_at FROM tickets p WHERE p.store_id = tickets.store_id \
-    AND p.conversation_id = tickets.conversation_id AND (p.opened_at, p.id) < (tickets.opened_at, tickets.id) \
-    ORDER BY p.opened_at DESC, p.id DESC LIMIT 1), -9223372036854775807)";
+macro_rules! window_from {
+    () => {
+        "COALESCE((SELECT p.closed_at FROM tickets p WHERE p.store_id = tickets.store_id \
+         AND p.conversation_id = tickets.conversation_id AND (p.opened_at, p.id) < (tickets.opened_at, tickets.id) \
+         ORDER BY p.opened_at DESC, p.id DESC LIMIT 1), -9223372036854775807)"
+    };
+}
 
 /// The messages of the ticket's conversation.
-const OF_TICKET: &str = "m.store_id = tickets.store_id AND m.conversation_id = tickets.conversation_id";
+macro_rules! of_ticket {
+    () => {
+        "m.store_id = tickets.store_id AND m.conversation_id = tickets.conversation_id"
+    };
+}
+
+/// What follows for a ticket from its messages. The caller says for which tickets.
+pub const DERIVE_TICKETS: &str = concat!(
+    "UPDATE tickets SET sort_at = COALESCE((SELECT m.sent_at FROM messages m WHERE ",
+    of_ticket!(),
+    " AND m.sent_at > ",
+    window_from!(),
+    " AND m.sent_at <= COALESCE(tickets.closed_at, 9223372036854775807) ORDER BY m.sent_at DESC, m.id DESC LIMIT 1), opened_at), \
+     waiting_since = CASE WHEN is_open THEN (SELECT MIN(m.sent_at) FROM messages m WHERE ",
+    of_ticket!(),
+    " AND m.inbound = TRUE AND m.sent_at > COALESCE((SELECT MAX(m.sent_at) FROM messages m WHERE ",
+    of_ticket!(),
+    " AND m.inbound = FALSE AND (m.kind IS NULL OR m.kind <> 'auto_response') AND m.sent_at > ",
+    window_from!(),
+    "), ",
+    window_from!(),
+    ")) END",
+);
 
 impl Import {
     /// Completes tickets, tests everything that must hold of the records together, and derives what follows from them.
@@ -183,14 +209,7 @@ impl Import {
     }
 
     async fn derive_tickets(&self) -> Result<()> {
-        let sql = format!(
-            "UPDATE tickets SET sort_at = COALESCE((SELECT m.sent_at FROM messages m WHERE {OF_TICKET} AND m.sent_at > {WINDOW_FROM} \
-              AND m.sent_at <= COALESCE(tickets.closed_at, 9223372036854775807) ORDER BY m.sent_at DESC, m.id DESC LIMIT 1), opened_at), \
-             waiting_since = CASE WHEN is_open THEN (SELECT MIN(m.sent_at) FROM messages m WHERE {OF_TICKET} AND m.inbound = TRUE \
-              AND m.sent_at > COALESCE((SELECT MAX(m.sent_at) FROM messages m WHERE {OF_TICKET} AND m.inbound = FALSE \
-              AND (m.kind IS NULL OR m.kind <> 'auto_response') AND m.sent_at > {WINDOW_FROM}), {WINDOW_FROM})) END \
-             WHERE store_id = ? AND conversation_id IN (SELECT id FROM import_touched)"
-        );
+        let sql = format!("{DERIVE_TICKETS} WHERE store_id = ? AND conversation_id IN (SELECT id FROM import_touched)");
         self.run(&sql, [self.store.as_str().into()]).await
     }
 }

@@ -1,0 +1,167 @@
+//! `counterpart message`: messages as a channel delivers them.
+
+use std::{
+    fs::File,
+    io::{BufRead, BufReader, stdin},
+    path::PathBuf,
+};
+
+use clap::{Args, Subcommand};
+use serde::{Deserialize, Serialize};
+
+use super::{Failed, Outcome, print};
+use crate::{
+    app,
+    config::Config,
+    domain::{
+        clock::World,
+        ids::{ConversationId, MessageId, StoreId, TicketId},
+        receive::{Inbound, InboundContact},
+        records::Object,
+        time::Timestamp,
+    },
+    service::Service,
+};
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Receive inbound messages, one a line; each is taken before the next is read
+    Receive(Receive),
+}
+
+#[derive(Args, Debug)]
+pub struct Receive {
+    /// The store that takes the messages
+    #[arg(long, env = "COUNTERPART_STORE", value_name = "ID")]
+    store: String,
+    /// A file of messages, one JSON object a line, or `-` for standard input
+    #[arg(value_name = "FILE", default_value = "-")]
+    file: PathBuf,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Line {
+    account_id: String,
+    reference_id: String,
+    external_id: String,
+    sender: Object<Sender>,
+    text: Option<String>,
+    images: Option<Vec<String>>,
+    sent_at: Option<Timestamp>,
+    email_subject: Option<String>,
+    contact: Option<Object<Contact>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Sender {
+    id: String,
+    name: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Contact {
+    first_name: String,
+    last_name: Option<String>,
+    email: Option<String>,
+    phone: Option<String>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Answer {
+    external_id: String,
+    message_id: MessageId,
+    conversation_id: ConversationId,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ticket_id: Option<TicketId>,
+    duplicate: bool,
+}
+
+impl Command {
+    pub async fn run(self, config: &Config) -> Outcome {
+        match self {
+            Self::Receive(command) => command.run(config).await,
+        }
+    }
+}
+
+impl Receive {
+    async fn run(self, config: &Config) -> Outcome {
+        let input: Box<dyn BufRead> = if self.file.as_os_str() == "-" {
+            Box::new(BufReader::new(stdin()))
+        } else {
+            let file = File::open(&self.file).map_err(|error| Failed(format!("`{}` cannot be read: {error}", self.file.display())))?;
+            Box::new(BufReader::new(file))
+        };
+        let db = app::open_migrated(config, None).await?;
+        let store = StoreId::from(self.store);
+        let outcome = match db.store_exists(&store).await? {
+            true => receive(&app::service(db.clone(), World::real()), &store, input).await,
+            false => Err(Failed(format!("there is no store `{store}`"))),
+        };
+        let closed = db.close().await;
+        outcome?;
+        Ok(closed?)
+    }
+}
+
+async fn receive(service: &Service, store: &StoreId, mut input: Box<dyn BufRead>) -> Outcome {
+    let (mut bytes, mut number, mut taken) = (Vec::new(), 0_u64, 0_u64);
+    loop {
+        bytes.clear();
+        number += 1;
+        let stop = |reason: String| Failed(format!("line {number}: {reason}\n{taken} messages were taken before it"));
+        if input.read_until(b'\n', &mut bytes).map_err(|error| stop(error.to_string()))? == 0 {
+            return Ok(());
+        }
+        if bytes.trim_ascii().is_empty() {
+            continue;
+        }
+        let inbound = parse(&bytes).map_err(stop)?;
+        let external_id = inbound.external_id.clone();
+        let received = service.receive(store, inbound).await.map_err(|error| stop(error.to_string()))?;
+        taken += 1;
+        let answer = Answer {
+            external_id,
+            message_id: received.message_id,
+            conversation_id: received.conversation_id,
+            ticket_id: received.ticket_id,
+            duplicate: received.duplicate,
+        };
+        print(&serde_json::to_string(&answer)?)?;
+    }
+}
+
+/// A line as a message; what does not fit is named.
+fn parse(bytes: &[u8]) -> Result<Inbound, String> {
+    let mut reader = serde_json::Deserializer::from_slice(bytes);
+    let Object(line) = serde_path_to_error::deserialize::<_, Object<Line>>(&mut reader).map_err(|error| {
+        let path = error.path().to_string();
+        let reason = error.inner().to_string();
+        // The place that serde_json adds counts inside the line.
+        let reason = reason.rfind(" at line ").map_or(reason.as_str(), |end| &reason[..end]);
+        if path == "." { reason.to_owned() } else { format!("`{path}` {reason}") }
+    })?;
+    reader.end().map_err(|_| "more than one JSON object on a line".to_owned())?;
+    let Object(sender) = line.sender;
+    Ok(Inbound {
+        account_id: line.account_id.into(),
+        reference_id: line.reference_id,
+        external_id: line.external_id,
+        sender_id: sender.id,
+        sender_name: sender.name,
+        text: line.text,
+        images: line.images,
+        sent_at: line.sent_at,
+        email_subject: line.email_subject,
+        contact: line.contact.map(|Object(contact)| InboundContact {
+            first_name: contact.first_name,
+            last_name: contact.last_name,
+            email: contact.email,
+            phone: contact.phone,
+        }),
+    })
+}

@@ -1,0 +1,86 @@
+//! Events: section 6 of the contract; decisions, section 8. What happened, in the words of the domain; how it is
+//! written down is the revision's.
+
+use serde_json::Value;
+
+use super::{
+    contacts::Contact,
+    conversations::Conversation,
+    ids::{ContactId, FieldId, KeyId, LabelId, TicketId, UserId},
+    messages::Message,
+    tickets::Ticket,
+    time::Timestamp,
+};
+
+/// Who caused a change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Actor {
+    Contact(ContactId),
+    User(UserId),
+    ApiKey(KeyId),
+    Ai,
+    System,
+}
+
+impl Actor {
+    /// `type` and `id` of the payload.
+    pub fn parts(&self) -> (&'static str, Option<&str>) {
+        match self {
+            Self::Contact(id) => ("contact", Some(id.as_str())),
+            Self::User(id) => ("user", Some(id.as_str())),
+            Self::ApiKey(id) => ("api_key", Some(id.as_str())),
+            Self::Ai => ("ai", None),
+            Self::System => ("system", None),
+        }
+    }
+}
+
+/// Something that happened.
+#[derive(Clone, Debug)]
+pub struct Event {
+    pub id: String,
+    pub at: Timestamp,
+    pub actor: Actor,
+    pub fact: Fact,
+}
+
+/// What happened, with the record as it is afterwards.
+#[derive(Clone, Debug)]
+pub enum Fact {
+    MessageReceived { message: Message, ticket_id: Option<TicketId> },
+    MessageSent { message: Message, ticket_id: Option<TicketId> },
+    TicketOpened { ticket: Ticket, reopened: bool },
+    TicketClosed { ticket: Ticket },
+    TicketAssigned { ticket: Ticket, previous: Option<UserId> },
+    TicketUnassigned { ticket: Ticket, previous: Option<UserId> },
+    TicketFieldUpdated { ticket: Ticket, change: FieldChange },
+    LabelAdded { conversation: Conversation, label_id: LabelId, label: Option<String> },
+    LabelRemoved { conversation: Conversation, label_id: LabelId, label: Option<String> },
+    ContactFieldUpdated { contact: Contact, change: FieldChange },
+}
+
+/// A field's value before and after; absent is unset.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FieldChange {
+    pub field_id: FieldId,
+    pub old: Option<Value>,
+    pub new: Option<Value>,
+}
+
+impl Fact {
+    /// The event's name.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::MessageReceived { .. } => "message.received",
+            Self::MessageSent { .. } => "message.sent",
+            Self::TicketOpened { .. } => "ticket.opened",
+            Self::TicketClosed { .. } => "ticket.closed",
+            Self::TicketAssigned { .. } => "ticket.assigned",
+            Self::TicketUnassigned { .. } => "ticket.unassigned",
+            Self::TicketFieldUpdated { .. } => "ticket.ticket_field_updated",
+            Self::LabelAdded { .. } => "conversation.label_added",
+            Self::LabelRemoved { .. } => "conversation.label_removed",
+            Self::ContactFieldUpdated { .. } => "contact.contact_field_updated",
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! What a channel delivers, and the rules of where it goes (decisions, section 7). Pure.
+
+use super::{
+    contacts::is_e164,
+    ids::{AccountId, ConversationId, MessageId, TicketId},
+    store::WHATSAPP,
+    time::Timestamp,
+};
+
+/// A message from a contact, as a channel delivers it.
+#[derive(Clone, Debug)]
+pub struct Inbound {
+    pub account_id: AccountId,
+    /// The thread, as the channel names it.
+    pub reference_id: String,
+    /// The message, as the channel names it: what tells a repeated delivery.
+    pub external_id: String,
+    pub sender_id: String,
+    pub sender_name: Option<String>,
+    pub text: Option<String>,
+    pub images: Option<Vec<String>>,
+    /// Absent: the time of receipt.
+    pub sent_at: Option<Timestamp>,
+    pub email_subject: Option<String>,
+    pub contact: Option<InboundContact>,
+}
+
+/// What the channel knows of the person.
+#[derive(Clone, Debug)]
+pub struct InboundContact {
+    pub first_name: String,
+    pub last_name: Option<String>,
+    pub email: Option<String>,
+    pub phone: Option<String>,
+}
+
+/// Where a message went.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Received {
+    pub message_id: MessageId,
+    pub conversation_id: ConversationId,
+    pub ticket_id: Option<TicketId>,
+    /// It had been received before; nothing changed.
+    pub duplicate: bool,
+}
+
+/// Channels whose threads have a subject and whose references may be addresses.
+const MAIL: [&str; 2] = ["gmail", "outlook"];
+
+pub fn is_mail(channel: &str) -> bool {
+    MAIL.contains(&channel)
+}
+
+/// Who wrote, as far as a contact can be known by it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Person {
+    pub first_name: String,
+    pub last_name: Option<String>,
+    pub email: Option<String>,
+    pub phone: Option<String>,
+}
+
+impl Inbound {
+    /// The person behind the message. A thread's reference is the phone on WhatsApp, and may be the address of an e-mail.
+    pub fn person(&self, channel: &str) -> Person {
+        let told = self.contact.as_ref();
+        let reference = || Some(self.reference_id.clone());
+        let email = told.and_then(|contact| contact.email.clone());
+        let email = email.or_else(|| reference().filter(|text| is_mail(channel) && text.contains('@')));
+        let phone = told.and_then(|contact| contact.phone.clone());
+        let phone = phone.or_else(|| reference().filter(|text| channel == WHATSAPP && is_e164(text)));
+        let first_name = told
+            .map(|contact| contact.first_name.clone())
+            .or_else(|| self.sender_name.clone().filter(|name| !name.trim().is_empty()))
+            .or_else(|| email.as_deref().and_then(|email| email.split('@').next()).map(str::to_owned))
+            .or_else(|| phone.clone())
+            // No channel leaves all of these out; a contact must have a name all the same.
+            .unwrap_or_else(|| self.sender_id.clone());
+        Person { first_name, last_name: told.and_then(|contact| contact.last_name.clone()), email, phone }
+    }
+}
+
+impl Person {
+    pub fn full_name(&self) -> String {
+        match &self.last_name {
+            Some(last) => format!("{} {last}", self.first_name),
+            None => self.first_name.clone(),
+        }
+    }
+}
+
+/// Whether a message that is received `now` reopens a ticket that closed at `closed_at`. Hours: 0 never, -1 always.
+pub fn reopens(hours: i64, closed_at: Option<Timestamp>, now: Timestamp) -> bool {
+    match (hours, closed_at) {
+        (-1, _) => true,
+        (1.., Some(closed_at)) => now.millis().saturating_sub(closed_at.millis()) < hours.saturating_mul(60 * 60 * 1000),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ticket_reopens_within_the_window() {
+        const HOUR: i64 = 60 * 60 * 1000;
+        let now = Timestamp::from_millis(1_000 * HOUR);
+        let closed = |before: i64| Some(now.plus_millis(-before));
+        for (hours, closed_at, expected) in [
+            (24, closed(24 * HOUR - 1), true),
+            (24, closed(24 * HOUR), false),
+            (24, closed(-5), true),
+            (0, closed(0), false),
+            (-1, closed(900 * HOUR), true),
+            (-1, None, true),
+            (24, None, false),
+            (i64::MAX, closed(900 * HOUR), true),
+        ] {
+            assert_eq!(reopens(hours, closed_at, now), expected, "{hours} {closed_at:?}");
+        }
+    }
+
+    #[test]
+    fn a_person_is_named_by_the_best_that_is_known() {
+        let inbound = |reference: &str, name: Option<&str>, contact| Inbound {
+            account_id: "a".into(),
+            reference_id: reference.to_owned(),
+            external_id: "x".to_owned(),
+            sender_id: "u1".to_owned(),
+            sender_name: name.map(str::to_owned),
+            text: None,
+            images: None,
+            sent_at: None,
+            email_subject: None,
+            contact,
+        };
+        let told = InboundContact { first_name: "Nok".to_owned(), last_name: Some("S".to_owned()), email: None, phone: None };
+        let person = inbound("+661", Some("Other"), Some(told)).person("whatsapp");
+        assert_eq!((person.full_name().as_str(), person.phone.as_deref()), ("Nok S", Some("+661")));
+        for (reference, name, channel, first) in [
+            ("+661", Some("Mali"), "whatsapp", "Mali"),
+            ("+661", Some(" "), "whatsapp", "+661"),
+            ("mali@example.com", None, "gmail", "mali"),
+            ("mali@example.com", None, "line", "u1"),
+        ] {
+            assert_eq!(inbound(reference, name, None).person(channel).full_name(), first);
+        }
+    }
+}

@@ -1,0 +1,160 @@
+//! Events as subscribers read them: section 6; decisions, section 8. `data` holds the resource as this revision's read
+//! operation answers it.
+//!
+//! The bytes are made inside the transaction, where the event has no number yet; `sequence` is put in front when the
+//! number is known, and the rest stays as it was written.
+
+use serde::Serialize;
+use serde_json::{Value, value::RawValue};
+
+use super::{contacts::Contact, conversations::Conversation};
+use crate::{
+    domain::{
+        conversations::ConversationView,
+        events::{Event, Fact, FieldChange},
+        ids::StoreId,
+        messages::{Message as StoredMessage, MessageView},
+        tickets::{Ticket as StoredTicket, TicketView},
+        time::Timestamp,
+    },
+    revision::{
+        self,
+        wire::{Message, Ticket},
+    },
+    service::Renderer,
+};
+
+/// Renders in the shapes of the compiled revision.
+#[derive(Debug)]
+pub struct WireEvents;
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Payload<'a> {
+    id: &'a str,
+    r#type: &'static str,
+    timestamp: Timestamp,
+    api_revision: &'static str,
+    store_id: &'a str,
+    actor: Actor<'a>,
+    data: Data<'a>,
+}
+
+#[derive(Serialize)]
+struct Actor<'a> {
+    r#type: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged, rename_all_fields = "camelCase")]
+enum Data<'a> {
+    Message {
+        message: Box<Message>,
+        conversation_id: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        ticket_id: Option<&'a str>,
+    },
+    Ticket {
+        ticket: Box<Ticket>,
+    },
+    Opened {
+        ticket: Box<Ticket>,
+        reopened: bool,
+    },
+    Assigned {
+        ticket: Box<Ticket>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        previous_assignee_user_id: Option<&'a str>,
+    },
+    TicketField {
+        ticket: Box<Ticket>,
+        ticket_field_id: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        old_value: Option<&'a Value>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        new_value: Option<&'a Value>,
+    },
+    Label {
+        conversation_id: &'a str,
+        label_id: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        label: Option<&'a str>,
+        conversation: Box<Conversation>,
+    },
+    ContactField {
+        contact: Box<Contact>,
+        contact_field_id: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        old_value: Option<&'a Value>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        new_value: Option<&'a Value>,
+    },
+}
+
+fn ticket(ticket: &StoredTicket) -> Box<Ticket> {
+    let view = TicketView { ticket: ticket.clone(), account: None, conversation: None, assignee: None, handled_by: None };
+    Box::new(view.into())
+}
+
+fn message(message: &StoredMessage) -> Box<Message> {
+    Box::new(MessageView { message: message.clone(), sent_by: None, conversation: None, account: None }.into())
+}
+
+fn data(fact: &Fact) -> Data<'_> {
+    match fact {
+        Fact::MessageReceived { message: it, ticket_id } | Fact::MessageSent { message: it, ticket_id } => Data::Message {
+            message: message(it),
+            conversation_id: it.conversation_id.as_str(),
+            ticket_id: ticket_id.as_ref().map(|id| id.as_str()),
+        },
+        Fact::TicketOpened { ticket: it, reopened } => Data::Opened { ticket: ticket(it), reopened: *reopened },
+        Fact::TicketClosed { ticket: it } => Data::Ticket { ticket: ticket(it) },
+        Fact::TicketAssigned { ticket: it, previous } | Fact::TicketUnassigned { ticket: it, previous } => {
+            Data::Assigned { ticket: ticket(it), previous_assignee_user_id: previous.as_ref().map(|id| id.as_str()) }
+        }
+        Fact::TicketFieldUpdated { ticket: it, change: FieldChange { field_id, old, new } } => {
+            Data::TicketField { ticket: ticket(it), ticket_field_id: field_id.as_str(), old_value: old.as_ref(), new_value: new.as_ref() }
+        }
+        Fact::LabelAdded { conversation, label_id, label } | Fact::LabelRemoved { conversation, label_id, label } => Data::Label {
+            conversation_id: conversation.id.as_str(),
+            label_id: label_id.as_str(),
+            label: label.as_deref(),
+            conversation: Box::new(ConversationView { conversation: conversation.clone(), account: None }.into()),
+        },
+        Fact::ContactFieldUpdated { contact, change: FieldChange { field_id, old, new } } => Data::ContactField {
+            contact: Box::new(contact.clone().into()),
+            contact_field_id: field_id.as_str(),
+            old_value: old.as_ref(),
+            new_value: new.as_ref(),
+        },
+    }
+}
+
+impl Renderer for WireEvents {
+    fn render(&self, store: &StoreId, event: &Event) -> Vec<u8> {
+        let (kind, id) = event.actor.parts();
+        let payload = Payload {
+            id: &event.id,
+            r#type: event.fact.kind(),
+            timestamp: event.at,
+            api_revision: revision::NAME,
+            store_id: store.as_str(),
+            actor: Actor { r#type: kind, id },
+            data: data(&event.fact),
+        };
+        // Plain data with string keys: writing it to memory cannot fail.
+        serde_json::to_vec(&payload).unwrap_or_default()
+    }
+}
+
+/// A recorded event with its number: `sequence` in front, the recorded bytes behind it.
+pub fn numbered(sequence: i64, body: &[u8]) -> Option<Vec<u8>> {
+    let rest = body.strip_prefix(b"{")?;
+    let mut bytes = format!("{{\"sequence\":{sequence},").into_bytes();
+    bytes.extend_from_slice(rest);
+    // What is printed or sent is JSON, or nothing is.
+    serde_json::from_slice::<&RawValue>(&bytes).ok()?;
+    Some(bytes)
+}

@@ -1,0 +1,100 @@
+//! What every write has beside its input: the idempotency key, and answers that may be repeated (decisions, section 6.13).
+
+use poem::RequestBody;
+use poem_openapi::{
+    ApiExtractor, ApiExtractorType, Enum, ExtractParamOptions, Object,
+    registry::{MetaParamIn, MetaSchema, MetaSchemaRef, Registry},
+    types,
+};
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use super::{auth::Request, body::Body, error::ApiError};
+use crate::{
+    domain::{events::Actor, keys::hexadecimal},
+    service::{By, Once},
+};
+
+/// The opt-in header `Idempotency-Key`.
+#[derive(Debug)]
+pub struct IdempotencyKey(Option<String>);
+
+/// The name of the header.
+pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
+
+const MAX_KEY_CHARS: usize = 255;
+
+impl<'a> ApiExtractor<'a> for IdempotencyKey {
+    const TYPES: &'static [ApiExtractorType] = &[ApiExtractorType::Parameter];
+    type ParamType = ();
+    type ParamRawType = ();
+
+    fn register(_: &mut Registry) {}
+
+    fn param_in() -> Option<MetaParamIn> {
+        Some(MetaParamIn::Header)
+    }
+
+    fn param_schema_ref() -> Option<MetaSchemaRef> {
+        Some(MetaSchemaRef::Inline(Box::new(MetaSchema {
+            min_length: Some(1),
+            max_length: Some(MAX_KEY_CHARS),
+            ..MetaSchema::new("string")
+        })))
+    }
+
+    async fn from_request(request: &'a poem::Request, _: &mut RequestBody, _: ExtractParamOptions<()>) -> poem::Result<Self> {
+        let mut sent = request.headers().get_all(IDEMPOTENCY_KEY).iter();
+        let Some(first) = sent.next() else { return Ok(Self(None)) };
+        let key =
+            first.to_str().ok().filter(|key| (1..=MAX_KEY_CHARS).contains(&key.len()) && key.bytes().all(|byte| byte.is_ascii_graphic()));
+        match key {
+            Some(key) if sent.next().is_none() => Ok(Self(Some(key.to_owned()))),
+            _ => {
+                Err(ApiError::field(IDEMPOTENCY_KEY, format!("must be sent once, as 1 to {MAX_KEY_CHARS} visible ASCII characters")).into())
+            }
+        }
+    }
+}
+
+impl Request {
+    /// This caller as the author of a write; `W` is what the answer's `data` is made of.
+    pub fn by<'a, V, W, T, const E: bool>(&'a self, operation: &'static str, key: &'a IdempotencyKey, body: &Body<T, E>) -> By<'a, V>
+    where
+        V: Clone,
+        W: From<V> + Serialize,
+        T: types::Type + serde::de::DeserializeOwned + 'static,
+    {
+        let once = key.0.as_deref().map(|key| Once {
+            operation,
+            key,
+            request_hash: hexadecimal(&Sha256::digest(body.bytes())),
+            render: render::<V, W>,
+        });
+        By { store: self.store(), actor: Actor::ApiKey(self.caller.key_id.clone()), once }
+    }
+}
+
+fn render<V: Clone, W: From<V> + Serialize>(answer: &V) -> Vec<u8> {
+    // Plain data with string keys; an empty text would be refused on its way out.
+    serde_json::to_vec(&W::from(answer.clone())).unwrap_or_default()
+}
+
+/// `data` of an answer that does not show the record.
+#[derive(Debug, Object, Serialize)]
+pub struct Acknowledgement {
+    message: AcknowledgementText,
+}
+
+#[derive(Debug, Clone, Copy, Enum, Serialize)]
+#[serde(rename_all = "UPPERCASE")]
+#[oai(rename_all = "UPPERCASE")]
+enum AcknowledgementText {
+    Ok,
+}
+
+impl From<()> for Acknowledgement {
+    fn from((): ()) -> Self {
+        Self { message: AcknowledgementText::Ok }
+    }
+}

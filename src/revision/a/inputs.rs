@@ -1,0 +1,56 @@
+//! Inputs of writes that revision A spells its own way.
+
+use poem_openapi::Object;
+use serde::Deserialize;
+
+use crate::{http::error::ApiError, service::conversation_writes::LabelUpdate};
+
+/// Labels to add to a conversation and to remove from it.
+#[derive(Debug, Object, Deserialize)]
+#[oai(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LabelsInput {
+    conversation_id: String,
+    #[oai(validator(max_items = 10))]
+    add_labels: Option<Vec<String>>,
+    #[oai(validator(max_items = 10))]
+    remove_labels: Option<Vec<String>>,
+}
+
+const MAX_LABELS: usize = 10;
+
+impl LabelsInput {
+    pub fn check(self) -> Result<LabelUpdate, ApiError> {
+        let (add, remove) = (self.add_labels.unwrap_or_default(), self.remove_labels.unwrap_or_default());
+        if add.is_empty() && remove.is_empty() {
+            return Err(ApiError::field("body.addLabels", "or `removeLabels` must hold an id"));
+        }
+        for (name, ids) in [("addLabels", &add), ("removeLabels", &remove)] {
+            if ids.len() > MAX_LABELS {
+                return Err(ApiError::field(&format!("body.{name}"), format!("takes at most {MAX_LABELS} ids")));
+            }
+        }
+        Ok(LabelUpdate {
+            conversation_id: self.conversation_id.into(),
+            add: add.into_iter().map(Into::into).collect(),
+            remove: remove.into_iter().map(Into::into).collect(),
+        })
+    }
+}
+
+/// A note that the customer does not see.
+#[derive(Debug, Object, Deserialize)]
+#[oai(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CommentInput {
+    conversation_id: String,
+    /// Plain text.
+    text: String,
+}
+
+impl CommentInput {
+    /// The conversation and the text.
+    pub fn check(self) -> Result<(String, String), ApiError> {
+        Ok((self.conversation_id, self.text))
+    }
+}

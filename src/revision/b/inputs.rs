@@ -1,0 +1,58 @@
+//! Inputs of writes that revision B spells its own way.
+
+use poem_openapi::Object;
+use serde::Deserialize;
+
+use crate::{http::error::ApiError, service::conversation_writes::LabelUpdate};
+
+/// Labels to add to a conversation and to remove from it.
+#[derive(Debug, Object, Deserialize)]
+#[oai(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LabelsInput {
+    conversation_id: String,
+    #[oai(validator(min_items = 1, max_items = 10))]
+    add_labels: Vec<String>,
+    #[oai(validator(max_items = 10))]
+    remove_labels: Option<Vec<String>>,
+}
+
+const MAX_LABELS: usize = 10;
+
+impl LabelsInput {
+    pub fn check(self) -> Result<LabelUpdate, ApiError> {
+        let (add, remove) = (self.add_labels, self.remove_labels.unwrap_or_default());
+        if !(1..=MAX_LABELS).contains(&add.len()) {
+            return Err(ApiError::field("body.addLabels", format!("must hold 1 to {MAX_LABELS} ids")));
+        }
+        if remove.len() > MAX_LABELS {
+            return Err(ApiError::field("body.removeLabels", format!("takes at most {MAX_LABELS} ids")));
+        }
+        Ok(LabelUpdate {
+            conversation_id: self.conversation_id.into(),
+            add: add.into_iter().map(Into::into).collect(),
+            remove: remove.into_iter().map(Into::into).collect(),
+        })
+    }
+}
+
+/// A note that the customer does not see.
+#[derive(Debug, Object, Deserialize)]
+#[oai(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct CommentInput {
+    conversation_id: String,
+    /// Plain text. `<@userId:name@>` mentions a user.
+    #[oai(validator(min_length = 1))]
+    text: String,
+}
+
+impl CommentInput {
+    /// The conversation and the text.
+    pub fn check(self) -> Result<(String, String), ApiError> {
+        if self.text.is_empty() {
+            return Err(ApiError::field("body.text", "must not be empty"));
+        }
+        Ok((self.conversation_id, self.text))
+    }
+}

@@ -1,0 +1,161 @@
+//! What every write has in common: one transaction, the events of what changed, and an answer that can be repeated.
+//!
+//! A use-case begins with [`Service::begin`], changes rows through [`Change`], notes facts, and ends with
+//! [`Change::finish`], which renders and records the events, keeps the answer under an idempotency key, and commits it all
+//! at once (decisions, sections 6.13 and 8).
+
+use std::{
+    collections::HashSet,
+    ops::Deref,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use super::{Error, Result, Service};
+use crate::{
+    domain::{
+        events::{Actor, Event, Fact},
+        ids::StoreId,
+    },
+    store::{Write, write::Kept},
+};
+
+/// Writes an event down in the shapes of the revision. Called inside the transaction; the bytes are what is delivered.
+pub trait Renderer: Send + Sync + 'static {
+    fn render(&self, store: &StoreId, event: &Event) -> Vec<u8>;
+}
+
+/// Who writes, and how a repeated request is answered.
+pub struct By<'a, T> {
+    pub store: &'a StoreId,
+    pub actor: Actor,
+    pub once: Option<Once<'a, T>>,
+}
+
+/// A request that carries an idempotency key.
+pub struct Once<'a, T> {
+    pub operation: &'static str,
+    pub key: &'a str,
+    /// A hash of everything that the request asks for.
+    pub request_hash: String,
+    /// The answer's `data` as it is kept.
+    pub render: fn(&T) -> Vec<u8>,
+}
+
+/// What a write answers.
+#[derive(Debug)]
+pub enum Outcome<T> {
+    New(T),
+    /// The `data` that the first request of this key was answered with.
+    Replayed(Vec<u8>),
+}
+
+/// How long an answer is kept.
+const KEPT_MILLIS: i64 = 24 * 60 * 60 * 1000;
+
+/// Requests with a key that this process is carrying out.
+#[derive(Clone, Default)]
+pub(super) struct InProgress(Arc<Mutex<HashSet<String>>>);
+
+/// Holds one name until it is dropped.
+struct Held {
+    all: InProgress,
+    name: String,
+}
+
+impl InProgress {
+    fn hold(&self, name: String) -> Option<Held> {
+        let fresh = self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone());
+        fresh.then(|| Held { all: self.clone(), name })
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.all.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.name);
+    }
+}
+
+/// A write that goes on.
+pub(super) struct Change<'s> {
+    service: &'s Service,
+    write: Write,
+    actor: Actor,
+    facts: Vec<Fact>,
+    _held: Option<Held>,
+}
+
+/// A write that goes on, or an answer that is there already.
+pub(super) enum Begun<'s> {
+    Fresh(Change<'s>),
+    Replay(Vec<u8>),
+}
+
+impl Service {
+    pub(super) async fn begin<T>(&self, by: &By<'_, T>) -> Result<Begun<'_>> {
+        let busy = || Error::InProgress { reason: "a request with this `Idempotency-Key` is in progress".to_owned(), retry_after: 1 };
+        let held = match &by.once {
+            Some(once) => Some(self.in_progress.hold(format!("{}\u{1f}{}\u{1f}{}", by.store, once.operation, once.key)).ok_or_else(busy)?),
+            None => None,
+        };
+        let now = self.world().now();
+        let write = self.db().write(by.store, now).await?;
+        if let Some(once) = &by.once {
+            if !write.try_name(&format!("{}\u{1f}{}", once.operation, once.key)).await? {
+                return Err(busy());
+            }
+            if let Some(kept) = write.kept(once.operation, once.key, now.plus_millis(-KEPT_MILLIS)).await? {
+                return match kept.request_hash == once.request_hash {
+                    true => Ok(Begun::Replay(kept.body)),
+                    false => Err(Error::Conflict("`Idempotency-Key` was used for another request; send a new key".to_owned())),
+                };
+            }
+        }
+        Ok(Begun::Fresh(Change { service: self, write, actor: by.actor.clone(), facts: Vec::new(), _held: held }))
+    }
+}
+
+impl Deref for Change<'_> {
+    type Target = Write;
+
+    fn deref(&self) -> &Write {
+        &self.write
+    }
+}
+
+impl Change<'_> {
+    /// Says who causes the change, where that shows only within it.
+    pub fn caused_by(&mut self, actor: Actor) {
+        self.actor = actor;
+    }
+
+    /// Notes what happened; events are recorded in the order of the notes.
+    pub fn note(&mut self, fact: Fact) {
+        self.facts.push(fact);
+    }
+
+    /// Records the events, keeps the answer and commits.
+    pub async fn finish<T>(self, by: &By<'_, T>, answer: T) -> Result<Outcome<T>> {
+        for fact in self.facts {
+            let event = Event { id: self.service.world().ids.fresh(), at: self.write.now(), actor: self.actor.clone(), fact };
+            let body = self.service.events.render(self.write.store(), &event);
+            self.write.record(&event, body).await?;
+        }
+        if let Some(once) = &by.once {
+            let kept = Kept { request_hash: once.request_hash.clone(), body: (once.render)(&answer) };
+            self.write.keep(once.operation, once.key, kept).await?;
+        }
+        self.write.commit().await?;
+        Ok(Outcome::New(answer))
+    }
+}
+
+/// Leaves a use-case with the kept answer when there is one.
+macro_rules! begin {
+    ($service:expr, $by:expr) => {
+        match $service.begin($by).await? {
+            $crate::service::change::Begun::Fresh(change) => change,
+            $crate::service::change::Begun::Replay(body) => return Ok($crate::service::Outcome::Replayed(body)),
+        }
+    };
+}
+pub(super) use begin;

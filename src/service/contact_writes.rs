@@ -1,0 +1,105 @@
+//! Writing contacts (section 4.3; decisions, sections 6.1, 6.3 and 6.8).
+
+use serde_json::Value;
+
+use super::{
+    By, Error, Outcome, Result, Service,
+    change::begin,
+    ticket_writes::{must_be_active, same},
+};
+use crate::{
+    domain::{
+        contacts::Contact,
+        events::{Fact, FieldChange},
+        ids::{ContactId, FieldId},
+        records::Entries,
+        time::Timestamp,
+    },
+    store::{self, write::Changed},
+};
+
+/// A new contact.
+#[derive(Debug)]
+pub struct NewContact {
+    pub first_name: String,
+    pub last_name: Option<String>,
+    pub email: Option<String>,
+    pub phone: Option<String>,
+}
+
+/// One custom field's new value.
+#[derive(Debug)]
+pub struct ContactFieldUpdate {
+    pub contact_id: ContactId,
+    pub field_id: FieldId,
+    /// `null` unsets.
+    pub value: Value,
+    /// The stamp last seen.
+    pub stamp: Timestamp,
+}
+
+impl Service {
+    pub async fn create_contact(&self, by: &By<'_, Contact>, new: NewContact) -> Result<Outcome<Contact>> {
+        let change = begin!(self, by);
+        let now = change.now();
+        let full_name = match &new.last_name {
+            Some(last) => format!("{} {last}", new.first_name),
+            None => new.first_name.clone(),
+        };
+        let contact = Contact {
+            id: ContactId::from(self.world().ids.fresh()),
+            full_name,
+            first_name: new.first_name,
+            last_name: new.last_name,
+            email: new.email,
+            phone: new.phone,
+            secondary_phones: None,
+            secondary_emails: None,
+            addresses: None,
+            note: None,
+            custom_fields: None,
+            custom_fields_updated_at: None,
+            created_at: now,
+            updated_at: now,
+        };
+        // The index decides, so that two who come at once cannot both be let in.
+        match change.insert_contact(&contact).await {
+            Err(store::Error::Unique(index)) => {
+                let field = if index.contains("phone") { "phone" } else { "email" };
+                return Err(Error::Conflict(format!("`body.{field}` belongs to another contact of this store")));
+            }
+            inserted => inserted?,
+        }
+        change.changed(Changed::Contact(&contact.id)).await?;
+        change.finish(by, contact).await
+    }
+
+    pub async fn update_contact_field(&self, by: &By<'_, ()>, update: ContactFieldUpdate) -> Result<Outcome<()>> {
+        let mut change = begin!(self, by);
+        let mut contact = change.contact(&update.contact_id).await?.ok_or_else(|| Error::missing("contact", &update.contact_id))?;
+        let field = change.contact_field(&update.field_id).await?.ok_or_else(|| Error::missing("contact field", &update.field_id))?;
+        must_be_active(&field, "body.contactFieldId")?;
+        let value = field.validate(update.value).map_err(|reason| Error::invalid("body.value", reason.to_string()))?;
+        let stamp = contact.custom_fields_updated_at.unwrap_or(contact.updated_at);
+        if update.stamp != stamp {
+            return Err(Error::Conflict("`body.updatedAt` is not the contact's; it changed since it was read".to_owned()));
+        }
+        let mut fields: Entries = match &contact.custom_fields {
+            Some(text) => serde_json::from_str(text).map_err(|error| Error::Internal(format!("contact {}: {error}", contact.id)))?,
+            None => Entries::default(),
+        };
+        let old = fields.get(field.id.as_str()).cloned();
+        if !same(old.as_ref(), value.as_ref()) {
+            fields.set(field.id.as_str(), value.clone());
+            let text = serde_json::to_string(&fields).map_err(|error| Error::Internal(error.to_string()))?;
+            contact.custom_fields = (!fields.is_empty()).then_some(text);
+            let next = stamp.next_stamp(change.now());
+            contact.custom_fields_updated_at = Some(next);
+            contact.updated_at = next.max(contact.updated_at);
+            change.save_contact(&contact).await?;
+            change.changed(Changed::Contact(&contact.id)).await?;
+            change.note(Fact::ContactFieldUpdated { contact, change: FieldChange { field_id: field.id, old, new: value } });
+        }
+        change.finish(by, ()).await
+    }
+}

@@ -1,0 +1,117 @@
+//! Writing conversations: read marks, labels, internal comments (section 4.3; decisions, sections 6.6, 6.7 and 6.9).
+
+use std::collections::{HashMap, HashSet};
+
+use super::{By, Error, Outcome, Result, Service, change::begin};
+use crate::{
+    domain::{
+        events::Fact,
+        ids::{CommentId, ConversationId, LabelId, UserId},
+        messages::Comment,
+    },
+    store::write::Changed,
+};
+
+/// Labels to add and to remove.
+#[derive(Debug)]
+pub struct LabelUpdate {
+    pub conversation_id: ConversationId,
+    pub add: Vec<LabelId>,
+    pub remove: Vec<LabelId>,
+}
+
+impl Service {
+    /// Clears the unread count of a conversation with an open ticket.
+    pub async fn mark_conversation_read(&self, by: &By<'_, ()>, id: ConversationId) -> Result<Outcome<()>> {
+        let change = begin!(self, by);
+        let mut conversation = change.conversation(&id).await?.ok_or_else(|| Error::missing("conversation", &id))?;
+        if !change.has_open_ticket(&id).await? {
+            return Err(Error::NotFound(format!("the conversation `{id}` has no open ticket")));
+        }
+        if conversation.unread_count != 0 {
+            conversation.unread_count = 0;
+            conversation.updated_at = change.now().max(conversation.updated_at);
+            change.save_conversation(&conversation).await?;
+            change.changed(Changed::Conversation(&id)).await?;
+        }
+        change.finish(by, ()).await
+    }
+
+    /// Adds and removes labels; what is there, or not there, already is passed over.
+    pub async fn update_conversation_labels(&self, by: &By<'_, ()>, update: LabelUpdate) -> Result<Outcome<()>> {
+        if let Some(i) = update.remove.iter().position(|id| update.add.contains(id)) {
+            return Err(Error::invalid(format!("body.removeLabels[{i}]"), "is also in `addLabels`"));
+        }
+        let mut change = begin!(self, by);
+        let id = &update.conversation_id;
+        let mut conversation = change.conversation(id).await?.ok_or_else(|| Error::missing("conversation", id))?;
+        let named: Vec<&LabelId> = update.add.iter().chain(&update.remove).collect();
+        let texts: HashMap<LabelId, String> = change.label_texts(&named).await?.into_iter().collect();
+        if self.rules().unknown_labels_refused {
+            for (list, ids) in [("addLabels", &update.add), ("removeLabels", &update.remove)] {
+                if let Some(i) = ids.iter().position(|id| !texts.contains_key(id)) {
+                    return Err(Error::invalid(format!("body.{list}[{i}]"), "is not a label of this store"));
+                }
+            }
+        }
+        let mut present: HashSet<LabelId> = conversation.label_ids.iter().cloned().collect();
+        let added: Vec<LabelId> = update.add.into_iter().filter(|id| texts.contains_key(id) && present.insert(id.clone())).collect();
+        let removed: Vec<LabelId> = update.remove.into_iter().filter(|id| present.remove(id)).collect();
+        if !added.is_empty() || !removed.is_empty() {
+            conversation.label_ids.retain(|id| !removed.contains(id));
+            conversation.label_ids.extend(added.iter().cloned());
+            conversation.updated_at = change.now().max(conversation.updated_at);
+            for label in &added {
+                change.add_label(&conversation.id, label).await?;
+            }
+            for label in &removed {
+                change.remove_label(&conversation.id, label).await?;
+            }
+            change.save_conversation(&conversation).await?;
+            change.changed(Changed::Conversation(&conversation.id)).await?;
+        }
+        for label_id in added {
+            let label = texts.get(&label_id).cloned();
+            change.note(Fact::LabelAdded { conversation: conversation.clone(), label_id, label });
+        }
+        for label_id in removed {
+            let label = texts.get(&label_id).cloned();
+            change.note(Fact::LabelRemoved { conversation: conversation.clone(), label_id, label });
+        }
+        change.finish(by, ()).await
+    }
+
+    /// Adds a note that the customer does not see. `author`: whom the key acts for, else the store's oldest owner.
+    pub async fn add_internal_comment(
+        &self,
+        by: &By<'_, ()>,
+        id: ConversationId,
+        text: String,
+        author: Option<UserId>,
+    ) -> Result<Outcome<()>> {
+        let change = begin!(self, by);
+        if change.conversation(&id).await?.is_none() {
+            return Err(Error::missing("conversation", &id));
+        }
+        let author = match author {
+            Some(author) => author,
+            None => change.oldest_owner().await?.ok_or_else(|| {
+                Error::invalid("x-api-key", "acts for no user, and the store has no owner; make a key with `key create --user`")
+            })?,
+        };
+        let now = change.now();
+        let comment = Comment {
+            id: CommentId::from(self.world().ids.fresh()),
+            conversation_id: id,
+            // A comment's account is its conversation's; it has no column of its own.
+            account_id: String::new().into(),
+            text,
+            created_by: author,
+            sent_at: now,
+            created_at: now,
+            updated_at: now,
+        };
+        change.insert_comment(&comment).await?;
+        change.finish(by, ()).await
+    }
+}

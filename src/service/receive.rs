@@ -1,0 +1,284 @@
+//! Messages from contacts: the thread, its contact and its ticket are found or made (decisions, section 7).
+
+use email_address::EmailAddress;
+
+use super::{
+    By, Error, Outcome, Result, Service,
+    change::{Begun, Change},
+};
+use crate::{
+    domain::{
+        contacts::{Contact, is_e164},
+        conversations::{Conversation, LastMessage, SNIPPET_CHARS},
+        events::{Actor, Fact},
+        ids::{ContactId, ConversationId, MAX_ID_CHARS, MessageId, StoreId, TicketId},
+        messages::Message,
+        receive::{Inbound, Person, Received, is_mail, reopens},
+        store::Account,
+        text::snippet,
+        tickets::Ticket,
+    },
+    store::{self, write::Changed},
+};
+
+/// How often a message is tried whose thread, contact or ticket another one made at the same time.
+const ATTEMPTS: usize = 8;
+
+/// The longest name that a channel may give a thread or a message, in characters: an index holds it.
+const MAX_REFERENCE_CHARS: usize = 512;
+
+/// Why an attempt ended.
+enum Halt {
+    /// Another transaction made the same row first.
+    Raced,
+    Failed(Error),
+}
+
+impl From<store::Error> for Halt {
+    fn from(error: store::Error) -> Self {
+        match error {
+            store::Error::Unique(_) => Self::Raced,
+            other => Self::Failed(other.into()),
+        }
+    }
+}
+
+impl From<Error> for Halt {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+impl Service {
+    /// Takes a message. One that was taken before changes nothing and is answered as it was.
+    pub async fn receive(&self, store: &StoreId, inbound: Inbound) -> Result<Received> {
+        check(&inbound)?;
+        let account = self.db().account(store, &inbound.account_id).await?;
+        let account =
+            account.ok_or_else(|| Error::invalid("accountId", format!("`{}` is no account of this store", inbound.account_id)))?;
+        for _ in 0..ATTEMPTS {
+            match self.try_receive(store, &account, &inbound).await {
+                Ok(received) => return Ok(received),
+                Err(Halt::Raced) => {}
+                Err(Halt::Failed(error)) => return Err(error),
+            }
+        }
+        Err(Error::Unavailable { reason: "other messages of this thread are being received; try again".to_owned(), retry_after: 1 })
+    }
+
+    async fn try_receive(&self, store: &StoreId, account: &Account, inbound: &Inbound) -> std::result::Result<Received, Halt> {
+        // The contact causes the change; who that is shows within.
+        let by = By::<Received> { store, actor: Actor::System, once: None };
+        let Begun::Fresh(mut change) = self.begin(&by).await? else {
+            return Err(Error::Internal("a message without a key was replayed".to_owned()).into());
+        };
+        // Held before the look for a former delivery, so that of two at once the second sees what the first did.
+        let thread = change.conversation_of_thread(&account.id, &inbound.reference_id).await?;
+        if let Some(former) = change.message_of_channel(&account.id, &inbound.external_id).await? {
+            let ticket_id = change.ticket_at(&former.conversation_id, former.received_at).await?;
+            let (message_id, conversation_id) = (former.message_id, former.conversation_id);
+            return Ok(Received { message_id, conversation_id, ticket_id, duplicate: true });
+        }
+        let mut conversation = match thread {
+            Some(conversation) => conversation,
+            None => self.new_thread(&change, account, inbound).await?,
+        };
+        change.caused_by(Actor::Contact(conversation.contact_id.clone()));
+        let message = self.message(&change, &conversation, inbound)?;
+        change.insert_message(&message, &inbound.external_id).await?;
+        count(&change, &mut conversation, &message).await?;
+        change.changed(Changed::Conversation(&conversation.id)).await?;
+        change.changed(Changed::Message(&message.id)).await?;
+        let ticket = self.ticket_for(&change, &conversation).await?;
+        let ticket_id = ticket.as_ref().map(|(ticket, _)| ticket.id.clone());
+        let received =
+            Received { message_id: message.id.clone(), conversation_id: conversation.id, ticket_id: ticket_id.clone(), duplicate: false };
+        change.note(Fact::MessageReceived { message, ticket_id });
+        if let Some((ticket, Some(reopened))) = ticket {
+            change.note(Fact::TicketOpened { ticket, reopened });
+        }
+        match change.finish(&by, received).await? {
+            Outcome::New(received) => Ok(received),
+            Outcome::Replayed(_) => Err(Error::Internal("a message without a key was replayed".to_owned()).into()),
+        }
+    }
+
+    /// A conversation for a thread that is not known, of a contact that may be.
+    async fn new_thread(&self, change: &Change<'_>, account: &Account, inbound: &Inbound) -> store::Result<Conversation> {
+        let now = change.now();
+        let person = inbound.person(account.channel.as_str());
+        let contact = match change.contact_known_by(person.email.as_deref(), person.phone.as_deref()).await? {
+            Some(contact) => contact,
+            None => {
+                let contact = self.new_contact(change, person);
+                change.insert_contact(&contact).await?;
+                change.changed(Changed::Contact(&contact.id)).await?;
+                contact
+            }
+        };
+        let conversation = Conversation {
+            id: ConversationId::from(self.world().ids.fresh()),
+            channel: account.channel.clone(),
+            account_id: account.id.clone(),
+            contact_id: contact.id,
+            display_name: contact.full_name,
+            reference_id: inbound.reference_id.clone(),
+            label_ids: Vec::new(),
+            is_spam: false,
+            unread_count: 0,
+            message_count: 0,
+            email_subject: inbound.email_subject.clone().filter(|_| is_mail(account.channel.as_str())),
+            last_inbound_at: None,
+            last_message: None,
+            sort_at: now,
+            created_at: now,
+            updated_at: now,
+        };
+        change.insert_conversation(&conversation).await?;
+        Ok(conversation)
+    }
+
+    fn new_contact(&self, change: &Change<'_>, person: Person) -> Contact {
+        Contact {
+            id: ContactId::from(self.world().ids.fresh()),
+            full_name: person.full_name(),
+            first_name: person.first_name,
+            last_name: person.last_name,
+            email: person.email,
+            phone: person.phone,
+            secondary_phones: None,
+            secondary_emails: None,
+            addresses: None,
+            note: None,
+            custom_fields: None,
+            custom_fields_updated_at: None,
+            created_at: change.now(),
+            updated_at: change.now(),
+        }
+    }
+
+    fn message(&self, change: &Change<'_>, conversation: &Conversation, inbound: &Inbound) -> Result<Message> {
+        let mut sender = serde_json::Map::new();
+        sender.insert("id".to_owned(), inbound.sender_id.clone().into());
+        if let Some(name) = &inbound.sender_name {
+            sender.insert("name".to_owned(), name.clone().into());
+        }
+        sender.insert("type".to_owned(), "contact".into());
+        let sender = serde_json::to_string(&sender).map_err(|error| Error::Internal(error.to_string()))?;
+        let now = change.now();
+        Ok(Message {
+            id: MessageId::from(self.world().ids.fresh()),
+            conversation_id: conversation.id.clone(),
+            account_id: conversation.account_id.clone(),
+            inbound: true,
+            sent_at: inbound.sent_at.unwrap_or(now),
+            text: inbound.text.clone(),
+            images: inbound.images.clone(),
+            kind: None,
+            author_user_id: None,
+            is_sent_from_app: None,
+            sender: Some(sender),
+            payload: None,
+            created_at: now,
+            updated_at: now,
+        })
+    }
+
+    /// The ticket that the message belongs to and, where it opened with it, whether it had been closed before.
+    async fn ticket_for(&self, change: &Change<'_>, conversation: &Conversation) -> store::Result<Option<(Ticket, Option<bool>)>> {
+        let now = change.now();
+        let (id, opened) = match change.latest_ticket(&conversation.id).await? {
+            Some(ticket) if ticket.is_open => (ticket.id, None),
+            _ if conversation.is_spam => return Ok(None),
+            Some(mut ticket) if reopens(change.reopen_window_hours().await?.unwrap_or_default(), ticket.closed_at, now) => {
+                ticket.reopened_at = Some(now);
+                ticket.updated_at = now.max(ticket.updated_at);
+                change.reopen_ticket(&ticket).await?;
+                (ticket.id, Some(true))
+            }
+            former => {
+                let ticket = Ticket {
+                    id: TicketId::from(self.world().ids.fresh()),
+                    number: change.next_ticket_number().await?,
+                    is_open: true,
+                    is_spam: false,
+                    is_follow_up: former.is_some(),
+                    channel: conversation.channel.clone(),
+                    contact_id: conversation.contact_id.clone(),
+                    account_id: conversation.account_id.clone(),
+                    conversation_id: conversation.id.clone(),
+                    opened_at: now,
+                    closed_at: None,
+                    reopened_at: None,
+                    assignee_user_id: None,
+                    handled_by: None,
+                    fields: "{}".to_owned(),
+                    fields_updated_at: None,
+                    sort_at: now,
+                    created_at: now,
+                    updated_at: now,
+                };
+                change.insert_ticket(&ticket).await?;
+                (ticket.id, Some(false))
+            }
+        };
+        change.changed(Changed::Ticket(&id)).await?;
+        Ok(change.ticket_got_message(&id).await?.map(|ticket| (ticket, opened)))
+    }
+}
+
+/// Counts an inbound message that was just inserted, and shows it if it is the newest.
+async fn count(change: &Change<'_>, conversation: &mut Conversation, message: &Message) -> store::Result<()> {
+    conversation.message_count += 1;
+    conversation.unread_count += 1;
+    conversation.last_inbound_at = conversation.last_inbound_at.max(Some(message.sent_at));
+    conversation.updated_at = change.now().max(conversation.updated_at);
+    if change.newest_message(&conversation.id).await?.is_some_and(|newest| newest.id == message.id) {
+        conversation.sort_at = message.sent_at;
+        conversation.last_message = Some(LastMessage {
+            snippet: snippet(message.text.as_deref().unwrap_or_default(), SNIPPET_CHARS),
+            sent_by_recipient: true,
+            sent_at: message.sent_at,
+        });
+    }
+    change.save_counters(conversation).await
+}
+
+fn check(inbound: &Inbound) -> Result<()> {
+    let name = |field: &str, text: &str, max: usize| {
+        if text.trim().is_empty() || text.chars().count() > max || text.chars().any(char::is_control) {
+            return Err(Error::invalid(field, format!("must have 1 to {max} printable characters")));
+        }
+        Ok(())
+    };
+    name("accountId", inbound.account_id.as_str(), MAX_ID_CHARS)?;
+    name("referenceId", &inbound.reference_id, MAX_REFERENCE_CHARS)?;
+    name("externalId", &inbound.external_id, MAX_REFERENCE_CHARS)?;
+    name("sender.id", &inbound.sender_id, MAX_REFERENCE_CHARS)?;
+    let contact = inbound.contact.as_ref();
+    if contact.is_some_and(|contact| contact.first_name.trim().is_empty()) {
+        return Err(Error::invalid("contact.firstName", "must not be blank"));
+    }
+    for (field, text) in [
+        ("sender.name", inbound.sender_name.as_ref()),
+        ("text", inbound.text.as_ref()),
+        ("emailSubject", inbound.email_subject.as_ref()),
+        ("contact.firstName", contact.map(|contact| &contact.first_name)),
+        ("contact.lastName", contact.and_then(|contact| contact.last_name.as_ref())),
+    ] {
+        if text.is_some_and(|text| text.contains('\0')) {
+            return Err(Error::invalid(field, "must not contain the character U+0000"));
+        }
+    }
+    if let Some(email) = contact.and_then(|contact| contact.email.as_deref())
+        && !EmailAddress::is_valid(email)
+    {
+        return Err(Error::invalid("contact.email", "is not an e-mail address"));
+    }
+    if let Some(phone) = contact.and_then(|contact| contact.phone.as_deref())
+        && !is_e164(phone)
+    {
+        return Err(Error::invalid("contact.phone", "must be a phone number in E.164, such as +66800000001"));
+    }
+    Ok(())
+}

@@ -1,0 +1,289 @@
+//! Writing tickets: fields, closing, assigning (sections 3.1 and 4.3; decisions, sections 6.1 to 6.5).
+
+use std::collections::{HashMap, HashSet};
+
+use iso_currency::Currency;
+use serde_json::Value;
+
+use super::{
+    By, Error, Outcome, Result, Service,
+    change::{Change, begin},
+};
+use crate::{
+    domain::{
+        events::{Fact, FieldChange},
+        fields::{Field, Kind},
+        ids::{AccountId, FieldId, TicketId, UserId},
+        records::Entries,
+        tickets::{Ticket, TicketExpand, TicketView, is_revenue},
+        time::Timestamp,
+    },
+    store::write::Changed,
+};
+
+/// One field's new value.
+#[derive(Debug)]
+pub struct FieldUpdate {
+    pub ticket_id: TicketId,
+    pub field_id: FieldId,
+    /// `null` unsets.
+    pub value: Value,
+    /// The stamp last seen; absent writes whatever there is.
+    pub stamp: Option<Timestamp>,
+}
+
+/// What closing a ticket records.
+#[derive(Debug)]
+pub struct Closing {
+    pub ticket_id: TicketId,
+    pub handled_by: Option<UserId>,
+    pub is_converted: Option<bool>,
+    pub total_revenue: Option<f64>,
+    pub currency: Option<String>,
+    pub fields: Entries,
+}
+
+/// One ticket's new assignee.
+#[derive(Debug)]
+pub struct Assignment {
+    pub ticket_id: TicketId,
+    pub assignee: UserId,
+}
+
+impl Service {
+    pub async fn update_ticket_field(
+        &self,
+        by: &By<'_, TicketView>,
+        update: FieldUpdate,
+        expand: TicketExpand,
+    ) -> Result<Outcome<TicketView>> {
+        let mut change = begin!(self, by);
+        let mut ticket = change.ticket(&update.ticket_id).await?.ok_or_else(|| Error::missing("ticket", &update.ticket_id))?;
+        if Kind::of_system_key(update.field_id.as_str()).is_some() {
+            return Err(Error::invalid("body.ticketFieldId", "names a system key, which is read-only"));
+        }
+        let field = change.ticket_field(&update.field_id).await?.ok_or_else(|| Error::missing("ticket field", &update.field_id))?;
+        must_be_active(&field, "body.ticketFieldId")?;
+        let value = field.validate(update.value).map_err(|reason| Error::invalid("body.newValue", reason.to_string()))?;
+        if update.stamp.is_some() && update.stamp != ticket.fields_updated_at {
+            return Err(Error::Conflict(
+                "`body.ticketFieldsUpdatedAt` is not the ticket's; its fields changed since it was read".to_owned(),
+            ));
+        }
+        let changed = set_fields(&change, &mut ticket, vec![(field.id.clone(), field.kind(), value)]).await?;
+        if !changed.is_empty() {
+            change.save_ticket(&ticket).await?;
+            change.changed(Changed::Ticket(&ticket.id)).await?;
+        }
+        for field in changed {
+            change.note(Fact::TicketFieldUpdated { ticket: ticket.clone(), change: field });
+        }
+        let view = self.expanded(by, ticket, expand).await?;
+        change.finish(by, view).await
+    }
+
+    pub async fn close_ticket(&self, by: &By<'_, TicketView>, closing: Closing, expand: TicketExpand) -> Result<Outcome<TicketView>> {
+        let revenue = closing.total_revenue.map(exact_amount).transpose()?;
+        if let Some(code) = &closing.currency {
+            if revenue.is_none() {
+                return Err(Error::invalid("body.currency", "goes with `totalRevenue` only"));
+            }
+            if Currency::from_code(code).is_none() {
+                return Err(Error::invalid("body.currency", "must be a currency code of ISO 4217, such as THB"));
+            }
+        }
+        let mut change = begin!(self, by);
+        let mut ticket = change.ticket(&closing.ticket_id).await?.ok_or_else(|| Error::missing("ticket", &closing.ticket_id))?;
+        if let Some(user) = &closing.handled_by
+            && change.known_users(&[user]).await?.is_empty()
+        {
+            return Err(Error::invalid("body.handledBy", "names nobody in this store"));
+        }
+        let mut values = Vec::new();
+        let mut system =
+            |key: &str, value: Value| values.extend(Kind::of_system_key(key).map(|kind| (FieldId::from(key), kind, Some(value))));
+        if let Some(is_converted) = closing.is_converted {
+            system("isConverted", is_converted.into());
+        }
+        if let Some(revenue) = revenue {
+            let currency = match closing.currency {
+                Some(code) => Some(code),
+                None => change.currency().await?,
+            };
+            system("salesRevenue", revenue);
+            currency.into_iter().for_each(|code| system("salesRevenueCurrency", code.into()));
+        }
+        for (key, value) in closing.fields.0 {
+            let place = format!("body.ticketFields.{key}");
+            if Kind::of_system_key(&key).is_some() {
+                return Err(Error::invalid(place, "is a system key, which is read-only"));
+            }
+            let field: Field = change
+                .ticket_field(&FieldId::from(key))
+                .await?
+                .ok_or_else(|| Error::invalid(place.as_str(), "is not a ticket field of this store"))?;
+            must_be_active(&field, &place)?;
+            if value.is_null() {
+                return Err(Error::invalid(place, "must not be null; PATCH /tickets/field-values unsets a field"));
+            }
+            let value = field.validate(value).map_err(|reason| Error::invalid(place, reason.to_string()))?;
+            values.push((field.id.clone(), field.kind(), value));
+        }
+        let changed = set_fields(&change, &mut ticket, values).await?;
+        let was_open = ticket.is_open;
+        let hands = closing.handled_by.is_some() && closing.handled_by != ticket.handled_by;
+        if hands {
+            ticket.handled_by = closing.handled_by;
+        }
+        if was_open {
+            ticket.is_open = false;
+            // Never before it opened: a clock may have been set back.
+            ticket.closed_at = Some(change.now().max(ticket.opened_at));
+        }
+        if was_open || hands || !changed.is_empty() {
+            ticket.updated_at = change.now().max(ticket.updated_at);
+            change.save_ticket(&ticket).await?;
+            change.changed(Changed::Ticket(&ticket.id)).await?;
+        }
+        for field in changed {
+            change.note(Fact::TicketFieldUpdated { ticket: ticket.clone(), change: field });
+        }
+        if was_open {
+            change.note(Fact::TicketClosed { ticket: ticket.clone() });
+        }
+        let view = self.expanded(by, ticket, expand).await?;
+        change.finish(by, view).await
+    }
+
+    /// All or none. The tickets come back in the order of the assignments.
+    pub async fn assign_tickets(
+        &self,
+        by: &By<'_, Vec<TicketView>>,
+        items: Vec<Assignment>,
+        expand: TicketExpand,
+    ) -> Result<Outcome<Vec<TicketView>>> {
+        let mut seen = HashSet::new();
+        if let Some(i) = items.iter().position(|item| !seen.insert(&item.ticket_id)) {
+            return Err(Error::invalid(format!("body[{i}].ticketId"), "is named twice"));
+        }
+        let mut change = begin!(self, by);
+        let held = change.tickets(&items.iter().map(|item| &item.ticket_id).collect::<Vec<_>>()).await?;
+        let mut tickets: HashMap<TicketId, Ticket> = held.into_iter().map(|ticket| (ticket.id.clone(), ticket)).collect();
+        if let Some(item) = items.iter().find(|item| !tickets.contains_key(&item.ticket_id)) {
+            return Err(Error::missing("ticket", &item.ticket_id));
+        }
+        let users: HashSet<UserId> =
+            change.known_users(&items.iter().map(|item| &item.assignee).collect::<Vec<_>>()).await?.into_iter().collect();
+        let accounts: Vec<&AccountId> = tickets.values().map(|ticket| &ticket.account_id).collect();
+        let listed = change.account_users(&accounts).await?;
+        for (i, item) in items.iter().enumerate() {
+            let ticket = &tickets[&item.ticket_id];
+            if !ticket.is_open || ticket.is_spam {
+                let state = if ticket.is_spam { "is spam" } else { "is closed" };
+                return Err(Error::invalid(
+                    format!("body[{i}].ticketId"),
+                    format!("names a ticket that {state}; only open tickets that are not spam are assigned"),
+                ));
+            }
+            let place = || format!("body[{i}].assigneeUserId");
+            if !users.contains(&item.assignee) {
+                return Err(Error::invalid(place(), "names nobody in this store"));
+            }
+            let mut lists = listed.iter().filter(|(account, _)| *account == ticket.account_id).peekable();
+            if lists.peek().is_some() && !lists.any(|(_, user)| *user == item.assignee) {
+                return Err(Error::invalid(place(), "names a user who cannot access the ticket's account"));
+            }
+        }
+        let mut assigned = Vec::with_capacity(items.len());
+        for item in items {
+            let Some(mut ticket) = tickets.remove(&item.ticket_id) else { continue };
+            if ticket.assignee_user_id.as_ref() != Some(&item.assignee) {
+                let previous = ticket.assignee_user_id.replace(item.assignee);
+                ticket.updated_at = change.now().max(ticket.updated_at);
+                change.save_ticket(&ticket).await?;
+                change.changed(Changed::Ticket(&ticket.id)).await?;
+                change.note(Fact::TicketAssigned { ticket: ticket.clone(), previous });
+            }
+            assigned.push(ticket);
+        }
+        let views = self.expand_tickets(by.store, assigned, expand).await?;
+        change.finish(by, views).await
+    }
+
+    async fn expanded<T>(&self, by: &By<'_, T>, ticket: Ticket, expand: TicketExpand) -> Result<TicketView> {
+        let id = ticket.id.clone();
+        self.expand_tickets(by.store, vec![ticket], expand).await?.pop().ok_or_else(|| Error::missing("ticket", &id))
+    }
+}
+
+/// Sets fields on a ticket and in the rows that filters compare; what really changed, in the order of the request. The
+/// ticket itself is not saved yet.
+async fn set_fields(change: &Change<'_>, ticket: &mut Ticket, values: Vec<(FieldId, Kind, Option<Value>)>) -> Result<Vec<FieldChange>> {
+    let mut fields: Entries =
+        serde_json::from_str(&ticket.fields).map_err(|error| Error::Internal(format!("ticket {}: {error}", ticket.id)))?;
+    let mut changed = Vec::new();
+    for (field_id, kind, value) in values {
+        let old = fields.get(field_id.as_str()).cloned();
+        if same(old.as_ref(), value.as_ref()) {
+            continue;
+        }
+        let comparables = match &value {
+            Some(value) => kind.comparables(value).map_err(|error| Error::Internal(error.to_string()))?,
+            None => vec![],
+        };
+        change.save_field_values(&ticket.id, &field_id, &comparables).await?;
+        fields.set(field_id.as_str(), value.clone());
+        changed.push(FieldChange { field_id, old, new: value });
+    }
+    if !changed.is_empty() {
+        ticket.fields = serde_json::to_string(&fields).map_err(|error| Error::Internal(error.to_string()))?;
+        let stamp = ticket.fields_updated_at.map_or(change.now(), |stamp| stamp.next_stamp(change.now()));
+        ticket.fields_updated_at = Some(stamp);
+        ticket.updated_at = stamp.max(ticket.updated_at);
+    }
+    Ok(changed)
+}
+
+pub(super) fn must_be_active(field: &Field, place: &str) -> Result<()> {
+    if field.active { Ok(()) } else { Err(Error::invalid(place, "names a field that is not active")) }
+}
+
+/// Whether a value is the one already there; `3` and `3.0` are one number.
+pub(super) fn same(old: Option<&Value>, new: Option<&Value>) -> bool {
+    match (old, new) {
+        (Some(Value::Number(old)), Some(Value::Number(new))) => old.as_f64() == new.as_f64(),
+        (old, new) => old == new,
+    }
+}
+
+/// A sum of money as it is stored: a whole one without a point.
+fn exact_amount(amount: f64) -> Result<Value> {
+    let value = if amount.fract() == 0.0 && amount.abs() < 1e15 { Value::from(amount as i64) } else { Value::from(amount) };
+    if is_revenue(&value) {
+        return Ok(value);
+    }
+    Err(Error::invalid("body.totalRevenue", "must be 0 or more, with at most 15 digits, four of them behind the point"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn amounts_are_exact_or_refused() {
+        for (amount, stored) in [
+            (0.0, json!(0)),
+            (12.5, json!(12.5)),
+            (1e14, json!(100_000_000_000_000_i64)),
+            (0.0001, json!(0.0001)),
+            (99_999_999_999.999_9, json!(99_999_999_999.999_9)),
+        ] {
+            assert_eq!(exact_amount(amount).unwrap(), stored);
+        }
+        for amount in [-1.0, 0.00001, 1e15, 123_456_789_012.123_45, 1e300] {
+            assert!(exact_amount(amount).is_err(), "{amount}");
+        }
+    }
+}

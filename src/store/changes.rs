@@ -1,0 +1,201 @@
+//! The rows that writes read and change, each within [`Write`].
+
+use super::{Result, sql::Row, write::Write};
+use crate::domain::{
+    contacts::Contact,
+    conversations::Conversation,
+    fields::{Comparable, Field},
+    ids::{AccountId, ContactId, ConversationId, FieldId, LabelId, TicketId, UserId},
+    messages::Comment,
+    text::fold,
+    tickets::Ticket,
+};
+
+impl Write {
+    pub async fn ticket(&self, id: &TicketId) -> Result<Option<Ticket>> {
+        self.held("tickets", id.as_str()).await
+    }
+
+    /// The tickets among `ids`, held in the order of their ids, so that two writers cannot wait for each other.
+    pub async fn tickets(&self, ids: &[&TicketId]) -> Result<Vec<Ticket>> {
+        let mut sql = self.sql("SELECT ");
+        sql.push(Ticket::COLUMNS)
+            .push(" FROM tickets WHERE store_id = $1 AND id IN ")
+            .texts(ids.iter().map(|id| id.as_str()))
+            .push(" ORDER BY id");
+        self.hold(&mut sql);
+        self.all(sql, Ticket::decode).await
+    }
+
+    /// Writes the properties of a ticket that writes change. What ends with closing, ends.
+    pub async fn save_ticket(&self, ticket: &Ticket) -> Result<()> {
+        let mut sql = self.sql("UPDATE tickets SET is_open = ");
+        sql.push(if ticket.is_open { "TRUE" } else { "FALSE, snoozed_until = NULL, waiting_since = NULL" });
+        sql.push(", closed_at = ").optional_integer(ticket.closed_at.map(|at| at.millis()));
+        sql.push(", assignee_user_id = ").optional_text(ticket.assignee_user_id.as_ref().map(UserId::as_str));
+        sql.push(", handled_by = ").optional_text(ticket.handled_by.as_ref().map(UserId::as_str));
+        sql.push(", ticket_fields = ").text(&ticket.fields);
+        sql.push(", ticket_fields_updated_at = ").optional_integer(ticket.fields_updated_at.map(|at| at.millis()));
+        sql.push(", updated_at = ").integer(ticket.updated_at.millis());
+        sql.push(" WHERE store_id = $1 AND id = ").text(ticket.id.as_str());
+        self.run(sql).await?;
+        Ok(())
+    }
+
+    /// Replaces what the filters compare of one field of a ticket.
+    pub async fn save_field_values(&self, ticket: &TicketId, field: &FieldId, values: &[Comparable]) -> Result<()> {
+        let mut sql = self.sql("DELETE FROM ticket_field_values WHERE store_id = $1 AND ticket_id = ");
+        sql.text(ticket.as_str()).push(" AND field_id = ").text(field.as_str());
+        self.run(sql).await?;
+        for (position, value) in (0_i64..).zip(values) {
+            let (text, number) = match value {
+                Comparable::Text(text) => (Some(text.as_str()), None),
+                Comparable::Number(number) => (None, Some(*number)),
+            };
+            let mut sql = self.sql(
+                "INSERT INTO ticket_field_values (store_id, ticket_id, field_id, position, text_value, number_value, folded) VALUES ($1, ",
+            );
+            sql.text(ticket.as_str()).push(", ").text(field.as_str()).push(", ").integer(position).push(", ").optional_text(text);
+            sql.push(", ").optional_number(number).push(", ").optional_text(value.folded().as_deref()).push(")");
+            self.run(sql).await?;
+        }
+        Ok(())
+    }
+
+    pub async fn ticket_field(&self, id: &FieldId) -> Result<Option<Field>> {
+        self.definition("ticket_fields", id).await
+    }
+
+    pub async fn contact_field(&self, id: &FieldId) -> Result<Option<Field>> {
+        self.definition("contact_fields", id).await
+    }
+
+    async fn definition(&self, table: &str, id: &FieldId) -> Result<Option<Field>> {
+        let mut sql = self.sql("SELECT ");
+        sql.push(Field::COLUMNS).push(" FROM ").push(table).push(" WHERE store_id = $1 AND id = ").text(id.as_str());
+        self.first(sql, Field::decode).await
+    }
+
+    /// The store's currency.
+    pub async fn currency(&self) -> Result<Option<String>> {
+        self.first(self.sql("SELECT currency FROM stores WHERE id = $1"), |cells| cells.take()).await
+    }
+
+    /// Which of these are users of the store.
+    pub async fn known_users(&self, ids: &[&UserId]) -> Result<Vec<UserId>> {
+        let mut sql = self.sql("SELECT user_id FROM users WHERE store_id = $1 AND user_id IN ");
+        sql.texts(ids.iter().map(|id| id.as_str()));
+        self.all(sql, |cells| cells.id()).await
+    }
+
+    /// The owner of the store who has been one the longest.
+    pub async fn oldest_owner(&self) -> Result<Option<UserId>> {
+        let sql = self.sql(
+            "SELECT u.user_id FROM users u JOIN roles r ON r.store_id = u.store_id AND r.id = u.role_id \
+             WHERE u.store_id = $1 AND r.kind = 'owner' AND u.user_id IS NOT NULL ORDER BY u.created_at, u.id LIMIT 1",
+        );
+        self.first(sql, |cells| cells.id()).await
+    }
+
+    /// The users that each of these accounts lists; an account that lists none is open to all.
+    pub async fn account_users(&self, accounts: &[&AccountId]) -> Result<Vec<(AccountId, UserId)>> {
+        let mut sql = self.sql("SELECT account_id, user_id FROM account_users WHERE store_id = $1 AND account_id IN ");
+        sql.texts(accounts.iter().map(|id| id.as_str()));
+        self.all(sql, |cells| Ok((cells.id()?, cells.id()?))).await
+    }
+
+    pub async fn conversation(&self, id: &ConversationId) -> Result<Option<Conversation>> {
+        self.held("conversations", id.as_str()).await
+    }
+
+    pub async fn has_open_ticket(&self, id: &ConversationId) -> Result<bool> {
+        let mut sql = self.sql("SELECT 1 FROM tickets WHERE store_id = $1 AND is_open = TRUE AND conversation_id = ");
+        sql.text(id.as_str());
+        Ok(self.first(sql, |cells| cells.take::<i32>()).await?.is_some())
+    }
+
+    /// Writes unread count, labels and stamp of a conversation.
+    pub async fn save_conversation(&self, conversation: &Conversation) -> Result<()> {
+        let labels = serde_json::to_string(&conversation.label_ids).map_err(|error| super::Error::Damaged(error.to_string()))?;
+        let mut sql = self.sql("UPDATE conversations SET unread_count = ");
+        sql.integer(conversation.unread_count).push(", label_ids = ").text(&labels);
+        sql.push(", updated_at = ").integer(conversation.updated_at.millis());
+        sql.push(" WHERE store_id = $1 AND id = ").text(conversation.id.as_str());
+        self.run(sql).await?;
+        Ok(())
+    }
+
+    pub async fn add_label(&self, conversation: &ConversationId, label: &LabelId) -> Result<()> {
+        let mut sql = self.sql("INSERT INTO conversation_labels (store_id, conversation_id, label_id) VALUES ($1, ");
+        sql.text(conversation.as_str()).push(", ").text(label.as_str()).push(")");
+        self.run(sql).await?;
+        Ok(())
+    }
+
+    pub async fn remove_label(&self, conversation: &ConversationId, label: &LabelId) -> Result<()> {
+        let mut sql = self.sql("DELETE FROM conversation_labels WHERE store_id = $1 AND conversation_id = ");
+        sql.text(conversation.as_str()).push(" AND label_id = ").text(label.as_str());
+        self.run(sql).await?;
+        Ok(())
+    }
+
+    /// The texts of the labels among `ids` that the store has.
+    pub async fn label_texts(&self, ids: &[&LabelId]) -> Result<Vec<(LabelId, String)>> {
+        if ids.is_empty() {
+            return Ok(vec![]);
+        }
+        let mut sql = self.sql("SELECT id, label FROM labels WHERE store_id = $1 AND id IN ");
+        sql.texts(ids.iter().map(|id| id.as_str()));
+        self.all(sql, |cells| Ok((cells.id()?, cells.take()?))).await
+    }
+
+    pub async fn contact(&self, id: &ContactId) -> Result<Option<Contact>> {
+        self.held("contacts", id.as_str()).await
+    }
+
+    pub async fn insert_contact(&self, contact: &Contact) -> Result<()> {
+        let email_key = contact.email.as_deref().map(str::to_lowercase);
+        let search =
+            [fold(&contact.full_name), fold(contact.email.as_deref().unwrap_or("")), contact.phone.clone().unwrap_or_default()].join("\n");
+        let mut sql = self.sql(
+            "INSERT INTO contacts (store_id, id, full_name, first_name, last_name, email, email_key, phone, search_text, created_at, updated_at) VALUES ($1, ",
+        );
+        sql.text(contact.id.as_str()).push(", ").text(&contact.full_name).push(", ").text(&contact.first_name);
+        for text in [contact.last_name.as_deref(), contact.email.as_deref(), email_key.as_deref(), contact.phone.as_deref()] {
+            sql.push(", ").optional_text(text);
+        }
+        sql.push(", ")
+            .text(&search)
+            .push(", ")
+            .integer(contact.created_at.millis())
+            .push(", ")
+            .integer(contact.updated_at.millis())
+            .push(")");
+        self.run(sql).await?;
+        Ok(())
+    }
+
+    /// Writes a contact's custom fields and stamps.
+    pub async fn save_contact(&self, contact: &Contact) -> Result<()> {
+        let mut sql = self.sql("UPDATE contacts SET custom_fields = ");
+        sql.optional_text(contact.custom_fields.as_deref());
+        sql.push(", custom_fields_updated_at = ").optional_integer(contact.custom_fields_updated_at.map(|at| at.millis()));
+        sql.push(", updated_at = ").integer(contact.updated_at.millis());
+        sql.push(" WHERE store_id = $1 AND id = ").text(contact.id.as_str());
+        self.run(sql).await?;
+        Ok(())
+    }
+
+    pub async fn insert_comment(&self, comment: &Comment) -> Result<()> {
+        let mut sql = self
+            .sql("INSERT INTO comments (store_id, id, conversation_id, text, created_by, sent_at, created_at, updated_at) VALUES ($1, ");
+        sql.text(comment.id.as_str()).push(", ").text(comment.conversation_id.as_str()).push(", ").text(&comment.text);
+        sql.push(", ").text(comment.created_by.as_str());
+        for at in [comment.sent_at, comment.created_at, comment.updated_at] {
+            sql.push(", ").integer(at.millis());
+        }
+        sql.push(")");
+        self.run(sql).await?;
+        Ok(())
+    }
+}

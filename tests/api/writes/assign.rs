@@ -1,0 +1,148 @@
+//! POST /tickets/assign, which only the newer revision has.
+
+use serde_json::{Value, json};
+
+use super::{Desk, refuses_in, stamp};
+use crate::{
+    REV_A,
+    fixture::{ANN, BO, CAT, GHOST, STRANGER, at},
+};
+
+#[test]
+fn the_older_revision_does_not_know_the_path() {
+    let desk = Desk::open();
+    if REV_A {
+        desk.unmoved(|| desk.assign(&[("t-free", BO)]).fails(404));
+    } else {
+        desk.assign(&[("t-free", BO)]).ok();
+    }
+}
+
+#[test]
+fn tickets_come_back_in_the_order_of_the_request() {
+    if REV_A {
+        return;
+    }
+    let desk = Desk::open();
+    let before = desk.ticket("t-free");
+    let answer = desk.assign(&[("t-set", ANN), ("t-free", BO), ("t-ann", ANN), ("t-asleep", CAT)]);
+    answer.lists(&["t-set", "t-free", "t-ann", "t-asleep"]);
+    let after = answer.row("t-free");
+    let mut expected = before;
+    expected["assigneeUserId"] = json!(BO);
+    expected["updatedAt"] = json!(stamp(&after, "updatedAt"));
+    assert_eq!(after, expected);
+    assert!(stamp(&after, "updatedAt") > at("03-01T08:00"));
+    // Values did not change, so neither did their stamp.
+    assert_eq!(answer.row("t-set")["ticketFieldsUpdatedAt"], at("03-02T09:30"));
+    for (id, user) in [("t-set", ANN), ("t-free", BO), ("t-ann", ANN), ("t-asleep", CAT)] {
+        let ticket = answer.row(id);
+        assert_eq!(ticket["assigneeUserId"], user);
+        assert_eq!(desk.ticket(id), ticket);
+    }
+}
+
+#[test]
+fn a_ticket_that_is_the_users_already_stays_as_it_is() {
+    if REV_A {
+        return;
+    }
+    let desk = Desk::open();
+    let held = desk.ticket("t-set");
+    desk.unmoved(|| desk.assign(&[("t-set", BO)]).is(json!([held])));
+    let answer = desk.assign(&[("t-free", BO), ("t-set", BO)]);
+    answer.lists(&["t-free", "t-set"]);
+    assert_eq!(answer.row("t-set"), held);
+    assert_eq!(desk.kinds(), ["ticket.assigned"]);
+}
+
+#[test]
+fn the_assignee_is_expanded() {
+    if REV_A {
+        return;
+    }
+    let desk = Desk::open();
+    let body = json!([{"ticketId": "t-free", "assigneeUserId": BO.to_uppercase()}]);
+    let ticket = desk.post("/tickets/assign", body.clone()).query("expand", "assignee").send().row("t-free");
+    assert_eq!(ticket["assignee"], json!({"id": BO, "name": "User seat-bo"}));
+    assert!(ticket.get("assigneeUserId").is_none(), "{ticket}");
+    desk.unmoved(|| desk.post("/tickets/assign", body).query("expand", "role").send().refuses_expand());
+}
+
+#[test]
+fn one_bad_item_and_nothing_is_assigned() {
+    if REV_A {
+        return;
+    }
+    let desk = Desk::open();
+    desk.unmoved(|| {
+        for (ticket, user, field) in [
+            ("t-shut", BO, "body[1].ticketId"),
+            ("t-spam", BO, "body[1].ticketId"),
+            ("t-ann", BO, "body[1].assigneeUserId"),
+            ("t-ann", CAT, "body[1].assigneeUserId"),
+            ("t-set", GHOST, "body[1].assigneeUserId"),
+            ("t-set", STRANGER, "body[1].assigneeUserId"),
+        ] {
+            desk.assign(&[("t-free", BO), (ticket, user)]).refuses(field);
+            desk.assign(&[("t-free", BO), (ticket, user), ("t-asleep", BO)]).refuses(field);
+        }
+        desk.assign(&[("t-free", BO), ("nobody", BO)]).fails(404);
+        // Records are looked for before their states are.
+        desk.assign(&[("t-shut", BO), ("nobody", BO)]).fails(404);
+        // A ticket that is the user's already is looked at all the same.
+        desk.assign(&[("t-set", BO), ("t-shut", BO)]).refuses("body[1].ticketId");
+    });
+}
+
+#[test]
+fn a_ticket_is_named_once() {
+    if REV_A {
+        return;
+    }
+    let desk = Desk::open();
+    desk.unmoved(|| {
+        desk.assign(&[("t-free", BO), ("t-free", BO)]).refuses("body[1].ticketId");
+        desk.assign(&[("t-free", BO), ("t-set", BO), ("t-free", ANN)]).refuses("body[2].ticketId");
+    });
+}
+
+#[test]
+fn one_to_fifty_items() {
+    if REV_A {
+        return;
+    }
+    let desk = Desk::open();
+    let items = |count: usize| -> Value { (0..count).map(|n| json!({"ticketId": format!("nobody-{n}"), "assigneeUserId": BO})).collect() };
+    desk.unmoved(|| {
+        desk.post("/tickets/assign", items(0)).send().refuses("body");
+        desk.post("/tickets/assign", items(51)).send().refuses("body");
+        // As many as may be: the first thing wrong is that they do not exist.
+        desk.post("/tickets/assign", items(50)).send().fails(404);
+    });
+}
+
+#[test]
+fn an_item_of_the_wrong_shape_is_named() {
+    if REV_A {
+        return;
+    }
+    let desk = Desk::open();
+    desk.unmoved(|| {
+        for (body, field) in [
+            (json!({"ticketId": "t-free", "assigneeUserId": BO}), "body"),
+            (json!(["t-free"]), "body[0]"),
+            (json!([null]), "body[0]"),
+            (json!([["t-free", BO]]), "body[0]"),
+            (json!([{"ticketId": "t-free"}]), "body[0].assigneeUserId"),
+            (json!([{"assigneeUserId": BO}]), "body[0].ticketId"),
+            (json!([{"ticketId": 5, "assigneeUserId": BO}]), "body[0].ticketId"),
+            (json!([{"ticketId": "t-free", "assigneeUserId": null}]), "body[0].assigneeUserId"),
+            (json!([{"ticketId": "t-free", "assigneeUserId": "bo"}]), "body[0].assigneeUserId"),
+            (json!([{"ticketId": "t-free", "assigneeUserId": BO}, {"ticketId": "t-set", "assigneeUserId": ""}]), "body[1].assigneeUserId"),
+            (json!([{"ticketId": "t-free", "assigneeUserId": BO, "force": true}]), "body[0].force"),
+        ] {
+            refuses_in(&desk.post("/tickets/assign", body).send(), field);
+        }
+    });
+}

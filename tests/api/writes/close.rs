@@ -1,0 +1,179 @@
+//! POST /tickets/close.
+
+use serde_json::{Value, json};
+
+use super::{Desk, stamp, values_of, without};
+use crate::fixture::{ANN, BO, GHOST, NAMELESS, SHUT, STRANGER, at};
+
+/// The values that a close leaves on a fresh ticket.
+#[track_caller]
+fn leaves(more: Value, values: Value) {
+    let desk = Desk::open();
+    let mut body = json!({"ticketId": "t-free"});
+    if let (Value::Object(body), Value::Object(more)) = (&mut body, more) {
+        body.extend(more);
+    }
+    let ticket = desk.close(body).ok();
+    assert_eq!(values_of(&ticket, "ticketFields"), values);
+    assert_eq!(desk.ticket("t-free"), ticket);
+}
+
+#[test]
+fn a_ticket_closes_and_keeps_the_rest() {
+    let desk = Desk::open();
+    let before = desk.ticket("t-set");
+    let after = desk.close(json!({"ticketId": "t-set"})).ok();
+    let closed = stamp(&after, "closedAt");
+    assert!(closed > at("03-02T09:30"));
+    assert_eq!(stamp(&after, "updatedAt"), closed);
+    let mut expected = before;
+    expected["isOpen"] = json!(false);
+    expected["closedAt"] = json!(closed);
+    expected["updatedAt"] = json!(closed);
+    // No value changed, so ticketFieldsUpdatedAt stays.
+    assert_eq!(after, expected);
+    assert_eq!(desk.ticket("t-set"), after);
+    assert_eq!(desk.kinds(), ["ticket.closed"]);
+}
+
+#[test]
+fn everything_given_is_recorded_at_once() {
+    let desk = Desk::open();
+    let body = json!({
+        "ticketId": "t-free", "handledBy": BO, "isConverted": true, "totalRevenue": 1250.5, "currency": "USD",
+        "ticketFields": {"f-text": "done", "f-multi": ["b"], "f-when": "2025-03-02T16:00:00+07:00", "f-int": 2},
+    });
+    let ticket = desk.post("/tickets/close", body).query("expand", "handledBy,account").send().ok();
+    assert_eq!(ticket["isOpen"], false);
+    assert_eq!(ticket["handledBy"], json!({"id": BO, "name": "User seat-bo"}));
+    assert_eq!(ticket["account"]["id"], "acc-line");
+    assert_eq!(
+        ticket["ticketFields"],
+        json!({
+            "f-text": "done", "f-multi": ["b"], "f-when": at("03-02T09:00"), "f-int": 2,
+            "isConverted": true, "salesRevenue": 1250.5, "salesRevenueCurrency": "USD",
+        })
+    );
+    stamp(&ticket, "ticketFieldsUpdatedAt");
+    assert_eq!(desk.ticket("t-free")["handledBy"], BO);
+}
+
+#[test]
+fn revenue_takes_the_stores_currency_unless_it_names_one() {
+    leaves(json!({"totalRevenue": 99}), json!({"salesRevenue": 99, "salesRevenueCurrency": "THB"}));
+    leaves(json!({"totalRevenue": 0, "currency": "JPY"}), json!({"salesRevenue": 0, "salesRevenueCurrency": "JPY"}));
+    leaves(json!({"isConverted": false}), json!({"isConverted": false}));
+}
+
+#[test]
+fn revenue_is_kept_exactly() {
+    for amount in [json!(0.1), json!(0.0001), json!(12_345_678_901.234_5), json!(999_999_999_999_999_i64), json!(1e3), json!(19.99)] {
+        let desk = Desk::open();
+        let ticket = desk.close(json!({"ticketId": "t-free", "totalRevenue": amount})).ok();
+        assert_eq!(ticket["ticketFields"]["salesRevenue"].as_f64(), amount.as_f64(), "{amount}");
+    }
+}
+
+#[test]
+fn what_a_close_refuses_changes_nothing() {
+    let desk = Desk::open();
+    desk.unmoved(|| {
+        for (more, field) in [
+            (json!({"totalRevenue": -1}), "body.totalRevenue"),
+            (json!({"totalRevenue": -0.0001}), "body.totalRevenue"),
+            (json!({"totalRevenue": "12"}), "body.totalRevenue"),
+            (json!({"totalRevenue": null}), "body.totalRevenue"),
+            (json!({"totalRevenue": 0.000_01}), "body.totalRevenue"),
+            (json!({"totalRevenue": 123_456_789_012.345_6}), "body.totalRevenue"),
+            (json!({"totalRevenue": 1e300}), "body.totalRevenue"),
+            (json!({"currency": "THB"}), "body.currency"),
+            (json!({"currency": "THB", "isConverted": true}), "body.currency"),
+            (json!({"totalRevenue": 1, "currency": "XQQ"}), "body.currency"),
+            (json!({"totalRevenue": 1, "currency": "thb"}), "body.currency"),
+            (json!({"totalRevenue": 1, "currency": "฿"}), "body.currency"),
+            (json!({"totalRevenue": 1, "currency": ""}), "body.currency"),
+            (json!({"totalRevenue": 1, "currency": 764}), "body.currency"),
+            (json!({"totalRevenue": 1, "currency": null}), "body.currency"),
+            (json!({"isConverted": "true"}), "body.isConverted"),
+            (json!({"isConverted": 1}), "body.isConverted"),
+            (json!({"isConverted": null}), "body.isConverted"),
+            (json!({"handledBy": "nobody"}), "body.handledBy"),
+            (json!({"handledBy": ""}), "body.handledBy"),
+            (json!({"handledBy": null}), "body.handledBy"),
+            (json!({"handledBy": GHOST}), "body.handledBy"),
+            (json!({"handledBy": STRANGER}), "body.handledBy"),
+            (json!({"ticketFields": null}), "body.ticketFields"),
+            (json!({"ticketFields": []}), "body.ticketFields"),
+            (json!({"ticketFields": {"nothing": 1}}), "body.ticketFields.nothing"),
+            (json!({"ticketFields": {"c-text": "x"}}), "body.ticketFields.c-text"),
+            (json!({"ticketFields": {"f-text": "good", "f-old": "x"}}), "body.ticketFields.f-old"),
+            (json!({"ticketFields": {"isConverted": true}}), "body.ticketFields.isConverted"),
+            (json!({"ticketFields": {"salesRevenue": 1}}), "body.ticketFields.salesRevenue"),
+            (json!({"ticketFields": {"resolutionStatus": "human"}}), "body.ticketFields.resolutionStatus"),
+            (json!({"revenue": 1}), "body.revenue"),
+            (json!({"expand": "account"}), "body.expand"),
+        ] {
+            let mut body = json!({"ticketId": "t-free"});
+            if let (Value::Object(body), Value::Object(more)) = (&mut body, more) {
+                body.extend(more);
+            }
+            desk.close(body).refuses(field);
+        }
+        desk.close(json!({})).refuses("body.ticketId");
+        desk.close(json!({"ticketId": null})).refuses("body.ticketId");
+        desk.close(json!({"ticketId": 5})).refuses("body.ticketId");
+        desk.close(json!({"ticketId": "nobody"})).fails(404);
+        desk.close(json!({"ticketId": "nobody", "handledBy": GHOST})).fails(404);
+        desk.post("/tickets/close", json!({"ticketId": "t-free"})).query("expand", "labels").send().refuses_expand();
+    });
+}
+
+#[test]
+fn closing_again_changes_nothing() {
+    let desk = Desk::open();
+    let shut = desk.ticket("t-shut");
+    desk.unmoved(|| desk.close(json!({"ticketId": "t-shut"})).is(shut));
+    let body = json!({"ticketId": "t-free", "handledBy": ANN, "isConverted": true, "totalRevenue": 5.0, "ticketFields": {"f-text": "x"}});
+    let once = desk.close(body.clone()).ok();
+    desk.unmoved(|| desk.close(body).is(once));
+}
+
+#[test]
+fn a_closed_ticket_records_values_and_keeps_its_time() {
+    let desk = Desk::open();
+    let before = desk.ticket("t-shut");
+    let after = desk.close(json!({"ticketId": "t-shut", "handledBy": NAMELESS, "ticketFields": {"f-text": "late"}})).ok();
+    let mut expected = without(before, &["updatedAt"]);
+    expected["handledBy"] = json!(NAMELESS);
+    expected["ticketFields"] = json!({"f-text": "late"});
+    assert_eq!(without(after.clone(), &["updatedAt", "ticketFieldsUpdatedAt"]), expected);
+    assert_eq!(after["closedAt"], SHUT);
+    assert!(stamp(&after, "updatedAt").as_str() > SHUT);
+    assert_eq!(desk.kinds(), ["ticket.ticket_field_updated"]);
+}
+
+#[test]
+fn a_sleeping_or_spam_ticket_closes() {
+    let desk = Desk::open();
+    for id in ["t-asleep", "t-spam"] {
+        assert_eq!(desk.close(json!({"ticketId": id})).ok()["isOpen"], false);
+    }
+}
+
+#[test]
+fn a_close_that_changes_a_value_moves_the_fields_stamp() {
+    let desk = Desk::open();
+    let same = desk.close(json!({"ticketId": "t-set", "ticketFields": {"f-text": "before", "f-int": 3.0}})).ok();
+    assert_eq!(same["ticketFieldsUpdatedAt"], at("03-02T09:30"));
+    let changed = desk.close(json!({"ticketId": "t-set", "ticketFields": {"f-text": "after", "f-int": 3}})).ok();
+    assert!(stamp(&changed, "ticketFieldsUpdatedAt") > at("03-02T09:30"));
+    desk.set_at("t-set", "f-int", json!(9), &at("03-02T09:30")).fails(409);
+    let ahead = desk.close(json!({"ticketId": "t-ahead", "isConverted": true})).ok();
+    assert_eq!(ahead["ticketFieldsUpdatedAt"], "2099-01-01T00:00:00.001Z");
+}
+
+#[test]
+fn the_user_who_handled_it_is_found_whatever_the_case_of_the_id() {
+    let desk = Desk::open();
+    assert_eq!(desk.close(json!({"ticketId": "t-free", "handledBy": BO.to_uppercase()})).ok()["handledBy"], BO);
+}

@@ -1,0 +1,105 @@
+//! POST /messages/internal-comments.
+
+use serde_json::json;
+
+use super::{Desk, acknowledged, stamp};
+use crate::{
+    REV_A,
+    client::Api,
+    fixture::{ANN, BO, NAMELESS, desk as lines},
+};
+
+#[test]
+fn a_comment_is_added_and_reaches_nobody_else() {
+    let desk = Desk::open();
+    let (conversation, ticket) = (desk.conversation("conv-free"), desk.ticket("t-free"));
+    let text = format!("  Ask <@<{BO}>:Bo@> and <@<{BO}>:Bo@>\n\"ไทย\" <b>\u{202e} ");
+    desk.comment("conv-free", &text).is(acknowledged());
+    let comments = desk.comments("conv-free");
+    let [comment] = &comments[..] else { panic!("one comment: {comments:?}") };
+    let sent = stamp(comment, "sentAt");
+    assert_eq!(
+        *comment,
+        json!({
+            "id": comment["id"], "conversationId": "conv-free", "accountId": "acc-line", "sentAt": sent, "createdAt": sent,
+            "updatedAt": sent, "noteData": {"text": text, "createdBy": ANN},
+        })
+    );
+    // No message, no count, no order of lists moves.
+    assert_eq!((desk.conversation("conv-free"), desk.ticket("t-free")), (conversation, ticket));
+    desk.api.get("/messages").query("conversationId", "conv-free").query("pageSize", 5).send().lists(&["m-1"]);
+    assert_eq!(desk.kinds(), Vec::<String>::new());
+}
+
+#[test]
+fn comments_come_back_newest_first_and_may_repeat() {
+    let desk = Desk::open();
+    for text in ["one", "two", "two", "three"] {
+        desk.comment("conv-bare", text).ok();
+    }
+    let texts: Vec<_> = desk.comments("conv-bare").iter().map(|comment| comment["noteData"]["text"].clone()).collect();
+    assert_eq!(texts, ["three", "two", "two", "one"]);
+}
+
+#[test]
+fn the_author_is_whom_the_key_belongs_to_or_else_the_oldest_owner() {
+    let desk = Desk::open();
+    for user in [BO, NAMELESS] {
+        let arguments = ["key", "create", "--store", "desk", "--name", "Own", "--scopes", "messages:write", "--user", user];
+        let api: Api = desk.api.with_key(&desk.server.database.run(&arguments));
+        api.post("/messages/internal-comments", json!({"conversationId": "conv-free", "text": user})).send().ok();
+        assert_eq!(desk.comments("conv-free")[0]["noteData"], json!({"text": user, "createdBy": user}));
+    }
+    desk.comment("conv-free", "by the store's own").ok();
+    assert_eq!(desk.comments("conv-free")[0]["noteData"]["createdBy"], ANN);
+}
+
+#[test]
+fn a_store_without_an_owner_has_nobody_to_comment() {
+    let mut lines = lines();
+    lines.retain(|line| line["record"]["roleId"] != "role-owner");
+    let desk = Desk::with(&[("desk", lines)]);
+    desk.unmoved(|| desk.comment("conv-free", "x").fails(400));
+    let arguments = ["key", "create", "--store", "desk", "--name", "Own", "--scopes", "messages:write", "--user", BO];
+    let api = desk.api.with_key(&desk.server.database.run(&arguments));
+    api.post("/messages/internal-comments", json!({"conversationId": "conv-free", "text": "x"})).send().ok();
+}
+
+#[test]
+fn an_empty_comment_is_one_in_the_older_revision_alone() {
+    let desk = Desk::open();
+    if REV_A {
+        desk.comment("conv-free", "").is(acknowledged());
+        assert_eq!(desk.comments("conv-free")[0]["noteData"]["text"], "");
+    } else {
+        desk.unmoved(|| desk.comment("conv-free", "").refuses("body.text"));
+    }
+}
+
+#[test]
+fn any_conversation_takes_a_comment_and_an_unknown_one_is_not_found() {
+    let desk = Desk::open();
+    for id in ["conv-shut", "conv-spam", "conv-bare", "conv-ann"] {
+        desk.comment(id, "x").is(acknowledged());
+        assert_eq!(desk.comments(id).len(), 1);
+    }
+    desk.unmoved(|| desk.comment("nobody", "x").fails(404));
+}
+
+#[test]
+fn a_body_of_the_wrong_shape_is_refused() {
+    let desk = Desk::open();
+    desk.unmoved(|| {
+        for (body, field) in [
+            (json!({"text": "x"}), "body.conversationId"),
+            (json!({"conversationId": "conv-free"}), "body.text"),
+            (json!({"conversationId": "conv-free", "text": null}), "body.text"),
+            (json!({"conversationId": "conv-free", "text": 5}), "body.text"),
+            (json!({"conversationId": "conv-free", "text": {"text": "x"}}), "body.text"),
+            (json!({"conversationId": null, "text": "x"}), "body.conversationId"),
+            (json!({"conversationId": "conv-free", "text": "x", "createdBy": ANN}), "body.createdBy"),
+        ] {
+            desk.post("/messages/internal-comments", body).send().refuses(field);
+        }
+    });
+}

@@ -1,0 +1,136 @@
+//! PATCH /contacts/field-values. The values are in `values`.
+
+use serde_json::{Value, json};
+
+use super::{Desk, acknowledged, stamp, values_of, without};
+use crate::fixture::at;
+
+const STAMPS: [&str; 2] = ["updatedAt", "customFieldsUpdatedAt"];
+
+#[test]
+fn a_value_is_set_and_the_rest_stays() {
+    let desk = Desk::open();
+    let before = desk.contact("con-mia");
+    desk.set_contact_at("con-mia", "c-text", json!("after"), &at("01-20T00:00")).is(acknowledged());
+    let after = desk.contact("con-mia");
+    let mut expected = without(before.clone(), &STAMPS);
+    expected["customFields"] = json!({"c-text": "after", "c-int": 3});
+    assert_eq!(without(after.clone(), &STAMPS), expected);
+    for member in STAMPS {
+        assert!(stamp(&after, member) > stamp(&before, member), "{member}");
+    }
+}
+
+#[test]
+fn a_contact_without_a_stamp_of_its_fields_is_guarded_by_its_own() {
+    let desk = Desk::open();
+    let before = desk.contact("con-new");
+    assert!(before.get("customFieldsUpdatedAt").is_none(), "{before}");
+    desk.unmoved(|| {
+        for wrong in [at("01-01T00:00"), at("01-31T23:59:59.999"), at("02-01T00:00:00.001")] {
+            desk.set_contact_at("con-new", "c-text", json!("x"), &wrong).fails(409);
+        }
+    });
+    desk.set_contact_at("con-new", "c-text", json!("x"), &at("02-01T00:00")).is(acknowledged());
+    let after = desk.contact("con-new");
+    let next = stamp(&after, "customFieldsUpdatedAt");
+    // From now on it is the stamp of the fields that counts.
+    desk.set_contact_at("con-new", "c-text", json!("y"), &at("02-01T00:00")).fails(409);
+    desk.set_contact_at("con-new", "c-text", json!("y"), &next).is(acknowledged());
+}
+
+#[test]
+fn a_stamp_that_is_not_the_stored_one_is_a_conflict() {
+    let desk = Desk::open();
+    desk.unmoved(|| {
+        // Stale, ahead, and the contact's own stamp where the fields have one.
+        for wrong in [at("01-19T23:59:59.999"), at("01-20T00:00:00.001"), "2099-01-01T00:00:00Z".into(), at("02-01T00:00")] {
+            for value in [json!("after"), json!("before"), Value::Null] {
+                desk.set_contact_at("con-mia", "c-text", value, &wrong).fails(409);
+            }
+        }
+    });
+    desk.set_contact_at("con-mia", "c-text", json!("after"), "2025-01-20T07:00:00+07:00").is(acknowledged());
+}
+
+#[test]
+fn stamps_rise_strictly() {
+    let desk = Desk::open();
+    let mut last = at("01-20T00:00");
+    for n in 0..12 {
+        desk.set_contact_at("con-mia", "c-int", json!(100 + n), &last).is(acknowledged());
+        let next = stamp(&desk.contact("con-mia"), "customFieldsUpdatedAt");
+        assert!(next > last, "{next} after {last}");
+        last = next;
+    }
+    desk.set_contact_at("con-ahead", "c-text", json!("x"), "2099-01-01T00:00:00Z").is(acknowledged());
+    assert_eq!(desk.contact("con-ahead")["customFieldsUpdatedAt"], "2099-01-01T00:00:00.001Z");
+}
+
+#[test]
+fn what_is_there_already_moves_nothing() {
+    let desk = Desk::open();
+    desk.unmoved(|| {
+        for (field, value) in
+            [("c-text", json!("before")), ("c-int", json!(3)), ("c-int", json!(3.0)), ("c-notes", Value::Null), ("c-multi", json!([]))]
+        {
+            desk.set_contact("con-mia", field, value).is(acknowledged());
+        }
+        desk.set_contact("con-new", "c-text", Value::Null).is(acknowledged());
+    });
+}
+
+#[test]
+fn null_unsets_and_so_does_an_empty_list() {
+    let desk = Desk::open();
+    desk.set_contact("con-mia", "c-multi", json!(["a", "b"])).ok();
+    desk.set_contact("con-mia", "c-text", Value::Null).is(acknowledged());
+    assert_eq!(desk.contact("con-mia")["customFields"], json!({"c-int": 3, "c-multi": ["a", "b"]}));
+    desk.set_contact("con-mia", "c-multi", json!([])).is(acknowledged());
+    desk.set_contact("con-mia", "c-int", Value::Null).is(acknowledged());
+    assert_eq!(values_of(&desk.contact("con-mia"), "customFields"), json!({}));
+}
+
+#[test]
+fn what_is_missing_or_inactive_is_told() {
+    let desk = Desk::open();
+    desk.unmoved(|| {
+        let now = at("01-20T00:00");
+        desk.set_contact_at("nobody", "c-text", json!("x"), &now).fails(404);
+        desk.set_contact_at("con-mia", "nothing", json!("x"), &now).fails(404);
+        desk.set_contact_at("con-mia", "f-text", json!("x"), &now).fails(404);
+        desk.set_contact_at("con-mia", "c-old", json!("x"), &now).refuses("body.contactFieldId");
+        desk.set_contact_at("con-mia", "c-old", Value::Null, &now).refuses("body.contactFieldId");
+        // Record, then value, then stamp.
+        desk.set_contact_at("nobody", "c-int", json!("x"), &now).fails(404);
+        desk.set_contact_at("con-mia", "c-int", json!("x"), &at("01-01T00:00")).refuses("body.value");
+    });
+}
+
+#[test]
+fn a_body_of_the_wrong_shape_is_refused() {
+    let desk = Desk::open();
+    let good = json!({"contactId": "con-mia", "contactFieldId": "c-text", "value": "x", "updatedAt": at("01-20T00:00")});
+    desk.unmoved(|| {
+        for member in ["contactId", "contactFieldId", "value", "updatedAt"] {
+            desk.patch("/contacts/field-values", without(good.clone(), &[member])).send().refuses(&format!("body.{member}"));
+        }
+        for (member, bad) in [
+            ("contactId", json!(null)),
+            ("contactId", json!(5)),
+            ("contactFieldId", json!(null)),
+            ("contactFieldId", json!(["c-text"])),
+            ("updatedAt", json!(null)),
+            ("updatedAt", json!("now")),
+            ("updatedAt", json!("2025-01-20")),
+            ("updatedAt", json!(1_737_331_200_000_i64)),
+            ("newValue", json!("x")),
+            ("customFieldsUpdatedAt", json!(at("01-20T00:00"))),
+        ] {
+            let mut body = good.clone();
+            body[member] = bad;
+            desk.patch("/contacts/field-values", body).send().refuses(&format!("body.{member}"));
+        }
+    });
+    desk.patch("/contacts/field-values", good).send().is(acknowledged());
+}

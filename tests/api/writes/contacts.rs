@@ -1,0 +1,132 @@
+//! POST /contacts.
+
+use serde_json::{Value, json};
+
+use super::{Desk, stamp, without};
+
+/// Asserts that a contact is made of this; returns it.
+#[track_caller]
+fn made(desk: &Desk, body: Value) -> Value {
+    let contact = desk.post("/contacts", body).send().ok();
+    let id = contact["id"].as_str().unwrap_or_else(|| panic!("no id in {contact}"));
+    assert_eq!(desk.contact(id), contact);
+    contact
+}
+
+fn named(name: &str) -> Value {
+    json!({"firstName": name})
+}
+
+#[test]
+fn a_contact_comes_back_whole() {
+    let desk = Desk::open();
+    let body = json!({"firstName": "Ada", "lastName": "Lovelace", "email": "Ada@Example.com", "phone": "+441234567890"});
+    let contact = made(&desk, body);
+    let now = stamp(&contact, "createdAt");
+    assert_eq!(
+        without(contact.clone(), &["id", "customFields"]),
+        json!({
+            "fullName": "Ada Lovelace", "firstName": "Ada", "lastName": "Lovelace", "email": "Ada@Example.com",
+            "phone": "+441234567890", "createdAt": now, "updatedAt": now,
+        })
+    );
+    let id = contact["id"].as_str().and_then(|id| id.parse::<uuid::Uuid>().ok());
+    assert_eq!(id.map(|id| id.get_version_num()), Some(7), "{contact}");
+    // It is found, and as the latest.
+    assert_eq!(
+        desk.post("/contacts/list", json!({"search": "lovelace +44123"})).send().ids(),
+        [contact["id"].as_str().unwrap_or_default()]
+    );
+    assert_eq!(desk.kinds(), Vec::<String>::new());
+}
+
+#[test]
+fn a_first_name_is_enough() {
+    let desk = Desk::open();
+    let contact = made(&desk, named("สมชาย"));
+    assert_eq!((&contact["fullName"], &contact["firstName"]), (&json!("สมชาย"), &json!("สมชาย")));
+    for absent in ["lastName", "email", "phone", "secondaryEmails", "secondaryPhones", "addresses", "note", "customFieldsUpdatedAt"] {
+        assert!(contact.get(absent).is_none(), "{absent} in {contact}");
+    }
+    // Nothing to be unique by: the same again is another contact.
+    assert_ne!(made(&desk, named("สมชาย"))["id"], contact["id"]);
+}
+
+#[test]
+fn the_stamp_of_a_new_contact_opens_its_first_field() {
+    let desk = Desk::open();
+    let contact = made(&desk, named("Ada"));
+    let id = contact["id"].as_str().unwrap_or_default();
+    desk.set_contact_at(id, "c-text", json!("x"), &stamp(&contact, "updatedAt")).ok();
+    assert_eq!(desk.contact(id)["customFields"], json!({"c-text": "x"}));
+}
+
+#[test]
+fn lengths_are_counted_in_characters() {
+    let desk = Desk::open();
+    for letter in ["ไ", "𝕏", "a"] {
+        let contact = made(&desk, json!({"firstName": letter.repeat(50), "lastName": letter.repeat(50)}));
+        assert_eq!(contact["fullName"].as_str().map(|name| name.chars().count()), Some(101));
+    }
+    let address = |letters: usize| format!("{}@{}.com", "a".repeat(60), "b".repeat(letters));
+    made(&desk, json!({"firstName": "A", "email": address(35)}));
+    made(&desk, json!({"firstName": "A", "phone": "+12345678901234"}));
+    desk.unmoved(|| {
+        for letter in ["ไ", "a"] {
+            desk.post("/contacts", named(&letter.repeat(51))).send().refuses("body.firstName");
+            desk.post("/contacts", json!({"firstName": "A", "lastName": letter.repeat(51)})).send().refuses("body.lastName");
+        }
+        desk.post("/contacts", json!({"firstName": "A", "email": address(36)})).send().refuses("body.email");
+        desk.post("/contacts", json!({"firstName": "A", "phone": "+123456789012345"})).send().refuses("body.phone");
+    });
+}
+
+#[test]
+fn what_no_contact_is_made_of_is_refused() {
+    let desk = Desk::open();
+    desk.unmoved(|| {
+        for blank in ["", " ", "\t\n", "\u{3000}", "\u{a0} "] {
+            desk.post("/contacts", named(blank)).send().refuses("body.firstName");
+        }
+        for (body, field) in [
+            (json!({}), "body.firstName"),
+            (json!({"firstName": null}), "body.firstName"),
+            (json!({"firstName": 5}), "body.firstName"),
+            (json!({"lastName": "Only"}), "body.firstName"),
+            (json!({"firstName": "A", "lastName": null}), "body.lastName"),
+            (json!({"firstName": "A", "email": null}), "body.email"),
+            (json!({"firstName": "A", "phone": null}), "body.phone"),
+            (json!({"firstName": "A", "phone": 66_812_345_678_i64}), "body.phone"),
+            (json!({"firstName": "A", "fullName": "A"}), "body.fullName"),
+            (json!({"firstName": "A", "id": "mine"}), "body.id"),
+            (json!({"firstName": "A", "customFields": {}}), "body.customFields"),
+        ] {
+            desk.post("/contacts", body).send().refuses(field);
+        }
+        for email in ["", "nope", "a@", "@b.co", "a b@c.de", "a@b@c.de", "a@b.co\n", "a@b.co\r\nBcc: c@d.ef", " a@b.co"] {
+            desk.post("/contacts", json!({"firstName": "A", "email": email})).send().refuses("body.email");
+        }
+        for phone in
+            ["", "+", "0812345678", "66812345678", "+66 812345678", "+66-812-345", "+66812345678x", "+๖๖๘๑๒๓๔๕", "tel:+6681", "++6681234"]
+        {
+            desk.post("/contacts", json!({"firstName": "A", "phone": phone})).send().refuses("body.phone");
+        }
+    });
+}
+
+#[test]
+fn a_primary_email_or_phone_belongs_to_one_contact() {
+    let desk = Desk::open();
+    desk.unmoved(|| {
+        for email in ["Mia@Example.com", "mia@example.com", "MIA@EXAMPLE.COM"] {
+            desk.post("/contacts", json!({"firstName": "Mia", "email": email})).send().fails(409);
+        }
+        desk.post("/contacts", json!({"firstName": "Mia", "phone": "+66812345678"})).send().fails(409);
+        desk.post("/contacts", json!({"firstName": "Mia", "email": "new@example.com", "phone": "+66812345678"})).send().fails(409);
+        // Shape comes before the conflict.
+        desk.post("/contacts", json!({"firstName": "", "email": "mia@example.com"})).send().refuses("body.firstName");
+    });
+    // Primary against primary: what is another's second address is free.
+    made(&desk, json!({"firstName": "Mia", "email": "second@example.com", "phone": "+66899999999"}));
+    desk.post("/contacts", json!({"firstName": "Mia", "email": "SECOND@example.com"})).send().fails(409);
+}

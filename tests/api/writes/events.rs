@@ -1,0 +1,194 @@
+//! What is recorded of each change, in which words and in which order (decisions, section 8).
+
+use serde_json::{Value, json};
+
+use super::{Desk, without};
+use crate::{
+    REV_A,
+    contract::is_timestamp,
+    fixture::{ANN, BO, at},
+};
+
+/// Asserts what is common to all events of a store: form, order and author.
+#[track_caller]
+fn well_formed(desk: &Desk, events: &[Value]) {
+    for (n, event) in (1..).zip(events) {
+        let mut members: Vec<_> = event.as_object().map(|event| event.keys().map(String::as_str).collect()).unwrap_or_default();
+        members.retain(|member| *member != "previous");
+        members.sort_unstable();
+        assert_eq!(members, ["actor", "apiRevision", "data", "id", "sequence", "storeId", "timestamp", "type"], "{event}");
+        assert_eq!(event["sequence"], n, "{event}");
+        assert_eq!(event["storeId"], desk.api.store, "{event}");
+        assert_eq!(event["actor"], json!({"type": "api_key", "id": desk.key.id}), "{event}");
+        assert!(event["timestamp"].as_str().is_some_and(is_timestamp), "{event}");
+        let revision = event["apiRevision"].as_str().unwrap_or_default().to_ascii_lowercase();
+        assert!(revision.ends_with(if REV_A { 'a' } else { 'b' }), "{event}");
+    }
+    let mut ids: Vec<_> = events.iter().map(|event| event["id"].to_string()).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), events.len(), "ids are unique");
+}
+
+/// The only event, of this kind.
+#[track_caller]
+fn only(desk: &Desk, kind: &str) -> Value {
+    let events = desk.events();
+    well_formed(desk, &events);
+    let [event] = &events[..] else { panic!("one event: {events:#?}") };
+    assert_eq!(event["type"], kind);
+    event["data"].clone()
+}
+
+#[test]
+fn a_store_in_which_nothing_happened_has_none() {
+    // An import tells nobody anything.
+    assert_eq!(Desk::open().events(), Vec::<Value>::new());
+}
+
+#[test]
+fn a_changed_ticket_field_tells_both_values() {
+    let desk = Desk::open();
+    let ticket = desk.set("t-set", "f-int", json!(4)).ok();
+    let data = only(&desk, "ticket.ticket_field_updated");
+    assert_eq!(data, json!({"ticket": ticket, "ticketFieldId": "f-int", "oldValue": 3, "newValue": 4}));
+}
+
+#[test]
+fn a_value_set_first_or_unset_has_one_side_alone() {
+    let desk = Desk::open();
+    let first = desk.set("t-free", "f-multi", json!(["b", "a"])).ok();
+    let last = desk.patch("/tickets/field-values", json!({"ticketId": "t-free", "ticketFieldId": "f-multi", "newValue": null}));
+    // What is expanded in the answer is not in the event.
+    last.query("expand", "account,conversation").send().ok();
+    let last = desk.ticket("t-free");
+    let events = desk.events();
+    well_formed(&desk, &events);
+    let data: Vec<_> = events.iter().map(|event| event["data"].clone()).collect();
+    assert_eq!(without(data[0].clone(), &["oldValue"]), json!({"ticket": first, "ticketFieldId": "f-multi", "newValue": ["b", "a"]}));
+    assert_eq!(without(data[1].clone(), &["newValue"]), json!({"ticket": last, "ticketFieldId": "f-multi", "oldValue": ["b", "a"]}));
+    assert_eq!((&data[0]["oldValue"], &data[1]["newValue"]), (&Value::Null, &Value::Null));
+}
+
+#[test]
+fn a_close_tells_each_changed_value_and_then_itself() {
+    let desk = Desk::open();
+    let body = json!({
+        "ticketId": "t-set", "handledBy": BO, "isConverted": true, "totalRevenue": 10,
+        "ticketFields": {"f-text": "after", "f-int": 3, "f-notes": "new", "f-multi": []},
+    });
+    let ticket = desk.close(body).ok();
+    let events = desk.events();
+    well_formed(&desk, &events);
+    let (last, fields) = events.split_last().unwrap_or_else(|| panic!("no events"));
+    let mut changes: Vec<_> = fields
+        .iter()
+        .map(|event| {
+            assert_eq!(event["type"], "ticket.ticket_field_updated");
+            assert_eq!(event["data"]["ticket"]["id"], "t-set");
+            let data = &event["data"];
+            (data["ticketFieldId"].as_str().unwrap_or_default().to_owned(), data["oldValue"].clone(), data["newValue"].clone())
+        })
+        .collect();
+    changes.sort_unstable_by(|left, right| left.0.cmp(&right.0));
+    assert_eq!(
+        changes,
+        [
+            ("f-multi".into(), json!(["a", "b"]), Value::Null),
+            ("f-notes".into(), Value::Null, json!("new")),
+            ("f-text".into(), json!("before"), json!("after")),
+            ("isConverted".into(), Value::Null, json!(true)),
+            ("salesRevenue".into(), Value::Null, json!(10)),
+            ("salesRevenueCurrency".into(), Value::Null, json!("THB")),
+        ]
+    );
+    assert_eq!((&last["type"], &last["data"]), (&json!("ticket.closed"), &json!({"ticket": ticket})));
+}
+
+#[test]
+fn a_ticket_closes_once() {
+    let desk = Desk::open();
+    for _ in 0..3 {
+        desk.close(json!({"ticketId": "t-free"})).ok();
+    }
+    only(&desk, "ticket.closed");
+    desk.close(json!({"ticketId": "t-free", "handledBy": ANN})).ok();
+    only(&desk, "ticket.closed");
+    desk.close(json!({"ticketId": "t-free", "isConverted": true})).ok();
+    assert_eq!(desk.kinds(), ["ticket.closed", "ticket.ticket_field_updated"]);
+}
+
+#[test]
+fn each_ticket_that_changes_hands_is_told_in_order() {
+    if REV_A {
+        return;
+    }
+    let desk = Desk::open();
+    let answer = desk.assign(&[("t-asleep", BO), ("t-set", ANN), ("t-free", BO)]);
+    desk.assign(&[("t-free", BO), ("t-set", ANN)]).ok();
+    let events = desk.events();
+    well_formed(&desk, &events);
+    assert_eq!(desk.kinds(), ["ticket.assigned"; 3]);
+    let data: Vec<_> = events.iter().map(|event| event["data"].clone()).collect();
+    assert_eq!(data[0], json!({"ticket": answer.row("t-asleep")}));
+    assert_eq!(data[1], json!({"ticket": answer.row("t-set"), "previousAssigneeUserId": BO}));
+    assert_eq!(data[2], json!({"ticket": answer.row("t-free")}));
+}
+
+#[test]
+fn each_label_that_comes_or_goes_is_told() {
+    let desk = Desk::open();
+    desk.label("conv-free", &["lab-c", "lab-a", "lab-0"], &["lab-b", "lab-9"]).ok();
+    let events = desk.events();
+    well_formed(&desk, &events);
+    let conversation = desk.conversation("conv-free");
+    let mut told = Vec::new();
+    for event in &events {
+        let data = &event["data"];
+        assert_eq!(without(data.clone(), &["labelId", "label"]), json!({"conversationId": "conv-free", "conversation": conversation}));
+        told.push((event["type"].as_str().unwrap_or_default(), data["labelId"].as_str().unwrap_or_default(), data["label"].clone()));
+    }
+    told.sort_unstable_by_key(|(kind, id, _)| (*kind, *id));
+    let (added, removed) = ("conversation.label_added", "conversation.label_removed");
+    assert_eq!(told, [(added, "lab-0", json!("Label 0")), (added, "lab-c", json!("Label c")), (removed, "lab-b", json!("Label b"))]);
+}
+
+#[test]
+fn a_changed_contact_field_tells_both_values() {
+    let desk = Desk::open();
+    desk.set_contact("con-mia", "c-text", json!("after")).ok();
+    let data = only(&desk, "contact.contact_field_updated");
+    let contact = desk.contact("con-mia");
+    assert_eq!(data, json!({"contact": contact, "contactFieldId": "c-text", "oldValue": "before", "newValue": "after"}));
+}
+
+#[test]
+fn contacts_readings_and_comments_are_not_told() {
+    let desk = Desk::open();
+    desk.post("/contacts", json!({"firstName": "Ada"})).send().ok();
+    desk.read("conv-free").ok();
+    desk.comment("conv-free", "x").ok();
+    assert_eq!(desk.events(), Vec::<Value>::new());
+}
+
+#[test]
+fn sequences_have_no_gaps_and_after_leaves_out_the_seen() {
+    let desk = Desk::open();
+    for n in 0..4 {
+        desk.set("t-free", "f-int", json!(n)).ok();
+        desk.set("t-free", "f-int", json!("refused")).fails(400);
+        desk.set_at("t-free", "f-int", json!(n + 9), &at("01-01T00:00")).fails(409);
+        desk.set("nobody", "f-int", json!(n)).fails(404);
+        desk.set("t-free", "f-int", json!(n)).ok();
+        desk.set_contact("con-new", "c-int", json!(n)).ok();
+        desk.label("conv-free", &["lab-c"], &[]).ok();
+    }
+    desk.close(json!({"ticketId": "t-free"})).ok();
+    let events = desk.events();
+    well_formed(&desk, &events);
+    assert_eq!(events.len(), 10);
+    for after in [0, 3, 9, 10, 99] {
+        let rest = desk.events_after("desk", Some(after));
+        assert_eq!(rest, events[usize::try_from(after).unwrap_or_default().min(10)..], "--after {after}");
+    }
+}

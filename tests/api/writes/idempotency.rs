@@ -1,0 +1,151 @@
+//! The header `Idempotency-Key` (decisions, section 6).
+
+use serde_json::{Value, json};
+
+use super::{Desk, acknowledged};
+use crate::{
+    REV_A,
+    client::{Answer, Call},
+    fixture::{BO, desk as lines},
+};
+
+fn keyed(call: Call, key: &str) -> Answer {
+    call.header("idempotency-key", key).send()
+}
+
+#[track_caller]
+fn replayed(first: &Answer, again: &Answer) {
+    assert_eq!(first.header("idempotency-replayed"), None, "{}", first.described());
+    assert_eq!(again.header("idempotency-replayed"), Some("true"), "{}", again.described());
+    assert_eq!(first.ok(), again.ok());
+    assert_ne!(first.body()["requestId"], again.body()["requestId"], "each request has its own id");
+}
+
+/// A request to every operation that changes something.
+fn calls(desk: &Desk) -> Vec<Call> {
+    let mut calls = vec![
+        desk.patch("/tickets/field-values", json!({"ticketId": "t-free", "ticketFieldId": "f-text", "newValue": "x"})),
+        desk.post("/tickets/close", json!({"ticketId": "t-set", "ticketFields": {"f-text": "closed"}})),
+        desk.post("/conversations/mark-read", json!({"conversationId": "conv-free"})),
+        desk.patch("/conversations/labels", json!({"conversationId": "conv-free", "addLabels": ["lab-c"]})),
+        desk.post("/contacts", json!({"firstName": "Ada", "email": "ada@example.com"})),
+        desk.patch(
+            "/contacts/field-values",
+            json!({"contactId": "con-mia", "contactFieldId": "c-text", "value": "x", "updatedAt": "2025-01-20T00:00:00.000Z"}),
+        ),
+        desk.post("/messages/internal-comments", json!({"conversationId": "conv-free", "text": "x"})),
+    ];
+    if !REV_A {
+        calls.push(desk.post("/tickets/assign", json!([{"ticketId": "t-asleep", "assigneeUserId": BO}])));
+    }
+    calls
+}
+
+#[test]
+fn every_write_is_done_once_and_answered_again() {
+    let desk = Desk::open();
+    // One key for all: its scope is the operation.
+    let first: Vec<_> = calls(&desk).into_iter().map(|call| keyed(call, "once")).collect();
+    desk.unmoved(|| {
+        for (call, first) in calls(&desk).into_iter().zip(&first) {
+            replayed(first, &keyed(call.clone(), "once"));
+            replayed(first, &keyed(call, "once"));
+        }
+    });
+    assert_eq!(desk.comments("conv-free").len(), 1);
+}
+
+#[test]
+fn the_first_answer_stands_whatever_happened_since() {
+    let desk = Desk::open();
+    let call = || desk.patch("/tickets/field-values", json!({"ticketId": "t-free", "ticketFieldId": "f-text", "newValue": "x"}));
+    let first = keyed(call(), "k");
+    desk.set("t-free", "f-text", json!("y")).ok();
+    desk.unmoved(|| replayed(&first, &keyed(call(), "k")));
+    assert_eq!(desk.ticket("t-free")["ticketFields"]["f-text"], "y");
+}
+
+#[test]
+fn another_body_under_the_same_key_is_a_conflict() {
+    let desk = Desk::open();
+    let comment = |text: &str| desk.post("/messages/internal-comments", json!({"conversationId": "conv-free", "text": text}));
+    keyed(comment("one"), "k").is(acknowledged());
+    desk.unmoved(|| {
+        keyed(comment("two"), "k").fails(409);
+        // The shape comes first.
+        keyed(desk.post("/messages/internal-comments", json!({"conversationId": "conv-free"})), "k").refuses("body.text");
+    });
+    keyed(comment("two"), "l").is(acknowledged());
+    keyed(comment("one"), "K").is(acknowledged());
+    assert_eq!(desk.comments("conv-free").len(), 3);
+}
+
+#[test]
+fn another_operation_or_store_has_keys_of_its_own() {
+    let desk = Desk::with(&[("desk", lines()), ("copy", lines())]);
+    let body = json!({"conversationId": "conv-free", "text": "x"});
+    let first = keyed(desk.post("/messages/internal-comments", body.clone()), "k");
+    let read = keyed(desk.post("/conversations/mark-read", json!({"conversationId": "conv-free"})), "k");
+    assert_eq!(read.header("idempotency-replayed"), None, "{}", read.described());
+    read.is(acknowledged());
+    assert_eq!(desk.conversation("conv-free")["unreadMsgCnt"], 0);
+    let copy = desk.server.api("copy", &["messages:write"]);
+    let other = keyed(copy.post("/messages/internal-comments", body.clone()), "k");
+    assert_eq!(other.header("idempotency-replayed"), None, "{}", other.described());
+    other.is(acknowledged());
+    // Another API key of the same store is the same caller.
+    let second = desk.server.api("desk", &["messages:write"]);
+    replayed(&first, &keyed(second.post("/messages/internal-comments", body), "k"));
+    assert_eq!(desk.comments("conv-free").len(), 1);
+}
+
+#[test]
+fn a_failure_is_not_kept() {
+    let desk = Desk::open();
+    let set = |ticket: &str, value: Value| {
+        let body = json!({"ticketId": ticket, "ticketFieldId": "f-int", "newValue": value});
+        keyed(desk.patch("/tickets/field-values", body), "k")
+    };
+    set("t-free", json!("no number")).refuses("body.newValue");
+    set("nobody", json!(1)).fails(404);
+    set("t-free", json!("no number")).refuses("body.newValue");
+    let contact = |email: &str| keyed(desk.post("/contacts", json!({"firstName": "Mia", "email": email})), "k");
+    contact("mia@example.com").fails(409);
+    let made = contact("other@example.com");
+    replayed(&made, &contact("other@example.com"));
+    contact("mia@example.com").fails(409);
+    assert_eq!(set("t-free", json!(1)).ok()["ticketFields"]["f-int"], 1);
+}
+
+#[test]
+fn a_write_without_the_header_is_done_again() {
+    let desk = Desk::open();
+    for _ in 0..2 {
+        let answer = desk.comment("conv-free", "x");
+        assert_eq!(answer.header("idempotency-replayed"), None);
+    }
+    assert_eq!(desk.comments("conv-free").len(), 2);
+}
+
+#[test]
+fn a_key_without_its_scope_learns_nothing_from_a_replay() {
+    let desk = Desk::open();
+    let body = json!({"conversationId": "conv-free", "text": "x"});
+    keyed(desk.post("/messages/internal-comments", body.clone()), "k").ok();
+    let reader = desk.server.api("desk", &["messages:read", "contacts:write"]);
+    keyed(reader.post("/messages/internal-comments", body), "k").fails(403);
+}
+
+#[test]
+fn the_header_is_documented_on_every_write() {
+    let desk = Desk::open();
+    let document = desk.api.anonymous().raw("GET", "/openapi.json").exchange().body();
+    for (path, method) in super::shapes::WRITES {
+        let node = &document["paths"][path].get(method).or_else(|| document["paths"][format!("/v1{path}")].get(method)).cloned();
+        let Some(node) = node else {
+            assert!(REV_A && path == "/tickets/assign", "{method} {path} is not documented");
+            continue;
+        };
+        assert!(node.to_string().to_ascii_lowercase().contains("idempotency-key"), "{method} {path}");
+    }
+}

@@ -1,0 +1,157 @@
+//! PATCH /conversations/labels.
+
+use serde_json::{Value, json};
+
+use super::{Desk, acknowledged, refuses_in, stamp, without};
+use crate::{REV_A, fixture::at};
+
+const TEN: [&str; 10] = ["lab-0", "lab-1", "lab-2", "lab-3", "lab-4", "lab-5", "lab-6", "lab-7", "lab-8", "lab-9"];
+
+/// The labels of a conversation, sorted.
+#[track_caller]
+fn labels(desk: &Desk, conversation: &str) -> Vec<String> {
+    let ids = desk.conversation(conversation)["labelIds"].clone();
+    let mut ids: Vec<String> = serde_json::from_value(ids).unwrap_or_default();
+    ids.sort_unstable();
+    ids
+}
+
+#[test]
+fn labels_are_added_and_removed() {
+    let desk = Desk::open();
+    let before = desk.conversation("conv-free");
+    desk.label("conv-free", &["lab-c"], &["lab-a"]).is(acknowledged());
+    assert_eq!(labels(&desk, "conv-free"), ["lab-b", "lab-c"]);
+    let after = desk.conversation("conv-free");
+    assert!(stamp(&after, "updatedAt") > stamp(&before, "updatedAt"));
+    let moved = ["labelIds", "updatedAt"];
+    assert_eq!(without(after, &moved), without(before, &moved));
+}
+
+#[test]
+fn a_present_label_added_or_an_absent_one_removed_changes_nothing() {
+    let desk = Desk::open();
+    desk.unmoved(|| {
+        desk.label("conv-free", &["lab-a"], &[]).is(acknowledged());
+        desk.label("conv-free", &["lab-a", "lab-b"], &["lab-c", "lab-0"]).is(acknowledged());
+    });
+    // What is real among them still happens.
+    desk.label("conv-free", &["lab-a", "lab-1"], &["lab-c", "lab-b"]).is(acknowledged());
+    assert_eq!(labels(&desk, "conv-free"), ["lab-1", "lab-a"]);
+    assert_eq!(desk.events().len(), 2);
+}
+
+#[test]
+fn a_conversation_without_an_open_ticket_takes_labels() {
+    let desk = Desk::open();
+    for id in ["conv-bare", "conv-shut", "conv-spam"] {
+        desk.label(id, &["lab-a"], &[]).is(acknowledged());
+        assert_eq!(labels(&desk, id), ["lab-a"]);
+    }
+}
+
+#[test]
+fn at_most_ten_of_each() {
+    let desk = Desk::open();
+    let eleven = [&TEN[..], &["lab-c"]].concat();
+    desk.unmoved(|| {
+        desk.label("conv-free", &eleven, &[]).refuses("body.addLabels");
+        desk.label("conv-free", &["lab-c"], &[&TEN[..], &["lab-a"]].concat()).refuses("body.removeLabels");
+    });
+    desk.label("conv-free", &TEN, &[]).is(acknowledged());
+    assert_eq!(labels(&desk, "conv-free").len(), 12);
+    desk.label("conv-free", &["lab-a"], &TEN).is(acknowledged());
+    assert_eq!(labels(&desk, "conv-free"), ["lab-a", "lab-b"]);
+}
+
+#[test]
+fn the_newer_revision_asks_for_labels_to_add() {
+    let desk = Desk::open();
+    if REV_A {
+        desk.label("conv-free", &[], &["lab-a"]).is(acknowledged());
+        assert_eq!(labels(&desk, "conv-free"), ["lab-b"]);
+        let body = json!({"conversationId": "conv-free", "addLabels": [], "removeLabels": ["lab-b"]});
+        desk.patch("/conversations/labels", body).send().is(acknowledged());
+        assert_eq!(labels(&desk, "conv-free"), Vec::<String>::new());
+    } else {
+        desk.unmoved(|| {
+            desk.label("conv-free", &[], &["lab-a"]).refuses("body.addLabels");
+            let body = json!({"conversationId": "conv-free", "addLabels": [], "removeLabels": ["lab-a"]});
+            desk.patch("/conversations/labels", body).send().refuses("body.addLabels");
+            desk.label("conv-free", &[], &[]).refuses("body.addLabels");
+        });
+        let body = json!({"conversationId": "conv-free", "addLabels": ["lab-c"], "removeLabels": []});
+        desk.patch("/conversations/labels", body).send().is(acknowledged());
+    }
+}
+
+#[test]
+fn no_labels_at_all_are_refused() {
+    let desk = Desk::open();
+    desk.unmoved(|| {
+        for body in [
+            json!({"conversationId": "conv-free"}),
+            json!({"conversationId": "conv-free", "addLabels": []}),
+            json!({"conversationId": "conv-free", "addLabels": [], "removeLabels": []}),
+        ] {
+            refuses_in(&desk.patch("/conversations/labels", body).send(), "body");
+        }
+    });
+}
+
+#[test]
+fn an_unknown_label_is_refused_in_the_newer_revision_and_nothing_in_the_older() {
+    let desk = Desk::open();
+    if REV_A {
+        desk.unmoved(|| {
+            desk.label("conv-free", &["nothing"], &[]).is(acknowledged());
+            desk.label("conv-free", &[], &["nothing"]).is(acknowledged());
+        });
+        desk.label("conv-free", &["nothing", "lab-c"], &["nobody"]).is(acknowledged());
+        assert_eq!(labels(&desk, "conv-free"), ["lab-a", "lab-b", "lab-c"]);
+    } else {
+        desk.unmoved(|| {
+            refuses_in(&desk.label("conv-free", &["nothing"], &[]), "body.addLabels");
+            refuses_in(&desk.label("conv-free", &["lab-c", "nothing"], &["lab-a"]), "body.addLabels");
+            refuses_in(&desk.label("conv-free", &["lab-c"], &["nothing"]), "body.removeLabels");
+        });
+    }
+}
+
+#[test]
+fn a_label_is_not_added_and_removed_at_once() {
+    let desk = Desk::open();
+    desk.unmoved(|| {
+        for label in ["lab-a", "lab-c"] {
+            refuses_in(&desk.label("conv-free", &["lab-1", label], &[label]), "body.");
+        }
+    });
+}
+
+#[test]
+fn an_unknown_conversation_is_not_found() {
+    let desk = Desk::open();
+    desk.label("nobody", &["lab-a"], &[]).fails(404);
+    // The record comes before its references.
+    desk.label("nobody", &["nothing"], &[]).fails(404);
+}
+
+#[test]
+fn a_body_of_the_wrong_shape_is_refused() {
+    let desk = Desk::open();
+    desk.unmoved(|| {
+        for (body, field) in [
+            (json!({"addLabels": ["lab-c"]}), "body.conversationId"),
+            (json!({"conversationId": "conv-free", "addLabels": "lab-c"}), "body.addLabels"),
+            (json!({"conversationId": "conv-free", "addLabels": null}), "body.addLabels"),
+            (json!({"conversationId": "conv-free", "addLabels": ["lab-c"], "removeLabels": null}), "body.removeLabels"),
+            (json!({"conversationId": "conv-free", "addLabels": ["lab-c", 5]}), "body.addLabels[1]"),
+            (json!({"conversationId": "conv-free", "addLabels": ["lab-c", Value::Null]}), "body.addLabels[1]"),
+            (json!({"conversationId": "conv-free", "addLabels": ["lab-c"], "removeLabels": [["lab-a"]]}), "body.removeLabels[0]"),
+            (json!({"conversationId": "conv-free", "addLabels": ["lab-c"], "labels": []}), "body.labels"),
+        ] {
+            desk.patch("/conversations/labels", body).send().refuses(field);
+        }
+    });
+    assert_eq!(stamp(&desk.conversation("conv-free"), "updatedAt"), at("03-01T07:00"));
+}

@@ -1,0 +1,164 @@
+//! Many callers at once, on the database of the run: exactly one wins where only one may, and nothing is lost where all
+//! may.
+
+use std::{sync::Barrier, thread};
+
+use serde_json::{Value, json};
+
+use super::{Desk, acknowledged, stamp};
+use crate::{client::Answer, fixture::at};
+
+/// What so many callers get who all start at the same instant.
+fn race(callers: usize, act: impl Fn(usize) -> Answer + Sync) -> Vec<Answer> {
+    let start = Barrier::new(callers);
+    let (start, act) = (&start, &act);
+    thread::scope(|scope| {
+        let run = |n| {
+            move || {
+                start.wait();
+                act(n)
+            }
+        };
+        let running: Vec<_> = (0..callers).map(|n| scope.spawn(run(n))).collect();
+        running.into_iter().map(|thread| thread.join().expect("the caller gets an answer")).collect()
+    })
+}
+
+/// Asserts that one caller got a 200 and all others a 409; returns the winner's answer.
+#[track_caller]
+fn one_wins(answers: Vec<Answer>) -> Answer {
+    let (won, lost): (Vec<_>, Vec<_>) = answers.into_iter().partition(|answer| answer.status == 200);
+    lost.iter().for_each(|answer| drop(answer.fails(409)));
+    assert_eq!(won.len(), 1, "{} callers won and {} lost", won.len(), lost.len());
+    won.into_iter().next().expect("a winner")
+}
+
+/// Asserts that the sequences are 1 to n.
+#[track_caller]
+fn gapless(events: &[Value]) {
+    let sequences: Vec<_> = events.iter().map(|event| event["sequence"].as_u64().unwrap_or_default()).collect();
+    assert_eq!(sequences, (1..=events.len() as u64).collect::<Vec<_>>());
+}
+
+#[test]
+fn of_those_who_read_the_same_stamp_one_writes_a_ticket_field() {
+    let desk = Desk::open();
+    for round in 0..3 {
+        let before = stamp(&desk.ticket("t-set"), "ticketFieldsUpdatedAt");
+        let winner = one_wins(race(32, |n| desk.set_at("t-set", "f-int", json!(100 * (round + 1) + n), &before))).ok();
+        assert_eq!(desk.ticket("t-set"), winner);
+        assert!(stamp(&winner, "ticketFieldsUpdatedAt") > before);
+    }
+    let events = desk.events();
+    gapless(&events);
+    assert_eq!(events.len(), 3);
+}
+
+#[test]
+fn of_those_who_read_the_same_stamp_one_writes_a_contact_field() {
+    let desk = Desk::open();
+    one_wins(race(20, |n| desk.set_contact_at("con-mia", "c-int", json!(100 + n), &at("01-20T00:00")))).is(acknowledged());
+    // This one never had a field: its own stamp is the guard.
+    one_wins(race(20, |n| desk.set_contact_at("con-new", "c-int", json!(100 + n), &at("02-01T00:00")))).is(acknowledged());
+    assert_eq!(desk.events().len(), 2);
+}
+
+#[test]
+fn blind_writes_all_happen_one_after_the_other() {
+    let desk = Desk::open();
+    let answers = race(24, |n| desk.set("t-set", "f-int", json!(100 + n)));
+    let mut stamps: Vec<_> = answers.iter().map(|answer| stamp(&answer.ok(), "ticketFieldsUpdatedAt")).collect();
+    stamps.sort_unstable();
+    stamps.dedup();
+    assert_eq!(stamps.len(), 24, "no two writes share a stamp");
+    let events = desk.events();
+    gapless(&events);
+    assert_eq!(events.len(), 24);
+    // Each found what the one before had left, and was stamped after it.
+    let mut last = (json!(3), at("03-02T09:30"));
+    for event in &events {
+        let data = &event["data"];
+        assert_eq!(data["oldValue"], last.0, "{event}");
+        let now = stamp(&data["ticket"], "ticketFieldsUpdatedAt");
+        assert!(now > last.1, "{now} after {}", last.1);
+        last = (data["newValue"].clone(), now);
+    }
+    assert_eq!(desk.ticket("t-set")["ticketFields"]["f-int"], last.0);
+}
+
+#[test]
+fn writes_to_different_fields_do_not_undo_each_other() {
+    let desk = Desk::open();
+    let fields = [
+        ("f-text", json!("t")),
+        ("f-notes", json!("n")),
+        ("f-int", json!(1)),
+        ("f-dec", json!(1.5)),
+        ("f-date", json!("2025-01-01")),
+        ("f-pick", json!("wine")),
+        ("f-num", json!(2.5)),
+        ("f-flag", json!(true)),
+        ("f-file", json!("a.pdf")),
+        ("f-url", json!("https://example.com")),
+    ];
+    race(fields.len(), |n| desk.set("t-free", fields[n].0, fields[n].1.clone())).iter().for_each(|answer| drop(answer.ok()));
+    assert_eq!(desk.ticket("t-free")["ticketFields"], fields.into_iter().collect::<Value>());
+    let labels: Vec<_> = (0..10).map(|n| format!("lab-{n}")).collect();
+    race(10, |n| desk.label("conv-bare", &[&labels[n]], &[])).iter().for_each(|answer| answer.is(acknowledged()));
+    assert_eq!(desk.conversation("conv-bare")["labelIds"].as_array().map(Vec::len), Some(10));
+    let events = desk.events();
+    gapless(&events);
+    assert_eq!(events.len(), 20);
+}
+
+#[test]
+fn of_the_same_contact_one_is_made() {
+    let desk = Desk::open();
+    let email = |n: usize| if n.is_multiple_of(2) { "ada@example.com" } else { "ADA@Example.COM" };
+    let winner = one_wins(race(20, |n| desk.post("/contacts", json!({"firstName": format!("Ada {n}"), "email": email(n)})).send())).ok();
+    let by_phone = |n| desk.post("/contacts", json!({"firstName": format!("Bob {n}"), "phone": "+4412345678"})).send();
+    one_wins(race(20, by_phone));
+    let found = desk.post("/contacts/list", json!({"search": "ada@example.com"})).send();
+    found.lists(&[winner["id"].as_str().unwrap_or_default()]);
+    assert_eq!(desk.post("/contacts/list", json!({})).send().ids().len(), 5);
+}
+
+#[test]
+fn a_ticket_closes_once_whoever_closes_it() {
+    let desk = Desk::open();
+    let answers = race(12, |_| desk.close(json!({"ticketId": "t-free", "isConverted": true})));
+    let first = answers[0].ok();
+    answers.iter().for_each(|answer| answer.is(first.clone()));
+    assert_eq!(desk.kinds(), ["ticket.ticket_field_updated", "ticket.closed"]);
+}
+
+#[test]
+fn one_idempotency_key_is_one_write_however_many_send_it() {
+    let desk = Desk::open();
+    let answers = race(16, |_| {
+        let body = json!({"conversationId": "conv-free", "text": "once"});
+        desk.post("/messages/internal-comments", body).header("idempotency-key", "k").send()
+    });
+    for answer in &answers {
+        match answer.status {
+            200 => answer.is(acknowledged()),
+            _ => {
+                answer.fails(409);
+                assert!(answer.header("retry-after").is_some(), "{}", answer.described());
+            }
+        }
+    }
+    let first: Vec<_> = answers.iter().filter(|answer| answer.status == 200 && answer.header("idempotency-replayed").is_none()).collect();
+    assert_eq!(first.len(), 1, "one is the first");
+    assert_eq!(desk.comments("conv-free").len(), 1);
+}
+
+#[test]
+fn of_different_bodies_under_one_idempotency_key_one_is_written() {
+    let desk = Desk::open();
+    one_wins(race(12, |n| {
+        let body = json!({"conversationId": "conv-free", "text": format!("from {n}")});
+        desk.post("/messages/internal-comments", body).header("idempotency-key", "k").send()
+    }));
+    assert_eq!(desk.comments("conv-free").len(), 1);
+}

@@ -1,0 +1,129 @@
+//! What every write refuses before it looks at anything, and what all have in common.
+
+use serde_json::json;
+
+use super::{Desk, without};
+use crate::{REV_A, client::Call, fixture::BO};
+
+/// The operations of this part: path, and method as the document writes it.
+pub const WRITES: [(&str, &str); 8] = [
+    ("/tickets/field-values", "patch"),
+    ("/tickets/close", "post"),
+    ("/tickets/assign", "post"),
+    ("/conversations/mark-read", "post"),
+    ("/conversations/labels", "patch"),
+    ("/contacts", "post"),
+    ("/contacts/field-values", "patch"),
+    ("/messages/internal-comments", "post"),
+];
+
+/// The operations that this revision has.
+fn writes() -> impl Iterator<Item = (&'static str, String)> {
+    let served = WRITES.into_iter().filter(|(path, _)| !REV_A || *path != "/tickets/assign");
+    served.map(|(path, method)| (path, method.to_ascii_uppercase()))
+}
+
+#[test]
+fn a_body_that_is_none_is_refused() {
+    let desk = Desk::open();
+    let call = |path: &str, method: &str| -> Call { desk.api.call(method, path) };
+    desk.unmoved(|| {
+        for (path, method) in writes() {
+            call(path, &method).send().fails(400);
+            for text in ["", "{", "nonsense", "null", "5", "\"x\"", "{\"a\":1}{}", "\u{feff}{}"] {
+                call(path, &method).header("content-type", "application/json").bytes(text).send().fails(400);
+            }
+            call(path, &method).header("content-type", "application/json").bytes(b"\xff\xfe{}".to_vec()).send().fails(400);
+            let other = if path == "/tickets/assign" { json!({}) } else { json!([]) };
+            call(path, &method).json(other).send().refuses("body");
+            call(path, &method).header("content-type", "text/plain").bytes("{}").send().fails(415);
+            let long = format!("{{\"text\":\"{}\"}}", "x".repeat(1 << 20));
+            call(path, &method).header("content-type", "application/json").bytes(long).send().fails(413);
+        }
+    });
+}
+
+#[test]
+fn a_body_without_a_content_type_is_tolerated() {
+    let desk = Desk::open();
+    let body = json!({"conversationId": "conv-free", "text": "x"}).to_string();
+    desk.api.call("POST", "/messages/internal-comments").bytes(body.clone()).send().ok();
+    desk.api.call("POST", "/messages/internal-comments").bytes(body).chunked().send().ok();
+    assert_eq!(desk.comments("conv-free").len(), 2);
+}
+
+#[test]
+fn another_method_is_not_allowed() {
+    let desk = Desk::open();
+    for (path, method) in writes() {
+        let other = if method == "PATCH" { "PUT" } else { "DELETE" };
+        let answer = desk.api.call(other, path).send();
+        answer.fails(405);
+        let allowed = answer.header("allow").unwrap_or_default();
+        assert!(allowed.split(',').any(|allowed| allowed.trim() == method), "{method} {path}: {allowed}");
+        desk.api.call(&method, &format!("{path}/")).send().fails(404);
+    }
+}
+
+#[test]
+fn a_ticket_field_update_of_the_wrong_shape_is_refused() {
+    let desk = Desk::open();
+    let good = json!({"ticketId": "t-free", "ticketFieldId": "f-text", "newValue": "x"});
+    desk.unmoved(|| {
+        for member in ["ticketId", "ticketFieldId", "newValue"] {
+            desk.patch("/tickets/field-values", without(good.clone(), &[member])).send().refuses(&format!("body.{member}"));
+        }
+        for (member, bad) in [
+            ("ticketId", json!(null)),
+            ("ticketId", json!(5)),
+            ("ticketId", json!(["t-free"])),
+            ("ticketFieldId", json!(null)),
+            ("ticketFieldId", json!(true)),
+            ("ticketFieldsUpdatedAt", json!(null)),
+            ("ticketFieldsUpdatedAt", json!("")),
+            ("ticketFieldsUpdatedAt", json!("yesterday")),
+            ("ticketFieldsUpdatedAt", json!("2025-03-01")),
+            ("ticketFieldsUpdatedAt", json!("2025-03-01T08:00:00")),
+            ("ticketFieldsUpdatedAt", json!(1_740_816_000_000_i64)),
+            ("newvalue", json!("x")),
+            ("value", json!("x")),
+            ("expand", json!("account")),
+        ] {
+            let mut body = good.clone();
+            body[member] = bad;
+            desk.patch("/tickets/field-values", body).send().refuses(&format!("body.{member}"));
+        }
+    });
+    desk.patch("/tickets/field-values", good).send().ok();
+}
+
+#[test]
+fn a_write_that_only_acknowledges_expands_nothing() {
+    let desk = Desk::open();
+    desk.unmoved(|| {
+        for (path, body) in [
+            ("/messages/internal-comments", json!({"conversationId": "conv-free", "text": "x"})),
+            ("/contacts", json!({"firstName": "A"})),
+            ("/conversations/mark-read", json!({"conversationId": "conv-free"})),
+        ] {
+            desk.post(path, body).query("expand", "account").send().refuses_expand();
+        }
+    });
+}
+
+#[test]
+fn a_write_asks_for_a_key_and_for_its_scope() {
+    let desk = Desk::open();
+    for (path, method) in writes() {
+        desk.api.anonymous().call(&method, path).send().fails(401);
+        desk.server.api("desk", &["users:read"]).call(&method, path).send().fails(403);
+    }
+    // The read scope of the noun is not enough.
+    let reader = desk.server.api("desk", &["tickets:read", "conversations:read", "contacts:read", "messages:read"]);
+    desk.unmoved(|| {
+        reader.post("/tickets/close", json!({"ticketId": "t-free", "handledBy": BO})).send().fails(403);
+        for (path, method) in writes() {
+            reader.call(&method, path).send().fails(403);
+        }
+    });
+}

@@ -1,0 +1,212 @@
+//! PATCH /tickets/field-values: the ticket that comes back, and the stamp that guards it. The values are in `values`.
+
+use serde_json::{Value, json};
+
+use super::{Desk, stamp, values_of, without};
+use crate::fixture::{BO, at};
+
+const STAMPS: [&str; 2] = ["updatedAt", "ticketFieldsUpdatedAt"];
+
+#[test]
+fn a_first_value_comes_back_in_the_whole_ticket() {
+    let desk = Desk::open();
+    let before = desk.ticket("t-free");
+    assert_eq!((values_of(&before, "ticketFields"), before.get("ticketFieldsUpdatedAt")), (json!({}), None));
+    let after = desk.set("t-free", "f-text", json!("hello")).ok();
+    let mut expected = without(before.clone(), &STAMPS);
+    expected["ticketFields"] = json!({"f-text": "hello"});
+    assert_eq!(without(after.clone(), &STAMPS), expected);
+    assert!(stamp(&after, "ticketFieldsUpdatedAt") > at("03-01T08:00"));
+    assert!(stamp(&after, "updatedAt") > stamp(&before, "updatedAt"));
+    assert_eq!(desk.ticket("t-free"), after);
+}
+
+#[test]
+fn the_whole_ticket_to_the_letter() {
+    let desk = Desk::open();
+    let after = desk.set_at("t-set", "f-text", json!("after"), &at("03-02T09:30")).ok();
+    let (updated, fields_updated, number) = (stamp(&after, "updatedAt"), stamp(&after, "ticketFieldsUpdatedAt"), &after["ticketNumber"]);
+    assert_eq!(
+        after,
+        json!({
+            "id": "t-set", "ticketNumber": number, "isOpen": true, "openedAt": at("03-01T08:00"), "channel": "line", "isSpam": false,
+            "contactId": "con-mia", "createdAt": at("03-01T08:00"), "updatedAt": updated, "accountId": "acc-line",
+            "conversationId": "conv-set", "assigneeUserId": BO, "isFollowUp": false, "ticketFieldsUpdatedAt": fields_updated,
+            "ticketFields": {"f-text": "after", "f-int": 3, "f-when": at("03-02T09:00"), "f-multi": ["a", "b"], "aiCsat": "good"},
+        })
+    );
+}
+
+#[test]
+fn related_records_are_expanded() {
+    let desk = Desk::open();
+    let body = json!({"ticketId": "t-set", "ticketFieldId": "f-text", "newValue": "x"});
+    let call = desk.patch("/tickets/field-values", body.clone());
+    let ticket = call.clone().query("expand", "account,assignee").query("expand", "conversation").send().ok();
+    assert_eq!(ticket["account"], json!({"id": "acc-line", "name": "Account acc-line", "channel": "line"}));
+    assert_eq!(ticket["assignee"], json!({"id": BO, "name": "User seat-bo"}));
+    assert_eq!(ticket["conversation"], json!({"id": "conv-set", "name": "Talk conv-set", "channel": "line"}));
+    for gone in ["accountId", "assigneeUserId", "conversationId"] {
+        assert!(ticket.get(gone).is_none(), "{gone} in {ticket}");
+    }
+    desk.unmoved(|| {
+        let call = desk.patch("/tickets/field-values", json!({"ticketId": "t-set", "ticketFieldId": "f-text", "newValue": "y"}));
+        call.clone().query("expand", "contact").send().refuses_expand();
+        call.query("expand", "account,").send().refuses_expand();
+    });
+}
+
+#[test]
+fn a_closed_or_spam_or_sleeping_ticket_takes_values() {
+    let desk = Desk::open();
+    for id in ["t-shut", "t-spam", "t-asleep"] {
+        let before = desk.ticket(id);
+        let after = desk.set(id, "f-text", json!("late")).ok();
+        assert_eq!(after["ticketFields"], json!({"f-text": "late"}));
+        assert_eq!((&after["isOpen"], &after["closedAt"]), (&before["isOpen"], &before["closedAt"]));
+    }
+}
+
+#[test]
+fn null_unsets_and_leaves_the_other_values() {
+    let desk = Desk::open();
+    let after = desk.set("t-set", "f-text", Value::Null).ok();
+    assert_eq!(after["ticketFields"], json!({"f-int": 3, "f-when": at("03-02T09:00"), "f-multi": ["a", "b"], "aiCsat": "good"}));
+    desk.set("t-set", "f-multi", json!([])).ok();
+    let after = desk.set("t-set", "f-int", Value::Null).ok();
+    assert_eq!(after["ticketFields"], json!({"f-when": at("03-02T09:00"), "aiCsat": "good"}));
+    desk.set("t-free", "f-flag", json!(false)).ok();
+    let after = desk.set("t-free", "f-flag", Value::Null).ok();
+    assert_eq!(values_of(&after, "ticketFields"), json!({}));
+    assert_eq!(desk.ticket("t-free"), after);
+    stamp(&after, "ticketFieldsUpdatedAt");
+}
+
+#[test]
+fn what_is_there_already_moves_nothing() {
+    let desk = Desk::open();
+    let before = desk.ticket("t-set");
+    desk.unmoved(|| {
+        for (field, value) in [
+            ("f-text", json!("before")),
+            ("f-int", json!(3)),
+            ("f-int", json!(3.0)),
+            ("f-when", json!("2025-03-02T16:00:00+07:00")),
+            ("f-multi", json!(["a", "b"])),
+            ("f-notes", Value::Null),
+            ("f-texts", json!([])),
+            ("f-texts", Value::Null),
+        ] {
+            desk.set("t-set", field, value.clone()).is(before.clone());
+            desk.set_at("t-set", field, value, &at("03-02T09:30")).is(before.clone());
+        }
+        desk.set("t-free", "f-text", Value::Null).is(desk.ticket("t-free"));
+    });
+}
+
+#[test]
+fn stamps_rise_strictly_and_each_opens_the_next_write() {
+    let desk = Desk::open();
+    let mut last = at("03-02T09:30");
+    for n in 10..30 {
+        let ticket = desk.set_at("t-set", "f-int", json!(n), &last).ok();
+        let next = stamp(&ticket, "ticketFieldsUpdatedAt");
+        assert!(next > last, "{next} after {last}");
+        desk.set_at("t-set", "f-int", json!(n + 1000), &last).fails(409);
+        last = next;
+    }
+    assert_eq!(desk.ticket("t-set")["ticketFields"]["f-int"], 29);
+}
+
+#[test]
+fn a_stamp_ahead_of_the_clock_goes_on_by_one_millisecond() {
+    let desk = Desk::open();
+    let ticket = desk.set("t-ahead", "f-int", json!(2)).ok();
+    assert_eq!(ticket["ticketFieldsUpdatedAt"], "2099-01-01T00:00:00.001Z");
+    let ticket = desk.set_at("t-ahead", "f-int", json!(3), "2099-01-01T00:00:00.001Z").ok();
+    assert_eq!(ticket["ticketFieldsUpdatedAt"], "2099-01-01T00:00:00.002Z");
+}
+
+#[test]
+fn a_stamp_is_an_instant_however_it_is_written() {
+    let desk = Desk::open();
+    desk.set_at("t-set", "f-text", json!("after"), "2025-03-02T16:30:00+07:00").ok();
+}
+
+#[test]
+fn a_stamp_that_is_not_the_stored_one_is_a_conflict() {
+    let desk = Desk::open();
+    let before = desk.ticket("t-set");
+    desk.unmoved(|| {
+        for wrong in [at("03-02T09:29:59.999"), at("03-02T09:30:00.001"), "2099-01-01T00:00:00Z".into(), "1970-01-01T00:00:00Z".into()] {
+            desk.set_at("t-set", "f-text", json!("after"), &wrong).fails(409);
+            // Also where the value would not change.
+            desk.set_at("t-set", "f-text", json!("before"), &wrong).fails(409);
+            desk.set_at("t-set", "f-notes", Value::Null, &wrong).fails(409);
+        }
+        // The ticket never had a value, so there is nothing that this could be.
+        let made = desk.ticket("t-free");
+        desk.set_at("t-free", "f-text", json!("x"), &stamp(&made, "updatedAt")).fails(409);
+    });
+    assert_eq!(desk.ticket("t-set"), before);
+}
+
+#[test]
+fn a_write_without_a_stamp_is_blind() {
+    let desk = Desk::open();
+    desk.set("t-set", "f-text", json!("one")).ok();
+    assert_eq!(desk.set("t-set", "f-text", json!("two")).ok()["ticketFields"]["f-text"], "two");
+}
+
+#[test]
+fn what_is_missing_is_not_found() {
+    let desk = Desk::open();
+    desk.unmoved(|| {
+        desk.set("nobody", "f-text", json!("x")).fails(404);
+        desk.set("NOT a uuid!", "f-text", json!("x")).fails(404);
+        desk.set(&"x".repeat(65), "f-text", json!("x")).fails(404);
+        desk.set("t-set", "nothing", json!("x")).fails(404);
+        // A contact's field is none of a ticket's.
+        desk.set("t-set", "c-text", json!("x")).fails(404);
+    });
+}
+
+#[test]
+fn checks_come_in_their_order() {
+    let desk = Desk::open();
+    desk.unmoved(|| {
+        // Shape, then record, then value, then stamp.
+        desk.patch("/tickets/field-values", json!({"ticketId": "nobody", "ticketFieldId": "nothing"})).send().refuses("body.newValue");
+        desk.set("nobody", "f-int", json!("no number")).fails(404);
+        desk.set_at("t-set", "f-int", json!("no number"), &at("01-01T00:00")).refuses("body.newValue");
+        desk.set_at("t-set", "f-old", json!("x"), &at("01-01T00:00")).fails(400);
+    });
+}
+
+#[test]
+fn system_keys_and_inactive_fields_are_read_only() {
+    let desk = Desk::open();
+    desk.unmoved(|| {
+        for (key, value) in [
+            ("isConverted", json!(true)),
+            ("salesRevenue", json!(1)),
+            ("aiCsat", json!("bad")),
+            ("aiSummary", json!("x")),
+            ("salesRevenueCurrency", json!("THB")),
+            ("resolutionStatus", json!("human")),
+            ("aiCsat", Value::Null),
+        ] {
+            desk.set("t-set", key, value).refuses("body.ticketFieldId");
+        }
+        desk.set("t-set", "f-old", json!("x")).refuses("body.ticketFieldId");
+        desk.set("t-set", "f-old", Value::Null).refuses("body.ticketFieldId");
+    });
+}
+
+#[test]
+fn a_field_that_is_not_shown_takes_a_value_all_the_same() {
+    let desk = Desk::open();
+    assert_eq!(desk.set("t-free", "f-hidden", json!("x")).ok()["ticketFields"], json!({"f-hidden": "x"}));
+    // It is required, too, and may be unset.
+    desk.set("t-free", "f-hidden", Value::Null).ok();
+}

@@ -1,0 +1,190 @@
+//! What a field takes, by its kind: the same on tickets, on closing them, and on contacts.
+
+use serde_json::{Value, json};
+
+use super::{Desk, values_of};
+
+/// A field, what may be sent, and what is stored then.
+fn accepted() -> Vec<(&'static str, Value, Value)> {
+    let same = |field, value: Value| (field, value.clone(), value);
+    vec![
+        same("text", json!("สวัสดี 𝕏 \"quoted\" \\ ' ; drop table tickets; --")),
+        same("notes", json!("one\ntwo\tthree")),
+        same("code", json!("found 42 inside")),
+        same("code", json!("42")),
+        same("whole", json!("ABC")),
+        same("int", json!(3)),
+        same("int", json!(-17)),
+        same("int", json!(9_007_199_254_740_991_i64)),
+        same("int", json!(-9_007_199_254_740_991_i64)),
+        same("date", json!("2024-02-29")),
+        same("when", json!("2025-01-31T09:05:00.123Z")),
+        ("when", json!("2025-01-31T09:05:00Z"), json!("2025-01-31T09:05:00.000Z")),
+        ("when", json!("2025-01-31T23:30:00.5-02:30"), json!("2025-02-01T02:00:00.500Z")),
+        ("when", json!("2025-01-01T00:00:00+07:00"), json!("2024-12-31T17:00:00.000Z")),
+        same("pick", json!("red")),
+        same("pick", json!("dark")),
+        same("pick", json!("wine")),
+        same("pick", json!("7")),
+        same("num", json!(1)),
+        same("num", json!(2.5)),
+        same("multi", json!(["c"])),
+        same("multi", json!(["b", "aa"])),
+        same("texts", json!(["x1", "x2", "x3"])),
+        same("one", json!("single")),
+        same("file", json!("https://cdn.example/a.pdf")),
+        same("flag", json!(false)),
+        same("flag", json!(true)),
+    ]
+}
+
+/// A field, and what it refuses.
+fn refused() -> Vec<(&'static str, Value)> {
+    let all: Vec<(&str, Vec<Value>)> = vec![
+        ("text", vec![json!(5), json!(true), json!(["a"]), json!({}), json!({"a": 1}), json!([])]),
+        ("code", vec![json!("4"), json!("no digits"), json!(42)]),
+        ("whole", vec![json!("ABCd"), json!("abc"), json!("")]),
+        (
+            "int",
+            vec![
+                json!(3.5),
+                json!("3"),
+                json!(true),
+                json!([3]),
+                json!(9_007_199_254_740_992_i64),
+                json!(-9_007_199_254_740_992_i64),
+                json!(1e300),
+                json!(u64::MAX),
+                json!(""),
+            ],
+        ),
+        (
+            "date",
+            vec![
+                json!("2025-02-30"),
+                json!("2025-2-3"),
+                json!("2025-01-31T00:00:00Z"),
+                json!("31.01.2025"),
+                json!("20250131"),
+                json!(""),
+                json!(20_250_131),
+                json!(" 2025-01-31"),
+            ],
+        ),
+        (
+            "when",
+            vec![
+                json!("2025-01-31T09:05:00"),
+                json!("2025-01-31"),
+                json!("2025-02-30T00:00:00Z"),
+                json!("yesterday"),
+                json!(1_738_314_300_000_i64),
+                json!("2025-01-31T25:00:00Z"),
+            ],
+        ),
+        ("pick", vec![json!("blue"), json!("Red"), json!(7), json!(["red"]), json!(""), json!("red ")]),
+        ("num", vec![json!("1"), json!(2), json!(4), json!([1]), json!(true)]),
+        (
+            "multi",
+            vec![
+                json!("a"),
+                json!(["a", "b", "c"]),
+                json!(["a", "a"]),
+                json!(["z"]),
+                json!(["a", null]),
+                json!([["a"]]),
+                json!([1]),
+                json!({"0": "a"}),
+            ],
+        ),
+        ("texts", vec![json!("x1"), json!(["x1", "x2", "x3", "x4"]), json!(["x1", "x1"]), json!(["x1", "y"]), json!([1])]),
+        ("one", vec![json!(["single"]), json!([])]),
+        ("file", vec![json!(1), json!(["https://cdn.example/a.pdf"])]),
+        ("flag", vec![json!("true"), json!(0), json!(1), json!("yes"), json!([true])]),
+    ];
+    all.into_iter().flat_map(|(field, values)| values.into_iter().map(move |value| (field, value))).collect()
+}
+
+#[test]
+fn a_ticket_field_stores_what_fits() {
+    let desk = Desk::open();
+    let more = [
+        ("dec", json!(1.25), json!(1.25)),
+        ("dec", json!(-0.001), json!(-0.001)),
+        ("dec", json!(3), json!(3)),
+        ("url", json!("https://example.com/?a=b"), json!("https://example.com/?a=b")),
+    ];
+    for (field, sent, stored) in accepted().into_iter().chain(more) {
+        let ticket = desk.set("t-free", &format!("f-{field}"), sent.clone()).ok();
+        assert_eq!(ticket["ticketFields"][format!("f-{field}")], stored, "{field}: {sent}");
+        assert_eq!(desk.ticket("t-free"), ticket, "{field}: {sent}");
+    }
+}
+
+#[test]
+fn an_integer_sent_with_a_fraction_of_zero_is_that_integer() {
+    let desk = Desk::open();
+    for (field, sent, stored) in [("int", json!(4.0), 4), ("int", json!(-0.0), 0), ("num", json!(3.0), 3)] {
+        let ticket = desk.set("t-free", &format!("f-{field}"), sent).ok();
+        assert_eq!(ticket["ticketFields"][format!("f-{field}")].as_f64(), Some(f64::from(stored)));
+        desk.unmoved(|| desk.set("t-free", &format!("f-{field}"), json!(stored)).ok());
+    }
+}
+
+/// A reader that asks for an integer does not take `4.0`.
+#[test]
+fn an_integer_is_shown_without_a_fraction() {
+    let desk = Desk::open();
+    assert_eq!(desk.set("t-free", "f-int", json!(4.0)).ok()["ticketFields"], json!({"f-int": 4}));
+    desk.set_contact("con-new", "c-int", json!(4.0)).ok();
+    assert_eq!(desk.contact("con-new")["customFields"], json!({"c-int": 4}));
+}
+
+#[test]
+fn a_ticket_field_refuses_what_does_not() {
+    let desk = Desk::open();
+    let more = [("dec", json!("1.5")), ("dec", json!([1.5])), ("dec", json!(true)), ("url", json!(5)), ("hidden", json!(5))];
+    desk.unmoved(|| {
+        for (field, value) in refused().into_iter().chain(more) {
+            desk.set("t-set", &format!("f-{field}"), value).refuses("body.newValue");
+        }
+    });
+}
+
+#[test]
+fn closing_holds_values_against_the_same_definitions() {
+    let desk = Desk::open();
+    for (field, sent, stored) in accepted() {
+        let id = format!("f-{field}");
+        let ticket = desk.close(json!({"ticketId": "t-shut", "ticketFields": {&id: sent.clone()}})).ok();
+        assert_eq!(ticket["ticketFields"][&id], stored, "{field}: {sent}");
+    }
+    desk.unmoved(|| {
+        for (field, value) in refused() {
+            let id = format!("f-{field}");
+            // A good value beside the bad one is not written either, nor is the ticket closed.
+            let body = json!({"ticketId": "t-free", "isConverted": true, "ticketFields": {"f-notes": "good", &id: value}});
+            desk.close(body).refuses(&format!("body.ticketFields.{id}"));
+        }
+    });
+}
+
+#[test]
+fn a_contact_field_stores_what_fits() {
+    let desk = Desk::open();
+    for (field, sent, stored) in accepted() {
+        let id = format!("c-{field}");
+        desk.set_contact("con-new", &id, sent.clone()).is(super::acknowledged());
+        assert_eq!(values_of(&desk.contact("con-new"), "customFields")[&id], stored, "{field}: {sent}");
+    }
+}
+
+#[test]
+fn a_contact_field_refuses_what_does_not() {
+    let desk = Desk::open();
+    desk.unmoved(|| {
+        for (field, value) in refused() {
+            desk.set_contact("con-mia", &format!("c-{field}"), value).refuses("body.value");
+        }
+    });
+}

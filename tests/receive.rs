@@ -1,0 +1,364 @@
+//! Inbound messages through the binary: on SQLite always, and on PostgreSQL where `COUNTERPART_TEST_POSTGRES` names a
+//! server on which databases may be made.
+
+use std::{
+    io::Write,
+    process::{Child, Command, Output, Stdio},
+    sync::atomic::{AtomicU32, Ordering},
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+struct World {
+    folder: TempDir,
+    url: String,
+}
+
+/// Runs a test on every database there is, in a store `s` with a WhatsApp, a LINE and an e-mail account.
+fn everywhere(test: impl Fn(&World)) {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite://{}", folder.path().join("test.db").display());
+    World { folder, url }.prepared(&test);
+    #[expect(clippy::disallowed_methods, reason = "a test's own switch")]
+    let Ok(server) = std::env::var("COUNTERPART_TEST_POSTGRES") else { return };
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let name = format!("receive_{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        use sqlx::{Connection, Executor};
+        let mut connection = sqlx::PgConnection::connect(&server).await.unwrap();
+        connection.execute(sqlx::AssertSqlSafe(format!("CREATE DATABASE {name}"))).await.unwrap();
+    });
+    let (base, _) = server.rsplit_once('/').unwrap();
+    World { folder: tempfile::tempdir().unwrap(), url: format!("{base}/{name}") }.prepared(&test);
+}
+
+impl World {
+    fn prepared(self, test: &impl Fn(&Self)) {
+        self.ok(&["store", "create", "--id", "s", "--name", "A store"], "");
+        let account =
+            |id: &str, channel: &str| json!({"kind": "account", "record": {"id": id, "channel": channel, "name": id, "status": "healthy"}});
+        self.import(&[account("wa", "whatsapp"), account("li", "line"), account("gm", "gmail")]);
+        test(&self);
+    }
+
+    fn start(&self, arguments: &[&str], input: &str) -> Child {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_counterpart"));
+        command.args(arguments).env("DATABASE_URL", &self.url).current_dir(self.folder.path());
+        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        child
+    }
+
+    fn run(&self, arguments: &[&str], input: &str) -> Output {
+        self.start(arguments, input).wait_with_output().unwrap()
+    }
+
+    /// The lines that a command prints.
+    fn ok(&self, arguments: &[&str], input: &str) -> String {
+        let output = self.run(arguments, input);
+        assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    fn import(&self, records: &[Value]) {
+        let lines: String = records.iter().map(|record| format!("{record}\n")).collect();
+        self.ok(&["import", "--store", "s", "-"], &lines);
+    }
+
+    /// Receives messages; the answers.
+    fn receive(&self, messages: &[Value]) -> Vec<Value> {
+        let lines: String = messages.iter().map(|message| format!("{message}\n")).collect();
+        parsed(&self.ok(&["message", "receive", "--store", "s"], &lines))
+    }
+
+    fn one(&self, message: Value) -> Value {
+        self.receive(&[message]).remove(0)
+    }
+
+    fn events(&self) -> Vec<Value> {
+        parsed(&self.ok(&["events", "--store", "s"], ""))
+    }
+
+    /// The records of a kind, as an export has them.
+    fn records(&self, kind: &str) -> Vec<Value> {
+        let export = parsed(&self.ok(&["export", "--store", "s"], ""));
+        export.into_iter().filter(|line| line["kind"] == kind).map(|line| line["record"].clone()).collect()
+    }
+
+    /// What an export leaves out, of the one conversation and its one ticket.
+    fn derived(&self) -> String {
+        use sqlx::Connection;
+        const SQL: &str = "SELECT c.message_count || ' ' || c.last_inbound_at || ' ' || c.last_message_at || ' ' || c.last_message_snippet \
+             || ' ' || c.sort_at || ' ' || t.sort_at || ' ' || t.waiting_since FROM conversations c JOIN tickets t ON t.conversation_id = c.id";
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            if self.url.starts_with("sqlite:") {
+                let mut connection = sqlx::SqliteConnection::connect(&self.url).await.unwrap();
+                sqlx::query_scalar::<_, String>(SQL).fetch_one(&mut connection).await.unwrap()
+            } else {
+                let mut connection = sqlx::PgConnection::connect(&self.url).await.unwrap();
+                sqlx::query_scalar::<_, String>(SQL).fetch_one(&mut connection).await.unwrap()
+            }
+        })
+    }
+
+    /// The record with this id.
+    fn record(&self, kind: &str, id: &Value) -> Value {
+        self.records(kind).into_iter().find(|record| record["id"] == *id).unwrap()
+    }
+}
+
+fn parsed(lines: &str) -> Vec<Value> {
+    lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn message(account: &str, reference: &str, external: &str) -> Value {
+    json!({"accountId": account, "referenceId": reference, "externalId": external, "sender": {"id": "u", "name": "Nok"}, "text": "hello"})
+}
+
+fn with(mut message: Value, more: Value) -> Value {
+    message.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    message
+}
+
+/// A contact, its LINE thread `t` and what more is wanted in it.
+fn known(conversation: Value, tickets: &[Value]) -> Vec<Value> {
+    let at = "2026-01-01T00:00:00Z";
+    let contact = json!({"id": "c", "fullName": "Mali S", "firstName": "Mali", "email": "Mali@example.com", "phone": "+66800000001", "createdAt": at, "updatedAt": at});
+    let thread = json!({"id": "v", "channel": "line", "accountId": "li", "contactId": "c", "displayName": "Mali", "referenceId": "t", "labelIds": [],
+        "isSpam": false, "createdAt": at, "updatedAt": at});
+    let mut records =
+        vec![json!({"kind": "contact", "record": contact}), json!({"kind": "conversation", "record": with(thread, conversation)})];
+    records.extend(tickets.iter().map(|ticket| json!({"kind": "ticket", "record": with(json!({"conversationId": "v"}), ticket.clone())})));
+    records
+}
+
+/// A ticket of that thread that closed so many hours ago.
+fn closed(hours: u64) -> Value {
+    let ago = |hours: u64| {
+        #[expect(clippy::disallowed_methods, reason = "the program that is tested has the machine's clock")]
+        let at = chrono::Utc::now() - std::time::Duration::from_secs(hours * 3600);
+        at.to_rfc3339()
+    };
+    json!({"id": "k", "isOpen": false, "openedAt": ago(hours + 50), "closedAt": ago(hours), "assigneeUserId": "00000000-0000-4000-8000-00000000000a"})
+}
+
+fn kinds(events: &[Value]) -> Vec<&str> {
+    events.iter().map(|event| event["type"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn a_new_thread_makes_contact_conversation_and_ticket() {
+    everywhere(|world| {
+        let answer = world.one(with(
+            message("wa", "+66811111111", "x1"),
+            json!({"sentAt": "2026-03-01T00:00:00Z", "images": ["https://example.com/a.png"], "emailSubject": "no mail"}),
+        ));
+        assert_eq!((&answer["externalId"], &answer["duplicate"]), (&json!("x1"), &json!(false)));
+        let contact = world.records("contact").remove(0);
+        assert_eq!(
+            (&contact["firstName"], &contact["fullName"], &contact["phone"]),
+            (&json!("Nok"), &json!("Nok"), &json!("+66811111111"))
+        );
+        let conversation = world.record("conversation", &answer["conversationId"]);
+        for (name, value) in [
+            ("channel", json!("whatsapp")),
+            ("contactId", contact["id"].clone()),
+            ("displayName", json!("Nok")),
+            ("referenceId", json!("+66811111111")),
+            ("unreadMsgCnt", json!(1)),
+        ] {
+            assert_eq!(conversation[name], value, "{name}");
+        }
+        assert_eq!(conversation.get("emailSubject"), None);
+        let stored = world.record("message", &answer["messageId"]);
+        for (name, value) in [
+            ("direction", json!("inbound")),
+            ("sentAt", json!("2026-03-01T00:00:00.000Z")),
+            ("text", json!("hello")),
+            ("images", json!(["https://example.com/a.png"])),
+            ("sender", json!({"id": "u", "name": "Nok", "type": "contact"})),
+            ("externalId", json!("x1")),
+        ] {
+            assert_eq!(stored[name], value, "{name}");
+        }
+        let ticket = world.record("ticket", &answer["ticketId"]);
+        for (name, value) in
+            [("ticketNumber", json!("1")), ("isOpen", json!(true)), ("isFollowUp", json!(false)), ("channel", json!("whatsapp"))]
+        {
+            assert_eq!(ticket[name], value, "{name}");
+        }
+        assert_ne!(ticket["openedAt"], stored["sentAt"], "a ticket opens when the message is received");
+
+        let events = world.events();
+        assert_eq!(kinds(&events), ["message.received", "ticket.opened"]);
+        let actor = json!({"type": "contact", "id": contact["id"]});
+        assert!(events.iter().enumerate().all(|(i, event)| event["sequence"] == i + 1 && event["actor"] == actor), "{events:?}");
+        assert_eq!(events[0]["data"]["ticketId"], answer["ticketId"]);
+        assert_eq!(events[0]["data"]["conversationId"], answer["conversationId"]);
+        assert_eq!(events[1]["data"]["ticket"]["id"], answer["ticketId"]);
+        assert_eq!(events[1]["data"]["reopened"], json!(false));
+
+        let mail = world.one(with(message("gm", "pim@example.com", "x2"), json!({"emailSubject": "Order 7", "sender": {"id": "p"}})));
+        let conversation = world.record("conversation", &mail["conversationId"]);
+        assert_eq!((&conversation["emailSubject"], &conversation["displayName"]), (&json!("Order 7"), &json!("pim")));
+        assert_eq!(world.record("contact", &conversation["contactId"])["email"], "pim@example.com");
+        assert_eq!(world.record("ticket", &mail["ticketId"])["ticketNumber"], "2");
+    });
+}
+
+#[test]
+fn a_known_thread_keeps_its_ticket_and_counts() {
+    everywhere(|world| {
+        let sent = |external: &str, at: &str, text: &str| with(message("li", "t", external), json!({"sentAt": at, "text": text}));
+        let answers = world.receive(&[
+            sent("x1", "2026-03-01T10:00:00Z", "first"),
+            sent("x2", "2026-03-01T12:00:00Z", "  the \n newest "),
+            sent("x3", "2026-03-01T11:00:00Z", "late"),
+        ]);
+        assert!(answers.iter().all(|answer| answer["ticketId"] == answers[0]["ticketId"]), "{answers:?}");
+        let before = world.ok(&["export", "--store", "s"], "");
+        let again = world.one(sent("x1", "2026-03-02T10:00:00Z", "other"));
+        assert_eq!(again, with(answers[0].clone(), json!({"duplicate": true})));
+        assert_eq!(world.ok(&["export", "--store", "s"], ""), before, "a repeat changes nothing");
+        assert_eq!(kinds(&world.events()), ["message.received", "ticket.opened", "message.received", "message.received"]);
+
+        assert_eq!(world.records("conversation")[0]["unreadMsgCnt"], 3);
+        let at = |hour: i64| 1_772_323_200_000 + hour * 3_600_000;
+        let derived = world.derived();
+        assert_eq!(derived, format!("3 {0} {0} the newest {0} {0} {1}", at(12), at(10)));
+
+        // An import derives the same anew.
+        world.import(&parsed(&before));
+        assert_eq!(world.ok(&["export", "--store", "s"], ""), before);
+        assert_eq!(world.derived(), derived);
+    });
+}
+
+#[test]
+fn a_known_contact_gets_another_thread() {
+    everywhere(|world| {
+        world.import(&known(json!({}), &[]));
+        for (message, place) in [
+            (message("wa", "+66800000001", "x1"), "the phone of the reference"),
+            (message("gm", "MALI@example.com", "x2"), "the address of the reference"),
+            (with(message("li", "t2", "x3"), json!({"contact": {"firstName": "X", "email": "mali@Example.com"}})), "the e-mail"),
+            (with(message("li", "t3", "x4"), json!({"contact": {"firstName": "X", "phone": "+66800000001"}})), "the phone"),
+        ] {
+            let answer = world.one(message);
+            let conversation = world.record("conversation", &answer["conversationId"]);
+            assert_eq!((&conversation["contactId"], &conversation["displayName"]), (&json!("c"), &json!("Mali S")), "{place}");
+        }
+        let person = json!({"firstName": "Ann", "lastName": "B", "email": "ann@example.com", "phone": "+66800000009"});
+        let answer = world.one(with(message("li", "t4", "x5"), json!({"contact": person})));
+        let made = world.record("contact", &world.record("conversation", &answer["conversationId"])["contactId"]);
+        assert_eq!(made["fullName"], "Ann B");
+        assert!(person.as_object().unwrap().iter().all(|(name, value)| made[name] == *value), "{made}");
+    });
+}
+
+#[test]
+fn a_closed_ticket_reopens_within_the_window() {
+    for (hours, ago, reopened) in [("24", 23, true), ("24", 25, false), ("0", 0, false), ("-1", 9000, true)] {
+        everywhere(|world| {
+            world.import(&known(json!({}), &[closed(ago)]));
+            world.ok(&["store", "edit", "--id", "s", &format!("--reopen-window-hours={hours}")], "");
+            let answer = world.one(message("li", "t", "x1"));
+            let ticket = world.record("ticket", &answer["ticketId"]);
+            assert_eq!(answer["ticketId"] == "k", reopened, "{hours} {ago}");
+            assert_eq!(ticket["isOpen"], true);
+            assert_eq!(ticket.get("closedAt"), None);
+            assert_eq!(ticket.get("reopenedAt").is_some(), reopened);
+            assert_eq!(ticket.get("assigneeUserId").is_some(), reopened, "the assignee is kept");
+            assert_eq!(ticket["isFollowUp"], !reopened);
+            assert_eq!(ticket["ticketNumber"], if reopened { "1" } else { "2" });
+            let events = world.events();
+            assert_eq!(kinds(&events), ["message.received", "ticket.opened"]);
+            assert_eq!(events[1]["data"]["reopened"], reopened);
+            assert_eq!(world.records("ticket").iter().filter(|ticket| ticket["isOpen"] == true).count(), 1);
+        });
+    }
+}
+
+#[test]
+fn spam_opens_no_ticket_and_a_message_ends_a_snooze() {
+    everywhere(|world| {
+        world.import(&known(json!({"isSpam": true}), &[closed(1)]));
+        let answer = world.one(message("li", "t", "x1"));
+        assert_eq!(answer.get("ticketId"), None);
+        assert_eq!(world.one(message("li", "t", "x1")), with(answer, json!({"duplicate": true})));
+        assert_eq!(kinds(&world.events()), ["message.received"]);
+        assert_eq!(world.records("ticket")[0]["isOpen"], false);
+
+        let snoozed = json!({"id": "k", "isOpen": true, "openedAt": "2026-01-01T00:00:00Z", "snoozedUntil": "2999-01-01T00:00:00Z"});
+        world.import(&known(json!({}), &[snoozed]));
+        assert!(world.records("ticket")[0].get("snoozedUntil").is_some());
+        assert_eq!(world.one(message("li", "t", "x2"))["ticketId"], "k");
+        assert_eq!(world.records("ticket")[0].get("snoozedUntil"), None);
+    });
+}
+
+#[test]
+fn a_bad_line_ends_the_command_after_the_lines_before_it() {
+    everywhere(|world| {
+        let good = message("li", "t", "x1");
+        for (bad, said) in [
+            (with(message("li", "t", "x2"), json!({"colour": 1})), "line 2: `colour` unknown field `colour`"),
+            (with(message("li", "t", "x2"), json!({"sender": {"id": 1}})), "line 2: `sender.id` invalid type: integer"),
+            (with(message("li", "t", "x2"), json!({"sentAt": "soon"})), "line 2: `sentAt` must be an RFC 3339"),
+            (with(message("li", "t", "x2"), json!({"contact": {"firstName": "A", "phone": "08"}})), "line 2: `contact.phone` must be"),
+            (message("nope", "t", "x2"), "line 2: `accountId` `nope` is no account"),
+            (message("li", " ", "x2"), "line 2: `referenceId` must have"),
+            (json!({"accountId": "li"}), "line 2: missing field `referenceId`"),
+            (json!(["li"]), "line 2: invalid type: sequence"),
+        ] {
+            let output = world.run(&["message", "receive", "--store", "s", "-"], &format!("{good}\n{bad}\n{}\n", message("li", "t", "x3")));
+            let stderr = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(1), "{stderr}");
+            assert!(stderr.contains(said) && stderr.contains("1 messages were taken before it"), "expected {said:?}, got {stderr}");
+            assert_eq!(parsed(&String::from_utf8(output.stdout).unwrap()).len(), 1);
+        }
+        assert_eq!(world.records("message").len(), 1);
+        assert_eq!(world.run(&["message", "receive", "--store", "nowhere"], "").status.code(), Some(1));
+    });
+}
+
+#[test]
+fn eight_at_once_make_one_thread_and_one_ticket() {
+    everywhere(|world| {
+        let children: Vec<Child> = (0..8)
+            .map(|i| {
+                world.start(&["message", "receive", "--store", "s"], &format!("{}\n", message("wa", "+66822222222", &format!("x{i}"))))
+            })
+            .collect();
+        for child in children {
+            let output = child.wait_with_output().unwrap();
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        }
+        for (kind, count) in [("contact", 1), ("conversation", 1), ("ticket", 1), ("message", 8)] {
+            assert_eq!(world.records(kind).len(), count, "{kind}");
+        }
+        assert_eq!(world.records("conversation")[0]["unreadMsgCnt"], 8);
+        assert!(world.derived().starts_with("8 "), "{}", world.derived());
+        assert_eq!(world.records("ticket")[0]["ticketNumber"], "1");
+        let events = world.events();
+        let sequences: Vec<_> = events.iter().map(|event| event["sequence"].as_i64().unwrap()).collect();
+        assert_eq!(sequences, (1..=9).collect::<Vec<_>>());
+        assert_eq!(kinds(&events)[..2], ["message.received", "ticket.opened"]);
+
+        // The same message from eight sides is one message.
+        let children: Vec<Child> =
+            (0..8).map(|_| world.start(&["message", "receive", "--store", "s"], &format!("{}\n", message("li", "t", "same")))).collect();
+        let answers: Vec<Value> = children
+            .into_iter()
+            .map(|child| parsed(&String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()).remove(0))
+            .collect();
+        assert_eq!(answers.iter().filter(|answer| answer["duplicate"] == false).count(), 1, "{answers:?}");
+        assert!(
+            answers.iter().all(|answer| answer["messageId"] == answers[0]["messageId"] && answer["ticketId"] == answers[0]["ticketId"])
+        );
+        assert_eq!(world.records("message").len(), 9);
+    });
+}

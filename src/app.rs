@@ -8,9 +8,11 @@ use poem::{
     listener::{Acceptor, Listener, TcpListener},
     web::Data,
 };
+use tokio::sync::oneshot;
 
 use crate::{
     config::Config,
+    delivery::{connector::Connectors, outbound::Outbound},
     domain::clock::World,
     http::{api::Api, cursor::Seal, document, edge::Edge, events::WireEvents, rate::RateLimit, slow::Timed},
     revision,
@@ -20,8 +22,11 @@ use crate::{
 };
 
 /// One process.
-#[derive(Debug, Clone)]
-pub struct App(Arc<Api>);
+#[derive(Clone)]
+pub struct App {
+    api: Arc<Api>,
+    connectors: Connectors,
+}
 
 /// Opens the database as it is.
 pub async fn open(config: &Config) -> store::Result<Db> {
@@ -49,10 +54,10 @@ pub fn service(db: Db, world: World) -> Service {
 
 impl App {
     /// An application on an open and migrated database.
-    pub async fn new(db: Db, world: World, metrics: Metrics, rate: Option<RateLimit>) -> service::Result<Self> {
+    pub async fn new(db: Db, world: World, metrics: Metrics, rate: Option<RateLimit>, connectors: Connectors) -> service::Result<Self> {
         let service = service(db, world);
         let seal = Seal::new(&service.server_secret("cursor").await?);
-        Ok(Self(Arc::new(Api { service, seal, metrics, rate })))
+        Ok(Self { api: Arc::new(Api { service, seal, metrics, rate }), connectors })
     }
 
     /// Everything that is served.
@@ -68,17 +73,28 @@ impl App {
             .at("/metrics", get(metrics_page))
             .data(pages)
             .map_to_response();
-        Edge { inner: route, api: self.0.clone(), routes: document::routes() }
+        Edge { inner: route, api: self.api.clone(), routes: document::routes() }
     }
 
-    /// Serves until `stop` resolves; requests in progress are then finished, and the database is closed. `ready` is told the bound address.
+    /// Serves, and hands messages to their channels, until `stop` resolves; what is in progress is then finished, and the
+    /// database is closed. `ready` is told the bound address.
     pub async fn serve(&self, listen: &str, stop: impl Future<Output = ()>, ready: impl FnOnce(String)) -> io::Result<()> {
         let acceptor = TcpListener::bind(listen.to_owned()).into_acceptor().await?;
         let address = acceptor.local_addr().into_iter().find_map(|address| address.as_socket_addr().map(ToString::to_string));
         let server = Server::new_with_acceptor(Timed(acceptor)).name("counterpart").idle_timeout(IDLE);
         ready(format!("http://{}", address.unwrap_or_else(|| listen.to_owned())));
-        server.run_with_graceful_shutdown(self.endpoint(), stop, Some(GRACE)).await?;
-        self.0.service.db().clone().close().await.map_err(io::Error::other)
+        let (stop_worker, stopped) = oneshot::channel::<()>();
+        let outbound = Outbound::new(self.api.service.clone(), self.connectors.clone());
+        // A sender that is dropped stops the worker as well.
+        let worker = tokio::spawn(outbound.run(async { _ = stopped.await }));
+        let served = server.run_with_graceful_shutdown(self.endpoint(), stop, Some(GRACE)).await;
+        _ = stop_worker.send(());
+        match tokio::time::timeout(GRACE, worker).await {
+            Ok(ended) => ended.map_err(io::Error::other)?,
+            Err(_) => tracing::warn!("messages were being sent when the time was up; they are sent again after the next start"),
+        }
+        served?;
+        self.api.service.db().clone().close().await.map_err(io::Error::other)
     }
 }
 

@@ -7,6 +7,7 @@
 //! - [`http`] is the contract as both revisions share it; [`revision`] is what they do not share, and the only place
 //!   that knows which one this build serves.
 //! - [`service`] holds the use-cases, one file a noun.
+//! - [`delivery`] hands messages to their channels.
 //! - [`store`] is the database, SQLite or PostgreSQL: the only room that knows SQL.
 //! - [`domain`] holds the nouns and their rules, and knows none of the others.
 
@@ -15,6 +16,7 @@
 pub mod app;
 pub mod cli;
 pub mod config;
+pub mod delivery;
 pub mod domain;
 pub mod http;
 pub mod revision;

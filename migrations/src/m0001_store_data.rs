@@ -281,6 +281,9 @@ CREATE TABLE messages (
     payload TEXT,
     -- The channel's own id: what tells a repeated delivery.
     external_id {text},
+    -- Of a message that was sent here: `pending`, `sent` or `failed`, and why it failed.
+    delivery TEXT,
+    failure TEXT,
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
     PRIMARY KEY (store_id, id),

@@ -1,12 +1,13 @@
 //! `counterpart demo`: the API on a fresh embedded database with a small store in it, gone when it stops.
 
-use std::io::Cursor;
+use std::{io::Cursor, sync::Arc};
 
 use clap::Args;
 
 use super::{Outcome, demo_data, print, serve::Listen};
 use crate::{
     app::App,
+    delivery::{connector::Connectors, simulator::Simulator},
     domain::{clock::World, ids::StoreId, scopes::Scope},
     http::document::PREFIX,
     revision,
@@ -35,7 +36,7 @@ impl Demo {
         db.migrate_up().await?;
         let world = World::real();
         let key = fill(&db, &world).await?;
-        let app = App::new(db, world, metrics, None).await?;
+        let app = App::new(db, world, metrics, None, Connectors::every(Arc::new(Simulator))).await?;
         self.listen.serve(&app, |base| print(&welcome(base, &key))).await
     }
 }

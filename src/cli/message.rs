@@ -15,7 +15,7 @@ use crate::{
     config::Config,
     domain::{
         clock::World,
-        ids::{ConversationId, MessageId, StoreId, TicketId},
+        ids::{AccountId, ConversationId, MessageId, StoreId, TicketId},
         receive::{Inbound, InboundContact},
         records::Object,
         time::Timestamp,
@@ -27,6 +27,8 @@ use crate::{
 pub enum Command {
     /// Receive inbound messages, one a line; each is taken before the next is read
     Receive(Receive),
+    /// List messages that their channel does not have: on their way, or failed and why; one JSON object a line
+    Undelivered(Undelivered),
 }
 
 #[derive(Args, Debug)]
@@ -37,6 +39,13 @@ pub struct Receive {
     /// A file of messages, one JSON object a line, or `-` for standard input
     #[arg(value_name = "FILE", default_value = "-")]
     file: PathBuf,
+}
+
+#[derive(Args, Debug)]
+pub struct Undelivered {
+    /// The store that sent the messages
+    #[arg(long, env = "COUNTERPART_STORE", value_name = "ID")]
+    store: String,
 }
 
 #[derive(Deserialize)]
@@ -84,6 +93,7 @@ impl Command {
     pub async fn run(self, config: &Config) -> Outcome {
         match self {
             Self::Receive(command) => command.run(config).await,
+            Self::Undelivered(command) => command.run(config).await,
         }
     }
 }
@@ -105,6 +115,46 @@ impl Receive {
         let closed = db.close().await;
         outcome?;
         Ok(closed?)
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Listed {
+    message_id: MessageId,
+    conversation_id: ConversationId,
+    account_id: AccountId,
+    sent_at: Timestamp,
+    state: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attempts: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_attempt_at: Option<Timestamp>,
+}
+
+impl Undelivered {
+    async fn run(self, config: &Config) -> Outcome {
+        let db = app::open_migrated(config, None).await?;
+        let store = StoreId::from(self.store);
+        if !db.store_exists(&store).await? {
+            return Err(Failed(format!("there is no store `{store}`")));
+        }
+        for one in app::service(db.clone(), World::real()).undelivered(&store).await? {
+            let line = Listed {
+                message_id: one.message_id,
+                conversation_id: one.conversation_id,
+                account_id: one.account_id,
+                sent_at: one.sent_at,
+                state: one.state,
+                reason: one.reason,
+                attempts: one.attempts,
+                next_attempt_at: one.due_at,
+            };
+            print(&serde_json::to_string(&line)?)?;
+        }
+        Ok(db.close().await?)
     }
 }
 

@@ -1,11 +1,14 @@
 //! `counterpart serve`: the API, until it is told to stop.
 
+use std::sync::Arc;
+
 use clap::Args;
 
 use super::{Failed, Outcome, print};
 use crate::{
     app::{App, open_migrated},
     config::Config,
+    delivery::{connector::Connectors, simulator::Simulator},
     domain::clock::World,
     http::rate::{RateLimit, requests_per_second},
     telemetry::Metrics,
@@ -19,6 +22,10 @@ pub struct Serve {
     /// Requests a second that each key may make; without it there is no limit
     #[arg(long, env = "COUNTERPART_RATE_LIMIT", value_name = "N/s", value_parser = requests_per_second)]
     rate_limit: Option<u32>,
+
+    /// Send to a simulated channel instead of no channel at all; for development and tests
+    #[arg(long, env = "COUNTERPART_SIMULATE_CHANNELS")]
+    simulate_channels: bool,
 }
 
 /// Where a server listens.
@@ -33,7 +40,8 @@ impl Serve {
     pub async fn run(self, config: &Config) -> Outcome {
         let metrics = Metrics::default();
         let db = open_migrated(config, Some(&metrics)).await?;
-        let app = App::new(db, World::real(), metrics, self.rate_limit.map(RateLimit::new)).await?;
+        let connectors = if self.simulate_channels { Connectors::every(Arc::new(Simulator)) } else { Connectors::none() };
+        let app = App::new(db, World::real(), metrics, self.rate_limit.map(RateLimit::new), connectors).await?;
         self.listen.serve(&app, |url| print(&format!("listening on {url}"))).await
     }
 }

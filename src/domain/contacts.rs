@@ -1,5 +1,7 @@
 //! Contacts: section 2.6 of the contract.
 
+use email_address::EmailAddress;
+
 use super::{ids::ContactId, time::Timestamp};
 
 /// A contact.
@@ -32,6 +34,11 @@ pub struct ContactFilter {
     pub updated_after: Option<Timestamp>,
     /// Exclusive.
     pub updated_before: Option<Timestamp>,
+}
+
+/// Whether a text is an e-mail address that can stand in a header: no control character ends the header before its time.
+pub fn is_address(text: &str) -> bool {
+    EmailAddress::is_valid(text) && !text.chars().any(char::is_control)
 }
 
 /// Whether a text is a phone number in E.164: `+` and up to 14 digits (decisions, section 6.8).

@@ -1,6 +1,7 @@
 //! Events: section 6 of the contract; decisions, section 8. What happened, in the words of the domain; how it is
 //! written down is the revision's.
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
@@ -13,7 +14,8 @@ use super::{
 };
 
 /// Who caused a change.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Actor {
     Contact(ContactId),
     User(UserId),

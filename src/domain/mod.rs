@@ -10,6 +10,7 @@ pub mod filters;
 pub mod ids;
 pub mod keys;
 pub mod messages;
+pub mod outbound;
 pub mod paging;
 pub mod receive;
 pub mod records;

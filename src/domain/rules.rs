@@ -24,6 +24,8 @@ pub struct Rules {
     pub unknown_labels_refused: bool,
     /// Whether a user without a name is shown with a made-up one.
     pub user_name_fallback: bool,
+    /// What sends a template to a conversation, if anything does.
+    pub template_operation: Option<&'static str>,
 }
 
 /// The two ways in which `requestReceivedAt` is written (section 2).

@@ -1,6 +1,7 @@
 //! The tenant and its channel accounts: sections 2.3, 2.11 and 2.12 of the contract.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::{
     ids::{AccountId, StoreId, TemplateId},
@@ -60,6 +61,7 @@ pub struct Account {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
     pub id: TemplateId,
+    pub account_id: AccountId,
     pub name: String,
     pub parameter_format: String,
     pub language: String,
@@ -67,6 +69,15 @@ pub struct Template {
     pub category: String,
     /// A JSON array of objects, as text.
     pub components: String,
+}
+
+impl Template {
+    /// The text of the body, or none.
+    pub fn body(&self) -> String {
+        let components: Vec<Value> = serde_json::from_str(&self.components).unwrap_or_default();
+        let body = components.iter().find(|component| component["type"] == "BODY");
+        body.and_then(|body| body["text"].as_str()).unwrap_or_default().to_owned()
+    }
 }
 
 /// The most templates that one answer lists (section 8).
@@ -93,7 +104,10 @@ pub const TEMPLATE_STATUSES: [&str; 13] = [
 pub const TEMPLATE_CATEGORIES: [&str; 3] = ["MARKETING", "UTILITY", "AUTHENTICATION"];
 
 /// Parameter formats of a template.
-pub const PARAMETER_FORMATS: [&str; 2] = ["POSITIONAL", "NAMED"];
+pub const PARAMETER_FORMATS: [&str; 2] = ["POSITIONAL", NAMED];
+
+/// The format whose placeholders have names.
+pub const NAMED: &str = "NAMED";
 
 /// `{id, name, channel}`: an account or a conversation beside the record that refers to it (section 2.13).
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -42,7 +42,7 @@ pub type Contract = Merged<(
     super::writes::TicketWrites,
     super::writes::ConversationWrites,
     super::writes::ContactWrites,
-    super::writes::CommentWrites,
+    super::writes::MessageWrites,
     revision::Extra,
 )>;
 
@@ -62,7 +62,7 @@ pub fn contract() -> OpenApiService<Contract, ()> {
         super::writes::TicketWrites,
         super::writes::ConversationWrites,
         super::writes::ContactWrites,
-        super::writes::CommentWrites,
+        super::writes::MessageWrites,
         revision::EXTRA,
     );
     OpenApiService::new(Merged(groups), format!("counterpart, revision {}", revision::NAME), "1.0.0")

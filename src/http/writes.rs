@@ -18,7 +18,7 @@ use crate::{
         contacts,
         tickets::{TicketExpand, TicketView},
     },
-    revision::wire::{CommentInput, LabelsInput, Ticket},
+    revision::wire::{CommentInput, LabelsInput, TextInput, Ticket},
 };
 
 /// Writes on tickets.
@@ -158,12 +158,34 @@ impl ContactWrites {
     }
 }
 
-/// Writes beside messages.
+/// Messages and the notes beside them.
 #[derive(Debug)]
-pub struct CommentWrites;
+pub struct MessageWrites;
 
 #[OpenApi(tag = "super::document::Tag::Messages")]
-impl CommentWrites {
+impl MessageWrites {
+    /// Send a text message
+    ///
+    /// Sends a text to the contact of a conversation; in an e-mail conversation it goes as a plain-text reply. The message
+    /// is stored before the answer, and delivered to the channel after it. Channel rules apply: on WhatsApp the contact
+    /// must have written within 24 hours; on Messenger and Instagram within 7 days. A repeated request sends again, unless
+    /// it repeats an `Idempotency-Key`.
+    #[oai(path = "/messages", method = "post", operation_id = "sendTextMessage")]
+    async fn send_text_message(
+        &self,
+        request: Authorised<MessagesWrite>,
+        body: Body<TextInput>,
+        /// Makes a repeated request answer what the first one did, for 24 hours.
+        #[oai(name = "Idempotency-Key")]
+        key: IdempotencyKey,
+        _expand: NoExpand,
+    ) -> Result<Reply<One<Acknowledgement>>, Failure<Change>> {
+        let (conversation, text) = body.parse()?.check()?;
+        let by = request.by::<(), Acknowledgement, _, _>("sendTextMessage", &key, &body);
+        let outcome = request.api.service.send_text(&by, conversation.into(), text).await?;
+        Ok(Reply::written::<_, Acknowledgement>(&request, outcome))
+    }
+
     /// Add an internal comment
     ///
     /// Adds a note to a conversation that does not reach the customer.

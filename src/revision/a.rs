@@ -23,6 +23,7 @@ pub const RULES: Rules = Rules {
     conversation_history: false,
     unknown_labels_refused: false,
     user_name_fallback: true,
+    template_operation: None,
 };
 
 /// The channels that this revision lists.
@@ -35,7 +36,7 @@ pub const EXTRA: Extra = ();
 /// Types under the names that both revisions give them.
 pub mod wire {
     pub use super::{
-        inputs::{CommentInput, LabelsInput},
+        inputs::{CommentInput, LabelsInput, TextInput},
         message::Message,
         ticket::Ticket,
         user::User,

@@ -4,6 +4,7 @@ mod accounts;
 mod assign;
 mod inputs;
 mod message;
+mod sends;
 mod ticket;
 mod user;
 
@@ -25,6 +26,7 @@ pub const RULES: Rules = Rules {
     conversation_history: true,
     unknown_labels_refused: true,
     user_name_fallback: false,
+    template_operation: Some("POST /messages/template"),
 };
 
 /// The channels that this revision lists.
@@ -32,13 +34,13 @@ pub const CHANNELS: &[&str] =
     &["line", "instagram", "facebook", "lazada", "shopee", "tiktok", "whatsapp", "widget", "gmail", "outlook", "drunken_lullabies"];
 
 /// Groups of operations that only this revision has.
-pub type Extra = (accounts::AccountReads, assign::Assignments);
-pub const EXTRA: Extra = (accounts::AccountReads, assign::Assignments);
+pub type Extra = (accounts::AccountReads, assign::Assignments, sends::Sends);
+pub const EXTRA: Extra = (accounts::AccountReads, assign::Assignments, sends::Sends);
 
 /// Types under the names that both revisions give them.
 pub mod wire {
     pub use super::{
-        inputs::{CommentInput, LabelsInput},
+        inputs::{CommentInput, LabelsInput, TextInput},
         message::Message,
         ticket::Ticket,
         user::User,

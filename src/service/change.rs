@@ -15,8 +15,9 @@ use crate::{
     domain::{
         events::{Actor, Event, Fact},
         ids::StoreId,
+        outbound::Parcel,
     },
-    store::{Write, write::Kept},
+    store::{self, Write, write::Kept},
 };
 
 /// Writes an event down in the shapes of the revision. Called inside the transaction; the bytes are what is delivered.
@@ -81,6 +82,8 @@ pub(super) struct Change<'s> {
     write: Write,
     actor: Actor,
     facts: Vec<Fact>,
+    /// Whether a message was put on its way.
+    dispatched: bool,
     _held: Option<Held>,
 }
 
@@ -110,7 +113,7 @@ impl Service {
                 };
             }
         }
-        Ok(Begun::Fresh(Change { service: self, write, actor: by.actor.clone(), facts: Vec::new(), _held: held }))
+        Ok(Begun::Fresh(Change { service: self, write, actor: by.actor.clone(), facts: Vec::new(), dispatched: false, _held: held }))
     }
 }
 
@@ -126,6 +129,16 @@ impl Change<'_> {
     /// Says who causes the change, where that shows only within it.
     pub fn caused_by(&mut self, actor: Actor) {
         self.actor = actor;
+    }
+
+    pub fn actor(&self) -> &Actor {
+        &self.actor
+    }
+
+    /// Puts a message on its way once this change is committed.
+    pub async fn dispatch(&mut self, parcel: &Parcel) -> store::Result<()> {
+        self.dispatched = true;
+        self.write.put_parcel(parcel).await
     }
 
     /// Notes what happened; events are recorded in the order of the notes.
@@ -145,6 +158,9 @@ impl Change<'_> {
             self.write.keep(once.operation, once.key, kept).await?;
         }
         self.write.commit().await?;
+        if self.dispatched {
+            self.service.parcels.notify_one();
+        }
         Ok(Outcome::New(answer))
     }
 }

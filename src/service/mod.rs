@@ -13,15 +13,20 @@ pub mod fields;
 pub mod import;
 pub mod keys;
 pub mod messages;
+pub mod outbound;
 #[cfg(test)]
 mod read_tests;
 pub mod receive;
+pub mod sends;
 pub mod stores;
 pub mod team;
+mod threads;
 pub mod ticket_writes;
 pub mod tickets;
 
 use std::sync::Arc;
+
+use tokio::sync::Notify;
 
 use crate::{
     domain::{clock::World, rules::Rules},
@@ -41,11 +46,13 @@ pub struct Service {
     rules: Rules,
     events: Arc<dyn Renderer>,
     in_progress: InProgress,
+    /// Told of each message that was put on its way.
+    parcels: Arc<Notify>,
 }
 
 impl Service {
     pub fn new(db: Db, world: World, rules: Rules, events: Arc<dyn Renderer>) -> Self {
-        Self { db, world, rules, events, in_progress: InProgress::default() }
+        Self { db, world, rules, events, in_progress: InProgress::default(), parcels: Arc::default() }
     }
 
     pub fn db(&self) -> &Db {

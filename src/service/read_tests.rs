@@ -49,6 +49,7 @@ fn service(db: Db, user_name_fallback: bool) -> Service {
         conversation_history: true,
         unknown_labels_refused: true,
         user_name_fallback,
+        template_operation: None,
     };
     Service::new(db, World::real(), rules, Arc::new(Unheard))
 }

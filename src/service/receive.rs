@@ -5,49 +5,24 @@ use email_address::EmailAddress;
 use super::{
     By, Error, Outcome, Result, Service,
     change::{Begun, Change},
+    threads::{ATTEMPTS, Halt, Opening, count},
 };
 use crate::{
     domain::{
-        contacts::{Contact, is_e164},
-        conversations::{Conversation, LastMessage, SNIPPET_CHARS},
+        contacts::is_e164,
+        conversations::Conversation,
         events::{Actor, Fact},
-        ids::{ContactId, ConversationId, MAX_ID_CHARS, MessageId, StoreId, TicketId},
+        ids::{MAX_ID_CHARS, MessageId, StoreId, TicketId},
         messages::Message,
-        receive::{Inbound, Person, Received, is_mail, reopens},
+        receive::{Inbound, Received, reopens},
         store::Account,
-        text::snippet,
         tickets::Ticket,
     },
     store::{self, write::Changed},
 };
 
-/// How often a message is tried whose thread, contact or ticket another one made at the same time.
-const ATTEMPTS: usize = 8;
-
 /// The longest name that a channel may give a thread or a message, in characters: an index holds it.
 const MAX_REFERENCE_CHARS: usize = 512;
-
-/// Why an attempt ended.
-enum Halt {
-    /// Another transaction made the same row first.
-    Raced,
-    Failed(Error),
-}
-
-impl From<store::Error> for Halt {
-    fn from(error: store::Error) -> Self {
-        match error {
-            store::Error::Unique(_) => Self::Raced,
-            other => Self::Failed(other.into()),
-        }
-    }
-}
-
-impl From<Error> for Halt {
-    fn from(error: Error) -> Self {
-        Self::Failed(error)
-    }
-}
 
 impl Service {
     /// Takes a message. One that was taken before changes nothing and is answered as it was.
@@ -81,11 +56,18 @@ impl Service {
         }
         let mut conversation = match thread {
             Some(conversation) => conversation,
-            None => self.new_thread(&change, account, inbound).await?,
+            None => {
+                let opening = Opening {
+                    reference_id: inbound.reference_id.clone(),
+                    person: inbound.person(account.channel.as_str()),
+                    email_subject: inbound.email_subject.clone(),
+                };
+                self.open_thread(&change, account, opening).await?
+            }
         };
         change.caused_by(Actor::Contact(conversation.contact_id.clone()));
         let message = self.message(&change, &conversation, inbound)?;
-        change.insert_message(&message, &inbound.external_id).await?;
+        change.insert_message(&message, Some(&inbound.external_id), None).await?;
         count(&change, &mut conversation, &message).await?;
         change.changed(Changed::Conversation(&conversation.id)).await?;
         change.changed(Changed::Message(&message.id)).await?;
@@ -100,60 +82,6 @@ impl Service {
         match change.finish(&by, received).await? {
             Outcome::New(received) => Ok(received),
             Outcome::Replayed(_) => Err(Error::Internal("a message without a key was replayed".to_owned()).into()),
-        }
-    }
-
-    /// A conversation for a thread that is not known, of a contact that may be.
-    async fn new_thread(&self, change: &Change<'_>, account: &Account, inbound: &Inbound) -> store::Result<Conversation> {
-        let now = change.now();
-        let person = inbound.person(account.channel.as_str());
-        let contact = match change.contact_known_by(person.email.as_deref(), person.phone.as_deref()).await? {
-            Some(contact) => contact,
-            None => {
-                let contact = self.new_contact(change, person);
-                change.insert_contact(&contact).await?;
-                change.changed(Changed::Contact(&contact.id)).await?;
-                contact
-            }
-        };
-        let conversation = Conversation {
-            id: ConversationId::from(self.world().ids.fresh()),
-            channel: account.channel.clone(),
-            account_id: account.id.clone(),
-            contact_id: contact.id,
-            display_name: contact.full_name,
-            reference_id: inbound.reference_id.clone(),
-            label_ids: Vec::new(),
-            is_spam: false,
-            unread_count: 0,
-            message_count: 0,
-            email_subject: inbound.email_subject.clone().filter(|_| is_mail(account.channel.as_str())),
-            last_inbound_at: None,
-            last_message: None,
-            sort_at: now,
-            created_at: now,
-            updated_at: now,
-        };
-        change.insert_conversation(&conversation).await?;
-        Ok(conversation)
-    }
-
-    fn new_contact(&self, change: &Change<'_>, person: Person) -> Contact {
-        Contact {
-            id: ContactId::from(self.world().ids.fresh()),
-            full_name: person.full_name(),
-            first_name: person.first_name,
-            last_name: person.last_name,
-            email: person.email,
-            phone: person.phone,
-            secondary_phones: None,
-            secondary_emails: None,
-            addresses: None,
-            note: None,
-            custom_fields: None,
-            custom_fields_updated_at: None,
-            created_at: change.now(),
-            updated_at: change.now(),
         }
     }
 
@@ -225,23 +153,6 @@ impl Service {
         change.changed(Changed::Ticket(&id)).await?;
         Ok(change.ticket_got_message(&id).await?.map(|ticket| (ticket, opened)))
     }
-}
-
-/// Counts an inbound message that was just inserted, and shows it if it is the newest.
-async fn count(change: &Change<'_>, conversation: &mut Conversation, message: &Message) -> store::Result<()> {
-    conversation.message_count += 1;
-    conversation.unread_count += 1;
-    conversation.last_inbound_at = conversation.last_inbound_at.max(Some(message.sent_at));
-    conversation.updated_at = change.now().max(conversation.updated_at);
-    if change.newest_message(&conversation.id).await?.is_some_and(|newest| newest.id == message.id) {
-        conversation.sort_at = message.sent_at;
-        conversation.last_message = Some(LastMessage {
-            snippet: snippet(message.text.as_deref().unwrap_or_default(), SNIPPET_CHARS),
-            sent_by_recipient: true,
-            sent_at: message.sent_at,
-        });
-    }
-    change.save_counters(conversation).await
 }
 
 fn check(inbound: &Inbound) -> Result<()> {

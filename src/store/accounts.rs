@@ -40,11 +40,12 @@ impl Listed for Account {
 }
 
 impl Row for Template {
-    const COLUMNS: &'static str = "id, name, parameter_format, language, status, category, components";
+    const COLUMNS: &'static str = "id, account_id, name, parameter_format, language, status, category, components";
 
     fn decode(cells: &mut Cells<'_>) -> Result<Self> {
         Ok(Self {
             id: cells.id()?,
+            account_id: cells.id()?,
             name: cells.take()?,
             parameter_format: cells.take()?,
             language: cells.take()?,

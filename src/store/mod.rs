@@ -18,6 +18,7 @@ pub mod fields;
 pub(crate) mod fixture;
 pub mod import;
 pub mod messages;
+pub mod outbound;
 #[cfg(test)]
 mod read_tests;
 mod readers;

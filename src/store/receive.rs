@@ -6,6 +6,7 @@ use crate::domain::{
     conversations::Conversation,
     ids::{AccountId, ConversationId, MessageId, TicketId},
     messages::Message,
+    outbound::Delivery,
     tickets::Ticket,
     time::Timestamp,
 };
@@ -84,18 +85,30 @@ impl Write {
         Ok(())
     }
 
-    pub async fn insert_message(&self, message: &Message, external_id: &str) -> Result<()> {
+    /// A message. `delivery`: of one that is sent here.
+    pub async fn insert_message(&self, message: &Message, external_id: Option<&str>, delivery: Option<Delivery>) -> Result<()> {
         let images = message.images.as_ref().map(serde_json::to_string).transpose().map_err(|error| Error::Damaged(error.to_string()))?;
         let mut sql = self.sql(
-            "INSERT INTO messages (store_id, id, conversation_id, account_id, inbound, sent_at, text, images, sender, external_id, \
-             created_at, updated_at) VALUES ($1, ",
+            "INSERT INTO messages (store_id, id, conversation_id, account_id, inbound, is_sent_from_app, sent_at, created_at, updated_at, \
+             text, images, sender, external_id, kind, payload, delivery) VALUES ($1, ",
         );
         sql.text(message.id.as_str()).push(", ").text(message.conversation_id.as_str()).push(", ").text(message.account_id.as_str());
-        sql.push(", ").push(literal(message.inbound)).push(", ").integer(message.sent_at.millis());
-        for text in [message.text.as_deref(), images.as_deref(), message.sender.as_deref(), Some(external_id)] {
+        sql.push(", ").push(literal(message.inbound)).push(", ").push(message.is_sent_from_app.map_or("NULL", literal));
+        for at in [message.sent_at, message.created_at, message.updated_at] {
+            sql.push(", ").integer(at.millis());
+        }
+        for text in [
+            message.text.as_deref(),
+            images.as_deref(),
+            message.sender.as_deref(),
+            external_id,
+            message.kind.as_deref(),
+            message.payload.as_deref(),
+            delivery.map(Delivery::as_str),
+        ] {
             sql.push(", ").optional_text(text);
         }
-        sql.push(", ").integer(message.created_at.millis()).push(", ").integer(message.updated_at.millis()).push(")");
+        sql.push(")");
         self.run(sql).await?;
         Ok(())
     }

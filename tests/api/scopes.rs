@@ -30,7 +30,7 @@ const READS: [(&str, &str, &str, &str, bool); 14] = [
 ];
 
 /// The write operations, likewise.
-const WRITES: [(&str, &str, &str, &str, bool); 8] = [
+const WRITES: [(&str, &str, &str, &str, bool); 13] = [
     ("PATCH", "/tickets/field-values", "updateTicketField", "tickets:write", false),
     ("POST", "/tickets/close", "closeTicket", "tickets:write", false),
     ("POST", "/tickets/assign", "assignTickets", "tickets:write", true),
@@ -39,6 +39,11 @@ const WRITES: [(&str, &str, &str, &str, bool); 8] = [
     ("POST", "/contacts", "createContact", "contacts:write", false),
     ("PATCH", "/contacts/field-values", "updateContactField", "contacts:write", false),
     ("POST", "/messages/internal-comments", "addInternalComment", "messages:write", false),
+    ("POST", "/messages", "sendTextMessage", "messages:write", false),
+    ("POST", "/messages/email/new", "sendEmailNew", "messages:write", true),
+    ("POST", "/messages/email", "sendEmailReply", "messages:write", true),
+    ("POST", "/messages/template", "sendTemplateReply", "messages:write", true),
+    ("POST", "/messages/template/phone", "sendTemplateToPhone", "messages:write", true),
 ];
 
 /// A request to an operation that succeeds, once at least, on the data of store `one`.
@@ -70,6 +75,17 @@ pub fn good_request(api: &Api, operation: &str) -> Call {
             "contactId": "con-mia", "contactFieldId": "c-born", "value": "2000-02-29", "updatedAt": at("04-30T00:00"),
         })),
         "addInternalComment" => api.post("/messages/internal-comments", json!({"conversationId": "conv-main", "text": "Note"})),
+        "sendTextMessage" => api.post("/messages", json!({"conversationId": "conv-main", "text": "Hello"})),
+        "sendEmailNew" => {
+            api.post("/messages/email/new", json!({"accountId": "acc-mail", "to": [{"email": "eva@example.com"}], "text": "Hello"}))
+        }
+        "sendEmailReply" => {
+            api.post("/messages/email", json!({"conversationId": "conv-mail", "to": [{"email": "eva@example.com"}], "text": "Hello"}))
+        }
+        "sendTemplateReply" => api.post("/messages/template", json!({"conversationId": "conv-wa", "templateId": "tpl-001"})),
+        "sendTemplateToPhone" => {
+            api.post("/messages/template/phone", json!({"accountId": "acc-wa", "phoneNumber": "+66812340000", "templateId": "tpl-001"}))
+        }
         other => panic!("{other} has no request here that succeeds: add one"),
     }
 }

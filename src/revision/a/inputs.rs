@@ -54,3 +54,19 @@ impl CommentInput {
         Ok((self.conversation_id, self.text))
     }
 }
+
+/// A text to send.
+#[derive(Debug, Object, Deserialize)]
+#[oai(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TextInput {
+    conversation_id: String,
+    text: String,
+}
+
+impl TextInput {
+    /// The conversation and the text.
+    pub fn check(self) -> Result<(String, String), ApiError> {
+        Ok((self.conversation_id, self.text))
+    }
+}

@@ -56,3 +56,28 @@ impl CommentInput {
         Ok((self.conversation_id, self.text))
     }
 }
+
+/// A text to send.
+#[derive(Debug, Object, Deserialize)]
+#[oai(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TextInput {
+    conversation_id: String,
+    #[oai(validator(min_length = 1, max_length = 1000))]
+    text: String,
+}
+
+const MAX_TEXT_CHARS: usize = 1000;
+
+impl TextInput {
+    /// The conversation and the text.
+    pub fn check(self) -> Result<(String, String), ApiError> {
+        if self.text.trim().is_empty() {
+            return Err(ApiError::field("body.text", "must not be blank"));
+        }
+        if self.text.chars().count() > MAX_TEXT_CHARS {
+            return Err(ApiError::field("body.text", format!("must be at most {MAX_TEXT_CHARS} characters long")));
+        }
+        Ok((self.conversation_id, self.text))
+    }
+}

@@ -1,0 +1,79 @@
+//! A connector that is no channel: it takes every message, unless the message's own text asks for something else.
+//!
+//! | Text contains | The channel |
+//! |---|---|
+//! | `simulate:delay=MILLISECONDS` | answers late |
+//! | `simulate:fail=N` | fails `N` times, then takes the message |
+//! | `simulate:down` | fails every time |
+//! | `simulate:refuse` | refuses for good |
+
+use std::time::Duration;
+
+use super::connector::{Accepted, Capabilities, Class, Connector, NotTaken, Sending};
+use crate::domain::outbound::Parcel;
+
+/// The simulator.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Simulator;
+
+/// What a message's text asks for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Orders {
+    delay: Duration,
+    /// How many attempts fail.
+    failures: i64,
+    refuse: bool,
+}
+
+impl Orders {
+    fn of(text: &str) -> Self {
+        let mut orders = Self::default();
+        for order in text.split_whitespace().filter_map(|word| word.strip_prefix("simulate:")) {
+            match order.split_once('=') {
+                Some(("delay", millis)) => orders.delay = Duration::from_millis(millis.parse().unwrap_or(0)),
+                Some(("fail", times)) => orders.failures = times.parse().unwrap_or(0),
+                None if order == "down" => orders.failures = i64::MAX,
+                None if order == "refuse" => orders.refuse = true,
+                _ => {}
+            }
+        }
+        orders
+    }
+}
+
+impl Connector for Simulator {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { text: true, email: true, templates: true }
+    }
+
+    fn send<'a>(&'a self, parcel: &'a Parcel, attempt: i64) -> Sending<'a> {
+        let orders = Orders::of(parcel.content.text().unwrap_or_default());
+        Box::pin(async move {
+            if !orders.delay.is_zero() {
+                tokio::time::sleep(orders.delay).await;
+            }
+            let not_taken = |class, reason: &str| Err(NotTaken { class, reason: reason.to_owned() });
+            if orders.refuse {
+                return not_taken(Class::Permanent, "the simulated channel refuses this message");
+            }
+            if attempt <= orders.failures {
+                return not_taken(Class::Transient { after: None }, "the simulated channel is down");
+            }
+            Ok(Accepted { external_id: Some(format!("simulated-{}", parcel.message_id)), reference_id: None })
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn orders_are_read_and_anything_else_is_text() {
+        assert_eq!(Orders::of("hello simulate: simulate:maybe simulate:fail=x"), Orders::default());
+        let delayed = Orders { delay: Duration::from_millis(30), failures: 2, refuse: false };
+        assert_eq!(Orders::of("simulate:fail=2 and simulate:delay=30"), delayed);
+        assert_eq!(Orders::of("simulate:down"), Orders { failures: i64::MAX, ..Orders::default() });
+        assert!(Orders::of("please simulate:refuse").refuse);
+    }
+}

@@ -1,0 +1,377 @@
+//! What is sent to a contact, and the rules of when it may be (section 4.3; decisions, sections 6.10 to 6.12). Pure.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    ops::Range,
+};
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::{
+    events::Actor,
+    ids::{AccountId, ConversationId, MessageId, StoreId, TemplateId, TicketId},
+    store::{Channel, NAMED, Template, WHATSAPP},
+    time::Timestamp,
+};
+
+/// A message as a connector is handed it. Kept until the channel took it or it was given up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parcel {
+    pub store_id: StoreId,
+    /// The same over all attempts: what a channel can tell a repetition by.
+    pub message_id: MessageId,
+    pub conversation_id: ConversationId,
+    pub account_id: AccountId,
+    pub channel: Channel,
+    /// The thread, as the channel names it.
+    pub reference_id: String,
+    /// What sort of message the channel is told it is, where that matters.
+    pub kind: Option<String>,
+    pub content: Content,
+    /// Who sends it.
+    pub actor: Actor,
+    /// The ticket that was open when it was sent.
+    pub ticket_id: Option<TicketId>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Content {
+    Text(String),
+    Email(Email),
+    Template(TemplateMessage),
+}
+
+/// An address of an e-mail.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mailbox {
+    pub email: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+}
+
+/// An e-mail with its place in a thread. No member holds a control character but text and html, so that none can end a
+/// header and begin another.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Email {
+    pub message_id: String,
+    pub from: Option<Mailbox>,
+    pub to: Vec<Mailbox>,
+    pub cc: Vec<Mailbox>,
+    pub bcc: Vec<Mailbox>,
+    pub subject: Option<String>,
+    pub text: Option<String>,
+    pub html: Option<String>,
+    /// The message that this one answers.
+    pub in_reply_to: Option<String>,
+    /// The thread's messages, the oldest first.
+    pub references: Vec<String>,
+}
+
+/// A template with its placeholders filled in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TemplateMessage {
+    pub id: TemplateId,
+    pub name: String,
+    pub language: String,
+    /// In the order of the placeholders.
+    pub variables: Vec<String>,
+    /// The body as the contact reads it.
+    pub text: String,
+}
+
+impl Content {
+    /// The text that the message shows.
+    pub fn text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Email(mail) => mail.text.as_deref(),
+            Self::Template(template) => Some(&template.text).filter(|text| !text.is_empty()).map(String::as_str),
+        }
+    }
+
+    /// The message's payload (decisions, section 2), where text and images do not say it all.
+    pub fn payload(&self) -> Option<Value> {
+        let (kind, name, inner) = match self {
+            Self::Text(_) => return None,
+            Self::Email(mail) => ("email", "email", mail.payload()),
+            Self::Template(template) => (
+                "template",
+                "template",
+                json!({ "id": template.id, "name": template.name, "language": template.language, "variables": template.variables }),
+            ),
+        };
+        let mut payload = json!({ "type": kind, name: inner });
+        if let Some(text) = self.text() {
+            payload["text"] = text.into();
+        }
+        Some(payload)
+    }
+}
+
+impl Email {
+    fn payload(&self) -> Value {
+        let mut payload = json!({ "messageId": self.message_id, "to": self.to });
+        for (name, list) in [("cc", &self.cc), ("bcc", &self.bcc)] {
+            if !list.is_empty() {
+                payload[name] = json!(list);
+            }
+        }
+        for (name, text) in [("subject", &self.subject), ("html", &self.html)] {
+            if let Some(text) = text {
+                payload[name] = json!(text);
+            }
+        }
+        if let Some(from) = &self.from {
+            payload["from"] = json!(from);
+        }
+        payload
+    }
+}
+
+/// A domain that is nobody's, for the ids of mails of an account that tells no address.
+const NO_DOMAIN: &str = "counterpart.invalid";
+
+/// The Message-ID of a mail of ours.
+pub fn mail_id(message: &MessageId, from: Option<&Mailbox>) -> String {
+    let domain = from.and_then(|from| from.email.rsplit_once('@')).map_or(NO_DOMAIN, |(_, domain)| domain);
+    format!("<{message}@{domain}>")
+}
+
+/// The subject of a reply for which none was given.
+pub fn reply_subject(thread: Option<&str>) -> Option<String> {
+    let thread = thread?;
+    let answers_already = thread.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("re:"));
+    Some(if answers_already { thread.to_owned() } else { format!("Re: {thread}") })
+}
+
+/// The most messages of a thread that a reply refers to: headers have an end.
+pub const MAX_REFERENCES: usize = 20;
+
+/// What became of a message that was sent here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Delivery {
+    /// On its way.
+    Pending,
+    /// The channel took it.
+    Sent,
+    /// Given up.
+    Failed,
+}
+
+impl Delivery {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Sent => "sent",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+/// Why a message that no connector serves is marked failed.
+pub const NO_CONNECTOR: &str = "no_connector";
+
+/// Whether a channel is our own, so that a message is there once it is stored.
+pub fn accepts_at_once(channel: &str) -> bool {
+    channel == "widget"
+}
+
+/// Pauses after a failed attempt, in milliseconds; after the last one a message is given up.
+const PAUSES: [i64; 6] = [1_000, 5_000, 30_000, 120_000, 600_000, 1_800_000];
+
+/// When a message is tried again after so many attempts, the channel having asked for a pause or not. None: no more.
+pub fn next_attempt(attempts: i64, now: Timestamp, asked: Option<i64>, jitter: f64) -> Option<Timestamp> {
+    let pause = usize::try_from(attempts).ok().and_then(|attempts| PAUSES.get(attempts.saturating_sub(1)))?;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "a pause has few digits")]
+    let spread = (*pause as f64 * (0.8 + 0.4 * jitter)) as i64;
+    Some(now.plus_millis(spread.max(asked.unwrap_or(0))))
+}
+
+const HOUR: i64 = 60 * 60 * 1000;
+const DAY: i64 = 24 * HOUR;
+
+/// Channels on which a person may still answer when a program may not.
+const MESSENGERS: [&str; 2] = ["facebook", "instagram"];
+
+/// Marks a message that a person wrote, for the channels that allow such longer.
+pub const HUMAN_AGENT: &str = "human_agent";
+
+/// Why a conversation takes no free text any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Closed {
+    /// WhatsApp: 24 hours; an approved template is what may be sent then.
+    TemplateOnly,
+    /// Messenger and Instagram: 7 days.
+    Until7Days,
+}
+
+/// Whether free text may be sent now on a channel whose contact last wrote at `last_inbound`, and as which type of message.
+pub fn text_kind(channel: &str, last_inbound: Option<Timestamp>, now: Timestamp) -> Result<Option<&'static str>, Closed> {
+    let age = last_inbound.map(|at| now.millis().saturating_sub(at.millis()));
+    let within = |limit: i64| age.is_some_and(|age| age <= limit);
+    if channel == WHATSAPP {
+        return if within(DAY) { Ok(None) } else { Err(Closed::TemplateOnly) };
+    }
+    if !MESSENGERS.contains(&channel) || within(DAY) {
+        return Ok(None);
+    }
+    if within(7 * DAY) { Ok(Some(HUMAN_AGENT)) } else { Err(Closed::Until7Days) }
+}
+
+/// Statuses of a template that can be sent (decisions, section 2).
+const SENDABLE: [&str; 3] = ["APPROVED", "REINSTATED", "FLAGGED"];
+
+/// Why a template cannot be sent so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unsendable {
+    Status(String),
+    Named,
+    Variables { wanted: usize, given: usize },
+}
+
+/// Fills in a template.
+pub fn fill(template: &Template, variables: Vec<String>) -> Result<TemplateMessage, Unsendable> {
+    if !SENDABLE.contains(&template.status.as_str()) {
+        return Err(Unsendable::Status(template.status.clone()));
+    }
+    let body = template.body();
+    let places = placeholders(&body);
+    if template.parameter_format == NAMED && !(variables.is_empty() && places.is_empty()) {
+        return Err(Unsendable::Named);
+    }
+    let numbers: BTreeSet<u32> = places.iter().filter_map(|(_, name)| name.parse().ok()).collect();
+    if numbers.len() != variables.len() {
+        return Err(Unsendable::Variables { wanted: numbers.len(), given: variables.len() });
+    }
+    let values: BTreeMap<u32, &String> = numbers.into_iter().zip(&variables).collect();
+    let (mut text, mut done) = (String::new(), 0);
+    for (place, name) in places {
+        if let Some(value) = name.parse().ok().and_then(|number: u32| values.get(&number)) {
+            text.push_str(&body[done..place.start]);
+            text.push_str(value);
+            done = place.end;
+        }
+    }
+    text.push_str(&body[done..]);
+    Ok(TemplateMessage { id: template.id.clone(), name: template.name.clone(), language: template.language.clone(), variables, text })
+}
+
+/// The places `{{…}}` of a text, and the names that stand in them.
+fn placeholders(text: &str) -> Vec<(Range<usize>, &str)> {
+    let place = |(start, _): (usize, &str)| {
+        let inner = &text[start + 2..];
+        let name = &inner[..inner.find("}}")?];
+        let range = start..start + 2 + name.len() + 2;
+        let name = name.trim();
+        (!name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_')).then_some((range, name))
+    };
+    text.match_indices("{{").filter_map(place).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn template(status: &str, format: &str, body: &str) -> Template {
+        Template {
+            id: "tpl".into(),
+            account_id: "acc".into(),
+            name: "order".to_owned(),
+            parameter_format: format.to_owned(),
+            language: "th".to_owned(),
+            status: status.to_owned(),
+            category: "UTILITY".to_owned(),
+            components: json!([{"type": "HEADER", "text": "{{9}}"}, {"type": "BODY", "text": body}]).to_string(),
+        }
+    }
+
+    #[test]
+    fn a_template_is_filled_in_by_number() {
+        let text = |body: &str, variables: &[&str]| {
+            let variables = variables.iter().map(|text| (*text).to_owned()).collect();
+            fill(&template("APPROVED", "POSITIONAL", body), variables).map(|filled| filled.text)
+        };
+        assert_eq!(text("Hi {{1}}, {{2}}!", &["Nok", "ส่งแล้ว"]), Ok("Hi Nok, ส่งแล้ว!".to_owned()));
+        assert_eq!(text("{{2}} {{ 1 }} {{2}}", &["a", "{{2}}"]), Ok("{{2}} a {{2}}".to_owned()));
+        assert_eq!(text("{{}} {{1 {{ x y }} }}", &[]), Ok("{{}} {{1 {{ x y }} }}".to_owned()));
+        assert_eq!(text("plain", &[]), Ok("plain".to_owned()));
+        assert_eq!(text("plain", &["a"]), Err(Unsendable::Variables { wanted: 0, given: 1 }));
+        assert_eq!(text("{{1}} {{2}}", &["a"]), Err(Unsendable::Variables { wanted: 2, given: 1 }));
+        assert_eq!(text("{{1}} {{1}}", &["a", "b"]), Err(Unsendable::Variables { wanted: 1, given: 2 }));
+    }
+
+    #[test]
+    fn only_some_statuses_and_no_named_placeholders_are_sent() {
+        for status in crate::domain::store::TEMPLATE_STATUSES {
+            let sendable = fill(&template(status, "POSITIONAL", "x"), vec![]).is_ok();
+            assert_eq!(sendable, ["APPROVED", "REINSTATED", "FLAGGED"].contains(&status), "{status}");
+        }
+        assert_eq!(fill(&template("APPROVED", "NAMED", "Hi {{name}}"), vec![]), Err(Unsendable::Named));
+        assert_eq!(fill(&template("APPROVED", "NAMED", "Hi"), vec!["a".to_owned()]), Err(Unsendable::Named));
+        assert!(fill(&template("APPROVED", "NAMED", "Hi"), vec![]).is_ok());
+    }
+
+    #[test]
+    fn windows_close_by_channel() {
+        let now = Timestamp::from_millis(1_700_000_000_000);
+        let ago = |millis: i64| Some(now.plus_millis(-millis));
+        for (channel, last, expected) in [
+            ("whatsapp", ago(0), Ok(None)),
+            ("whatsapp", ago(-HOUR), Ok(None)),
+            ("whatsapp", ago(DAY), Ok(None)),
+            ("whatsapp", ago(DAY + 1), Err(Closed::TemplateOnly)),
+            ("whatsapp", None, Err(Closed::TemplateOnly)),
+            ("facebook", ago(DAY), Ok(None)),
+            ("instagram", ago(DAY + 1), Ok(Some(HUMAN_AGENT))),
+            ("facebook", ago(7 * DAY), Ok(Some(HUMAN_AGENT))),
+            ("instagram", ago(7 * DAY + 1), Err(Closed::Until7Days)),
+            ("facebook", None, Err(Closed::Until7Days)),
+            ("line", None, Ok(None)),
+            ("gmail", ago(90 * DAY), Ok(None)),
+        ] {
+            assert_eq!(text_kind(channel, last, now), expected, "{channel} {last:?}");
+        }
+    }
+
+    #[test]
+    fn attempts_are_spread_and_end() {
+        let now = Timestamp::from_millis(0);
+        let pause = |attempts, asked, jitter| next_attempt(attempts, now, asked, jitter).map(Timestamp::millis);
+        assert_eq!(pause(1, None, 0.0), Some(800));
+        assert_eq!(pause(1, None, 1.0), Some(1_200));
+        assert_eq!(pause(2, Some(60_000), 0.5), Some(60_000));
+        assert_eq!(pause(PAUSES.len() as i64, None, 0.5), Some(1_800_000));
+        assert_eq!(pause(PAUSES.len() as i64 + 1, None, 0.5), None);
+    }
+
+    #[test]
+    fn a_reply_has_the_subject_of_its_thread() {
+        assert_eq!(reply_subject(None), None);
+        assert_eq!(reply_subject(Some("Order 7")).as_deref(), Some("Re: Order 7"));
+        assert_eq!(reply_subject(Some("RE: Order 7")).as_deref(), Some("RE: Order 7"));
+        assert_eq!(reply_subject(Some("ขอ")).as_deref(), Some("Re: ขอ"));
+    }
+
+    #[test]
+    fn a_mail_is_shown_without_what_it_does_not_have() {
+        let mailbox = |email: &str| Mailbox { email: email.to_owned(), name: None };
+        let mail = Email {
+            message_id: mail_id(&"m".into(), Some(&mailbox("shop@example.com"))),
+            from: None,
+            to: vec![mailbox("mia@example.com")],
+            cc: vec![],
+            bcc: vec![],
+            subject: None,
+            text: None,
+            html: Some("<p>".to_owned()),
+            in_reply_to: None,
+            references: vec![],
+        };
+        let expected = json!({
+            "type": "email", "email": {"messageId": "<m@example.com>", "to": [{"email": "mia@example.com"}], "html": "<p>"},
+        });
+        assert_eq!(Content::Email(mail).payload(), Some(expected));
+    }
+}

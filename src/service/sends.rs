@@ -1,0 +1,312 @@
+//! Messages to contacts: text, e-mail, templates (section 4.3; decisions, sections 6.10 to 6.12 and 7).
+//!
+//! A message is stored at once, with a parcel for the channel in the same transaction; `delivery` hands the parcel over
+//! and has [`Service::settle_parcel`](super::outbound) write down what became of it. A channel that is our own has the
+//! message once it is stored: its event commits with it.
+
+use serde_json::Value;
+
+use super::{
+    By, Error, Outcome, Result, Service,
+    change::{Change, begin},
+    threads::{ATTEMPTS, Halt, Opening, count},
+};
+use crate::{
+    domain::{
+        contacts::is_address,
+        conversations::Conversation,
+        events::Fact,
+        ids::{AccountId, ConversationId, MessageId, TemplateId},
+        messages::Message,
+        outbound::{
+            self, Closed, Content, Delivery, Email, Mailbox, Parcel, TemplateMessage, Unsendable, accepts_at_once, mail_id, reply_subject,
+            text_kind,
+        },
+        receive::{Person, is_mail},
+        store::{Account, Template, WHATSAPP},
+    },
+    store::{outbound::Mail, write::Changed},
+};
+
+/// What an e-mail says, and to whom.
+#[derive(Clone, Debug)]
+pub struct Letter {
+    /// At least one.
+    pub to: Vec<Mailbox>,
+    pub cc: Vec<Mailbox>,
+    pub bcc: Vec<Mailbox>,
+    pub subject: Option<String>,
+    pub text: Option<String>,
+    pub html: Option<String>,
+}
+
+/// A template and the values of its placeholders, in order.
+#[derive(Clone, Debug)]
+pub struct Filling {
+    pub template_id: TemplateId,
+    pub variables: Vec<String>,
+}
+
+/// What begins a thread, if there is none.
+enum First<'a> {
+    Mail(&'a Letter),
+    Template { phone: &'a str, filling: &'a Filling },
+}
+
+impl Service {
+    pub async fn send_text(&self, by: &By<'_, ()>, id: ConversationId, text: String) -> Result<Outcome<()>> {
+        let mut change = begin!(self, by);
+        let conversation = change.conversation(&id).await?.ok_or_else(|| Error::missing("conversation", &id))?;
+        let kind =
+            text_kind(conversation.channel.as_str(), conversation.last_inbound_at, change.now()).map_err(|closed| self.window(closed))?;
+        let content = if is_mail(conversation.channel.as_str()) {
+            let mails = change.thread_mails(&id).await?;
+            let to = vec![correspondent(&change, &conversation, &mails).await?];
+            let letter = Letter { to, cc: vec![], bcc: vec![], subject: None, text: Some(text), html: None };
+            self.reply(&change, &conversation, letter, &mails).await?
+        } else {
+            (MessageId::from(self.world().ids.fresh()), Content::Text(text))
+        };
+        self.send(&mut change, conversation, kind, content).await?;
+        change.finish(by, ()).await
+    }
+
+    pub async fn send_mail_reply(&self, by: &By<'_, ()>, id: ConversationId, letter: Letter) -> Result<Outcome<()>> {
+        let mut change = begin!(self, by);
+        let conversation = change.conversation(&id).await?.ok_or_else(|| Error::missing("conversation", &id))?;
+        if !is_mail(conversation.channel.as_str()) {
+            return Err(Error::invalid("body.conversationId", not_of_channel("conversation", &conversation.channel.0, "gmail or outlook")));
+        }
+        let mails = change.thread_mails(&id).await?;
+        let content = self.reply(&change, &conversation, letter, &mails).await?;
+        self.send(&mut change, conversation, None, content).await?;
+        change.finish(by, ()).await
+    }
+
+    /// A mail that begins a conversation, with the contact whose primary e-mail is the first address.
+    pub async fn send_mail(&self, by: &By<'_, ()>, account: AccountId, letter: Letter) -> Result<Outcome<()>> {
+        self.send_first(by, account, First::Mail(&letter)).await
+    }
+
+    pub async fn send_template_reply(&self, by: &By<'_, ()>, id: ConversationId, filling: Filling) -> Result<Outcome<()>> {
+        let mut change = begin!(self, by);
+        let conversation = change.conversation(&id).await?.ok_or_else(|| Error::missing("conversation", &id))?;
+        let template = template(&change, &conversation.account_id, &filling.template_id).await?;
+        if conversation.channel.as_str() != WHATSAPP {
+            return Err(Error::invalid("body.conversationId", not_of_channel("conversation", &conversation.channel.0, WHATSAPP)));
+        }
+        let content = (MessageId::from(self.world().ids.fresh()), Content::Template(fill(&template, &filling)?));
+        self.send(&mut change, conversation, None, content).await?;
+        change.finish(by, ()).await
+    }
+
+    /// A template to a phone that may have no thread on the account yet.
+    pub async fn send_template(&self, by: &By<'_, ()>, account: AccountId, phone: String, filling: Filling) -> Result<Outcome<()>> {
+        self.send_first(by, account, First::Template { phone: &phone, filling: &filling }).await
+    }
+
+    async fn send_first(&self, by: &By<'_, ()>, account: AccountId, first: First<'_>) -> Result<Outcome<()>> {
+        for _ in 0..ATTEMPTS {
+            match self.try_send_first(by, &account, &first).await {
+                Ok(outcome) => return Ok(outcome),
+                Err(Halt::Raced) => {}
+                Err(Halt::Failed(error)) => return Err(error),
+            }
+        }
+        Err(Error::Unavailable { reason: "others are writing to this contact; try again".to_owned(), retry_after: 1 })
+    }
+
+    async fn try_send_first(&self, by: &By<'_, ()>, id: &AccountId, first: &First<'_>) -> std::result::Result<Outcome<()>, Halt> {
+        let mut change = begin!(self, by);
+        let account = change.account(id).await?.ok_or_else(|| Error::missing("account", id))?;
+        let channel = account.channel.as_str();
+        let (conversation, content) = match first {
+            First::Mail(letter) => {
+                if !is_mail(channel) {
+                    return Err(Error::invalid("body.accountId", not_of_channel("account", channel, "gmail or outlook")).into());
+                }
+                let (id, content) = self.mail(&account, (*letter).clone(), vec![], None);
+                let opening = Opening {
+                    // The channel's name for the thread is known once it took the mail.
+                    reference_id: mail_reference(&content),
+                    person: correspondents_person(&letter.to),
+                    email_subject: letter.subject.clone(),
+                };
+                (self.open_thread(&change, &account, opening).await?, (id, content))
+            }
+            First::Template { phone, filling } => {
+                let template = template(&change, &account.id, &filling.template_id).await?;
+                if channel != WHATSAPP {
+                    return Err(Error::invalid("body.accountId", not_of_channel("account", channel, WHATSAPP)).into());
+                }
+                let content = Content::Template(fill(&template, filling)?);
+                let conversation = match change.conversation_of_thread(&account.id, phone).await? {
+                    Some(conversation) => conversation,
+                    None => {
+                        let phone = (*phone).to_owned();
+                        let person = Person { first_name: phone.clone(), last_name: None, email: None, phone: Some(phone.clone()) };
+                        self.open_thread(&change, &account, Opening { reference_id: phone, person, email_subject: None }).await?
+                    }
+                };
+                (conversation, (MessageId::from(self.world().ids.fresh()), content))
+            }
+        };
+        self.send(&mut change, conversation, None, content).await?;
+        Ok(change.finish(by, ()).await?)
+    }
+
+    /// Stores a message and puts it on its way.
+    async fn send(
+        &self,
+        change: &mut Change<'_>,
+        mut conversation: Conversation,
+        kind: Option<&'static str>,
+        (id, content): (MessageId, Content),
+    ) -> crate::store::Result<()> {
+        let now = change.now();
+        let at_once = accepts_at_once(conversation.channel.as_str());
+        let message = Message {
+            id,
+            conversation_id: conversation.id.clone(),
+            account_id: conversation.account_id.clone(),
+            inbound: false,
+            sent_at: now,
+            text: content.text().map(str::to_owned),
+            images: None,
+            kind: kind.map(str::to_owned),
+            author_user_id: None,
+            is_sent_from_app: Some(true),
+            sender: None,
+            payload: content.payload().map(|payload| payload.to_string()),
+            created_at: now,
+            updated_at: now,
+        };
+        let delivery = if at_once { Delivery::Sent } else { Delivery::Pending };
+        change.insert_message(&message, None, Some(delivery)).await?;
+        count(change, &mut conversation, &message).await?;
+        let ticket_id = change.ticket_answered(&conversation.id, now).await?;
+        change.changed(Changed::Conversation(&conversation.id)).await?;
+        change.changed(Changed::Message(&message.id)).await?;
+        if at_once {
+            change.note(Fact::MessageSent { message, ticket_id });
+            return Ok(());
+        }
+        let parcel = Parcel {
+            store_id: change.store().clone(),
+            message_id: message.id,
+            conversation_id: conversation.id,
+            account_id: conversation.account_id,
+            channel: conversation.channel,
+            reference_id: conversation.reference_id,
+            kind: message.kind,
+            content,
+            actor: change.actor().clone(),
+            ticket_id,
+        };
+        change.dispatch(&parcel).await
+    }
+
+    fn window(&self, closed: Closed) -> Error {
+        let reason = match closed {
+            Closed::TemplateOnly => format!(
+                "names a WhatsApp conversation whose contact has not written for 24 hours; {}",
+                self.rules().template_operation.map_or_else(
+                    || "only an approved template can be sent to it".to_owned(),
+                    |operation| format!("send an approved template with {operation}")
+                )
+            ),
+            Closed::Until7Days => "names a conversation whose contact has not written for 7 days; its channel takes no message".to_owned(),
+        };
+        Error::invalid("body.conversationId", reason)
+    }
+
+    /// A mail of its own id. `references`: the thread, the oldest first; `answers`: the one among them that it replies to.
+    fn mail(&self, account: &Account, letter: Letter, references: Vec<String>, answers: Option<String>) -> (MessageId, Content) {
+        let id = MessageId::from(self.world().ids.fresh());
+        let from = Some(account.name.as_str()).filter(|name| is_address(name)).map(|email| Mailbox { email: email.to_owned(), name: None });
+        let Letter { to, cc, bcc, subject, text, html } = letter;
+        let message_id = mail_id(&id, from.as_ref());
+        let mail = Email { message_id, from, to, cc, bcc, subject, text, html, in_reply_to: answers, references };
+        (id, Content::Email(mail))
+    }
+
+    async fn reply(&self, change: &Change<'_>, thread: &Conversation, mut letter: Letter, mails: &[Mail]) -> Result<(MessageId, Content)> {
+        let account = change.account(&thread.account_id).await?;
+        let account = account.ok_or_else(|| Error::Internal(format!("conversation {} has no account", thread.id)))?;
+        if letter.subject.is_none() {
+            letter.subject = reply_subject(thread.email_subject.as_deref());
+        }
+        let mut references: Vec<String> = mails.iter().filter_map(mail_name).collect();
+        // What the contact wrote last is what is answered; else what we did.
+        let answered = mails.iter().filter(|mail| mail.inbound).find_map(mail_name).or_else(|| references.first().cloned());
+        references.reverse();
+        Ok(self.mail(&account, letter, references, answered))
+    }
+}
+
+fn not_of_channel(noun: &str, channel: &str, wanted: &str) -> String {
+    let article = if noun.starts_with('a') { "an" } else { "a" };
+    format!("names {article} {noun} of the channel `{channel}`; it must be one of {wanted}")
+}
+
+/// The address that a thread is answered at: whoever wrote last, else the contact's, else the thread's own name.
+async fn correspondent(change: &Change<'_>, thread: &Conversation, mails: &[Mail]) -> Result<Mailbox> {
+    let writer = mails.iter().find(|mail| mail.inbound).and_then(|mail| mail.sender.as_deref());
+    let writer = writer.and_then(|sender| serde_json::from_str::<Value>(sender).ok()).and_then(|sender| {
+        let email = sender["id"].as_str().filter(|id| is_address(id))?;
+        Some(Mailbox { email: email.to_owned(), name: sender["name"].as_str().map(str::to_owned) })
+    });
+    if let Some(writer) = writer {
+        return Ok(writer);
+    }
+    let contact = change.contact(&thread.contact_id).await?;
+    let email = contact.and_then(|contact| contact.email).or_else(|| Some(thread.reference_id.clone()).filter(|name| is_address(name)));
+    let email = email.ok_or_else(|| Error::invalid("body.conversationId", "names an e-mail conversation whose contact has no address"))?;
+    Ok(Mailbox { email, name: None })
+}
+
+/// The contact that a mail's first address stands for.
+fn correspondents_person(to: &[Mailbox]) -> Person {
+    let (email, name) = to.first().map(|to| (to.email.clone(), to.name.clone())).unwrap_or_default();
+    let local = email.split('@').next().unwrap_or_default().to_owned();
+    let first_name = name.filter(|name| !name.trim().is_empty()).unwrap_or(local);
+    Person { first_name, last_name: None, email: Some(email), phone: None }
+}
+
+fn mail_reference(content: &Content) -> String {
+    match content {
+        Content::Email(mail) => mail.message_id.clone(),
+        Content::Text(_) | Content::Template(_) => String::new(),
+    }
+}
+
+/// The Message-ID of a mail, in its angle brackets.
+fn mail_name(mail: &Mail) -> Option<String> {
+    let payload = mail.payload.as_deref().and_then(|payload| serde_json::from_str::<Value>(payload).ok());
+    let told = payload.and_then(|payload| payload["email"]["messageId"].as_str().map(str::to_owned));
+    let name = told.or_else(|| mail.external_id.clone())?;
+    let inner = name.trim().trim_start_matches('<').trim_end_matches('>');
+    let right = inner.contains('@') && inner.chars().all(|c| c.is_ascii_graphic() && c != '<' && c != '>');
+    right.then(|| format!("<{inner}>"))
+}
+
+/// A template of this account.
+async fn template(change: &Change<'_>, account: &AccountId, id: &TemplateId) -> Result<Template> {
+    let template = change.template(id).await?.filter(|template| template.account_id == *account);
+    template.ok_or_else(|| Error::NotFound(format!("no template with id `{id}` on this account")))
+}
+
+fn fill(template: &Template, filling: &Filling) -> Result<TemplateMessage> {
+    outbound::fill(template, filling.variables.clone()).map_err(|wrong| match wrong {
+        Unsendable::Status(status) => Error::invalid(
+            "body.templateId",
+            format!("names a template that is {status}; APPROVED, REINSTATED and FLAGGED ones can be sent"),
+        ),
+        Unsendable::Named => {
+            Error::invalid("body.templateId", "names a template with named placeholders, which `variables` cannot fill in")
+        }
+        Unsendable::Variables { wanted, given } => {
+            Error::invalid("body.variables", format!("must hold {wanted} values, one a placeholder of the template; it holds {given}"))
+        }
+    })
+}

@@ -1,0 +1,128 @@
+//! Threads with contacts, which messages in both directions find or begin, and count (decisions, section 7).
+
+use super::{Error, Service, change::Change};
+use crate::{
+    domain::{
+        contacts::Contact,
+        conversations::{Conversation, LastMessage, SNIPPET_CHARS},
+        ids::{ContactId, ConversationId},
+        messages::Message,
+        receive::{Person, is_mail},
+        store::Account,
+        text::snippet,
+    },
+    store::{self, write::Changed},
+};
+
+/// How often a message is tried whose thread, contact or ticket another one made at the same time.
+pub(super) const ATTEMPTS: usize = 8;
+
+/// Why an attempt ended.
+pub(super) enum Halt {
+    /// Another transaction made the same row first.
+    Raced,
+    Failed(Error),
+}
+
+impl From<store::Error> for Halt {
+    fn from(error: store::Error) -> Self {
+        match error {
+            store::Error::Unique(_) => Self::Raced,
+            other => Self::Failed(other.into()),
+        }
+    }
+}
+
+impl From<Error> for Halt {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// What a thread begins with.
+pub(super) struct Opening {
+    pub reference_id: String,
+    pub person: Person,
+    pub email_subject: Option<String>,
+}
+
+impl Service {
+    /// A conversation for a thread that is not known, of a contact that may be.
+    pub(super) async fn open_thread(&self, change: &Change<'_>, account: &Account, opening: Opening) -> store::Result<Conversation> {
+        let now = change.now();
+        let Opening { reference_id, person, email_subject } = opening;
+        let contact = match change.contact_known_by(person.email.as_deref(), person.phone.as_deref()).await? {
+            Some(contact) => contact,
+            None => {
+                let contact = self.new_contact(change, person);
+                change.insert_contact(&contact).await?;
+                change.changed(Changed::Contact(&contact.id)).await?;
+                contact
+            }
+        };
+        let conversation = Conversation {
+            id: ConversationId::from(self.world().ids.fresh()),
+            channel: account.channel.clone(),
+            account_id: account.id.clone(),
+            contact_id: contact.id,
+            display_name: contact.full_name,
+            reference_id,
+            label_ids: Vec::new(),
+            is_spam: false,
+            unread_count: 0,
+            message_count: 0,
+            email_subject: email_subject.filter(|_| is_mail(account.channel.as_str())),
+            last_inbound_at: None,
+            last_message: None,
+            sort_at: now,
+            created_at: now,
+            updated_at: now,
+        };
+        change.insert_conversation(&conversation).await?;
+        Ok(conversation)
+    }
+
+    fn new_contact(&self, change: &Change<'_>, person: Person) -> Contact {
+        Contact {
+            id: ContactId::from(self.world().ids.fresh()),
+            full_name: person.full_name(),
+            first_name: person.first_name,
+            last_name: person.last_name,
+            email: person.email,
+            phone: person.phone,
+            secondary_phones: None,
+            secondary_emails: None,
+            addresses: None,
+            note: None,
+            custom_fields: None,
+            custom_fields_updated_at: None,
+            created_at: change.now(),
+            updated_at: change.now(),
+        }
+    }
+}
+
+/// Counts a message that was just inserted, and shows it if it is the newest.
+pub(super) async fn count(change: &Change<'_>, conversation: &mut Conversation, message: &Message) -> store::Result<()> {
+    conversation.message_count += 1;
+    if message.inbound {
+        conversation.unread_count += 1;
+        conversation.last_inbound_at = conversation.last_inbound_at.max(Some(message.sent_at));
+    }
+    conversation.updated_at = change.now().max(conversation.updated_at);
+    let newest = match &conversation.last_message {
+        Some(last) if last.sent_at >= message.sent_at => {
+            change.newest_message(&conversation.id).await?.is_some_and(|newest| newest.id == message.id)
+        }
+        _ => true,
+    };
+    if newest {
+        conversation.sort_at = message.sent_at;
+        conversation.last_message = Some(LastMessage {
+            snippet: snippet(message.text.as_deref().unwrap_or_default(), SNIPPET_CHARS),
+            sent_by_recipient: message.inbound,
+            sent_at: message.sent_at,
+        });
+    }
+    change.save_counters(conversation).await
+}

@@ -1,0 +1,212 @@
+//! Messages on their way to a channel: kept with the message, claimed for an attempt, settled with what became of it.
+//!
+//! A claim is a lease: whoever dies with one loses it when `due_at` comes, and what it did late changes nothing, since
+//! every end names the claim. The oldest message of a conversation alone can be claimed, so that none overtakes another.
+
+use sea_orm::{ConnectionTrait, DbBackend};
+
+use super::{
+    Db, Error, Result,
+    sql::{Cells, Param, Row, Sql},
+    write::Write,
+};
+use crate::domain::{
+    ids::{AccountId, ConversationId, MessageId, StoreId, TemplateId, TicketId},
+    messages::Message,
+    outbound::{Delivery, MAX_REFERENCES, Parcel},
+    store::{Account, Template},
+    time::Timestamp,
+};
+
+/// A message that somebody is trying to hand over.
+#[derive(Clone, Debug)]
+pub struct Claimed {
+    pub position: i64,
+    pub claim: String,
+    /// With this one.
+    pub attempts: i64,
+    pub parcel: Parcel,
+}
+
+/// A mail of a thread.
+#[derive(Clone, Debug)]
+pub struct Mail {
+    pub inbound: bool,
+    pub sender: Option<String>,
+    pub payload: Option<String>,
+    pub external_id: Option<String>,
+}
+
+/// A message that the channel does not have.
+#[derive(Clone, Debug)]
+pub struct Undelivered {
+    pub message_id: MessageId,
+    pub conversation_id: ConversationId,
+    pub account_id: AccountId,
+    pub sent_at: Timestamp,
+    pub state: String,
+    pub reason: Option<String>,
+    pub attempts: Option<i64>,
+    pub due_at: Option<Timestamp>,
+}
+
+impl Write {
+    pub async fn account(&self, id: &AccountId) -> Result<Option<Account>> {
+        let mut sql = self.sql("SELECT ");
+        sql.push(Account::COLUMNS).push(" FROM accounts WHERE store_id = $1 AND id = ").text(id.as_str());
+        self.first(sql, Account::decode).await
+    }
+
+    pub async fn template(&self, id: &TemplateId) -> Result<Option<Template>> {
+        let mut sql = self.sql("SELECT ");
+        sql.push(Template::COLUMNS).push(" FROM templates WHERE store_id = $1 AND id = ").text(id.as_str());
+        self.first(sql, Template::decode).await
+    }
+
+    /// The newest mails of a thread, the newest first.
+    pub async fn thread_mails(&self, conversation: &ConversationId) -> Result<Vec<Mail>> {
+        let mut sql = self.sql("SELECT inbound, sender, payload, external_id FROM messages WHERE store_id = $1 AND conversation_id = ");
+        sql.text(conversation.as_str()).push(" ORDER BY sent_at DESC, id DESC LIMIT ").integer(MAX_REFERENCES as i64);
+        self.all(sql, |cells| {
+            Ok(Mail { inbound: cells.take()?, sender: cells.take()?, payload: cells.take()?, external_id: cells.take()? })
+        })
+        .await
+    }
+
+    /// Tells the open ticket of a conversation that the store wrote; which ticket that is.
+    pub async fn ticket_answered(&self, conversation: &ConversationId, at: Timestamp) -> Result<Option<TicketId>> {
+        let mut sql = self.sql("UPDATE tickets SET sort_at = CASE WHEN sort_at < ");
+        sql.integer(at.millis()).push(" THEN ").integer(at.millis()).push(" ELSE sort_at END, waiting_since = CASE WHEN waiting_since <= ");
+        // Who waits now is whoever wrote after this answer.
+        sql.integer(at.millis()).push(
+            " THEN (SELECT MIN(m.sent_at) FROM messages m WHERE m.store_id = tickets.store_id \
+             AND m.conversation_id = tickets.conversation_id AND m.inbound = TRUE AND m.sent_at > ",
+        );
+        sql.integer(at.millis()).push(") ELSE waiting_since END WHERE store_id = $1 AND is_open = TRUE AND conversation_id = ");
+        sql.text(conversation.as_str()).push(" RETURNING id");
+        self.first(sql, |cells| cells.id()).await
+    }
+
+    /// Puts a message on its way.
+    pub async fn put_parcel(&self, parcel: &Parcel) -> Result<()> {
+        let text = serde_json::to_string(parcel).map_err(|error| Error::Damaged(error.to_string()))?;
+        let mut sql =
+            self.sql("INSERT INTO outbound (store_id, message_id, conversation_id, account_id, parcel, attempts, due_at) VALUES ($1, ");
+        sql.text(parcel.message_id.as_str()).push(", ").text(parcel.conversation_id.as_str()).push(", ").text(parcel.account_id.as_str());
+        sql.push(", ").text(&text).push(", 0, ").integer(self.now().millis()).push(")");
+        self.run(sql).await?;
+        Ok(())
+    }
+
+    /// Ends an attempt, and the message's way with it. False: the claim was lost, and what became of the message is up to
+    /// another.
+    pub async fn take_parcel(&self, claimed: &Claimed) -> Result<bool> {
+        let mut sql = self.sql("DELETE FROM outbound WHERE store_id = $1 AND position = ");
+        sql.integer(claimed.position).push(" AND claim = ").text(&claimed.claim);
+        Ok(self.run(sql).await? == 1)
+    }
+
+    /// Ends an attempt; there will be another.
+    pub async fn postpone_parcel(&self, claimed: &Claimed, due_at: Timestamp) -> Result<()> {
+        let mut sql = self.sql("UPDATE outbound SET claim = NULL, due_at = ");
+        sql.integer(due_at.millis()).push(" WHERE store_id = $1 AND position = ").integer(claimed.position);
+        sql.push(" AND claim = ").text(&claimed.claim);
+        self.run(sql).await?;
+        Ok(())
+    }
+
+    /// Writes what became of a message; the message.
+    pub async fn save_delivery(&self, id: &MessageId, delivery: Delivery, failure: Option<&str>) -> Result<Option<Message>> {
+        let mut sql = self.sql("UPDATE messages SET delivery = ");
+        sql.text(delivery.as_str()).push(", failure = ").optional_text(failure);
+        sql.push(" WHERE store_id = $1 AND id = ").text(id.as_str()).push(" RETURNING ").push(Message::COLUMNS);
+        self.first(sql, Message::decode).await
+    }
+
+    /// Notes the channel's own id of a message, unless another message has it.
+    pub async fn name_message(&self, message: &Message, external_id: &str) -> Result<()> {
+        let mut sql = self.sql("UPDATE messages SET external_id = ");
+        sql.text(external_id).push(" WHERE store_id = $1 AND id = ").text(message.id.as_str());
+        sql.push(" AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.store_id = $1 AND m.external_id IS NOT NULL AND m.account_id = ");
+        sql.text(message.account_id.as_str()).push(" AND m.external_id = ").text(external_id).push(")");
+        self.run(sql).await?;
+        Ok(())
+    }
+
+    /// Notes the channel's own name of a thread, unless another thread of the account has it.
+    pub async fn name_thread(&self, message: &Message, reference_id: &str) -> Result<()> {
+        let mut sql = self.sql("UPDATE conversations SET reference_id = ");
+        sql.text(reference_id).push(" WHERE store_id = $1 AND id = ").text(message.conversation_id.as_str());
+        sql.push(" AND NOT EXISTS (SELECT 1 FROM conversations c WHERE c.store_id = $1 AND c.account_id = ");
+        sql.text(message.account_id.as_str()).push(" AND c.reference_id = ").text(reference_id).push(")");
+        self.run(sql).await?;
+        Ok(())
+    }
+}
+
+impl Db {
+    /// When the next message is to be tried.
+    pub async fn next_parcel_at(&self) -> Result<Option<Timestamp>> {
+        let sql = Sql::fixed("SELECT due_at FROM outbound ORDER BY due_at LIMIT 1");
+        self.first(sql, |cells| cells.time()).await
+    }
+
+    /// Claims at most `limit` messages that are due until `lease`, none of accounts that have enough to do.
+    pub async fn claim_parcels(
+        &self,
+        now: Timestamp,
+        lease: Timestamp,
+        claim: &str,
+        limit: i64,
+        busy: &[(StoreId, AccountId)],
+    ) -> Result<Vec<Claimed>> {
+        let mut sql = Sql::fixed("UPDATE outbound SET claim = $1, attempts = attempts + 1, due_at = $2 WHERE position IN (");
+        sql = sql.with(Param::Text(claim.to_owned())).with(Param::Integer(lease.millis()));
+        sql.push("SELECT o.position FROM outbound o WHERE o.due_at <= ").integer(now.millis());
+        for (store, account) in busy {
+            sql.push(" AND NOT (o.store_id = ").text(store.as_str()).push(" AND o.account_id = ").text(account.as_str()).push(")");
+        }
+        sql.push(
+            " AND NOT EXISTS (SELECT 1 FROM outbound p WHERE p.store_id = o.store_id AND p.conversation_id = o.conversation_id \
+             AND p.position < o.position) ORDER BY o.due_at, o.position LIMIT ",
+        );
+        sql.integer(limit);
+        if self.backend() == DbBackend::Postgres {
+            sql.push(" FOR UPDATE SKIP LOCKED");
+        }
+        sql.push(") RETURNING position, claim, attempts, parcel");
+        let tx = self.begin().await?;
+        let rows = tx.query_all_raw(sql.statement(self.backend())).await?;
+        tx.commit().await?;
+        let decode = |cells: &mut Cells<'_>| {
+            Ok(Claimed { position: cells.take()?, claim: cells.take()?, attempts: cells.take()?, parcel: cells.json()? })
+        };
+        let mut claimed = rows.iter().map(|row| decode(&mut Cells::orm(row))).collect::<Result<Vec<_>>>()?;
+        claimed.sort_by_key(|one| one.position);
+        Ok(claimed)
+    }
+
+    /// The messages of a store that the channel does not have, the oldest first.
+    pub async fn undelivered(&self, store: &StoreId) -> Result<Vec<Undelivered>> {
+        let mut sql = Sql::of(
+            store,
+            "SELECT m.id, m.conversation_id, m.account_id, m.sent_at, m.delivery, m.failure, o.attempts, o.due_at FROM messages m \
+             LEFT JOIN outbound o ON o.store_id = m.store_id AND o.message_id = m.id \
+             WHERE m.store_id = $1 AND m.delivery IN ('pending', 'failed') ORDER BY m.sent_at, m.id",
+        );
+        sql.unbounded();
+        self.all(sql, |cells| {
+            Ok(Undelivered {
+                message_id: cells.id()?,
+                conversation_id: cells.id()?,
+                account_id: cells.id()?,
+                sent_at: cells.time()?,
+                state: cells.take()?,
+                reason: cells.take()?,
+                attempts: cells.take()?,
+                due_at: cells.optional_time()?,
+            })
+        })
+        .await
+    }
+}

@@ -104,6 +104,12 @@ impl Call {
         self
     }
 
+    /// The same request in other bytes.
+    pub fn reworded(mut self) -> Self {
+        self.body.iter_mut().for_each(|body| body.push(b' '));
+        self
+    }
+
     /// Sends the body in one chunk, its length unannounced.
     pub fn chunked(mut self) -> Self {
         self.chunked = true;

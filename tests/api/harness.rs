@@ -66,6 +66,15 @@ impl Database {
         database
     }
 
+    /// A database with these stores.
+    pub fn with(stores: &[(&str, Vec<Value>)]) -> Self {
+        let database = Self::fresh();
+        for (id, lines) in stores {
+            database.store(id, lines);
+        }
+        database
+    }
+
     /// Runs a command line on this database; returns what it printed. Its failure fails the test.
     #[track_caller]
     pub fn run(&self, arguments: &[&str]) -> String {
@@ -164,10 +173,19 @@ pub struct Server {
     pub address: String,
 }
 
-struct Process {
+/// Settings of a server beyond its database, as it finds them in its environment.
+pub type Settings<'a> = &'a [(&'a str, &'a str)];
+
+/// Every channel is a simulated one.
+pub const SIMULATED: Settings<'static> = &[("COUNTERPART_SIMULATE_CHANNELS", "true")];
+
+pub struct Process {
+    pub address: String,
     pid: String,
     warden: Child,
     leash: Option<ChildStdin>,
+    /// What the warden is told at the end.
+    order: &'static [u8],
     _stdout: BufReader<ChildStdout>,
 }
 
@@ -188,6 +206,46 @@ rm -rf -- "$2"
 
 impl Server {
     pub fn start(database: Database) -> Self {
+        Self::start_with(database, &[])
+    }
+
+    pub fn start_with(database: Database, settings: Settings<'_>) -> Self {
+        let process = Process::start(&database, settings, b"");
+        Self { address: process.address.clone(), process, database }
+    }
+
+    /// Another process on the same database.
+    pub fn beside(&self, settings: Settings<'_>) -> Process {
+        Process::start(&self.database, settings, b"keep\n")
+    }
+
+    /// Ends the process as it stands, without a chance to finish anything.
+    pub fn kill(mut self) -> Database {
+        self.process.signal("-KILL");
+        self.process.order = b"keep\n";
+        self.process.let_go();
+        let _ = self.process.warden.wait();
+        self.database
+    }
+
+    /// A server on a fresh database with these stores.
+    pub fn with(stores: &[(&str, Vec<Value>)]) -> Self {
+        Self::start(Database::with(stores))
+    }
+
+    /// A caller with a key of its own.
+    #[track_caller]
+    pub fn api(&self, store: &str, scopes: &[&str]) -> Api {
+        self.api_of(&self.database.key(store, scopes))
+    }
+
+    pub fn api_of(&self, key: &Key) -> Api {
+        Api { address: self.address.clone(), key: Some(key.secret.clone()), store: key.store.clone() }
+    }
+}
+
+impl Process {
+    fn start(database: &Database, settings: Settings<'_>, order: &'static [u8]) -> Self {
         let log = database.home.path().join("server.log");
         let errors = std::fs::File::options().create(true).append(true).open(&log).expect("the log is made");
         let (admin, name) = database.postgres.clone().unwrap_or_default();
@@ -196,6 +254,7 @@ impl Server {
             .arg(database.home.path())
             .args([admin, name])
             .env("DATABASE_URL", &database.url)
+            .envs(settings.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(errors)
@@ -216,39 +275,14 @@ impl Server {
                 break address.to_owned();
             }
         };
-        Self { process: Process { pid, warden, leash, _stdout: stdout }, database, address }
+        Self { address, pid, warden, leash, order, _stdout: stdout }
     }
 
-    /// Ends the process as it stands, without a chance to finish anything.
-    pub fn kill(mut self) -> Database {
-        self.process.signal("-KILL");
-        let told = self.process.leash.take().map(|mut leash| leash.write_all(b"keep\n"));
-        assert!(matches!(told, Some(Ok(()))), "the warden is told: {told:?}");
-        let _ = self.process.warden.wait();
-        self.database
+    fn let_go(&mut self) {
+        let told = self.leash.take().map(|mut leash| leash.write_all(self.order));
+        assert!(!matches!(told, Some(Err(_))), "the warden is told: {told:?}");
     }
 
-    /// A server on a fresh database with these stores.
-    pub fn with(stores: &[(&str, Vec<Value>)]) -> Self {
-        let database = Database::fresh();
-        for (id, lines) in stores {
-            database.store(id, lines);
-        }
-        Self::start(database)
-    }
-
-    /// A caller with a key of its own.
-    #[track_caller]
-    pub fn api(&self, store: &str, scopes: &[&str]) -> Api {
-        self.api_of(&self.database.key(store, scopes))
-    }
-
-    pub fn api_of(&self, key: &Key) -> Api {
-        Api { address: self.address.clone(), key: Some(key.secret.clone()), store: key.store.clone() }
-    }
-}
-
-impl Process {
     fn signal(&self, signal: &str) {
         let _ = Command::new("kill").args([signal, &self.pid]).status();
     }
@@ -256,7 +290,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        drop(self.leash.take());
+        self.let_go();
         let deadline = Instant::now() + Duration::from_secs(20);
         while let Ok(None) = self.warden.try_wait() {
             if Instant::now() > deadline {

@@ -11,15 +11,12 @@ use tokio::task::JoinSet;
 
 use super::connector::Connectors;
 use crate::{
-    domain::{
-        ids::{AccountId, StoreId},
-        outbound::NO_CONNECTOR,
-    },
+    domain::outbound::NO_CONNECTOR,
     service::{
         Result, Service,
         outbound::{LEASE_MILLIS, Verdict},
     },
-    store::outbound::Claimed,
+    store::outbound::{Claimed, Place, Room},
 };
 
 /// Attempts at a time.
@@ -36,8 +33,6 @@ const REST: Duration = Duration::from_secs(1);
 
 /// How long it rests after the database failed it.
 const RECOVERY: Duration = Duration::from_secs(5);
-
-type Place = (StoreId, AccountId);
 
 /// Hands messages to their channels.
 pub struct Outbound {
@@ -82,13 +77,16 @@ impl Outbound {
             self.ended(ended);
         }
         let room = MAX.saturating_sub(self.attempts.len());
+        if room == 0 {
+            // Until an attempt ends.
+            return Ok(REST);
+        }
         let Some(next) = self.service.next_parcel_at().await? else { return Ok(REST) };
         let wait = next.millis().saturating_sub(self.service.world().now().millis());
-        if room == 0 || wait > 0 {
+        if wait > 0 {
             return Ok(Duration::from_millis(u64::try_from(wait).unwrap_or(0)).clamp(Duration::from_millis(1), REST));
         }
-        let full: Vec<Place> = self.busy.iter().filter(|(_, attempts)| **attempts >= ACCOUNT_MAX).map(|(place, _)| place.clone()).collect();
-        let claimed = self.service.claim_parcels(room, &full).await?;
+        let claimed = self.service.claim_parcels(Room { all: room, each: ACCOUNT_MAX, busy: &self.busy }).await?;
         // What is due and cannot be claimed waits for an attempt that goes on, here or elsewhere.
         let rest = if claimed.is_empty() { REST } else { Duration::ZERO };
         for one in claimed {

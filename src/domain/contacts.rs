@@ -1,6 +1,6 @@
 //! Contacts: section 2.6 of the contract.
 
-use email_address::EmailAddress;
+use email_address::{EmailAddress, Options};
 
 use super::{ids::ContactId, time::Timestamp};
 
@@ -38,7 +38,7 @@ pub struct ContactFilter {
 
 /// Whether a text is an e-mail address that can stand in a header: no control character ends the header before its time.
 pub fn is_address(text: &str) -> bool {
-    EmailAddress::is_valid(text) && !text.chars().any(char::is_control)
+    EmailAddress::parse_with_options(text, Options::default().without_display_text()).is_ok() && !text.chars().any(char::is_control)
 }
 
 /// Whether a text is a phone number in E.164: `+` and up to 14 digits (decisions, section 6.8).

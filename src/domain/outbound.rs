@@ -84,11 +84,12 @@ pub struct TemplateMessage {
 impl Content {
     /// The text that the message shows.
     pub fn text(&self) -> Option<&str> {
-        match self {
-            Self::Text(text) => Some(text),
+        let text = match self {
+            Self::Text(text) => Some(text.as_str()),
             Self::Email(mail) => mail.text.as_deref(),
-            Self::Template(template) => Some(&template.text).filter(|text| !text.is_empty()).map(String::as_str),
-        }
+            Self::Template(template) => Some(template.text.as_str()),
+        };
+        text.filter(|text| !text.is_empty())
     }
 
     /// The message's payload (decisions, section 2), where text and images do not say it all.
@@ -139,11 +140,16 @@ pub fn mail_id(message: &MessageId, from: Option<&Mailbox>) -> String {
     format!("<{message}@{domain}>")
 }
 
+/// A text that others wrote, as it may stand in a header.
+pub fn header_text(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
 /// The subject of a reply for which none was given.
 pub fn reply_subject(thread: Option<&str>) -> Option<String> {
-    let thread = thread?;
+    let thread = header_text(thread?);
     let answers_already = thread.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("re:"));
-    Some(if answers_already { thread.to_owned() } else { format!("Re: {thread}") })
+    Some(if answers_already { thread } else { format!("Re: {thread}") })
 }
 
 /// The most messages of a thread that a reply refers to: headers have an end.
@@ -352,6 +358,7 @@ mod tests {
         assert_eq!(reply_subject(Some("Order 7")).as_deref(), Some("Re: Order 7"));
         assert_eq!(reply_subject(Some("RE: Order 7")).as_deref(), Some("RE: Order 7"));
         assert_eq!(reply_subject(Some("ขอ")).as_deref(), Some("Re: ขอ"));
+        assert_eq!(reply_subject(Some("re:\r\nBcc: eve@example.com\u{85}")).as_deref(), Some("re:  Bcc: eve@example.com "));
     }
 
     #[test]

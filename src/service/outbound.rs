@@ -4,11 +4,11 @@ use super::{By, Outcome, Result, Service, change::begin};
 use crate::{
     domain::{
         events::Fact,
-        ids::{AccountId, StoreId},
+        ids::StoreId,
         outbound::{Delivery, next_attempt},
         time::Timestamp,
     },
-    store::outbound::{Claimed, Undelivered},
+    store::outbound::{Claimed, Room, Undelivered},
 };
 
 /// How an attempt ended.
@@ -45,11 +45,10 @@ impl Service {
     }
 
     /// Messages that are due, each for one attempt of at most [`LEASE_MILLIS`].
-    pub async fn claim_parcels(&self, limit: usize, busy: &[(StoreId, AccountId)]) -> Result<Vec<Claimed>> {
+    pub async fn claim_parcels(&self, room: Room<'_>) -> Result<Vec<Claimed>> {
         let now = self.world().now();
         let claim = self.world().ids.fresh();
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        Ok(self.db().claim_parcels(now, now.plus_millis(LEASE_MILLIS), &claim, limit, busy).await?)
+        Ok(self.db().claim_parcels(now, now.plus_millis(LEASE_MILLIS), &claim, room).await?)
     }
 
     /// Writes down how an attempt ended. `jitter` in 0..1 spreads the next one.

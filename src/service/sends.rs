@@ -130,7 +130,7 @@ impl Service {
                     // The channel's name for the thread is known once it took the mail.
                     reference_id: mail_reference(&content),
                     person: correspondents_person(&letter.to),
-                    email_subject: letter.subject.clone(),
+                    email_subject: letter.subject.clone().filter(|subject| !subject.is_empty()),
                 };
                 (self.open_thread(&change, &account, opening).await?, (id, content))
             }
@@ -254,7 +254,7 @@ async fn correspondent(change: &Change<'_>, thread: &Conversation, mails: &[Mail
     let writer = mails.iter().find(|mail| mail.inbound).and_then(|mail| mail.sender.as_deref());
     let writer = writer.and_then(|sender| serde_json::from_str::<Value>(sender).ok()).and_then(|sender| {
         let email = sender["id"].as_str().filter(|id| is_address(id))?;
-        Some(Mailbox { email: email.to_owned(), name: sender["name"].as_str().map(str::to_owned) })
+        Some(Mailbox { email: email.to_owned(), name: sender["name"].as_str().map(outbound::header_text) })
     });
     if let Some(writer) = writer {
         return Ok(writer);

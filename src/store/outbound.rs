@@ -3,6 +3,8 @@
 //! A claim is a lease: whoever dies with one loses it when `due_at` comes, and what it did late changes nothing, since
 //! every end names the claim. The oldest message of a conversation alone can be claimed, so that none overtakes another.
 
+use std::collections::HashMap;
+
 use sea_orm::{ConnectionTrait, DbBackend};
 
 use super::{
@@ -27,6 +29,22 @@ pub struct Claimed {
     pub attempts: i64,
     pub parcel: Parcel,
 }
+
+/// An account of a store.
+pub type Place = (StoreId, AccountId);
+
+/// What there is room for.
+#[derive(Clone, Copy, Debug)]
+pub struct Room<'a> {
+    pub all: usize,
+    /// For one account, what goes on there included.
+    pub each: usize,
+    /// What goes on.
+    pub busy: &'a HashMap<Place, usize>,
+}
+
+/// How many messages a claim looks at.
+const CANDIDATES: i64 = 1024;
 
 /// A mail of a thread.
 #[derive(Clone, Debug)]
@@ -151,31 +169,43 @@ impl Db {
         self.first(sql, |cells| cells.time()).await
     }
 
-    /// Claims at most `limit` messages that are due until `lease`, none of accounts that have enough to do.
-    pub async fn claim_parcels(
-        &self,
-        now: Timestamp,
-        lease: Timestamp,
-        claim: &str,
-        limit: i64,
-        busy: &[(StoreId, AccountId)],
-    ) -> Result<Vec<Claimed>> {
-        let mut sql = Sql::fixed("UPDATE outbound SET claim = $1, attempts = attempts + 1, due_at = $2 WHERE position IN (");
-        sql = sql.with(Param::Text(claim.to_owned())).with(Param::Integer(lease.millis()));
-        sql.push("SELECT o.position FROM outbound o WHERE o.due_at <= ").integer(now.millis());
-        for (store, account) in busy {
+    /// Claims messages that are due until `lease`, as many as there is room for.
+    pub async fn claim_parcels(&self, now: Timestamp, lease: Timestamp, claim: &str, room: Room<'_>) -> Result<Vec<Claimed>> {
+        let mut sql = Sql::fixed("SELECT o.position, o.store_id, o.account_id FROM outbound o WHERE o.due_at <= ");
+        sql.integer(now.millis());
+        // Those of a full account must not hide the others behind the limit.
+        for (store, account) in room.busy.iter().filter(|(_, attempts)| **attempts >= room.each).map(|(place, _)| place) {
             sql.push(" AND NOT (o.store_id = ").text(store.as_str()).push(" AND o.account_id = ").text(account.as_str()).push(")");
         }
         sql.push(
             " AND NOT EXISTS (SELECT 1 FROM outbound p WHERE p.store_id = o.store_id AND p.conversation_id = o.conversation_id \
              AND p.position < o.position) ORDER BY o.due_at, o.position LIMIT ",
         );
-        sql.integer(limit);
+        sql.integer(CANDIDATES);
         if self.backend() == DbBackend::Postgres {
             sql.push(" FOR UPDATE SKIP LOCKED");
         }
-        sql.push(") RETURNING position, claim, attempts, parcel");
         let tx = self.begin().await?;
+        let due = tx.query_all_raw(sql.statement(self.backend())).await?;
+        let (mut busy, mut chosen) = (room.busy.clone(), Vec::new());
+        for row in &due {
+            let mut cells = Cells::orm(row);
+            let position: i64 = cells.take()?;
+            let attempts = busy.entry((cells.id()?, cells.id()?)).or_default();
+            if *attempts < room.each && chosen.len() < room.all {
+                *attempts += 1;
+                chosen.push(position);
+            }
+        }
+        if chosen.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut sql = Sql::fixed("UPDATE outbound SET claim = $1, attempts = attempts + 1, due_at = $2 WHERE position IN (");
+        sql = sql.with(Param::Text(claim.to_owned())).with(Param::Integer(lease.millis()));
+        for (n, position) in chosen.into_iter().enumerate() {
+            sql.push(if n == 0 { "" } else { ", " }).integer(position);
+        }
+        sql.push(") RETURNING position, claim, attempts, parcel");
         let rows = tx.query_all_raw(sql.statement(self.backend())).await?;
         tx.commit().await?;
         let decode = |cells: &mut Cells<'_>| {

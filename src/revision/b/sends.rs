@@ -141,6 +141,7 @@ fn letter(
     if !filled(&text) && !filled(&html) {
         return Err(ApiError::field("body.text", "or `html` must not be blank"));
     }
+    let (text, html) = (text.filter(|text| !text.is_empty()), html.filter(|html| !html.is_empty()));
     Ok(Letter { to, cc, bcc, subject, text, html })
 }
 

@@ -172,6 +172,40 @@ fn contacts_readings_and_comments_are_not_told() {
 }
 
 #[test]
+fn each_message_that_its_channel_took_is_told() {
+    let desk = Desk::simulated();
+    desk.text("conv-line", "to a ticket").ok();
+    desk.text("conv-shut", "to none").ok();
+    desk.text("conv-fb", "simulate:refuse").ok();
+    let mut causes = vec![("conv-line", Some("t-line")), ("conv-shut", None)];
+    if !REV_A {
+        let reply = json!({"conversationId": "conv-mail", "to": [{"email": "eva@example.com"}], "html": "<p>"});
+        desk.post("/messages/email", reply).send().ok();
+        desk.post("/messages/template", json!({"conversationId": "conv-wa-late", "templateId": "tpl-APPROVED"})).send().ok();
+        causes.extend([("conv-mail", None), ("conv-wa-late", Some("t-wa-late"))]);
+        let new = json!({"accountId": "acc-mail", "to": [{"email": "eva@example.com"}], "text": "x"});
+        desk.post("/messages/email/new", new).send().ok();
+        let phone = json!({"accountId": "acc-wb", "phoneNumber": "+66844444444", "templateId": "tpl-other", "variables": ["x"]});
+        desk.post("/messages/template/phone", phone).send().ok();
+    }
+    desk.settled();
+    let events = desk.events();
+    well_formed(&desk, &events);
+    assert_eq!(desk.kinds(), vec!["message.sent"; if REV_A { 2 } else { 6 }]);
+    for event in &events {
+        let data = &event["data"];
+        let conversation = data["conversationId"].as_str().unwrap_or_default();
+        let mut expected = json!({"message": desk.newest(conversation), "conversationId": conversation});
+        match causes.iter().find(|(id, _)| *id == conversation) {
+            Some((_, Some(ticket))) => expected["ticketId"] = json!(ticket),
+            Some((_, None)) => {}
+            None => assert_eq!(desk.conversation(conversation)["allMsgCnt"], 1, "only a new conversation is unknown"),
+        }
+        assert_eq!(*data, expected);
+    }
+}
+
+#[test]
 fn sequences_have_no_gaps_and_after_leaves_out_the_seen() {
     let desk = Desk::open();
     for n in 0..4 {

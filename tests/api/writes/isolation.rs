@@ -29,6 +29,7 @@ fn the_ids_of_another_store_are_not_found() {
         desk.set_contact_at("con-two", "c-text", json!("x"), &at("06-01T07:00")).fails(404);
         desk.set_contact_at("con-mia", "c-two", json!("x"), &at("01-20T00:00")).fails(404);
         desk.comment("conv-two", "x").fails(404);
+        desk.text("conv-two", "x").fails(404);
         if !REV_A {
             desk.assign(&[("t-free", BO), ("t-two", BO)]).fails(404);
             desk.assign(&[("t-free", STRANGER)]).refuses("body[0].assigneeUserId");
@@ -47,10 +48,14 @@ fn a_shared_id_is_written_in_the_callers_store_alone() {
     desk.label("conv-free", &["lab-c"], &["lab-a"]).ok();
     desk.set_contact("con-mia", "c-text", json!("x")).ok();
     desk.comment("conv-free", "x").ok();
+    desk.text("conv-free", "x").ok();
     // An e-mail address and a phone number are unique in their store.
     desk.post("/contacts", json!({"firstName": "A", "email": "a@example.com", "phone": "+4411111111"})).send().ok();
     if !REV_A {
         desk.assign(&[("t-free", BO)]).ok();
+        let template = json!({"accountId": "acc-wa", "phoneNumber": "+66844444444", "templateId": "tpl-one", "variables": ["x"]});
+        desk.post("/messages/template/phone", template).send().ok();
+        desk.post("/messages/email/new", json!({"accountId": "acc-ann", "to": [{"email": "b@example.com"}], "text": "x"})).send().ok();
     }
     assert_ne!(desk.snapshot("desk"), mine);
     assert_eq!(desk.snapshot("copy"), other);

@@ -6,25 +6,38 @@ mod close;
 mod comments;
 mod contact_fields;
 mod contacts;
+mod delivery;
 mod events;
 mod fuzz;
 mod idempotency;
 mod isolation;
 mod labels;
+mod mails;
 mod mark_read;
 mod races;
+mod sends;
 mod shapes;
+mod templates;
 mod ticket_fields;
 mod values;
+
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
 
 use serde_json::{Value, json};
 
 use crate::{
+    REV_A,
     client::{Answer, Api, Call},
     contract::is_timestamp,
-    fixture::desk,
-    harness::{ALL_SCOPES, Key, Server},
+    fixture::{channels, desk},
+    harness::{ALL_SCOPES, Database, Key, SIMULATED, Server, Settings},
 };
+
+/// How long a test waits for what happens after the answer.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A store to write to, and a caller who may do everything in it.
 pub struct Desk {
@@ -40,7 +53,21 @@ impl Desk {
 
     /// A server with these stores; the caller belongs to the first.
     pub fn with(stores: &[(&str, Vec<Value>)]) -> Self {
-        let server = Server::with(stores);
+        Self::with_settings(stores, &[])
+    }
+
+    /// A store to send from; only the channel of our own takes messages.
+    pub fn channels() -> Self {
+        Self::with(&[("shop", channels())])
+    }
+
+    /// The same with every other channel simulated.
+    pub fn simulated() -> Self {
+        Self::with_settings(&[("shop", channels())], SIMULATED)
+    }
+
+    fn with_settings(stores: &[(&str, Vec<Value>)], settings: Settings<'_>) -> Self {
+        let server = Server::start_with(Database::with(stores), settings);
         let key = server.database.key(stores[0].0, &ALL_SCOPES);
         let api = server.api_of(&key);
         Self { server, key, api }
@@ -58,7 +85,7 @@ impl Desk {
         let mut arguments = vec!["events", "--store", store];
         arguments.extend(after.iter().flat_map(|after| ["--after", after]));
         let printed = self.server.database.run(&arguments);
-        printed.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("not an event: {line}: {error}"))).collect()
+        parsed(&printed)
     }
 
     /// The kinds of the events recorded so far.
@@ -67,11 +94,40 @@ impl Desk {
         self.events().iter().map(|event| event["type"].as_str().unwrap_or_default().to_owned()).collect()
     }
 
-    /// All that a store holds and all that happened there.
+    /// All that a store holds and all that happened there, once nothing is on its way any more.
     #[track_caller]
     pub fn snapshot(&self, store: &str) -> String {
+        self.settled();
         let database = &self.server.database;
-        database.run(&["export", "--store", store]) + "\n" + &database.run(&["events", "--store", store])
+        ["export", "events"].map(|command| database.run(&[command, "--store", store])).join("\n")
+            + &database.run(&["message", "undelivered", "--store", store])
+    }
+
+    /// Waits until no message is on its way.
+    #[track_caller]
+    pub fn settled(&self) {
+        self.until("no message is on its way", || self.server.database.ask("SELECT message_id FROM outbound").is_empty());
+    }
+
+    #[track_caller]
+    pub fn until(&self, what: &str, done: impl Fn() -> bool) {
+        let deadline = Instant::now() + PATIENCE;
+        while !done() {
+            assert!(Instant::now() < deadline, "waited in vain until {what}: {:?}", self.undelivered());
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// The messages that their channel does not have.
+    #[track_caller]
+    pub fn undelivered(&self) -> Vec<Value> {
+        parsed(&self.server.database.run(&["message", "undelivered", "--store", &self.api.store]))
+    }
+
+    /// The messages on their way, as a connector is handed them.
+    #[track_caller]
+    pub fn parcels(&self) -> Vec<Value> {
+        parsed(&self.server.database.ask("SELECT parcel FROM outbound ORDER BY position").join("\n"))
     }
 
     /// Does something that must leave the caller's store as it is, to the byte.
@@ -171,10 +227,68 @@ impl Desk {
     }
 
     #[track_caller]
+    pub fn text(&self, conversation: &str, text: &str) -> Answer {
+        self.post("/messages", json!({"conversationId": conversation, "text": text})).send()
+    }
+
+    /// The newest messages of a conversation, the newest first.
+    #[track_caller]
+    pub fn messages(&self, conversation: &str) -> Vec<Value> {
+        let answer = self.api.get("/messages").query("conversationId", conversation).query("pageSize", 15).send();
+        answer.ok().as_array().cloned().unwrap_or_default()
+    }
+
+    #[track_caller]
+    pub fn newest(&self, conversation: &str) -> Value {
+        self.messages(conversation).into_iter().next().unwrap_or_else(|| panic!("no message in {conversation}"))
+    }
+
+    #[track_caller]
+    pub fn conversations_of(&self, contact: &str) -> Answer {
+        self.api.get("/conversations").query("contactId", contact).query("pageSize", 50).send()
+    }
+
+    /// The contact whom a search finds alone.
+    #[track_caller]
+    pub fn only_contact(&self, search: &str) -> Value {
+        let found = self.post("/contacts/list", json!({"search": search})).send();
+        let ids = found.ids();
+        let [id] = &ids[..] else { panic!("one contact\n{}", found.described()) };
+        found.row(id)
+    }
+
+    #[track_caller]
     pub fn comments(&self, conversation: &str) -> Vec<Value> {
         let answer = self.api.get("/messages/internal-comments").query("conversationId", conversation).send();
         answer.ok().as_array().cloned().unwrap_or_default()
     }
+}
+
+/// JSON lines.
+#[track_caller]
+fn parsed(lines: &str) -> Vec<Value> {
+    lines.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("not JSON: {line}: {error}"))).collect()
+}
+
+/// A message that this store sent, as this revision shows it. `payload` is what the older one shows, `text` and `kind`
+/// what the newer one does.
+pub fn outbound(shown: &Value, conversation: &str, account: &str, payload: Value, text: Option<&str>, kind: Option<&str>) -> Value {
+    let (id, sent) = (&shown["id"], stamp(shown, "sentAt"));
+    if REV_A {
+        return json!({
+            "id": id, "conversationId": conversation, "accountId": account, "sentByRecipient": false, "isSentFromApp": true,
+            "sentAt": sent, "createdAt": sent, "updatedAt": sent, "payload": payload,
+        });
+    }
+    let mut message = json!({
+        "id": id, "conversationId": conversation, "messageDirection": "outbound", "messageCategory": "message", "sentAt": sent,
+    });
+    for (name, value) in [("text", text), ("type", kind)] {
+        if let Some(value) = value {
+            message[name] = json!(value);
+        }
+    }
+    message
 }
 
 /// What an operation answers that echoes no resource.

@@ -9,7 +9,7 @@ use super::{Desk, acknowledged, stamp};
 use crate::{client::Answer, fixture::at};
 
 /// What so many callers get who all start at the same instant.
-fn race(callers: usize, act: impl Fn(usize) -> Answer + Sync) -> Vec<Answer> {
+pub fn race(callers: usize, act: impl Fn(usize) -> Answer + Sync) -> Vec<Answer> {
     let start = Barrier::new(callers);
     let (start, act) = (&start, &act);
     thread::scope(|scope| {
@@ -35,7 +35,7 @@ fn one_wins(answers: Vec<Answer>) -> Answer {
 
 /// Asserts that the sequences are 1 to n.
 #[track_caller]
-fn gapless(events: &[Value]) {
+pub fn gapless(events: &[Value]) {
     let sequences: Vec<_> = events.iter().map(|event| event["sequence"].as_u64().unwrap_or_default()).collect();
     assert_eq!(sequences, (1..=events.len() as u64).collect::<Vec<_>>());
 }

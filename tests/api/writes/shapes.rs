@@ -5,8 +5,8 @@ use serde_json::json;
 use super::{Desk, without};
 use crate::{REV_A, client::Call, fixture::BO};
 
-/// The operations of this part: path, and method as the document writes it.
-pub const WRITES: [(&str, &str); 8] = [
+/// The operations that change something: path, and method as the document writes it.
+pub const WRITES: [(&str, &str); 13] = [
     ("/tickets/field-values", "patch"),
     ("/tickets/close", "post"),
     ("/tickets/assign", "post"),
@@ -15,11 +15,23 @@ pub const WRITES: [(&str, &str); 8] = [
     ("/contacts", "post"),
     ("/contacts/field-values", "patch"),
     ("/messages/internal-comments", "post"),
+    ("/messages", "post"),
+    ("/messages/email/new", "post"),
+    ("/messages/email", "post"),
+    ("/messages/template", "post"),
+    ("/messages/template/phone", "post"),
 ];
+
+/// Those of the newer revision alone.
+const NEWER: [&str; 5] = ["/tickets/assign", "/messages/email/new", "/messages/email", "/messages/template", "/messages/template/phone"];
+
+pub fn is_served(path: &str) -> bool {
+    !REV_A || !NEWER.contains(&path)
+}
 
 /// The operations that this revision has.
 fn writes() -> impl Iterator<Item = (&'static str, String)> {
-    let served = WRITES.into_iter().filter(|(path, _)| !REV_A || *path != "/tickets/assign");
+    let served = WRITES.into_iter().filter(|(path, _)| is_served(path));
     served.map(|(path, method)| (path, method.to_ascii_uppercase()))
 }
 

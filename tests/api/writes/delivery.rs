@@ -1,0 +1,167 @@
+//! What becomes of a message after it was answered: sent, tried again, given up (decisions, section 7).
+
+use serde_json::{Value, json};
+
+use super::{Desk, acknowledged, races::gapless};
+use crate::{
+    fixture::channels,
+    harness::{SIMULATED, Server},
+};
+
+/// The texts of the messages that were told as sent, in that order.
+fn told(desk: &Desk) -> Vec<String> {
+    let text = |event: &Value| {
+        assert_eq!(event["type"], "message.sent");
+        let message = &event["data"]["message"];
+        message.get("text").unwrap_or(&message["payload"]["text"]).as_str().unwrap_or_default().to_owned()
+    };
+    desk.events().iter().map(text).collect()
+}
+
+/// Brings forward what waits for another attempt.
+fn hurry(desk: &Desk) {
+    desk.server.database.sql("UPDATE outbound SET due_at = 1 WHERE claim IS NULL");
+}
+
+#[test]
+fn a_message_is_told_once_its_channel_has_it() {
+    let desk = Desk::simulated();
+    desk.text("conv-line", "simulate:delay=1000").is(acknowledged());
+    desk.text("conv-web", "at once").is(acknowledged());
+    assert_eq!(told(&desk), ["at once"]);
+    let waiting = desk.undelivered();
+    assert_eq!((waiting.len(), &waiting[0]["state"]), (1, &json!("pending")), "{waiting:?}");
+    desk.settled();
+    let events = desk.events();
+    gapless(&events);
+    assert_eq!(told(&desk), ["at once", "simulate:delay=1000"]);
+    assert_eq!(events[1]["data"], json!({"message": desk.newest("conv-line"), "conversationId": "conv-line", "ticketId": "t-line"}));
+    assert_eq!(events[1]["actor"], json!({"type": "api_key", "id": desk.key.id}));
+    assert_eq!(desk.undelivered(), Vec::<Value>::new());
+}
+
+#[test]
+fn failures_are_tried_again_and_refusals_are_not() {
+    let desk = Desk::simulated();
+    for (conversation, text) in [
+        ("conv-line", "simulate:fail=2 first"),
+        ("conv-line", "second"),
+        ("conv-line", "third"),
+        ("conv-fb", "simulate:refuse"),
+        ("conv-fb", "after a refusal"),
+        ("conv-ig", "simulate:down"),
+        ("conv-ig", "behind one that is down"),
+    ] {
+        desk.text(conversation, text).is(acknowledged());
+    }
+    desk.until("the refusal is known", || told(&desk) == ["after a refusal"]);
+    let of =
+        |conversation: &str| -> Vec<Value> { desk.undelivered().into_iter().filter(|one| one["conversationId"] == conversation).collect() };
+    let refused = of("conv-fb");
+    assert_eq!((refused.len(), &refused[0]["state"]), (1, &json!("failed")), "{refused:?}");
+    assert!(refused[0]["reason"].as_str().is_some_and(|reason| reason.contains("refuses")), "{refused:?}");
+    assert_eq!(refused[0].get("attempts"), None);
+    desk.until("the first was tried", || of("conv-line")[0]["attempts"] == 1);
+    assert!(of("conv-line")[1]["attempts"] == 0, "no message overtakes another of its conversation");
+    desk.until("the first is there", || {
+        hurry(&desk);
+        told(&desk).len() >= 4
+    });
+    assert_eq!(told(&desk)[1..], ["simulate:fail=2 first", "second", "third"]);
+    desk.until("the last is given up", || {
+        hurry(&desk);
+        told(&desk).len() == 5
+    });
+    assert_eq!(told(&desk)[4], "behind one that is down");
+    let down = of("conv-ig");
+    assert_eq!((down.len(), &down[0]["state"]), (1, &json!("failed")), "{down:?}");
+    assert!(down[0]["reason"].as_str().is_some_and(|reason| reason.contains("down")), "{down:?}");
+    gapless(&desk.events());
+}
+
+#[test]
+fn an_account_that_hangs_delays_no_other() {
+    let mut lines = channels();
+    for n in 0..40 {
+        let mut talk = lines.iter().find(|line| line["record"]["id"] == "conv-quiet").cloned().unwrap_or_default();
+        talk["record"]["id"] = json!(format!("conv-{n}"));
+        talk["record"]["referenceId"] = json!(format!("ref-{n}"));
+        lines.push(talk);
+    }
+    let desk = Desk::with_settings(&[("shop", lines)], SIMULATED);
+    for n in 0..40 {
+        desk.text(&format!("conv-{n}"), "simulate:delay=25000").is(acknowledged());
+    }
+    let held = |desk: &Desk| desk.server.database.ask("SELECT message_id FROM outbound WHERE claim IS NOT NULL").len();
+    assert_eq!(held(&desk), 16, "of one account so many are tried at a time");
+    desk.text("conv-ig", "not held up").is(acknowledged());
+    desk.until("another account's message is sent", || told(&desk) == ["not held up"]);
+    // The same when all are there before the server is.
+    let Desk { server, key, .. } = desk;
+    let database = server.kill();
+    database.sql("UPDATE outbound SET due_at = 1, claim = NULL");
+    let server = Server::start_with(database, SIMULATED);
+    let desk = Desk { api: server.api_of(&key), server, key };
+    desk.text("conv-ig", "nor now").is(acknowledged());
+    desk.until("another account's message is sent", || told(&desk) == ["not held up", "nor now"]);
+    assert_eq!(held(&desk), 16);
+    // Not waited for.
+    drop(desk.server.kill());
+}
+
+#[test]
+fn a_message_whose_sender_died_is_sent_by_its_successor() {
+    let desk = Desk::simulated();
+    desk.text("conv-line", "simulate:delay=700").is(acknowledged());
+    desk.text("conv-line", "behind it").is(acknowledged());
+    let claimed = |desk: &Desk| desk.server.database.ask("SELECT claim FROM outbound WHERE claim IS NOT NULL").len();
+    desk.until("the first is tried", || claimed(&desk) == 1);
+    let Desk { server, key, .. } = desk;
+    let database = server.kill();
+    let server = Server::start_with(database, SIMULATED);
+    let desk = Desk { api: server.api_of(&key), server, key };
+    // A lease that holds is nobody else's.
+    assert_eq!((claimed(&desk), told(&desk).len()), (1, 0));
+    assert!(desk.undelivered()[0]["nextAttemptAt"].as_str() > desk.undelivered()[0]["sentAt"].as_str());
+    desk.server.database.sql("UPDATE outbound SET due_at = 1 WHERE claim IS NOT NULL");
+    desk.settled();
+    assert_eq!(told(&desk), ["simulate:delay=700", "behind it"]);
+    gapless(&desk.events());
+}
+
+#[test]
+fn two_processes_share_the_work() {
+    let desk = Desk::simulated();
+    let other = desk.server.beside(SIMULATED);
+    let mut second = desk.api.clone();
+    second.address.clone_from(&other.address);
+    let answers = super::races::race(12, |n| {
+        let api = if n % 2 == 0 { &desk.api } else { &second };
+        let conversation = ["conv-line", "conv-quiet", "conv-fb", "conv-ig"][n % 4];
+        let send = |text: &str| {
+            api.post("/messages", json!({"conversationId": conversation, "text": format!("{n} {text} simulate:delay=20")})).send()
+        };
+        send("a").is(acknowledged());
+        send("b")
+    });
+    answers.iter().for_each(|answer| answer.is(acknowledged()));
+    desk.settled();
+    let events = desk.events();
+    gapless(&events);
+    let mut ids: Vec<_> = events.iter().map(|event| event["data"]["message"]["id"].to_string()).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!((events.len(), ids.len()), (24, 24));
+    // Each conversation was told in its own order.
+    for id in ["conv-line", "conv-quiet", "conv-fb", "conv-ig"] {
+        let told: Vec<_> = events
+            .iter()
+            .filter(|event| event["data"]["conversationId"] == id)
+            .map(|event| event["data"]["message"]["id"].clone())
+            .collect();
+        let mut shown: Vec<_> = desk.messages(id).iter().take(6).map(|message| message["id"].clone()).collect();
+        shown.reverse();
+        assert_eq!(told, shown, "{id}");
+    }
+    assert_eq!(desk.undelivered(), Vec::<Value>::new());
+}

@@ -1,0 +1,339 @@
+//! POST /messages, and what all messages have in common that are sent here.
+
+use serde_json::{Value, json};
+
+use super::{
+    Desk, acknowledged, outbound,
+    races::{gapless, race},
+    stamp, without,
+};
+use crate::{REV_A, client::Call};
+
+/// Does something that must leave everything as it is, what no export shows included.
+#[track_caller]
+pub fn untouched<T>(desk: &Desk, act: impl FnOnce() -> T) -> T {
+    let derived = || {
+        let tickets = desk.post("/tickets/list", json!({"statuses": ["open", "closed"]})).query("pageSize", 50).send().ok();
+        (desk.conversations_of("con-mia").ok(), desk.conversations_of("con-bare").ok(), tickets)
+    };
+    let before = derived();
+    let outcome = desk.unmoved(act);
+    assert_eq!(derived(), before);
+    outcome
+}
+
+/// A request to every operation that sends, as it should be.
+fn good(desk: &Desk) -> Vec<Call> {
+    let mut calls = vec![desk.post("/messages", json!({"conversationId": "conv-web", "text": "Hi"}))];
+    if !REV_A {
+        let to = json!([{"email": "eva@example.com"}]);
+        calls.extend([
+            desk.post("/messages/email/new", json!({"accountId": "acc-mail", "to": to, "text": "Hi"})),
+            desk.post("/messages/email", json!({"conversationId": "conv-mail", "to": to, "text": "Hi"})),
+            desk.post("/messages/template", json!({"conversationId": "conv-wa", "templateId": "tpl-APPROVED"})),
+            desk.post(
+                "/messages/template/phone",
+                json!({"accountId": "acc-wa", "phoneNumber": "+66844444444", "templateId": "tpl-APPROVED"}),
+            ),
+        ]);
+    }
+    calls
+}
+
+/// The tickets whose contact waits for an answer.
+fn waiting(desk: &Desk) -> Vec<String> {
+    let mut ids =
+        desk.post("/tickets/list", json!({"advancedFilters": {"waitingForReply": {"value": 0}}})).query("pageSize", 50).send().ids();
+    ids.sort_unstable();
+    ids
+}
+
+#[test]
+fn a_text_is_shown_counted_and_told() {
+    let desk = Desk::channels();
+    let (conversation, ticket) = (desk.conversation("conv-web"), desk.ticket("t-web"));
+    assert!(waiting(&desk).contains(&"t-web".to_owned()));
+    let text = format!("  Hello\n\t\"ไทย\" <b>\u{202e} {} ", "x".repeat(120));
+    desk.text("conv-web", &text).is(acknowledged());
+    let messages = desk.messages("conv-web");
+    assert_eq!(messages.len(), 3);
+    let sent = stamp(&messages[0], "sentAt");
+    let payload = json!({"type": "text", "text": text});
+    assert_eq!(messages[0], outbound(&messages[0], "conv-web", "acc-web", payload, Some(&text), None));
+    // Nobody of the team wrote it.
+    let expanded = desk.api.get("/messages").query("conversationId", "conv-web").query("pageSize", 1).query("expand", "sentBy").send();
+    assert_eq!(expanded.ok()[0].get("sentBy"), None);
+    let folded = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut expected = conversation.clone();
+    expected["allMsgCnt"] = json!(3);
+    expected["updatedAt"] = json!(sent);
+    expected["lastMsg"] = json!({"snippet": folded.chars().take(100).collect::<String>(), "sentByRecipient": false, "sentAt": sent});
+    assert_eq!(desk.conversation("conv-web"), expected);
+    assert_eq!(desk.ticket("t-web"), ticket, "a message is no change of its ticket");
+    assert_eq!(desk.conversations_of("con-mia").ids()[0], "conv-web");
+    assert_eq!(desk.post("/tickets/list", json!({})).send().ids()[0], "t-web");
+    assert!(!waiting(&desk).contains(&"t-web".to_owned()));
+    let events = desk.events();
+    gapless(&events);
+    assert_eq!(desk.kinds(), ["message.sent"]);
+    assert_eq!(events[0]["data"], json!({"message": messages[0], "conversationId": "conv-web", "ticketId": "t-web"}));
+    assert_eq!(events[0]["actor"], json!({"type": "api_key", "id": desk.key.id}));
+    assert_eq!(desk.undelivered(), Vec::<Value>::new());
+    // A repetition is another message.
+    desk.text("conv-web", &text).is(acknowledged());
+    assert_eq!(desk.conversation("conv-web")["allMsgCnt"], 4);
+}
+
+#[test]
+fn a_text_moves_no_ticket_to_another_state() {
+    let desk = Desk::channels();
+    let all = |desk: &Desk| {
+        let listed = desk.post("/tickets/list", json!({"statuses": ["open", "closed"]})).query("pageSize", 50).send();
+        let mut ids = listed.ids();
+        ids.sort_unstable();
+        ids
+    };
+    let (shown, tickets) = (all(&desk), ["t-shut", "t-asleep", "t-spam"].map(|id| desk.ticket(id)));
+    for id in ["conv-shut", "conv-asleep"] {
+        desk.text(id, "Hi").is(acknowledged());
+    }
+    desk.text("conv-spam", "Hi").is(acknowledged());
+    assert_eq!(all(&desk), shown);
+    assert_eq!(["t-shut", "t-asleep", "t-spam"].map(|id| desk.ticket(id)), tickets);
+    // Still asleep: among the open ones it is not shown.
+    assert!(!desk.post("/tickets/list", json!({"statuses": ["open"]})).query("pageSize", 50).send().ids().contains(&"t-asleep".to_owned()));
+    // Nothing after its close belongs to a closed ticket.
+    let of_ticket = |id: &str| desk.api.get("/messages").query("ticketId", id).query("pageSize", 15).send().ids().len();
+    assert_eq!((of_ticket("t-shut"), of_ticket("t-asleep")), (2, 3));
+    let tickets: Vec<_> = desk.events().iter().map(|event| event["data"]["ticketId"].clone()).collect();
+    assert_eq!(tickets, [Value::Null, json!("t-asleep"), json!("t-spam")]);
+    assert_eq!(desk.conversation("conv-spam")["isSpam"], true);
+}
+
+#[test]
+fn the_window_of_a_channel_decides() {
+    let desk = Desk::channels();
+    untouched(&desk, || {
+        for id in ["conv-wa-late", "conv-wa-never"] {
+            let answer = desk.text(id, "Hi");
+            answer.refuses("body.conversationId");
+            let message = answer.fails(400);
+            assert_eq!(message.contains("POST /messages/template"), !REV_A, "{message}");
+        }
+        for id in ["conv-fb-week", "conv-ig-week", "conv-ig-never"] {
+            desk.text(id, "Hi").refuses("body.conversationId");
+        }
+    });
+    for (id, kind) in [
+        ("conv-wa", None),
+        ("conv-wb", None),
+        ("conv-fb", None),
+        ("conv-fb-day", Some("human_agent")),
+        ("conv-ig", None),
+        ("conv-ig-day", Some("human_agent")),
+        ("conv-line", None),
+        ("conv-quiet", None),
+    ] {
+        desk.text(id, "Hi").is(acknowledged());
+        let (shown, account) = (desk.newest(id), desk.conversation(id)["accountId"].clone());
+        let payload = json!({"type": "text", "text": "Hi"});
+        assert_eq!(shown, outbound(&shown, id, account.as_str().unwrap_or_default(), payload, Some("Hi"), kind), "{id}");
+        // Our own message opens no window.
+        assert_eq!(desk.conversation(id).get("lastRecipientMsgDate").is_some(), id != "conv-quiet");
+    }
+    desk.settled();
+    // No channel of these is connected.
+    let failed = desk.undelivered();
+    assert_eq!(failed.len(), 8);
+    for one in &failed {
+        assert_eq!((&one["state"], &one["reason"]), (&json!("failed"), &json!("no_connector")), "{one}");
+    }
+    let first = desk.newest("conv-wa");
+    let expected = json!({
+        "messageId": first["id"], "conversationId": "conv-wa", "accountId": "acc-wa", "sentAt": first["sentAt"], "state": "failed",
+        "reason": "no_connector",
+    });
+    assert_eq!(failed[0], expected);
+    assert_eq!(desk.kinds(), Vec::<String>::new());
+}
+
+#[test]
+fn a_text_has_a_length() {
+    let desk = Desk::channels();
+    if REV_A {
+        for text in ["", "  ", &"𝕏".repeat(5000)] {
+            desk.text("conv-web", text).is(acknowledged());
+            let payload = if text.is_empty() { None } else { Some(json!({"type": "text", "text": text})) };
+            let shown = desk.newest("conv-web");
+            assert_eq!(shown.get("payload"), payload.as_ref());
+        }
+        return;
+    }
+    untouched(&desk, || {
+        for text in ["", " ", "\n\t\u{a0}\u{3000}", &"x".repeat(1001), &"𝕏".repeat(1001)] {
+            desk.text("conv-web", text).refuses("body.text");
+        }
+        // The shape comes before the record, the record before its state.
+        desk.text("nobody", "").refuses("body.text");
+        desk.text("conv-wa-late", "").refuses("body.text");
+        desk.text("nobody", "x").fails(404);
+    });
+    for text in ["x", &"𝕏".repeat(1000)] {
+        desk.text("conv-web", text).is(acknowledged());
+        assert_eq!(desk.newest("conv-web")["text"], text);
+    }
+}
+
+#[test]
+fn a_text_of_the_wrong_shape_is_refused() {
+    let desk = Desk::channels();
+    untouched(&desk, || {
+        for (body, field) in [
+            (json!({"text": "x"}), "body.conversationId"),
+            (json!({"conversationId": "conv-web"}), "body.text"),
+            (json!({"conversationId": "conv-web", "text": null}), "body.text"),
+            (json!({"conversationId": "conv-web", "text": 5}), "body.text"),
+            (json!({"conversationId": "conv-web", "text": ["x"]}), "body.text"),
+            (json!({"conversationId": "conv-web", "text": "a\u{0}b"}), "body.text"),
+            (json!({"conversationId": null, "text": "x"}), "body.conversationId"),
+            (json!({"conversationId": {"id": "conv-web"}, "text": "x"}), "body.conversationId"),
+            (json!({"conversationId": "conv-web", "text": "x", "images": []}), "body.images"),
+            (json!({"conversationId": "conv-web", "text": "x", "type": "human_agent"}), "body.type"),
+        ] {
+            desk.post("/messages", body).send().refuses(field);
+        }
+        desk.post("/messages", json!({"conversationId": "conv-web", "text": "x"})).query("expand", "sentBy").send().refuses_expand();
+        for id in ["nobody", "", "con-mia", "t-web"] {
+            desk.text(id, "x").fails(404);
+        }
+    });
+}
+
+#[test]
+fn a_text_in_an_e_mail_thread_is_a_plain_reply() {
+    let desk = Desk::simulated();
+    let text = "simulate:down Thanks";
+    untouched(&desk, || desk.text("conv-mail-lost", text).refuses("body.conversationId"));
+    for id in ["conv-mail", "conv-mail-re", "conv-mail-plain", "conv-mail-sly"] {
+        desk.text(id, text).is(acknowledged());
+    }
+    let parcels = desk.parcels();
+    let mail = |n: usize| {
+        let mail = parcels[n]["content"]["email"].clone();
+        assert_eq!(
+            mail["message_id"].as_str().unwrap_or_default().split('@').next(),
+            parcels[n]["message_id"].as_str().map(|id| format!("<{id}")).as_deref()
+        );
+        without(mail, &["message_id"])
+    };
+    let base = json!({"cc": [], "bcc": [], "html": null, "text": text});
+    let with = |more: Value| {
+        let mut mail = base.clone();
+        mail.as_object_mut().into_iter().for_each(|mail| mail.extend(more.as_object().cloned().unwrap_or_default()));
+        mail
+    };
+    let ours = json!({"email": "shop@example.com"});
+    assert_eq!(
+        mail(0),
+        with(json!({
+            "from": ours, "to": [{"email": "writer@example.net", "name": "Wim Writer"}], "subject": "Re: Order 7",
+            "in_reply_to": "<three@example.net>", "references": ["<one@example.net>", "<two@example.com>", "<three@example.net>"],
+        }))
+    );
+    // Whoever wrote last told no address: it is the contact's. An account that is named by no address writes from none.
+    assert_eq!(
+        mail(1),
+        with(json!({"from": null, "to": [{"email": "Mia@Example.com"}], "subject": "RE: hello", "in_reply_to": null, "references": []}))
+    );
+    assert_eq!(
+        mail(2),
+        with(json!({"from": ours, "to": [{"email": "thread@example.org"}], "subject": null, "in_reply_to": null, "references": []}))
+    );
+    // What others wrote ends no header of ours.
+    assert_eq!(
+        mail(3),
+        with(json!({
+            "from": ours, "to": [{"email": "sly@example.net", "name": "Sly  Bcc: eve@example.com"}],
+            "subject": "Re: Hi  Bcc: eve@example.com x", "in_reply_to": null, "references": [],
+        }))
+    );
+    let shown = desk.newest("conv-mail");
+    let id = shown["id"].as_str().unwrap_or_default();
+    let payload = json!({
+        "type": "email", "text": text,
+        "email": {
+            "messageId": format!("<{id}@example.com>"), "from": ours, "to": [{"email": "writer@example.net", "name": "Wim Writer"}],
+            "subject": "Re: Order 7",
+        },
+    });
+    assert_eq!(shown, outbound(&shown, "conv-mail", "acc-mail", payload, Some(text), None));
+    assert_eq!(desk.conversation("conv-mail")["emailSubject"], "Order 7");
+    // The next reply knows of this one.
+    desk.text("conv-mail", text).is(acknowledged());
+    let references = desk.parcels()[4]["content"]["email"]["references"].clone();
+    assert_eq!(references.as_array().and_then(|all| all.last()), Some(&json!(format!("<{id}@example.com>"))));
+}
+
+#[test]
+fn what_only_the_newer_revision_sends_is_not_there_in_the_older_one() {
+    if !REV_A {
+        return;
+    }
+    let desk = Desk::channels();
+    for path in ["/messages/email/new", "/messages/email", "/messages/template", "/messages/template/phone"] {
+        desk.post(path, json!({})).send().fails(404);
+    }
+}
+
+#[test]
+fn a_send_with_a_key_happens_once() {
+    let desk = Desk::channels();
+    let counts = |desk: &Desk| desk.server.database.ask("SELECT id FROM messages WHERE inbound = FALSE").len();
+    let before = counts(&desk);
+    for call in good(&desk) {
+        let first = call.clone().header("idempotency-key", "k").send();
+        first.is(acknowledged());
+        let again = call.clone().header("idempotency-key", "k").send();
+        again.is(acknowledged());
+        assert_eq!(again.header("idempotency-replayed"), Some("true"), "{}", again.described());
+    }
+    assert_eq!(counts(&desk), before + good(&desk).len());
+    untouched(&desk, || {
+        for call in good(&desk) {
+            // A space more is another body.
+            call.reworded().header("idempotency-key", "k").send().fails(409);
+        }
+    });
+    // One key, many at once; and many keys at once.
+    for (n, call) in good(&desk).into_iter().enumerate() {
+        let before = counts(&desk);
+        let answers = race(20, |_| call.clone().header("idempotency-key", &format!("race-{n}")).send());
+        for answer in answers {
+            if answer.status != 200 {
+                answer.fails(409);
+            }
+        }
+        assert_eq!(counts(&desk), before + 1);
+        let answers = race(12, |caller| call.clone().header("idempotency-key", &format!("all-{n}-{caller}")).send());
+        answers.iter().for_each(|answer| answer.is(acknowledged()));
+        assert_eq!(counts(&desk), before + 13);
+    }
+}
+
+#[test]
+fn parallel_sends_are_all_counted_and_the_newest_is_shown() {
+    let desk = Desk::channels();
+    race(32, |n| desk.text("conv-web", &format!("number {n}"))).iter().for_each(|answer| answer.is(acknowledged()));
+    let (conversation, messages) = (desk.conversation("conv-web"), desk.messages("conv-web"));
+    assert_eq!((&conversation["allMsgCnt"], &conversation["unreadMsgCnt"]), (&json!(34), &json!(3)));
+    let newest = &messages[0];
+    let text = if REV_A { &newest["payload"]["text"] } else { &newest["text"] };
+    assert_eq!(conversation["lastMsg"], json!({"snippet": text, "sentByRecipient": false, "sentAt": newest["sentAt"]}));
+    let events = desk.events();
+    gapless(&events);
+    assert_eq!(events.len(), 32);
+    let mut told: Vec<_> = events.iter().map(|event| event["data"]["message"]["id"].to_string()).collect();
+    told.sort_unstable();
+    told.dedup();
+    assert_eq!(told.len(), 32);
+}

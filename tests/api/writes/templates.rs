@@ -1,0 +1,188 @@
+//! POST /messages/template and POST /messages/template/phone.
+
+use serde_json::{Value, json};
+
+use super::{Desk, acknowledged, outbound, races::race, sends::untouched};
+use crate::{
+    REV_A,
+    client::Answer,
+    fixture::{MIA, STATUSES},
+};
+
+const NEW: &str = "+66844444444";
+
+fn reply(desk: &Desk, conversation: &str, template: &str, variables: Value) -> Answer {
+    send(desk, "/messages/template", json!({"conversationId": conversation, "templateId": template}), variables)
+}
+
+fn phone(desk: &Desk, account: &str, phone: &str, template: &str, variables: Value) -> Answer {
+    send(desk, "/messages/template/phone", json!({"accountId": account, "phoneNumber": phone, "templateId": template}), variables)
+}
+
+/// Null: no variables.
+fn send(desk: &Desk, path: &str, mut body: Value, variables: Value) -> Answer {
+    if !variables.is_null() {
+        body["variables"] = variables;
+    }
+    desk.post(path, body).send()
+}
+
+#[test]
+fn a_template_of_the_wrong_shape_is_refused() {
+    if REV_A {
+        return;
+    }
+    let desk = Desk::channels();
+    let both: [&dyn Fn(&str, Value) -> Answer; 2] =
+        [&|template, variables| reply(&desk, "conv-wa", template, variables), &|template, variables| {
+            phone(&desk, "acc-wa", NEW, template, variables)
+        }];
+    untouched(&desk, || {
+        for send in both {
+            for (variables, field) in [
+                (json!("a"), "body.variables"),
+                (json!({"1": "a"}), "body.variables"),
+                (json!(["a", 5]), "body.variables[1]"),
+                (json!(["a", null]), "body.variables[1]"),
+                (json!(["a", "\u{0}"]), "body.variables[1]"),
+                (json!([]), "body.variables"),
+                (json!(["a"]), "body.variables"),
+                (json!(["a", "b", "c"]), "body.variables"),
+                (Value::Null, "body.variables"),
+            ] {
+                send("tpl-pair", variables).refuses(field);
+            }
+            send("tpl-APPROVED", json!(["a"])).refuses("body.variables");
+            for variables in [Value::Null, json!([]), json!(["a"])] {
+                send("tpl-named", variables).refuses("body.templateId");
+            }
+            for status in STATUSES.into_iter().filter(|status| !["APPROVED", "FLAGGED", "REINSTATED"].contains(status)) {
+                send(&format!("tpl-{status}"), Value::Null).refuses("body.templateId");
+            }
+            for unknown in ["nothing", "", "tpl-other"] {
+                send(unknown, Value::Null).fails(404);
+            }
+        }
+        for (path, body, field) in [
+            ("/messages/template", json!({"templateId": "tpl-APPROVED"}), "body.conversationId"),
+            ("/messages/template", json!({"conversationId": "conv-wa"}), "body.templateId"),
+            ("/messages/template", json!({"conversationId": "conv-wa", "templateId": null}), "body.templateId"),
+            ("/messages/template", json!({"conversationId": "conv-wa", "templateId": "tpl-APPROVED", "variables": null}), "body.variables"),
+            ("/messages/template", json!({"conversationId": "conv-wa", "templateId": "tpl-APPROVED", "text": "x"}), "body.text"),
+            ("/messages/template/phone", json!({"phoneNumber": NEW, "templateId": "tpl-APPROVED"}), "body.accountId"),
+            ("/messages/template/phone", json!({"accountId": "acc-wa", "templateId": "tpl-APPROVED"}), "body.phoneNumber"),
+            ("/messages/template/phone", json!({"accountId": "acc-wa", "phoneNumber": NEW}), "body.templateId"),
+            (
+                "/messages/template/phone",
+                json!({"accountId": "acc-wa", "phoneNumber": 66844444444_i64, "templateId": "x"}),
+                "body.phoneNumber",
+            ),
+            ("/messages/template/phone", json!({"accountId": "acc-wa", "phoneNumber": NEW, "templateId": "x", "phone": NEW}), "body.phone"),
+        ] {
+            desk.post(path, body).send().refuses(field);
+        }
+        for bad in ["", "66844444444", "+66 844444444", "+123456789012345", "+1234567890123456", "+", "+abc", "+٦٦٨٤٤٤٤٤٤٤٤"] {
+            phone(&desk, "acc-wa", bad, "tpl-APPROVED", Value::Null).refuses("body.phoneNumber");
+            phone(&desk, "nobody", bad, "nothing", Value::Null).refuses("body.phoneNumber");
+        }
+        // Records come before what is asked of them.
+        reply(&desk, "nobody", "tpl-named", Value::Null).fails(404);
+        reply(&desk, "conv-web", "tpl-APPROVED", Value::Null).fails(404);
+        phone(&desk, "nobody", NEW, "tpl-APPROVED", Value::Null).fails(404);
+        for account in ["acc-web", "acc-mail"] {
+            phone(&desk, account, NEW, "tpl-APPROVED", Value::Null).fails(404);
+        }
+    });
+}
+
+#[test]
+fn a_template_is_sent_whenever_the_contact_last_wrote() {
+    if REV_A {
+        return;
+    }
+    let desk = Desk::channels();
+    for id in ["conv-wa", "conv-wa-late", "conv-wa-never"] {
+        reply(&desk, id, "tpl-pair", json!(["น้อง {{2}}", " \n"])).is(acknowledged());
+        let shown = desk.newest(id);
+        let text = "สวัสดี น้อง {{2}}, order  \n; bye น้อง {{2}}";
+        assert_eq!(shown, outbound(&shown, id, "acc-wa", Value::Null, Some(text), None));
+    }
+    for status in ["APPROVED", "FLAGGED", "REINSTATED"] {
+        reply(&desk, "conv-wa", &format!("tpl-{status}"), json!([])).is(acknowledged());
+    }
+    assert_eq!(desk.conversation("conv-wa")["allMsgCnt"], 6);
+    // It opens no window.
+    desk.text("conv-wa-late", "x").refuses("body.conversationId");
+}
+
+/// What the older revision shows of it, asked of the export, which both have.
+#[test]
+fn the_payload_of_a_template_tells_what_was_filled_in() {
+    if REV_A {
+        return;
+    }
+    let desk = Desk::channels();
+    reply(&desk, "conv-wa", "tpl-pair", json!(["a", "b"])).is(acknowledged());
+    let id = desk.newest("conv-wa")["id"].clone();
+    let exported = super::parsed(&desk.server.database.run(&["export", "--store", "shop"]));
+    let record = exported.iter().map(|line| &line["record"]).find(|record| record["id"] == id).unwrap_or_else(|| panic!("no {id}"));
+    let template = json!({"id": "tpl-pair", "name": "name_tpl-pair", "language": "th", "variables": ["a", "b"]});
+    assert_eq!(record["payload"], json!({"type": "template", "text": "สวัสดี a, order b; bye a", "template": template}));
+}
+
+#[test]
+fn a_phone_has_one_thread_on_an_account() {
+    if REV_A {
+        return;
+    }
+    let desk = Desk::channels();
+    // One that is there.
+    phone(&desk, "acc-wa", MIA, "tpl-APPROVED", Value::Null).is(acknowledged());
+    assert_eq!(desk.conversation("conv-wa")["allMsgCnt"], 3);
+    // The contact of that phone on another account.
+    let before = desk.conversations_of("con-mia").ids().len();
+    for _ in 0..2 {
+        phone(&desk, "acc-wb", MIA, "tpl-other", json!(["x"])).is(acknowledged());
+    }
+    let talks = desk.conversations_of("con-mia");
+    assert_eq!(talks.ids().len(), before + 1);
+    let talk = talks.ok()[0].clone();
+    assert_eq!((&talk["referenceId"], &talk["accountId"], &talk["allMsgCnt"]), (&json!(MIA), &json!("acc-wb"), &json!(2)));
+    // Nobody's.
+    phone(&desk, "acc-wa", NEW, "tpl-APPROVED", Value::Null).is(acknowledged());
+    let contact = desk.only_contact(NEW);
+    assert_eq!((&contact["firstName"], &contact["fullName"], &contact["phone"]), (&json!(NEW), &json!(NEW), &json!(NEW)));
+    let talk = desk.conversations_of(contact["id"].as_str().unwrap_or_default()).ok()[0].clone();
+    assert_eq!((&talk["referenceId"], &talk["displayName"], &talk["channel"]), (&json!(NEW), &json!(NEW), &json!("whatsapp")));
+    assert_eq!((talk.get("lastRecipientMsgDate"), &talk["unreadMsgCnt"]), (None, &json!(0)));
+    desk.text(talk["id"].as_str().unwrap_or_default(), "x").refuses("body.conversationId");
+    let open = desk.api.get("/tickets").query("ticketId", "t-wa").send().ok();
+    assert_eq!(open["isOpen"], true);
+    assert!(!desk.post("/tickets/list", json!({"contactIds": [contact["id"]]})).send().text.contains("isOpen"), "no ticket opens");
+}
+
+#[test]
+fn of_many_who_write_to_a_new_phone_one_makes_the_thread() {
+    if REV_A {
+        return;
+    }
+    let desk = Desk::channels();
+    race(20, |n| phone(&desk, "acc-wa", NEW, "tpl-pair", json!([format!("{n}"), "x"]))).iter().for_each(|answer| answer.is(acknowledged()));
+    let contact = desk.only_contact(NEW)["id"].clone();
+    let talks = desk.conversations_of(contact.as_str().unwrap_or_default());
+    assert_eq!(talks.ids().len(), 1);
+    assert_eq!(talks.ok()[0]["allMsgCnt"], 20);
+    // Each with a key of its own, on another account: a lost race is not the caller's.
+    let answers = race(20, |n| {
+        let body = json!({"accountId": "acc-wb", "phoneNumber": "+66866666666", "templateId": "tpl-other", "variables": [format!("{n}")]});
+        desk.post("/messages/template/phone", body).header("idempotency-key", &format!("k{n}")).send()
+    });
+    answers.iter().for_each(|answer| answer.is(acknowledged()));
+    let contact = desk.only_contact("+66866666666")["id"].clone();
+    assert_eq!(desk.conversations_of(contact.as_str().unwrap_or_default()).ok()[0]["allMsgCnt"], 20);
+    // E-mails make a thread each, and one contact.
+    let mail = |n: usize| json!({"accountId": "acc-mail", "to": [{"email": if n % 2 == 0 { "New@example.com" } else { "new@EXAMPLE.com" }}], "text": "x"});
+    race(20, |n| desk.post("/messages/email/new", mail(n)).send()).iter().for_each(|answer| answer.is(acknowledged()));
+    let contact = desk.only_contact("new@example.com")["id"].clone();
+    assert_eq!(desk.conversations_of(contact.as_str().unwrap_or_default()).ids().len(), 20);
+}

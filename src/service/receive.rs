@@ -69,8 +69,8 @@ impl Service {
         let message = self.message(&change, &conversation, inbound)?;
         change.insert_message(&message, Some(&inbound.external_id), None).await?;
         count(&change, &mut conversation, &message).await?;
-        change.changed(Changed::Conversation(&conversation.id)).await?;
-        change.changed(Changed::Message(&message.id)).await?;
+        change.changed(Changed::Conversation(&conversation.id));
+        change.changed(Changed::Message(&message.id));
         let ticket = self.ticket_for(&change, &conversation).await?;
         let ticket_id = ticket.as_ref().map(|(ticket, _)| ticket.id.clone());
         let received =
@@ -150,7 +150,7 @@ impl Service {
                 (ticket.id, Some(false))
             }
         };
-        change.changed(Changed::Ticket(&id)).await?;
+        change.changed(Changed::Ticket(&id));
         Ok(change.ticket_got_message(&id).await?.map(|ticket| (ticket, opened)))
     }
 }

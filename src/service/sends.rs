@@ -185,8 +185,8 @@ impl Service {
         change.insert_message(&message, None, Some(delivery)).await?;
         count(change, &mut conversation, &message).await?;
         let ticket_id = change.ticket_answered(&conversation.id, now).await?;
-        change.changed(Changed::Conversation(&conversation.id)).await?;
-        change.changed(Changed::Message(&message.id)).await?;
+        change.changed(Changed::Conversation(&conversation.id));
+        change.changed(Changed::Message(&message.id));
         if at_once {
             change.note(Fact::MessageSent { message, ticket_id });
             return Ok(());

@@ -73,7 +73,7 @@ impl Service {
         let changed = set_fields(&change, &mut ticket, vec![(field.id.clone(), field.kind(), value)]).await?;
         if !changed.is_empty() {
             change.save_ticket(&ticket).await?;
-            change.changed(Changed::Ticket(&ticket.id)).await?;
+            change.changed(Changed::Ticket(&ticket.id));
         }
         for field in changed {
             change.note(Fact::TicketFieldUpdated { ticket: ticket.clone(), change: field });
@@ -143,7 +143,7 @@ impl Service {
         if was_open || hands || !changed.is_empty() {
             ticket.updated_at = change.now().max(ticket.updated_at);
             change.save_ticket(&ticket).await?;
-            change.changed(Changed::Ticket(&ticket.id)).await?;
+            change.changed(Changed::Ticket(&ticket.id));
         }
         for field in changed {
             change.note(Fact::TicketFieldUpdated { ticket: ticket.clone(), change: field });
@@ -201,7 +201,7 @@ impl Service {
                 let previous = ticket.assignee_user_id.replace(item.assignee);
                 ticket.updated_at = change.now().max(ticket.updated_at);
                 change.save_ticket(&ticket).await?;
-                change.changed(Changed::Ticket(&ticket.id)).await?;
+                change.changed(Changed::Ticket(&ticket.id));
                 change.note(Fact::TicketAssigned { ticket: ticket.clone(), previous });
             }
             assigned.push(ticket);

@@ -3,6 +3,7 @@
 pub mod clock;
 pub mod contacts;
 pub mod conversations;
+pub mod entries;
 pub mod events;
 pub mod field_tests;
 pub mod fields;

@@ -11,10 +11,10 @@ use super::{
 };
 use crate::{
     domain::{
+        entries::Entries,
         events::{Fact, FieldChange},
         fields::{Field, Kind},
         ids::{AccountId, FieldId, TicketId, UserId},
-        records::Entries,
         tickets::{Ticket, TicketExpand, TicketView, is_revenue},
         time::Timestamp,
     },

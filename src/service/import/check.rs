@@ -9,12 +9,10 @@ use super::{
 };
 use crate::domain::{
     contacts::is_e164,
+    entries::{Entries, Object},
     ids::{MAX_ID_CHARS, UserId},
     messages::MESSAGE_TYPES,
-    records::{
-        Account, Comment, Contact, ContactField, Conversation, Entries, Label, Message, Object, Role, Team, Template, Ticket, TicketField,
-        User,
-    },
+    records::{Account, Comment, Contact, ContactField, Conversation, Label, Message, Role, Team, Template, Ticket, TicketField, User},
     store::{ACCOUNT_STATUSES, CHANNELS, PARAMETER_FORMATS, TEMPLATE_CATEGORIES, TEMPLATE_STATUSES},
     team::ROLE_KINDS,
 };

@@ -19,5 +19,6 @@ pub mod scopes;
 pub mod store;
 pub mod team;
 pub mod text;
+pub mod ticket_states;
 pub mod tickets;
 pub mod time;

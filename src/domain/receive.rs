@@ -89,37 +89,9 @@ impl Person {
     }
 }
 
-/// Whether a message that is received `now` reopens a ticket that closed at `closed_at`. Hours: 0 never, -1 always.
-pub fn reopens(hours: i64, closed_at: Option<Timestamp>, now: Timestamp) -> bool {
-    match (hours, closed_at) {
-        (-1, _) => true,
-        (1.., Some(closed_at)) => now.millis().saturating_sub(closed_at.millis()) < hours.saturating_mul(60 * 60 * 1000),
-        _ => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_ticket_reopens_within_the_window() {
-        const HOUR: i64 = 60 * 60 * 1000;
-        let now = Timestamp::from_millis(1_000 * HOUR);
-        let closed = |before: i64| Some(now.plus_millis(-before));
-        for (hours, closed_at, expected) in [
-            (24, closed(24 * HOUR - 1), true),
-            (24, closed(24 * HOUR), false),
-            (24, closed(-5), true),
-            (0, closed(0), false),
-            (-1, closed(900 * HOUR), true),
-            (-1, None, true),
-            (24, None, false),
-            (i64::MAX, closed(900 * HOUR), true),
-        ] {
-            assert_eq!(reopens(hours, closed_at, now), expected, "{hours} {closed_at:?}");
-        }
-    }
 
     #[test]
     fn a_person_is_named_by_the_best_that_is_known() {

@@ -16,8 +16,11 @@ pub mod messages;
 #[cfg(test)]
 mod read_tests;
 pub mod receive;
+#[cfg(test)]
+mod state_tests;
 pub mod stores;
 pub mod team;
+pub mod ticket_states;
 pub mod ticket_writes;
 pub mod tickets;
 

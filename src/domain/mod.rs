@@ -22,3 +22,5 @@ pub mod text;
 pub mod ticket_states;
 pub mod tickets;
 pub mod time;
+#[cfg(test)]
+mod value_properties;

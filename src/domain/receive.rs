@@ -1,7 +1,7 @@
 //! What a channel delivers, and the rules of where it goes (decisions, section 7). Pure.
 
 use super::{
-    contacts::is_e164,
+    contacts::{is_e164, is_email},
     ids::{AccountId, ConversationId, MessageId, TicketId},
     store::WHATSAPP,
     time::Timestamp,
@@ -66,7 +66,7 @@ impl Inbound {
         let told = self.contact.as_ref();
         let reference = || Some(self.reference_id.clone());
         let email = told.and_then(|contact| contact.email.clone());
-        let email = email.or_else(|| reference().filter(|text| is_mail(channel) && text.contains('@')));
+        let email = email.or_else(|| reference().filter(|text| is_mail(channel) && is_email(text)));
         let phone = told.and_then(|contact| contact.phone.clone());
         let phone = phone.or_else(|| reference().filter(|text| channel == WHATSAPP && is_e164(text)));
         let first_name = told
@@ -115,6 +115,8 @@ mod tests {
             ("+661", Some(" "), "whatsapp", "+661"),
             ("mali@example.com", None, "gmail", "mali"),
             ("mali@example.com", None, "line", "u1"),
+            ("<mali@example.com>", None, "gmail", "u1"),
+            ("+9991", None, "whatsapp", "u1"),
         ] {
             assert_eq!(inbound(reference, name, None).person(channel).full_name(), first);
         }

@@ -1,14 +1,12 @@
 //! Messages from contacts: the thread, its contact and its ticket are found or made (decisions, section 7).
 
-use email_address::EmailAddress;
-
 use super::{
     By, Error, Outcome, Result, Service,
     change::{Begun, Change},
 };
 use crate::{
     domain::{
-        contacts::{Contact, is_e164},
+        contacts::{Contact, is_e164, is_email},
         conversations::{Conversation, LastMessage, SNIPPET_CHARS},
         events::{Actor, Fact},
         ids::{ContactId, ConversationId, MAX_ID_CHARS, MessageId, StoreId, TicketId},
@@ -256,7 +254,7 @@ fn check(inbound: &Inbound) -> Result<()> {
         }
     }
     if let Some(email) = contact.and_then(|contact| contact.email.as_deref())
-        && !EmailAddress::is_valid(email)
+        && !is_email(email)
     {
         return Err(Error::invalid("contact.email", "is not an e-mail address"));
     }

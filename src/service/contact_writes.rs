@@ -10,9 +10,9 @@ use super::{
 use crate::{
     domain::{
         contacts::Contact,
+        entries::Entries,
         events::{Fact, FieldChange},
         ids::{ContactId, FieldId},
-        records::Entries,
         time::Timestamp,
     },
     store::{self, write::Changed},

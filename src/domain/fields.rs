@@ -136,8 +136,9 @@ pub const CONTACT_DISPLAY_TYPES: usize = 9;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scalar {
     Text,
+    /// Within ±(2^53 − 1).
     Number,
-    /// A number without a fraction, within ±(2^53 − 1).
+    /// A number without a fraction.
     Integer,
     Boolean,
     /// `YYYY-MM-DD`.
@@ -237,7 +238,8 @@ impl Scalar {
         match self {
             Self::Text => value.as_str().map(|text| Comparable::Text(text.to_owned())).ok_or(ValueError("must be a string")),
             Self::Boolean => value.as_bool().map(|flag| Comparable::Text(flag.to_string())).ok_or(ValueError("must be a boolean")),
-            Self::Number => number(value.as_f64().filter(|number| number.is_finite()), "must be a number"),
+            // Further out two numbers may be one to the filters, and to whoever reads JSON with doubles.
+            Self::Number => number(value.as_f64().filter(|number| number.abs() <= MAX_INTEGER), "must be a number within ±(2^53 − 1)"),
             Self::Integer => number(
                 value.as_f64().filter(|number| number.fract() == 0.0 && number.abs() <= MAX_INTEGER),
                 "must be a whole number within ±(2^53 − 1)",
@@ -255,9 +257,7 @@ impl Scalar {
         Ok(match (self, comparable) {
             (Self::DateTime, Comparable::Number(millis)) => Value::String(Timestamp::from_millis(millis as i64).to_string()),
             // `3.0` and `-0` are spelled like any other whole number.
-            (Self::Integer | Self::Number, Comparable::Number(number)) if number.fract() == 0.0 && number.abs() <= MAX_INTEGER => {
-                Value::from(number as i64)
-            }
+            (Self::Integer | Self::Number, Comparable::Number(number)) if number.fract() == 0.0 => Value::from(number as i64),
             _ => value,
         })
     }

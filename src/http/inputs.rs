@@ -1,9 +1,6 @@
 //! The inputs of writes that both revisions share (section 4.3). Shape and limits are checked here; what depends on the
 //! store's definitions and states, in the service.
 
-use std::str::FromStr;
-
-use email_address::EmailAddress;
 use poem_openapi::Object;
 use serde::Deserialize;
 
@@ -13,7 +10,11 @@ use super::{
     values::{Any, FieldValues, UserIdText},
 };
 use crate::{
-    domain::{contacts::is_e164, ids::UserId, time::Timestamp},
+    domain::{
+        contacts::{is_e164, is_email},
+        ids::UserId,
+        time::Timestamp,
+    },
     service::{
         contact_writes::{ContactFieldUpdate, NewContact},
         ticket_writes::{Assignment, Closing, FieldUpdate},
@@ -145,11 +146,11 @@ impl ContactCreation {
                 return Err(ApiError::field(&place, format!("must be at most {max} characters long")));
             }
         }
-        if self.email.as_deref().is_some_and(|email| EmailAddress::from_str(email).is_err()) {
+        if self.email.as_deref().is_some_and(|email| !is_email(email)) {
             return Err(ApiError::field("body.email", "must be an e-mail address, such as mali@example.com"));
         }
         if self.phone.as_deref().is_some_and(|phone| !is_e164(phone)) {
-            return Err(ApiError::field("body.phone", "must be a number in E.164: `+` and up to 14 digits"));
+            return Err(ApiError::field("body.phone", "must be a number in E.164: `+`, a country code, and up to 14 digits in all"));
         }
         Ok(NewContact { first_name: self.first_name, last_name: self.last_name, email: self.email, phone: self.phone })
     }

@@ -10,9 +10,9 @@ use super::{
 use crate::{
     domain::{
         contacts::Contact,
+        entries::Entries,
         events::{Fact, FieldChange},
         ids::{ContactId, FieldId},
-        records::Entries,
         time::Timestamp,
     },
     store::{self, write::Changed},
@@ -70,7 +70,7 @@ impl Service {
             }
             inserted => inserted?,
         }
-        change.changed(Changed::Contact(&contact.id)).await?;
+        change.changed(Changed::Contact(&contact.id));
         change.finish(by, contact).await
     }
 
@@ -97,7 +97,7 @@ impl Service {
             contact.custom_fields_updated_at = Some(next);
             contact.updated_at = next.max(contact.updated_at);
             change.save_contact(&contact).await?;
-            change.changed(Changed::Contact(&contact.id)).await?;
+            change.changed(Changed::Contact(&contact.id));
             change.note(Fact::ContactFieldUpdated { contact, change: FieldChange { field_id: field.id, old, new: value } });
         }
         change.finish(by, ()).await

@@ -220,6 +220,7 @@ impl Server {
     }
 
     /// Ends the process as it stands, without a chance to finish anything.
+    #[allow(dead_code, reason = "not every test binary kills")]
     pub fn kill(mut self) -> Database {
         self.process.signal("-KILL");
         self.process.order = b"keep\n";

@@ -5,6 +5,9 @@
 //! conversations go at once, an account at most [`ACCOUNT_MAX`] of them, so that a channel that hangs delays its own
 //! messages alone. A process that dies leaves its claims to the others, or to its successor, for when they run out.
 
+#[cfg(test)]
+mod tests;
+
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use tokio::task::JoinSet;

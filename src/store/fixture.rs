@@ -1,15 +1,34 @@
-//! A database for the tests of `store` and `service`: a fresh SQLite file, or the PostgreSQL database that
+//! A database for the tests of `store`, `service` and `delivery`: a fresh SQLite file, or the PostgreSQL database that
 //! `COUNTERPART_TEST_POSTGRES` names. Each test has a store of its own.
 
-use sea_orm::{ActiveModelBehavior, ActiveModelTrait, EntityTrait, IntoActiveModel};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use sea_orm::{ActiveModelBehavior, ActiveModelTrait, ConnectionTrait, EntityTrait, IntoActiveModel};
 
 use super::{Db, connect::OnStatement, entity::*};
 use crate::domain::{fields::Comparable, ids::StoreId, paging::PageRequest, text::fold};
 
 pub(crate) struct Fixture {
     pub db: Db,
+    pub url: String,
     pub store: StoreId,
+    /// The server, and the name of the database there that goes with the fixture.
+    own: Option<(String, String)>,
     _dir: tempfile::TempDir,
+}
+
+impl Drop for Fixture {
+    fn drop(&mut self) {
+        if let Some((server, name)) = &self.own {
+            let drop = format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)");
+            _ = std::process::Command::new("psql").args(["--no-psqlrc", "--quiet", "--command", &drop, server]).status();
+        }
+    }
+}
+
+fn postgres() -> Option<String> {
+    #[expect(clippy::disallowed_methods, reason = "the suite's own setting, not the program's")]
+    std::env::var("COUNTERPART_TEST_POSTGRES").ok()
 }
 
 impl Fixture {
@@ -21,16 +40,28 @@ impl Fixture {
     /// [`Fixture::new`], with the statements of `db` counted.
     pub async fn open(on_statement: Option<OnStatement>) -> Self {
         let dir = tempfile::tempdir().unwrap();
-        #[expect(clippy::disallowed_methods, reason = "the suite's own setting, not the program's")]
-        let server = std::env::var("COUNTERPART_TEST_POSTGRES");
-        let url = match server {
-            Ok(url) => url,
-            Err(_) => format!("sqlite://{}", dir.path().join("test.db").display()),
-        };
+        let url = postgres().unwrap_or_else(|| format!("sqlite://{}", dir.path().join("test.db").display()));
+        Self::at(url, dir, None, on_statement).await
+    }
+
+    /// [`Fixture::new`] on a database of its own, for what looks at all stores.
+    pub async fn alone() -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let Some(server) = postgres() else { return Self::new().await };
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        let name = format!("fixture_{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let admin = Db::open(&server, 1, None).await.unwrap();
+        admin.read().execute_unprepared(&format!("CREATE DATABASE {name}")).await.unwrap();
+        admin.close().await.unwrap();
+        let (base, _) = server.rsplit_once('/').unwrap();
+        Self::at(format!("{base}/{name}"), dir, Some((server, name)), None).await
+    }
+
+    async fn at(url: String, dir: tempfile::TempDir, own: Option<(String, String)>, on_statement: Option<OnStatement>) -> Self {
         let db = Db::open(&url, 2, on_statement).await.unwrap();
         db.migrate_up().await.unwrap();
         let name = dir.path().file_name().unwrap().to_string_lossy().into_owned();
-        let fixture = Self { db, store: StoreId::from(name), _dir: dir };
+        let fixture = Self { db, url, store: StoreId::from(name), own, _dir: dir };
         let id = fixture.id();
         fixture
             .put(stores::Model { id: id.clone(), name: "Shop".into(), currency: "THB".into(), reopen_window_hours: 24, created_at: 0 })

@@ -198,6 +198,7 @@ impl Db {
             }
         }
         if chosen.is_empty() {
+            tx.commit().await?;
             return Ok(Vec::new());
         }
         let mut sql = Sql::fixed("UPDATE outbound SET claim = $1, attempts = attempts + 1, due_at = $2 WHERE position IN (");

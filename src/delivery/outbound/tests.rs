@@ -1,0 +1,412 @@
+//! The way of a message with a clock that can be moved and channels that do as they are told.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Mutex,
+        atomic::{AtomicI64, AtomicUsize, Ordering},
+    },
+};
+
+use tokio::sync::oneshot;
+
+use super::*;
+use crate::{
+    delivery::connector::{Accepted, Capabilities, Class, Connector, NotTaken, Sending},
+    domain::{
+        clock::{Clock, RandomIds, World},
+        events::{Actor, Event},
+        ids::{MessageId, StoreId},
+        outbound::{Mailbox, Parcel},
+        rules::{ReceivedAt, Rules},
+        time::Timestamp,
+    },
+    service::{By, Renderer, sends::Letter},
+    store::{Db, fixture::Fixture},
+};
+
+/// When the tests begin.
+const START: i64 = 1_700_000_000_000;
+
+struct Hands(AtomicI64);
+
+impl Clock for Hands {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.0.load(Ordering::SeqCst))
+    }
+}
+
+/// Tells the kind of an event alone.
+struct Kinds;
+
+impl Renderer for Kinds {
+    fn render(&self, _: &StoreId, event: &Event) -> Vec<u8> {
+        format!("{{\"kind\":\"{}\"}}", event.fact.kind()).into_bytes()
+    }
+}
+
+const RULES: Rules = Rules {
+    revision: "test",
+    max_page_size: 100,
+    messages_default_page_size: None,
+    messages_max_page_size: 100,
+    received_at: ReceivedAt::Timestamp,
+    page_echo: false,
+    strict_cursors: false,
+    conversation_history: true,
+    unknown_labels_refused: true,
+    user_name_fallback: false,
+    template_operation: None,
+};
+
+/// A store on a database of its own: claims look at all stores.
+struct Bench {
+    fixture: Fixture,
+    hands: Arc<Hands>,
+    service: Service,
+}
+
+fn service(db: Db, clock: Arc<dyn Clock>) -> Service {
+    Service::new(db, World { clock, ids: Arc::new(RandomIds) }, RULES, Arc::new(Kinds))
+}
+
+impl Bench {
+    async fn new() -> Self {
+        let fixture = Fixture::alone().await;
+        let hands = Arc::new(Hands(AtomicI64::new(START)));
+        let service = service(fixture.db.clone(), hands.clone());
+        Self { fixture, hands, service }
+    }
+
+    fn pass(&self, millis: i64) {
+        self.hands.0.fetch_add(millis, Ordering::SeqCst);
+    }
+
+    fn now(&self) -> i64 {
+        self.hands.now().millis()
+    }
+
+    fn by(&self) -> By<'_, ()> {
+        By { store: &self.fixture.store, actor: Actor::System, once: None }
+    }
+
+    async fn text(&self, conversation: &str, text: &str) {
+        self.service.send_text(&self.by(), conversation.into(), text.to_owned()).await.unwrap();
+    }
+
+    fn worker(&self, connector: Arc<dyn Connector>) -> Outbound {
+        Outbound::new(self.service.clone(), Connectors::every(connector))
+    }
+
+    /// State, reason and attempts of each message that its channel does not have.
+    async fn undelivered(&self) -> Vec<(String, Option<String>, Option<i64>)> {
+        let all = self.service.undelivered(&self.fixture.store).await.unwrap();
+        all.into_iter().map(|one| (one.state, one.reason, one.attempts)).collect()
+    }
+
+    async fn events(&self) -> usize {
+        self.fixture.db.number_events().await.unwrap();
+        self.fixture.db.events_after(&self.fixture.store, 0, 1000).await.unwrap().len()
+    }
+}
+
+/// Tries what is due until nothing is.
+async fn round(worker: &mut Outbound) {
+    loop {
+        worker.begin_due().await.unwrap();
+        if worker.attempts.is_empty() {
+            return;
+        }
+        while let Some(ended) = worker.attempts.join_next().await {
+            worker.ended(ended);
+        }
+    }
+}
+
+/// A channel that answers as it is told, and remembers what it was handed.
+struct Channel<F> {
+    answer: F,
+    handed: Mutex<Vec<(MessageId, i64)>>,
+}
+
+impl<F> Channel<F>
+where
+    F: Fn(&Parcel, i64) -> std::result::Result<Accepted, NotTaken> + Send + Sync + 'static,
+{
+    fn new(answer: F) -> Arc<Self> {
+        Arc::new(Self { answer, handed: Mutex::default() })
+    }
+
+    fn handed(&self) -> usize {
+        self.handed.lock().unwrap().len()
+    }
+}
+
+impl<F> Connector for Channel<F>
+where
+    F: Fn(&Parcel, i64) -> std::result::Result<Accepted, NotTaken> + Send + Sync + 'static,
+{
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { text: true, email: false, templates: false }
+    }
+
+    fn send<'a>(&'a self, parcel: &'a Parcel, attempt: i64) -> Sending<'a> {
+        self.handed.lock().unwrap().push((parcel.message_id.clone(), attempt));
+        let answer = (self.answer)(parcel, attempt);
+        Box::pin(async move { answer })
+    }
+}
+
+fn down(after: Option<Duration>) -> NotTaken {
+    NotTaken { class: Class::Transient { after }, reason: "the line is down".to_owned() }
+}
+
+#[tokio::test]
+async fn a_message_is_tried_at_growing_pauses_and_then_given_up() {
+    let bench = Bench::new().await;
+    let channel = Channel::new(|_, _| Err(down(None)));
+    let mut worker = bench.worker(channel.clone());
+    bench.text("c0", "x").await;
+    round(&mut worker).await;
+    for (n, pause) in (1..).zip([1_000, 5_000, 30_000, 120_000, 600_000, 1_800_000]) {
+        assert_eq!(channel.handed(), n);
+        assert_eq!(bench.undelivered().await, [("pending".to_owned(), None, Some(n as i64))]);
+        let due = bench.service.next_parcel_at().await.unwrap().unwrap().millis();
+        let waited = due - bench.now();
+        assert!((pause * 8 / 10..=pause * 12 / 10).contains(&waited), "attempt {n}: {waited}");
+        bench.pass(waited - 1);
+        round(&mut worker).await;
+        assert_eq!(channel.handed(), n, "tried before it is due");
+        bench.pass(1);
+        round(&mut worker).await;
+    }
+    assert_eq!(*channel.handed.lock().unwrap().iter().map(|(_, attempt)| *attempt).collect::<Vec<_>>(), [1, 2, 3, 4, 5, 6, 7]);
+    assert_eq!(bench.undelivered().await, [("failed".to_owned(), Some("the line is down".to_owned()), None)]);
+    assert_eq!((bench.service.next_parcel_at().await.unwrap(), bench.events().await), (None, 0));
+}
+
+#[tokio::test]
+async fn a_channel_may_ask_for_a_longer_pause() {
+    let bench = Bench::new().await;
+    let mut worker = bench.worker(Channel::new(|_, attempt| match attempt {
+        1 => Err(down(Some(Duration::from_secs(90)))),
+        2 => Err(down(Some(Duration::ZERO))),
+        _ => Ok(Accepted::default()),
+    }));
+    bench.text("c0", "x").await;
+    round(&mut worker).await;
+    assert_eq!(bench.service.next_parcel_at().await.unwrap().unwrap().millis() - bench.now(), 90_000);
+    bench.pass(90_000);
+    round(&mut worker).await;
+    assert!(bench.service.next_parcel_at().await.unwrap().unwrap().millis() - bench.now() >= 4_000);
+    bench.pass(6_000);
+    round(&mut worker).await;
+    assert_eq!((bench.undelivered().await, bench.events().await), (vec![], 1));
+}
+
+#[tokio::test]
+async fn messages_of_a_conversation_wait_for_the_first_and_others_do_not() {
+    let bench = Bench::new().await;
+    bench.fixture.conversation("c1", |_| {}).await;
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let told = order.clone();
+    let mut worker = bench.worker(Channel::new(move |parcel, attempt| {
+        let text = parcel.content.text().unwrap_or_default().to_owned();
+        if text == "first" && attempt < 3 {
+            return Err(down(None));
+        }
+        told.lock().unwrap().push(text);
+        Ok(Accepted::default())
+    }));
+    for (conversation, text) in [("c0", "first"), ("c0", "second"), ("c1", "beside"), ("c0", "third")] {
+        bench.text(conversation, text).await;
+    }
+    round(&mut worker).await;
+    assert_eq!(*order.lock().unwrap(), ["beside"]);
+    bench.pass(60_000);
+    round(&mut worker).await;
+    bench.pass(60_000);
+    round(&mut worker).await;
+    assert_eq!(*order.lock().unwrap(), ["beside", "first", "second", "third"]);
+    assert_eq!(bench.events().await, 4);
+}
+
+#[tokio::test]
+async fn an_attempt_is_a_lease_that_runs_out() {
+    let bench = Bench::new().await;
+    bench.text("c0", "x").await;
+    let none = HashMap::new();
+    let room = Room { all: 10, each: 10, busy: &none };
+    let first = bench.service.claim_parcels(room).await.unwrap().remove(0);
+    bench.pass(LEASE_MILLIS - 1);
+    assert!(bench.service.claim_parcels(room).await.unwrap().is_empty(), "the attempt goes on");
+    bench.pass(1);
+    let second = bench.service.claim_parcels(room).await.unwrap().remove(0);
+    assert_eq!((first.attempts, second.attempts), (1, 2));
+    assert_eq!(first.parcel, second.parcel);
+    // Whatever the first says now, it comes too late.
+    let taken = || Verdict::Accepted { external_id: Some("x-1".to_owned()), reference_id: None };
+    bench.service.settle_parcel(&first, taken(), 0.5).await.unwrap();
+    bench.service.settle_parcel(&first, Verdict::Refused { reason: "no".to_owned() }, 0.5).await.unwrap();
+    bench.service.settle_parcel(&first, Verdict::Again { reason: "down".to_owned(), after: None }, 0.5).await.unwrap();
+    assert_eq!((bench.undelivered().await, bench.events().await), (vec![("pending".to_owned(), None, Some(2))], 0));
+    assert!(bench.service.claim_parcels(room).await.unwrap().is_empty());
+    for _ in 0..2 {
+        bench.service.settle_parcel(&second, taken(), 0.5).await.unwrap();
+    }
+    assert_eq!((bench.undelivered().await, bench.events().await), (vec![], 1));
+}
+
+#[tokio::test]
+async fn what_a_connector_cannot_send_is_refused() {
+    let bench = Bench::new().await;
+    bench.fixture.account("m1", "gmail").await;
+    let channel = Channel::new(|_, _| Ok(Accepted::default()));
+    let mut worker = bench.worker(channel.clone());
+    let to = vec![Mailbox { email: "eva@example.com".to_owned(), name: None }];
+    let letter = Letter { to, cc: vec![], bcc: vec![], subject: None, text: Some("x".to_owned()), html: None };
+    bench.service.send_mail(&bench.by(), "m1".into(), letter).await.unwrap();
+    round(&mut worker).await;
+    let found = bench.undelivered().await;
+    assert_eq!((found.len(), found[0].0.as_str(), channel.handed()), (1, "failed", 0));
+    assert!(found[0].1.as_deref().is_some_and(|reason| reason.contains("cannot send")), "{found:?}");
+}
+
+#[tokio::test]
+async fn a_name_of_the_channels_own_is_kept_where_it_is_free() {
+    let bench = Bench::new().await;
+    bench.fixture.conversation("c1", |_| {}).await;
+    let names = |parcel: &Parcel, _| {
+        let name = parcel.content.text().unwrap_or_default().to_owned();
+        Ok(Accepted { external_id: Some("the same".to_owned()), reference_id: Some(name) })
+    };
+    let mut worker = bench.worker(Channel::new(names));
+    bench.text("c0", "new name").await;
+    // A name that another thread has.
+    bench.text("c1", "new name").await;
+    round(&mut worker).await;
+    let mut threads = Vec::new();
+    for id in ["c0", "c1"] {
+        let found = bench.fixture.db.conversation(&bench.fixture.store, &id.into()).await.unwrap().unwrap();
+        threads.push(found.reference_id);
+    }
+    threads.sort_unstable();
+    assert!(threads == ["c1", "new name"] || threads == ["c0", "new name"], "{threads:?}");
+    assert_eq!((bench.undelivered().await, bench.events().await), (vec![], 2));
+}
+
+/// A channel that hangs until it is let go.
+#[derive(Default)]
+struct Hanging {
+    going: AtomicUsize,
+    waiting: Mutex<Vec<oneshot::Sender<()>>>,
+}
+
+impl Connector for Hanging {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { text: true, email: true, templates: true }
+    }
+
+    fn send<'a>(&'a self, parcel: &'a Parcel, _: i64) -> Sending<'a> {
+        if parcel.account_id.as_str() != "a1" {
+            return Box::pin(async { Ok(Accepted::default()) });
+        }
+        let (go, gone) = oneshot::channel();
+        self.waiting.lock().unwrap().push(go);
+        self.going.fetch_add(1, Ordering::SeqCst);
+        Box::pin(async move {
+            _ = gone.await;
+            self.going.fetch_sub(1, Ordering::SeqCst);
+            Ok(Accepted::default())
+        })
+    }
+}
+
+#[tokio::test]
+async fn an_account_that_hangs_holds_its_own_messages_alone() {
+    let bench = Bench::new().await;
+    bench.fixture.account("a2", "line").await;
+    bench.fixture.conversation("other", |row| row.account_id = "a2".to_owned()).await;
+    for n in 0..40 {
+        bench.fixture.conversation(&format!("h{n}"), |_| {}).await;
+        bench.text(&format!("h{n}"), "x").await;
+    }
+    bench.text("other", "x").await;
+    let channel = Arc::new(Hanging::default());
+    let mut worker = bench.worker(channel.clone());
+    worker.begin_due().await.unwrap();
+    assert_eq!(worker.attempts.len(), ACCOUNT_MAX + 1);
+    worker.attempts.join_next().await.map(|ended| worker.ended(ended));
+    assert_eq!(bench.events().await, 1, "the other account's message is sent");
+    assert_eq!(worker.begin_due().await.unwrap(), REST, "what cannot be tried is not asked for again and again");
+    assert_eq!(worker.attempts.len(), ACCOUNT_MAX);
+    // Places that become free are taken.
+    for go in channel.waiting.lock().unwrap().drain(..3) {
+        _ = go.send(());
+    }
+    for _ in 0..3 {
+        worker.attempts.join_next().await.map(|ended| worker.ended(ended));
+    }
+    worker.begin_due().await.unwrap();
+    tokio::task::yield_now().await;
+    assert_eq!((worker.attempts.len(), channel.going.load(Ordering::SeqCst)), (ACCOUNT_MAX, ACCOUNT_MAX));
+}
+
+/// A channel that notices what is handed to it twice at once.
+#[derive(Default)]
+struct Watching {
+    going: Mutex<Vec<(MessageId, String)>>,
+    handed: AtomicUsize,
+}
+
+impl Connector for Watching {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { text: true, email: true, templates: true }
+    }
+
+    fn send<'a>(&'a self, parcel: &'a Parcel, _: i64) -> Sending<'a> {
+        Box::pin(async move {
+            let conversation = parcel.conversation_id.to_string();
+            {
+                let mut going = self.going.lock().unwrap();
+                assert!(!going.iter().any(|(_, other)| *other == conversation), "two messages of {conversation} at once");
+                going.push((parcel.message_id.clone(), conversation));
+            }
+            self.handed.fetch_add(1, Ordering::SeqCst);
+            tokio::time::sleep(Duration::from_millis(3)).await;
+            self.going.lock().unwrap().retain(|(id, _)| *id != parcel.message_id);
+            Ok(Accepted::default())
+        })
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn two_workers_hand_nothing_over_twice() {
+    let bench = Bench::new().await;
+    let channel = Arc::new(Watching::default());
+    let (mut workers, mut stops) = (Vec::new(), Vec::new());
+    for _ in 0..2 {
+        let db = Db::open(&bench.fixture.url, 4, None).await.unwrap();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let worker = Outbound::new(service(db, bench.hands.clone()), Connectors::every(channel.clone()));
+        workers.push(tokio::spawn(worker.run(async { _ = stopped.await })));
+        stops.push(stop);
+    }
+    for n in 0..20 {
+        bench.fixture.conversation(&format!("w{n}"), |_| {}).await;
+    }
+    for n in 0..80 {
+        bench.text(&format!("w{}", n % 20), "x").await;
+    }
+    let done = async {
+        while !bench.undelivered().await.is_empty() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), done).await.unwrap();
+    drop(stops);
+    for worker in workers {
+        worker.await.unwrap();
+    }
+    assert_eq!((channel.handed.load(Ordering::SeqCst), bench.events().await), (80, 80));
+}

@@ -63,6 +63,7 @@ impl CommentInput {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TextInput {
     conversation_id: String,
+    /// Must not be blank.
     #[oai(validator(min_length = 1, max_length = 1000))]
     text: String,
 }

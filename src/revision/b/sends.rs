@@ -28,6 +28,7 @@ const MAX_ADDRESSES: usize = 50;
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EmailAddress {
+    /// A bare address, such as `mali@example.com`.
     email: String,
     name: Option<String>,
 }
@@ -45,6 +46,7 @@ pub struct NewEmail {
     cc: Option<Vec<EmailAddress>>,
     #[oai(validator(max_items = 50))]
     bcc: Option<Vec<EmailAddress>>,
+    /// One line. The conversation is given it as `emailSubject`.
     subject: Option<String>,
     /// Plain text. One of `text` and `html` must not be blank.
     text: Option<String>,
@@ -64,7 +66,7 @@ pub struct EmailReply {
     cc: Option<Vec<EmailAddress>>,
     #[oai(validator(max_items = 50))]
     bcc: Option<Vec<EmailAddress>>,
-    /// `Re: ` and the conversation's subject when omitted.
+    /// One line. `Re: ` and the conversation's `emailSubject` when omitted.
     subject: Option<String>,
     /// Plain text. One of `text` and `html` must not be blank.
     text: Option<String>,
@@ -78,7 +80,7 @@ pub struct EmailReply {
 pub struct TemplateReply {
     /// A conversation of the channel `whatsapp`.
     conversation_id: String,
-    /// A template of the conversation's account.
+    /// A template of the conversation's account. Its status must be `APPROVED`, `REINSTATED` or `FLAGGED`.
     template_id: String,
     /// Values of `{{1}}`, `{{2}}` and so on, in order; as many as the body has placeholders.
     variables: Option<Vec<String>>,
@@ -91,10 +93,10 @@ pub struct TemplateReply {
 pub struct TemplateToPhone {
     /// The account to send from; its channel must be `whatsapp`.
     account_id: String,
-    /// In E.164.
+    /// In E.164: `+`, a country code, and up to 14 digits in all.
     #[oai(validator(max_length = 15))]
     phone_number: String,
-    /// A template of this account.
+    /// A template of this account. Its status must be `APPROVED`, `REINSTATED` or `FLAGGED`.
     template_id: String,
     /// Values of `{{1}}`, `{{2}}` and so on, in order; as many as the body has placeholders.
     variables: Option<Vec<String>>,
@@ -157,8 +159,9 @@ pub struct Sends;
 impl Sends {
     /// Send an e-mail, new conversation
     ///
-    /// Sends an e-mail that begins a conversation. The answer does not name the conversation. A repeated request sends
-    /// again, unless it repeats an `Idempotency-Key`.
+    /// Sends an e-mail that begins a conversation, with the contact whose primary e-mail is the first address of `to`; one
+    /// is made where there is none. The answer does not name the conversation. The message is stored before the answer, and
+    /// delivered after it. A repeated request sends again, unless it repeats an `Idempotency-Key`.
     #[oai(path = "/messages/email/new", method = "post", operation_id = "sendEmailNew")]
     async fn send_email_new(
         &self,
@@ -178,8 +181,8 @@ impl Sends {
 
     /// Send an e-mail, existing conversation
     ///
-    /// Sends an e-mail in the thread of a conversation. A repeated request sends again, unless it repeats an
-    /// `Idempotency-Key`.
+    /// Sends an e-mail in the thread of a conversation, to whom it says. The message is stored before the answer, and
+    /// delivered after it. A repeated request sends again, unless it repeats an `Idempotency-Key`.
     #[oai(path = "/messages/email", method = "post", operation_id = "sendEmailReply")]
     async fn send_email_reply(
         &self,
@@ -199,8 +202,8 @@ impl Sends {
 
     /// Send a template, existing conversation
     ///
-    /// Sends a message template to a WhatsApp conversation, whenever its contact last wrote. A repeated request sends
-    /// again, unless it repeats an `Idempotency-Key`.
+    /// Sends a message template to a WhatsApp conversation, whenever its contact last wrote. The message is stored before
+    /// the answer, and delivered after it. A repeated request sends again, unless it repeats an `Idempotency-Key`.
     #[oai(path = "/messages/template", method = "post", operation_id = "sendTemplateReply")]
     async fn send_template_reply(
         &self,
@@ -220,8 +223,9 @@ impl Sends {
 
     /// Send a template to a phone number
     ///
-    /// Sends a message template to a phone, beginning a conversation where the account has none with it. The answer does
-    /// not name the conversation. A repeated request sends again, unless it repeats an `Idempotency-Key`.
+    /// Sends a message template to a phone, beginning a conversation where the account has none with it. The contact is the
+    /// one whose primary phone it is; one is made where there is none. The answer does not name the conversation. The
+    /// message is stored before the answer, and delivered after it. A repeated request sends again, unless it repeats an `Idempotency-Key`.
     #[oai(path = "/messages/template/phone", method = "post", operation_id = "sendTemplateToPhone")]
     async fn send_template_to_phone(
         &self,
@@ -234,7 +238,9 @@ impl Sends {
     ) -> Result<Reply<One<Acknowledgement>>, Failure<Change>> {
         let input = body.parse()?;
         if !is_e164(&input.phone_number) {
-            return Err(ApiError::field("body.phoneNumber", "must be a number in E.164: `+` and up to 14 digits").into());
+            return Err(
+                ApiError::field("body.phoneNumber", "must be a number in E.164: `+`, a country code, and up to 14 digits in all").into()
+            );
         }
         let by = request.by::<(), Acknowledgement, _, _>("sendTemplateToPhone", &key, &body);
         let filling = filling(input.template_id, input.variables);

@@ -117,10 +117,15 @@ async fn round(worker: &mut Outbound) {
         if worker.attempts.is_empty() {
             return;
         }
-        while let Some(ended) = worker.attempts.join_next().await {
-            worker.ended(ended);
+        while !worker.attempts.is_empty() {
+            one_ends(worker).await;
         }
     }
+}
+
+async fn one_ends(worker: &mut Outbound) {
+    let ended = worker.attempts.join_next().await.unwrap();
+    worker.ended(ended);
 }
 
 /// A channel that answers as it is told, and remembers what it was handed.
@@ -336,7 +341,7 @@ async fn an_account_that_hangs_holds_its_own_messages_alone() {
     let mut worker = bench.worker(channel.clone());
     worker.begin_due().await.unwrap();
     assert_eq!(worker.attempts.len(), ACCOUNT_MAX + 1);
-    worker.attempts.join_next().await.map(|ended| worker.ended(ended));
+    one_ends(&mut worker).await;
     assert_eq!(bench.events().await, 1, "the other account's message is sent");
     assert_eq!(worker.begin_due().await.unwrap(), REST, "what cannot be tried is not asked for again and again");
     assert_eq!(worker.attempts.len(), ACCOUNT_MAX);
@@ -345,7 +350,7 @@ async fn an_account_that_hangs_holds_its_own_messages_alone() {
         _ = go.send(());
     }
     for _ in 0..3 {
-        worker.attempts.join_next().await.map(|ended| worker.ended(ended));
+        one_ends(&mut worker).await;
     }
     worker.begin_due().await.unwrap();
     tokio::task::yield_now().await;

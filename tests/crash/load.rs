@@ -38,8 +38,7 @@ pub const OPERATIONS: [(Operation, usize); 7] = [
     (Operation::Labels, 5),
     (Operation::Close, 3),
     (Operation::Receive, 1),
-    // Until the operation is served.
-    (Operation::Send, 0),
+    (Operation::Send, 6),
 ];
 
 /// The labels that a conversation carries in turn, one at a time.

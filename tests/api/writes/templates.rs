@@ -33,12 +33,12 @@ fn a_template_of_the_wrong_shape_is_refused() {
         return;
     }
     let desk = Desk::channels();
-    let both: [&dyn Fn(&str, Value) -> Answer; 2] =
-        [&|template, variables| reply(&desk, "conv-wa", template, variables), &|template, variables| {
-            phone(&desk, "acc-wa", NEW, template, variables)
-        }];
     untouched(&desk, || {
-        for send in both {
+        for to_phone in [false, true] {
+            let send = |template: &str, variables| match to_phone {
+                true => phone(&desk, "acc-wa", NEW, template, variables),
+                false => reply(&desk, "conv-wa", template, variables),
+            };
             for (variables, field) in [
                 (json!("a"), "body.variables"),
                 (json!({"1": "a"}), "body.variables"),
@@ -181,7 +181,7 @@ fn of_many_who_write_to_a_new_phone_one_makes_the_thread() {
     let contact = desk.only_contact("+66866666666")["id"].clone();
     assert_eq!(desk.conversations_of(contact.as_str().unwrap_or_default()).ok()[0]["allMsgCnt"], 20);
     // E-mails make a thread each, and one contact.
-    let mail = |n: usize| json!({"accountId": "acc-mail", "to": [{"email": if n % 2 == 0 { "New@example.com" } else { "new@EXAMPLE.com" }}], "text": "x"});
+    let mail = |n: usize| json!({"accountId": "acc-mail", "to": [{"email": if n.is_multiple_of(2) { "New@example.com" } else { "new@EXAMPLE.com" }}], "text": "x"});
     race(20, |n| desk.post("/messages/email/new", mail(n)).send()).iter().for_each(|answer| answer.is(acknowledged()));
     let contact = desk.only_contact("new@example.com")["id"].clone();
     assert_eq!(desk.conversations_of(contact.as_str().unwrap_or_default()).ids().len(), 20);

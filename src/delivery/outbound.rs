@@ -31,6 +31,10 @@ const ACCOUNT_MAX: usize = 16;
 /// How long an attempt may take: half of the lease, so that the end is written down before another may try.
 const TIMEOUT: Duration = Duration::from_millis(LEASE_MILLIS as u64 / 2);
 
+/// Pauses after which an end is written down that could not be at first: a message that the channel has would be sent a
+/// second time. Together they are shorter than what is left of the lease.
+const SETTLING: [Duration; 4] = [Duration::from_millis(20), Duration::from_millis(500), Duration::from_secs(3), Duration::from_secs(10)];
+
 /// How long the worker rests when nothing wakes it: another process may have put a message on its way.
 const REST: Duration = Duration::from_secs(1);
 
@@ -135,8 +139,14 @@ async fn attempt(service: &Service, connectors: &Connectors, claimed: &Claimed) 
             }
         }
     };
-    if let Err(error) = service.settle_parcel(claimed, verdict, jitter()).await {
-        tracing::error!(%error, message = %claimed.parcel.message_id, "the end of an attempt could not be written down; it is made again");
+    let mut pauses = SETTLING.iter();
+    while let Err(error) = service.settle_parcel(claimed, verdict.clone(), jitter()).await {
+        let Some(pause) = pauses.next() else {
+            tracing::error!(%error, message = %claimed.parcel.message_id, "the end of an attempt could not be written down; it is made again");
+            return;
+        };
+        tracing::warn!(%error, message = %claimed.parcel.message_id, "the end of an attempt could not be written down yet");
+        tokio::time::sleep(*pause).await;
     }
 }
 

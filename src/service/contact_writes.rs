@@ -11,6 +11,7 @@ use crate::{
     domain::{
         contacts::Contact,
         events::{Fact, FieldChange},
+        fields::MAX_CONTACT_VALUES,
         ids::{ContactId, FieldId},
         records::Entries,
         time::Timestamp,
@@ -79,7 +80,7 @@ impl Service {
         let mut contact = change.contact(&update.contact_id).await?.ok_or_else(|| Error::missing("contact", &update.contact_id))?;
         let field = change.contact_field(&update.field_id).await?.ok_or_else(|| Error::missing("contact field", &update.field_id))?;
         must_be_active(&field, "body.contactFieldId")?;
-        let value = field.validate(update.value).map_err(|reason| Error::invalid("body.value", reason.to_string()))?;
+        let value = field.validate(update.value, MAX_CONTACT_VALUES).map_err(|reason| Error::invalid("body.value", reason.to_string()))?;
         let stamp = contact.custom_fields_updated_at.unwrap_or(contact.updated_at);
         if update.stamp != stamp {
             return Err(Error::Conflict("`body.updatedAt` is not the contact's; it changed since it was read".to_owned()));

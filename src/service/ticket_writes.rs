@@ -12,7 +12,7 @@ use super::{
 use crate::{
     domain::{
         events::{Fact, FieldChange},
-        fields::{Field, Kind},
+        fields::{Field, Kind, MAX_VALUES},
         ids::{AccountId, FieldId, TicketId, UserId},
         records::Entries,
         tickets::{Ticket, TicketExpand, TicketView, is_revenue},
@@ -64,7 +64,7 @@ impl Service {
         }
         let field = change.ticket_field(&update.field_id).await?.ok_or_else(|| Error::missing("ticket field", &update.field_id))?;
         must_be_active(&field, "body.ticketFieldId")?;
-        let value = field.validate(update.value).map_err(|reason| Error::invalid("body.newValue", reason.to_string()))?;
+        let value = field.validate(update.value, MAX_VALUES).map_err(|reason| Error::invalid("body.newValue", reason.to_string()))?;
         if update.stamp.is_some() && update.stamp != ticket.fields_updated_at {
             return Err(Error::Conflict(
                 "`body.ticketFieldsUpdatedAt` is not the ticket's; its fields changed since it was read".to_owned(),
@@ -126,7 +126,7 @@ impl Service {
             if value.is_null() {
                 return Err(Error::invalid(place, "must not be null; PATCH /tickets/field-values unsets a field"));
             }
-            let value = field.validate(value).map_err(|reason| Error::invalid(place, reason.to_string()))?;
+            let value = field.validate(value, MAX_VALUES).map_err(|reason| Error::invalid(place, reason.to_string()))?;
             values.push((field.id.clone(), field.kind(), value));
         }
         let changed = set_fields(&change, &mut ticket, values).await?;

@@ -188,3 +188,14 @@ fn a_contact_field_refuses_what_does_not() {
         }
     });
 }
+
+#[test]
+fn a_field_without_a_limit_of_its_own_has_one_all_the_same() {
+    let desk = Desk::open();
+    let values = |count: u32| Value::from_iter(0..count);
+    desk.set("t-free", "f-many", values(100)).ok();
+    desk.set("t-free", "f-many", values(101)).refuses("body.newValue");
+    desk.close(json!({"ticketId": "t-free", "ticketFields": {"f-many": values(101)}})).refuses("body.ticketFields.f-many");
+    desk.set_contact("con-new", "c-many", values(10)).ok();
+    desk.set_contact("con-new", "c-many", values(11)).refuses("body.value");
+}

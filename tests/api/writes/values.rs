@@ -199,3 +199,26 @@ fn a_field_without_a_limit_of_its_own_has_one_all_the_same() {
     desk.set_contact("con-new", "c-many", values(10)).ok();
     desk.set_contact("con-new", "c-many", values(11)).refuses("body.value");
 }
+
+#[test]
+fn a_text_that_fits_no_index_is_stored_filtered_and_imported() {
+    // Random, so that it cannot be made smaller than it is.
+    let long: String = (0..700).map(|_| uuid::Uuid::now_v7().simple().to_string()).collect();
+    let desk = Desk::open();
+    desk.set("t-free", "f-notes", json!(long)).ok();
+    desk.close(json!({"ticketId": "t-shut", "ticketFields": {"f-notes": format!("{long}2")}})).ok();
+    for (operator, value, found) in [
+        ("equal", long.clone(), &["t-free"][..]),
+        ("starts_with", long.to_uppercase(), &["t-free", "t-shut"]),
+        ("text_contains", format!("{}2", &long[9_000..]), &["t-shut"]),
+    ] {
+        let filter = json!({"ticketFieldId": "f-notes", "operator": operator, "value": value});
+        let body = json!({"statuses": ["open", "closed"], "advancedFilters": {"ticketFields": [filter]}});
+        let mut ids = desk.post("/tickets/list", body).send().ids();
+        ids.sort();
+        assert_eq!(ids, found, "{operator}");
+    }
+    let lines = desk.server.database.run(&["export", "--store", "desk"]);
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap_or_default()).collect();
+    Desk::with(&[("copy", lines)]).ticket("t-free")["ticketFields"]["f-notes"].as_str().expect("the text came along");
+}

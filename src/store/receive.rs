@@ -54,12 +54,14 @@ impl Write {
         self.first(sql, Conversation::decode).await
     }
 
-    /// The contact with this primary e-mail, else with this primary phone.
+    /// The contact with this primary e-mail, else with this primary phone, held: it is referred to by the thread that is
+    /// made for it, and to wait for it only then would be to wait with the counter of tickets in hand.
     pub async fn contact_known_by(&self, email: Option<&str>, phone: Option<&str>) -> Result<Option<Contact>> {
         for (column, value) in [("email_key", email.map(str::to_lowercase)), ("phone", phone.map(str::to_owned))] {
             let Some(value) = value else { continue };
             let mut sql = self.sql("SELECT ");
             sql.push(Contact::COLUMNS).push(" FROM contacts WHERE store_id = $1 AND ").push(column).push(" = ").text(&value);
+            self.hold(&mut sql);
             if let Some(contact) = self.first(sql, Contact::decode).await? {
                 return Ok(Some(contact));
             }

@@ -1,6 +1,6 @@
 //! Contacts: section 2.6 of the contract.
 
-use email_address::EmailAddress;
+use email_address::{EmailAddress, Options};
 
 use super::{ids::ContactId, time::Timestamp};
 
@@ -36,9 +36,12 @@ pub struct ContactFilter {
     pub updated_before: Option<Timestamp>,
 }
 
-/// Whether a text is an e-mail address that can stand in a header: no control character ends the header before its time.
+/// Whether a text is a bare e-mail address: no name before it and no spelling with quotes or an IP address, by which one
+/// mailbox would pass for two. It can stand in a header: no control character ends the header before its time.
 pub fn is_address(text: &str) -> bool {
-    EmailAddress::is_valid(text) && !text.chars().any(char::is_control)
+    let bare = Options { minimum_sub_domains: 0, allow_domain_literal: false, allow_display_text: false };
+    let odd = |c: char| c == '"' || c.is_whitespace() || c.is_control();
+    !text.contains(odd) && EmailAddress::parse_with_options(text, bare).is_ok()
 }
 
 /// Whether a text is a phone number in E.164: `+` and up to 14 digits (decisions, section 6.8).
@@ -49,6 +52,33 @@ pub fn is_e164(phone: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses_are_bare() {
+        for good in ["mali@example.com", "Mali.S+shop@Example.com", "a@localhost", "o'neill@x.co", "ก@ไทย.th"] {
+            assert!(is_address(good), "{good}");
+        }
+        for bad in [
+            "",
+            "mali",
+            "@b.co",
+            "a@",
+            "a b@c.de",
+            "a@b@c.de",
+            "a..b@c.de",
+            " a@b.co",
+            "a@b.co ",
+            "a@b.co\r\nBcc: c@d.ef",
+            "Mali <mali@example.com>",
+            "<mali@example.com>",
+            "\"a b\"@x.co",
+            "\"ab\"@x.co",
+            "a@[127.0.0.1]",
+            "a\u{a0}b@x.co",
+        ] {
+            assert!(!is_address(bad), "{bad:?}");
+        }
+    }
 
     #[test]
     fn phones_are_a_plus_and_digits() {

@@ -1,7 +1,7 @@
 //! What a channel delivers, and the rules of where it goes (decisions, section 7). Pure.
 
 use super::{
-    contacts::is_e164,
+    contacts::{is_address, is_e164},
     ids::{AccountId, ConversationId, MessageId, TicketId},
     store::WHATSAPP,
     time::Timestamp,
@@ -66,7 +66,7 @@ impl Inbound {
         let told = self.contact.as_ref();
         let reference = || Some(self.reference_id.clone());
         let email = told.and_then(|contact| contact.email.clone());
-        let email = email.or_else(|| reference().filter(|text| is_mail(channel) && text.contains('@')));
+        let email = email.or_else(|| reference().filter(|text| is_mail(channel) && is_address(text)));
         let phone = told.and_then(|contact| contact.phone.clone());
         let phone = phone.or_else(|| reference().filter(|text| channel == WHATSAPP && is_e164(text)));
         let first_name = told
@@ -143,6 +143,8 @@ mod tests {
             ("+661", Some(" "), "whatsapp", "+661"),
             ("mali@example.com", None, "gmail", "mali"),
             ("mali@example.com", None, "line", "u1"),
+            ("Not a mail@@ <x>", None, "gmail", "u1"),
+            ("<CAF=1@mail.example.com>", None, "gmail", "u1"),
         ] {
             assert_eq!(inbound(reference, name, None).person(channel).full_name(), first);
         }

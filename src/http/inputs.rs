@@ -1,19 +1,20 @@
 //! The inputs of writes that both revisions share (section 4.3). Shape and limits are checked here; what depends on the
 //! store's definitions and states, in the service.
 
-use std::str::FromStr;
-
-use email_address::EmailAddress;
 use poem_openapi::Object;
 use serde::Deserialize;
 
 use super::{
     error::ApiError,
     params::Scalar,
-    values::{Any, FieldValues, UserIdText},
+    values::{Any, EmailText, FieldValues, MAX_EMAIL_CHARS, UserIdText},
 };
 use crate::{
-    domain::{contacts::is_e164, ids::UserId, time::Timestamp},
+    domain::{
+        contacts::{is_address, is_e164},
+        ids::UserId,
+        time::Timestamp,
+    },
     service::{
         contact_writes::{ContactFieldUpdate, NewContact},
         ticket_writes::{Assignment, Closing, FieldUpdate},
@@ -121,19 +122,19 @@ pub struct ContactCreation {
     #[oai(validator(min_length = 1, max_length = 50))]
     last_name: Option<String>,
     /// An e-mail address that no other contact of the store has as its primary one.
-    #[oai(validator(max_length = 100))]
-    email: Option<String>,
+    email: Option<EmailText>,
     /// In E.164; a number that no other contact of the store has as its primary one.
-    #[oai(validator(max_length = 15))]
+    #[oai(validator(max_length = 15, pattern = r"^\+[0-9]{1,14}$"))]
     phone: Option<String>,
 }
 
 impl ContactCreation {
     pub fn check(self) -> Result<NewContact, ApiError> {
+        let email = self.email.map(|email| email.0);
         for (name, value, max) in [
             ("firstName", Some(&self.first_name), 50),
             ("lastName", self.last_name.as_ref(), 50),
-            ("email", self.email.as_ref(), 100),
+            ("email", email.as_ref(), MAX_EMAIL_CHARS),
             ("phone", self.phone.as_ref(), 15),
         ] {
             let Some(value) = value else { continue };
@@ -145,13 +146,13 @@ impl ContactCreation {
                 return Err(ApiError::field(&place, format!("must be at most {max} characters long")));
             }
         }
-        if self.email.as_deref().is_some_and(|email| EmailAddress::from_str(email).is_err()) {
+        if email.as_deref().is_some_and(|email| !is_address(email)) {
             return Err(ApiError::field("body.email", "must be an e-mail address, such as mali@example.com"));
         }
         if self.phone.as_deref().is_some_and(|phone| !is_e164(phone)) {
             return Err(ApiError::field("body.phone", "must be a number in E.164: `+` and up to 14 digits"));
         }
-        Ok(NewContact { first_name: self.first_name, last_name: self.last_name, email: self.email, phone: self.phone })
+        Ok(NewContact { first_name: self.first_name, last_name: self.last_name, email, phone: self.phone })
     }
 }
 

@@ -1,7 +1,5 @@
 //! Messages from contacts: the thread, its contact and its ticket are found or made (decisions, section 7).
 
-use email_address::EmailAddress;
-
 use super::{
     By, Error, Outcome, Result, Service,
     change::{Begun, Change},
@@ -9,7 +7,7 @@ use super::{
 };
 use crate::{
     domain::{
-        contacts::is_e164,
+        contacts::{is_address, is_e164},
         conversations::Conversation,
         events::{Actor, Fact},
         ids::{MAX_ID_CHARS, MessageId, StoreId, TicketId},
@@ -182,7 +180,7 @@ fn check(inbound: &Inbound) -> Result<()> {
         }
     }
     if let Some(email) = contact.and_then(|contact| contact.email.as_deref())
-        && !EmailAddress::is_valid(email)
+        && !is_address(email)
     {
         return Err(Error::invalid("contact.email", "is not an e-mail address"));
     }

@@ -98,8 +98,9 @@ impl Service {
             account_id: conversation.account_id.clone(),
             inbound: true,
             sent_at: inbound.sent_at.unwrap_or(now),
-            text: inbound.text.clone(),
-            images: inbound.images.clone(),
+            // What is empty is absent, as an import has it.
+            text: inbound.text.clone().filter(|text| !text.is_empty()),
+            images: inbound.images.clone().filter(|images| !images.is_empty()),
             kind: None,
             author_user_id: None,
             is_sent_from_app: None,
@@ -178,6 +179,9 @@ fn check(inbound: &Inbound) -> Result<()> {
         if text.is_some_and(|text| text.contains('\0')) {
             return Err(Error::invalid(field, "must not contain the character U+0000"));
         }
+    }
+    if inbound.images.iter().flatten().any(|image| image.contains('\0')) {
+        return Err(Error::invalid("images", "must not contain the character U+0000"));
     }
     if let Some(email) = contact.and_then(|contact| contact.email.as_deref())
         && !is_address(email)

@@ -13,6 +13,7 @@ mod isolation;
 mod labels;
 mod mark_read;
 mod races;
+mod roundtrip;
 mod shapes;
 mod ticket_fields;
 mod values;

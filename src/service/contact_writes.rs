@@ -2,11 +2,7 @@
 
 use serde_json::Value;
 
-use super::{
-    By, Error, Outcome, Result, Service,
-    change::begin,
-    ticket_writes::{must_be_active, same},
-};
+use super::{By, Error, Outcome, Result, Service, change::begin, ticket_writes::must_be_active};
 use crate::{
     domain::{
         contacts::Contact,
@@ -90,7 +86,7 @@ impl Service {
             None => Entries::default(),
         };
         let old = fields.get(field.id.as_str()).cloned();
-        if !same(old.as_ref(), value.as_ref()) {
+        if old != value {
             fields.set(field.id.as_str(), value.clone());
             let text = serde_json::to_string(&fields).map_err(|error| Error::Internal(error.to_string()))?;
             contact.custom_fields = (!fields.is_empty()).then_some(text);

@@ -224,7 +224,7 @@ async fn set_fields(change: &Change<'_>, ticket: &mut Ticket, values: Vec<(Field
     let mut changed = Vec::new();
     for (field_id, kind, value) in values {
         let old = fields.get(field_id.as_str()).cloned();
-        if same(old.as_ref(), value.as_ref()) {
+        if old == value {
             continue;
         }
         let comparables = match &value {

@@ -222,3 +222,21 @@ fn a_text_that_fits_no_index_is_stored_filtered_and_imported() {
     let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap_or_default()).collect();
     Desk::with(&[("copy", lines)]).ticket("t-free")["ticketFields"]["f-notes"].as_str().expect("the text came along");
 }
+
+#[test]
+fn a_number_is_stored_as_it_was_sent() {
+    let desk = Desk::open();
+    let set = |number: &str| {
+        let body = format!("{{\"ticketId\":\"t-free\",\"ticketFieldId\":\"f-dec\",\"newValue\":{number}}}");
+        desk.patch("/tickets/field-values", Value::Null).bytes(body).send()
+    };
+    for number in
+        ["9007199254740993", "9007199254740992", "2.550690257394217e+299", "8.933170425576352e+299", "0.1", "18446744073709551615"]
+    {
+        set(number).ok();
+        // What else is written reads the fields and writes them again.
+        desk.set("t-free", "f-int", json!(number.len())).ok();
+        let answer = desk.api.get("/tickets").query("ticketId", "t-free").send();
+        assert!(answer.text.contains(&format!("\"f-dec\":{number}")), "{number}: {}", answer.described());
+    }
+}

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::{
     error::ApiError,
     params::Scalar,
-    values::{Any, EmailText, FieldValues, MAX_EMAIL_CHARS, UserIdText},
+    values::{Amount, Any, EmailText, FieldValues, MAX_EMAIL_CHARS, UserIdText},
 };
 use crate::{
     domain::{
@@ -56,8 +56,7 @@ pub struct TicketClosing {
     handled_by: Option<UserIdText>,
     is_converted: Option<bool>,
     /// At most 15 digits, four of them behind the point.
-    #[oai(validator(minimum(value = "0")))]
-    total_revenue: Option<f64>,
+    total_revenue: Option<Amount>,
     /// ISO 4217 code of `totalRevenue`; the store's currency when omitted.
     currency: Option<String>,
     /// Field values, keyed by field id.
@@ -70,7 +69,7 @@ impl TicketClosing {
             ticket_id: self.ticket_id.into(),
             handled_by: self.handled_by.map(|id| user_id("body.handledBy", &id.0)).transpose()?,
             is_converted: self.is_converted,
-            total_revenue: self.total_revenue,
+            total_revenue: self.total_revenue.map(|amount| amount.0.get().to_owned()),
             currency: self.currency,
             fields: self.ticket_fields.map(|values| values.0).unwrap_or_default(),
         })

@@ -177,3 +177,24 @@ fn the_user_who_handled_it_is_found_whatever_the_case_of_the_id() {
     let desk = Desk::open();
     assert_eq!(desk.close(json!({"ticketId": "t-free", "handledBy": BO.to_uppercase()})).ok()["handledBy"], BO);
 }
+
+#[test]
+fn revenue_is_not_rounded() {
+    let desk = Desk::open();
+    let close = |amount: &str| {
+        let body = format!("{{\"ticketId\":\"t-free\",\"totalRevenue\":{amount}}}");
+        desk.post("/tickets/close", Value::Null).bytes(body).send()
+    };
+    desk.unmoved(|| {
+        for amount in
+            ["0.1000000000000000000001", "1.00000000000000000001", "999999999999999.00000000001", "-1e-30", "\"1\"", "null", "[1]"]
+        {
+            close(amount).refuses("body.totalRevenue");
+        }
+    });
+    for (amount, stored) in
+        [("1250E-2", json!(12.5)), ("3.000", json!(3)), ("-0", json!(0)), ("99999999999.9999", json!(99_999_999_999.999_9))]
+    {
+        assert_eq!(close(amount).ok()["ticketFields"]["salesRevenue"], stored, "{amount}");
+    }
+}

@@ -70,6 +70,7 @@ impl Service {
         change.changed(Changed::Conversation(&conversation.id)).await?;
         change.changed(Changed::Message(&message.id)).await?;
         let ticket = self.ticket_for(&change, &conversation).await?;
+        change.closed_tickets_got_message(&conversation.id, message.sent_at).await?;
         let ticket_id = ticket.as_ref().map(|(ticket, _)| ticket.id.clone());
         let received =
             Received { message_id: message.id.clone(), conversation_id: conversation.id, ticket_id: ticket_id.clone(), duplicate: false };

@@ -195,4 +195,14 @@ impl Write {
         self.run(sql).await?;
         self.ticket(id).await
     }
+    /// Derives the order of the closed tickets whose windows a message may lie in: it was sent before they closed.
+    pub async fn closed_tickets_got_message(&self, conversation: &ConversationId, sent_at: Timestamp) -> Result<()> {
+        let mut sql = self.sql(DERIVE_TICKETS);
+        sql.push(" WHERE store_id = $1 AND conversation_id = ").text(conversation.as_str());
+        sql.push(" AND is_open = FALSE AND closed_at >= ").integer(sent_at.millis());
+        // A later message decides where there is one; without any the ticket stands where it opened.
+        sql.push(" AND (sort_at < ").integer(sent_at.millis()).push(" OR sort_at = opened_at)");
+        self.run(sql).await?;
+        Ok(())
+    }
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Desk, stamp, values_of, without};
-use crate::fixture::{ANN, BO, GHOST, NAMELESS, SHUT, STRANGER, at};
+use crate::fixture::{ANN, BO, GHOST, NAMELESS, SHUT, STRANGER, at, line};
 
 /// The values that a close leaves on a fresh ticket.
 #[track_caller]
@@ -197,4 +197,17 @@ fn revenue_is_not_rounded() {
     {
         assert_eq!(close(amount).ok()["ticketFields"]["salesRevenue"], stored, "{amount}");
     }
+}
+
+#[test]
+fn a_ticket_stands_where_its_window_ends() {
+    let ahead =
+        json!({"id": "m-99", "conversationId": "conv-ahead", "direction": "inbound", "sentAt": "2099-01-01T00:00:00Z", "text": "x"});
+    let desk = Desk::with(&[("desk", [crate::fixture::desk(), vec![line("message", ahead)]].concat())]);
+    let first = |statuses: Value| desk.post("/tickets/list", json!({"statuses": statuses})).send().ids().remove(0);
+    assert_eq!(first(json!(["open", "closed"])), "t-ahead");
+    desk.close(json!({"ticketId": "t-ahead"})).ok();
+    // The message of the future is no longer the ticket's.
+    desk.api.get("/messages").query("ticketId", "t-ahead").query("pageSize", 1).send().lists(&[]);
+    assert_eq!(first(json!(["closed"])), "t-shut");
 }

@@ -15,9 +15,9 @@ use crate::{
     config::Config,
     domain::{
         clock::World,
+        entries::Object,
         ids::{AccountId, ConversationId, MessageId, StoreId, TicketId},
         receive::{Inbound, InboundContact},
-        records::Object,
         time::Timestamp,
     },
     service::Service,

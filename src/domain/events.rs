@@ -59,6 +59,7 @@ pub enum Fact {
     LabelAdded { conversation: Conversation, label_id: LabelId, label: Option<String> },
     LabelRemoved { conversation: Conversation, label_id: LabelId, label: Option<String> },
     ContactFieldUpdated { contact: Contact, change: FieldChange },
+    AiEscalated { conversation: Conversation, ticket: Option<Box<Ticket>>, reason: Option<String> },
 }
 
 /// A field's value before and after; absent is unset.
@@ -83,6 +84,7 @@ impl Fact {
             Self::LabelAdded { .. } => "conversation.label_added",
             Self::LabelRemoved { .. } => "conversation.label_removed",
             Self::ContactFieldUpdated { .. } => "contact.contact_field_updated",
+            Self::AiEscalated { .. } => "ai.escalated",
         }
     }
 }

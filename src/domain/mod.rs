@@ -3,6 +3,7 @@
 pub mod clock;
 pub mod contacts;
 pub mod conversations;
+pub mod entries;
 pub mod events;
 pub mod field_tests;
 pub mod fields;
@@ -20,5 +21,8 @@ pub mod scopes;
 pub mod store;
 pub mod team;
 pub mod text;
+pub mod ticket_states;
 pub mod tickets;
 pub mod time;
+#[cfg(test)]
+mod value_properties;

@@ -1,7 +1,7 @@
 //! What a channel delivers, and the rules of where it goes (decisions, section 7). Pure.
 
 use super::{
-    contacts::{is_address, is_e164},
+    contacts::{is_e164, is_email},
     ids::{AccountId, ConversationId, MessageId, TicketId},
     store::WHATSAPP,
     time::Timestamp,
@@ -66,7 +66,7 @@ impl Inbound {
         let told = self.contact.as_ref();
         let reference = || Some(self.reference_id.clone());
         let email = told.and_then(|contact| contact.email.clone());
-        let email = email.or_else(|| reference().filter(|text| is_mail(channel) && is_address(text)));
+        let email = email.or_else(|| reference().filter(|text| is_mail(channel) && is_email(text)));
         let phone = told.and_then(|contact| contact.phone.clone());
         let phone = phone.or_else(|| reference().filter(|text| channel == WHATSAPP && is_e164(text)));
         let first_name = told
@@ -89,37 +89,9 @@ impl Person {
     }
 }
 
-/// Whether a message that is received `now` reopens a ticket that closed at `closed_at`. Hours: 0 never, -1 always.
-pub fn reopens(hours: i64, closed_at: Option<Timestamp>, now: Timestamp) -> bool {
-    match (hours, closed_at) {
-        (-1, _) => true,
-        (1.., Some(closed_at)) => now.millis().saturating_sub(closed_at.millis()) < hours.saturating_mul(60 * 60 * 1000),
-        _ => false,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_ticket_reopens_within_the_window() {
-        const HOUR: i64 = 60 * 60 * 1000;
-        let now = Timestamp::from_millis(1_000 * HOUR);
-        let closed = |before: i64| Some(now.plus_millis(-before));
-        for (hours, closed_at, expected) in [
-            (24, closed(24 * HOUR - 1), true),
-            (24, closed(24 * HOUR), false),
-            (24, closed(-5), true),
-            (0, closed(0), false),
-            (-1, closed(900 * HOUR), true),
-            (-1, None, true),
-            (24, None, false),
-            (i64::MAX, closed(900 * HOUR), true),
-        ] {
-            assert_eq!(reopens(hours, closed_at, now), expected, "{hours} {closed_at:?}");
-        }
-    }
 
     #[test]
     fn a_person_is_named_by_the_best_that_is_known() {
@@ -145,6 +117,8 @@ mod tests {
             ("mali@example.com", None, "line", "u1"),
             ("Not a mail@@ <x>", None, "gmail", "u1"),
             ("<CAF=1@mail.example.com>", None, "gmail", "u1"),
+            ("<mali@example.com>", None, "gmail", "u1"),
+            ("+9991", None, "whatsapp", "u1"),
         ] {
             assert_eq!(inbound(reference, name, None).person(channel).full_name(), first);
         }

@@ -4,12 +4,11 @@
 //! second export repeats byte for byte. Here stands the shape alone; what values a property may have is checked where
 //! records are imported.
 
-use std::{collections::HashSet, marker::PhantomData};
-
-use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser::SerializeMap};
-use serde_json::{Value, value::RawValue};
+use serde::{Deserialize, Serialize, de};
+use serde_json::value::RawValue;
 
 use super::{
+    entries::Entries,
     ids::{
         AccountId, CommentId, ContactId, ConversationId, FieldId, LabelId, MessageId, RoleId, SeatId, TeamId, TemplateId, TicketId, UserId,
     },
@@ -81,91 +80,6 @@ impl Kind {
 
     pub fn of(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
-    }
-}
-
-/// A JSON object in the order in which it was written. A repeated key is refused.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Entries(pub Vec<(String, Value)>);
-
-impl Entries {
-    pub fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    pub fn get(&self, key: &str) -> Option<&Value> {
-        self.0.iter().find(|(name, _)| name == key).map(|(_, value)| value)
-    }
-
-    /// Sets or, with `None`, unsets a key, a new one behind the others; the value that it had.
-    pub fn set(&mut self, key: &str, value: Option<Value>) -> Option<Value> {
-        let place = self.0.iter().position(|(name, _)| name == key);
-        match (place, value) {
-            (Some(place), Some(value)) => Some(std::mem::replace(&mut self.0[place].1, value)),
-            (Some(place), None) => Some(self.0.remove(place).1),
-            (None, Some(value)) => {
-                self.0.push((key.to_owned(), value));
-                None
-            }
-            (None, None) => None,
-        }
-    }
-}
-
-impl Serialize for Entries {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(self.0.len()))?;
-        for (key, value) in &self.0 {
-            map.serialize_entry(key, value)?;
-        }
-        map.end()
-    }
-}
-
-impl<'de> Deserialize<'de> for Entries {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl<'de> de::Visitor<'de> for Visitor {
-            type Value = Entries;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: de::MapAccess<'de>>(self, mut map: A) -> Result<Entries, A::Error> {
-                let mut entries: Vec<(String, Value)> = Vec::new();
-                while let Some(entry) = map.next_entry()? {
-                    entries.push(entry);
-                }
-                let mut seen = HashSet::with_capacity(entries.len());
-                match entries.iter().find(|(key, _)| !seen.insert(key.as_str())) {
-                    Some((key, _)) => Err(de::Error::custom(format_args!("names the key `{key}` twice"))),
-                    None => Ok(Entries(entries)),
-                }
-            }
-        }
-        deserializer.deserialize_map(Visitor)
-    }
-}
-
-/// Read from a JSON object alone: a derived struct would take an array of its members' values too.
-pub struct Object<T>(pub T);
-
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor<T>(PhantomData<T>);
-        impl<'de, T: Deserialize<'de>> de::Visitor<'de> for Visitor<T> {
-            type Value = Object<T>;
-
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<A: de::MapAccess<'de>>(self, map: A) -> Result<Object<T>, A::Error> {
-                T::deserialize(de::value::MapAccessDeserializer::new(map)).map(Object)
-            }
-        }
-        deserializer.deserialize_map(Visitor(PhantomData))
     }
 }
 
@@ -483,24 +397,6 @@ impl Record {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn objects_keep_their_order_and_refuse_a_repeated_key() {
-        let text = r#"{"b":1.50,"a":[1,"x"]}"#;
-        let entries: Entries = serde_json::from_str(text).unwrap();
-        assert_eq!(serde_json::to_string(&entries).unwrap(), r#"{"b":1.5,"a":[1,"x"]}"#);
-        assert!(serde_json::from_str::<Entries>(r#"{"a":1,"a":2}"#).is_err());
-    }
-
-    #[test]
-    fn many_keys_take_no_time() {
-        let members: Vec<String> = (0..100_000).map(|i| format!("\"k{i}\":0")).collect();
-        let started = std::time::Instant::now();
-        let entries: Entries = serde_json::from_str(&format!("{{{}}}", members.join(","))).unwrap();
-        assert_eq!(entries.0.len(), 100_000);
-        // A look at each key for each of the others is minutes of work.
-        assert!(started.elapsed().as_secs() < 10, "{:?}", started.elapsed());
-    }
 
     #[test]
     fn every_kind_has_its_own_name() {

@@ -23,6 +23,8 @@ pub struct Ticket {
     pub opened_at: Timestamp,
     pub closed_at: Option<Timestamp>,
     pub reopened_at: Option<Timestamp>,
+    /// The end of a snooze, which may have passed. Internal: no revision shows it.
+    pub snoozed_until: Option<Timestamp>,
     pub assignee_user_id: Option<UserId>,
     pub handled_by: Option<UserId>,
     /// A JSON object of field values and system keys, as text.

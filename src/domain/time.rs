@@ -83,6 +83,8 @@ impl<'de> Deserialize<'de> for Timestamp {
 
 #[cfg(test)]
 mod tests {
+    use proptest::{prelude::*, test_runner::Config};
+
     use super::*;
 
     #[test]
@@ -99,6 +101,36 @@ mod tests {
         assert_eq!("2026-01-31T16:05:00.1239+07:00".parse(), Ok(Timestamp(1_769_850_300_123)));
         for bad in ["", "2026-01-31", "2026-01-31T09:05:00", "2026-02-30T00:00:00Z", "now"] {
             assert_eq!(bad.parse::<Timestamp>(), Err(TimestampError), "{bad}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(Config { cases: 300, failure_persistence: None, ..Config::default() })]
+
+        #[test]
+        fn every_instant_comes_back_from_its_text(millis in prop_oneof![9 => RANGE, 1 => any::<i64>()], moved in any::<i64>()) {
+            let at = Timestamp(0).plus_millis(millis);
+            prop_assert!(RANGE.contains(&at.0) && (!RANGE.contains(&millis) || at.0 == millis));
+            prop_assert!(RANGE.contains(&at.plus_millis(moved).0));
+            let text = at.to_string();
+            prop_assert_eq!((text.len(), text.parse()), (24, Ok(at)));
+            let json = serde_json::to_string(&at).unwrap();
+            prop_assert_eq!(serde_json::from_str::<Timestamp>(&json).unwrap(), at);
+        }
+
+        #[test]
+        fn an_instant_is_the_same_with_any_offset(millis in RANGE, minutes in -1439..=1439_i32) {
+            let offset = chrono::FixedOffset::east_opt(minutes * 60).unwrap();
+            let local = DateTime::<Utc>::from_timestamp_millis(millis).unwrap().with_timezone(&offset);
+            prop_assume!((0..=9999).contains(&local.year()));
+            prop_assert_eq!(local.to_rfc3339().parse(), Ok(Timestamp(millis)));
+        }
+
+        #[test]
+        fn what_is_read_can_be_written(text in prop_oneof![any::<String>(), "[0-9]{4}-[01][0-9]-[0-3][0-9][Tt ][0-2][0-9]:[0-6][0-9]:[0-6][0-9](\\.[0-9]{1,12})?(Z|z|[+-][0-9]{2}:[0-9]{2})"]) {
+            if let Ok(at) = text.parse::<Timestamp>() {
+                prop_assert_eq!(at.to_string().parse(), Ok(at));
+            }
         }
     }
 }

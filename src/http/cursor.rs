@@ -90,6 +90,8 @@ impl Seal {
 
 #[cfg(test)]
 mod tests {
+    use proptest::{option, prelude::*, test_runner::Config};
+
     use super::*;
 
     #[test]
@@ -115,6 +117,53 @@ mod tests {
             let other = String::from_utf8(other).unwrap();
             assert_eq!(seal.open(&"s".into(), "o", &other), None, "{other}");
             assert_eq!(seal.open(&"s".into(), "o", &text[..place]), None);
+        }
+    }
+
+    fn cursor() -> impl Strategy<Value = Cursor> {
+        // No list is as long as the number that stands for "not counted".
+        (any::<i64>(), any::<String>(), option::of(0..NO_TOTAL), any::<String>(), any::<u32>()).prop_map(
+            |(at, id, total, filters, size)| Cursor { position: Position { at, id }, total, binding: Binding::of(&filters, size) },
+        )
+    }
+
+    proptest! {
+        #![proptest_config(Config { cases: 100, failure_persistence: None, ..Config::default() })]
+
+        #[test]
+        fn every_cursor_comes_back(cursor in cursor(), key in any::<Vec<u8>>(), store in any::<String>(), operation in any::<String>()) {
+            let (seal, store) = (Seal::new(&key), StoreId::from(store));
+            let text = seal.close(&store, &operation, &cursor);
+            prop_assert!(text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'));
+            prop_assert_eq!(seal.open(&store, &operation, &text), Some(cursor));
+            // Nor does a store's name run into the operation's.
+            let shifted = StoreId::from(format!("{store}{operation}"));
+            prop_assert_eq!(seal.open(&shifted, "", &text).is_some(), operation.is_empty());
+        }
+
+        #[test]
+        fn no_tampered_cursor_opens(cursor in cursor(), place in any::<prop::sample::Index>(), other in any::<char>(), bit in 0..8_u32) {
+            let (seal, store) = (Seal::new(b"key"), StoreId::from("s"));
+            let text = seal.close(&store, "o", &cursor);
+            let opens = |text: &str| seal.open(&store, "o", text).is_some();
+            let at = place.index(text.len());
+            let (before, behind) = text.split_at(at);
+            for wrong in [format!("{before}{other}{behind}"), format!("{text}{other}"), before.to_owned(), format!("{before}{}", &behind[1..])] {
+                prop_assert!(!opens(&wrong), "{}", wrong);
+            }
+            let replaced = format!("{before}{other}{}", &behind[1..]);
+            prop_assert_eq!(opens(&replaced), replaced == text);
+            let mut bytes = URL_SAFE_NO_PAD.decode(&text).unwrap();
+            let at = place.index(bytes.len());
+            bytes[at] ^= 1 << bit;
+            prop_assert!(!opens(&URL_SAFE_NO_PAD.encode(bytes)));
+        }
+
+        #[test]
+        fn no_text_that_was_not_sealed_opens(text in any::<String>(), bytes in any::<Vec<u8>>()) {
+            let seal = Seal::new(b"key");
+            prop_assert_eq!(seal.open(&"s".into(), "o", &text), None);
+            prop_assert_eq!(seal.open(&"s".into(), "o", &URL_SAFE_NO_PAD.encode(bytes)), None);
         }
     }
 }

@@ -10,7 +10,7 @@ use serde_json::{Value, value::RawValue};
 use super::{contacts::Contact, conversations::Conversation};
 use crate::{
     domain::{
-        conversations::ConversationView,
+        conversations::{Conversation as StoredConversation, ConversationView},
         events::{Event, Fact, FieldChange},
         ids::StoreId,
         messages::{Message as StoredMessage, MessageView},
@@ -91,6 +91,13 @@ enum Data<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         new_value: Option<&'a Value>,
     },
+    Escalated {
+        conversation: Box<Conversation>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        ticket: Option<Box<Ticket>>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reason: Option<&'a str>,
+    },
 }
 
 fn ticket(ticket: &StoredTicket) -> Box<Ticket> {
@@ -100,6 +107,10 @@ fn ticket(ticket: &StoredTicket) -> Box<Ticket> {
 
 fn message(message: &StoredMessage) -> Box<Message> {
     Box::new(MessageView { message: message.clone(), sent_by: None, conversation: None, account: None }.into())
+}
+
+fn conversation(conversation: &StoredConversation) -> Box<Conversation> {
+    Box::new(ConversationView { conversation: conversation.clone(), account: None }.into())
 }
 
 fn data(fact: &Fact) -> Data<'_> {
@@ -117,12 +128,15 @@ fn data(fact: &Fact) -> Data<'_> {
         Fact::TicketFieldUpdated { ticket: it, change: FieldChange { field_id, old, new } } => {
             Data::TicketField { ticket: ticket(it), ticket_field_id: field_id.as_str(), old_value: old.as_ref(), new_value: new.as_ref() }
         }
-        Fact::LabelAdded { conversation, label_id, label } | Fact::LabelRemoved { conversation, label_id, label } => Data::Label {
-            conversation_id: conversation.id.as_str(),
+        Fact::LabelAdded { conversation: it, label_id, label } | Fact::LabelRemoved { conversation: it, label_id, label } => Data::Label {
+            conversation_id: it.id.as_str(),
             label_id: label_id.as_str(),
             label: label.as_deref(),
-            conversation: Box::new(ConversationView { conversation: conversation.clone(), account: None }.into()),
+            conversation: conversation(it),
         },
+        Fact::AiEscalated { conversation: it, ticket: open, reason } => {
+            Data::Escalated { conversation: conversation(it), ticket: open.as_deref().map(ticket), reason: reason.as_deref() }
+        }
         Fact::ContactFieldUpdated { contact, change: FieldChange { field_id, old, new } } => Data::ContactField {
             contact: Box::new(contact.clone().into()),
             contact_field_id: field_id.as_str(),
@@ -157,4 +171,49 @@ pub fn numbered(sequence: i64, body: &[u8]) -> Option<Vec<u8>> {
     // What is printed or sent is JSON, or nothing is.
     serde_json::from_slice::<&RawValue>(&bytes).ok()?;
     Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::domain::{conversations::Conversation as Stored, events::Actor as Who, store::Channel};
+
+    #[test]
+    fn a_hand_over_shows_conversation_ticket_and_reason() {
+        let at = Timestamp::from_millis(0);
+        let conversation = Stored {
+            id: "c".into(),
+            channel: Channel("line".into()),
+            account_id: "a".into(),
+            contact_id: "k".into(),
+            display_name: "C".into(),
+            reference_id: "r".into(),
+            label_ids: vec![],
+            is_spam: false,
+            unread_count: 0,
+            message_count: 0,
+            email_subject: None,
+            last_inbound_at: None,
+            last_message: None,
+            sort_at: at,
+            created_at: at,
+            updated_at: at,
+        };
+        let ticket = StoredTicket::open("t".into(), "1".into(), &conversation, None, at);
+        let rendered = |ticket: Option<StoredTicket>, reason: Option<&str>| {
+            let fact =
+                Fact::AiEscalated { conversation: conversation.clone(), ticket: ticket.map(Box::new), reason: reason.map(str::to_owned) };
+            let event = Event { id: "e".into(), at, actor: Who::Ai, fact };
+            serde_json::from_slice::<Value>(&WireEvents.render(&"s".into(), &event)).unwrap()
+        };
+        let full = rendered(Some(StoredTicket { snoozed_until: Some(at), ..ticket }), Some("angry"));
+        assert_eq!((&full["type"], &full["actor"]), (&json!("ai.escalated"), &json!({"type": "ai"})));
+        let data = full["data"].as_object().unwrap();
+        assert_eq!(data.keys().collect::<Vec<_>>(), ["conversation", "reason", "ticket"]);
+        assert_eq!((&data["conversation"]["id"], &data["ticket"]["id"], &data["reason"]), (&json!("c"), &json!("t"), &json!("angry")));
+        assert!(!full.to_string().contains("snooze"));
+        assert_eq!(rendered(None, None)["data"].as_object().unwrap().keys().collect::<Vec<_>>(), ["conversation"]);
+    }
 }

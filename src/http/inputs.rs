@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     domain::{
-        contacts::{is_address, is_e164},
+        contacts::{is_e164, is_email},
         ids::UserId,
         time::Timestamp,
     },
@@ -123,7 +123,7 @@ pub struct ContactCreation {
     /// An e-mail address that no other contact of the store has as its primary one.
     email: Option<EmailText>,
     /// In E.164; a number that no other contact of the store has as its primary one.
-    #[oai(validator(max_length = 15, pattern = r"^\+[0-9]{1,14}$"))]
+    #[oai(validator(max_length = 15, pattern = r"^\+[1-9][0-9]{1,13}$"))]
     phone: Option<String>,
 }
 
@@ -145,11 +145,11 @@ impl ContactCreation {
                 return Err(ApiError::field(&place, format!("must be at most {max} characters long")));
             }
         }
-        if email.as_deref().is_some_and(|email| !is_address(email)) {
+        if email.as_deref().is_some_and(|email| !is_email(email)) {
             return Err(ApiError::field("body.email", "must be an e-mail address, such as mali@example.com"));
         }
         if self.phone.as_deref().is_some_and(|phone| !is_e164(phone)) {
-            return Err(ApiError::field("body.phone", "must be a number in E.164: `+` and up to 14 digits"));
+            return Err(ApiError::field("body.phone", "must be a number in E.164: `+`, a country code, and up to 14 digits in all"));
         }
         Ok(NewContact { first_name: self.first_name, last_name: self.last_name, email, phone: self.phone })
     }

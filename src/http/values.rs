@@ -9,7 +9,7 @@ use poem_openapi::{
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Value, value::RawValue};
 
-use crate::domain::{records::Entries, store::Channel, time::Timestamp};
+use crate::domain::{entries::Entries, store::Channel, time::Timestamp};
 
 /// Marks an open enumeration until `document` writes it as `x-extensible-enum`.
 pub const OPEN_ENUM: &str = "x-open-enum";

@@ -100,17 +100,18 @@ impl Service {
             Some(once) => Some(self.in_progress.hold(format!("{}\u{1f}{}\u{1f}{}", by.store, once.operation, once.key)).ok_or_else(busy)?),
             None => None,
         };
-        let now = self.world().now();
-        let write = self.db().write(by.store, now).await?;
+        let write = self.db().write(by.store, &*self.world().clock).await?;
         if let Some(once) = &by.once {
             if !write.try_name(&format!("{}\u{1f}{}", once.operation, once.key)).await? {
                 return Err(busy());
             }
-            if let Some(kept) = write.kept(once.operation, once.key, now.plus_millis(-KEPT_MILLIS)).await? {
-                return match kept.request_hash == once.request_hash {
-                    true => Ok(Begun::Replay(kept.body)),
-                    false => Err(Error::Conflict("`Idempotency-Key` was used for another request; send a new key".to_owned())),
-                };
+            if let Some(kept) = write.kept(once.operation, once.key, write.now().plus_millis(-KEPT_MILLIS)).await? {
+                if kept.request_hash != once.request_hash {
+                    return Err(Error::Conflict("`Idempotency-Key` was used for another request; send a new key".to_owned()));
+                }
+                // The first answer counts only once it is durable.
+                write.commit().await?;
+                return Ok(Begun::Replay(kept.body));
             }
         }
         Ok(Begun::Fresh(Change { service: self, write, actor: by.actor.clone(), facts: Vec::new(), dispatched: false, _held: held }))
@@ -148,11 +149,13 @@ impl Change<'_> {
 
     /// Records the events, keeps the answer and commits.
     pub async fn finish<T>(self, by: &By<'_, T>, answer: T) -> Result<Outcome<T>> {
-        for fact in self.facts {
+        let record = |fact| {
             let event = Event { id: self.service.world().ids.fresh(), at: self.write.now(), actor: self.actor.clone(), fact };
             let body = self.service.events.render(self.write.store(), &event);
-            self.write.record(&event, body).await?;
-        }
+            (event, body)
+        };
+        let events: Vec<_> = self.facts.into_iter().map(record).collect();
+        self.write.record(&events).await?;
         if let Some(once) = &by.once {
             let kept = Kept { request_hash: once.request_hash.clone(), body: (once.render)(&answer) };
             self.write.keep(once.operation, once.key, kept).await?;

@@ -6,10 +6,10 @@ use super::{By, Error, Outcome, Result, Service, change::begin, ticket_writes::m
 use crate::{
     domain::{
         contacts::Contact,
+        entries::Entries,
         events::{Fact, FieldChange},
         fields::MAX_CONTACT_VALUES,
         ids::{ContactId, FieldId},
-        records::Entries,
         time::Timestamp,
     },
     store::{self, write::Changed},
@@ -67,7 +67,7 @@ impl Service {
             }
             inserted => inserted?,
         }
-        change.changed(Changed::Contact(&contact.id)).await?;
+        change.changed(Changed::Contact(&contact.id));
         change.finish(by, contact).await
     }
 
@@ -76,7 +76,8 @@ impl Service {
         let mut contact = change.contact(&update.contact_id).await?.ok_or_else(|| Error::missing("contact", &update.contact_id))?;
         let field = change.contact_field(&update.field_id).await?.ok_or_else(|| Error::missing("contact field", &update.field_id))?;
         must_be_active(&field, "body.contactFieldId")?;
-        let value = field.validate(update.value, MAX_CONTACT_VALUES).map_err(|reason| Error::invalid("body.value", reason.to_string()))?;
+        let value =
+            field.validate_up_to(MAX_CONTACT_VALUES, update.value).map_err(|reason| Error::invalid("body.value", reason.to_string()))?;
         let stamp = contact.custom_fields_updated_at.unwrap_or(contact.updated_at);
         if update.stamp != stamp {
             return Err(Error::Conflict("`body.updatedAt` is not the contact's; it changed since it was read".to_owned()));
@@ -94,7 +95,7 @@ impl Service {
             contact.custom_fields_updated_at = Some(next);
             contact.updated_at = next.max(contact.updated_at);
             change.save_contact(&contact).await?;
-            change.changed(Changed::Contact(&contact.id)).await?;
+            change.changed(Changed::Contact(&contact.id));
             change.note(Fact::ContactFieldUpdated { contact, change: FieldChange { field_id: field.id, old, new: value } });
         }
         change.finish(by, ()).await

@@ -32,7 +32,7 @@ impl Service {
             conversation.unread_count = 0;
             conversation.updated_at = change.now().max(conversation.updated_at);
             change.save_conversation(&conversation).await?;
-            change.changed(Changed::Conversation(&id)).await?;
+            change.changed(Changed::Conversation(&id));
         }
         change.finish(by, ()).await
     }
@@ -68,7 +68,7 @@ impl Service {
                 change.remove_label(&conversation.id, label).await?;
             }
             change.save_conversation(&conversation).await?;
-            change.changed(Changed::Conversation(&conversation.id)).await?;
+            change.changed(Changed::Conversation(&conversation.id));
         }
         for label_id in added {
             let label = texts.get(&label_id).cloned();

@@ -18,9 +18,12 @@ pub mod outbound;
 mod read_tests;
 pub mod receive;
 pub mod sends;
+#[cfg(test)]
+mod state_tests;
 pub mod stores;
 pub mod team;
 mod threads;
+pub mod ticket_states;
 pub mod ticket_writes;
 pub mod tickets;
 

@@ -37,8 +37,8 @@ impl Renderer for Unheard {
     }
 }
 
-fn service(db: Db, user_name_fallback: bool) -> Service {
-    let rules = Rules {
+pub(super) fn rules(user_name_fallback: bool) -> Rules {
+    Rules {
         revision: "test",
         max_page_size: 100,
         messages_default_page_size: None,
@@ -50,8 +50,11 @@ fn service(db: Db, user_name_fallback: bool) -> Service {
         unknown_labels_refused: true,
         user_name_fallback,
         template_operation: None,
-    };
-    Service::new(db, World::real(), rules, Arc::new(Unheard))
+    }
+}
+
+fn service(db: Db, user_name_fallback: bool) -> Service {
+    Service::new(db, World::real(), rules(user_name_fallback), Arc::new(Unheard))
 }
 
 fn shape<T>(result: super::Result<T>) -> String {

@@ -7,12 +7,12 @@ use super::{
 };
 use crate::{
     domain::{
-        contacts::{is_address, is_e164},
+        contacts::{is_e164, is_email},
         conversations::Conversation,
         events::{Actor, Fact},
         ids::{MAX_ID_CHARS, MessageId, StoreId, TicketId},
         messages::Message,
-        receive::{Inbound, Received, reopens},
+        receive::{Inbound, Received},
         store::Account,
         tickets::Ticket,
     },
@@ -67,8 +67,8 @@ impl Service {
         let message = self.message(&change, &conversation, inbound)?;
         change.insert_message(&message, Some(&inbound.external_id), None).await?;
         count(&change, &mut conversation, &message).await?;
-        change.changed(Changed::Conversation(&conversation.id)).await?;
-        change.changed(Changed::Message(&message.id)).await?;
+        change.changed(Changed::Conversation(&conversation.id));
+        change.changed(Changed::Message(&message.id));
         let ticket = self.ticket_for(&change, &conversation).await?;
         change.closed_tickets_got_message(&conversation.id, message.sent_at).await?;
         let ticket_id = ticket.as_ref().map(|(ticket, _)| ticket.id.clone());
@@ -116,41 +116,26 @@ impl Service {
     async fn ticket_for(&self, change: &Change<'_>, conversation: &Conversation) -> store::Result<Option<(Ticket, Option<bool>)>> {
         let now = change.now();
         let (id, opened) = match change.latest_ticket(&conversation.id).await? {
-            Some(ticket) if ticket.is_open => (ticket.id, None),
+            Some(mut ticket) if ticket.is_open => {
+                if ticket.wake() {
+                    change.save_ticket(&ticket).await?;
+                }
+                (ticket.id, None)
+            }
             _ if conversation.is_spam => return Ok(None),
-            Some(mut ticket) if reopens(change.reopen_window_hours().await?.unwrap_or_default(), ticket.closed_at, now) => {
-                ticket.reopened_at = Some(now);
-                ticket.updated_at = now.max(ticket.updated_at);
-                change.reopen_ticket(&ticket).await?;
+            Some(mut ticket) if ticket.may_reopen(change.reopen_window_hours().await?.unwrap_or_default(), now) => {
+                ticket.reopen(now);
+                change.save_ticket(&ticket).await?;
                 (ticket.id, Some(true))
             }
             former => {
-                let ticket = Ticket {
-                    id: TicketId::from(self.world().ids.fresh()),
-                    number: change.next_ticket_number().await?,
-                    is_open: true,
-                    is_spam: false,
-                    is_follow_up: former.is_some(),
-                    channel: conversation.channel.clone(),
-                    contact_id: conversation.contact_id.clone(),
-                    account_id: conversation.account_id.clone(),
-                    conversation_id: conversation.id.clone(),
-                    opened_at: now,
-                    closed_at: None,
-                    reopened_at: None,
-                    assignee_user_id: None,
-                    handled_by: None,
-                    fields: "{}".to_owned(),
-                    fields_updated_at: None,
-                    sort_at: now,
-                    created_at: now,
-                    updated_at: now,
-                };
+                let id = TicketId::from(self.world().ids.fresh());
+                let ticket = Ticket::open(id, change.next_ticket_number().await?, conversation, former.as_ref(), now);
                 change.insert_ticket(&ticket).await?;
                 (ticket.id, Some(false))
             }
         };
-        change.changed(Changed::Ticket(&id)).await?;
+        change.changed(Changed::Ticket(&id));
         Ok(change.ticket_got_message(&id).await?.map(|ticket| (ticket, opened)))
     }
 }
@@ -185,7 +170,7 @@ fn check(inbound: &Inbound) -> Result<()> {
         return Err(Error::invalid("images", "must not contain the character U+0000"));
     }
     if let Some(email) = contact.and_then(|contact| contact.email.as_deref())
-        && !is_address(email)
+        && !is_email(email)
     {
         return Err(Error::invalid("contact.email", "is not an e-mail address"));
     }

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     domain::{
-        contacts::is_address,
+        contacts::is_email,
         conversations::Conversation,
         events::Fact,
         ids::{AccountId, ConversationId, MessageId, TemplateId},
@@ -186,8 +186,8 @@ impl Service {
         change.insert_message(&message, None, Some(delivery)).await?;
         count(change, &mut conversation, &message).await?;
         let ticket_id = change.ticket_answered(&conversation.id, now).await?;
-        change.changed(Changed::Conversation(&conversation.id)).await?;
-        change.changed(Changed::Message(&message.id)).await?;
+        change.changed(Changed::Conversation(&conversation.id));
+        change.changed(Changed::Message(&message.id));
         if at_once {
             change.note(Fact::MessageSent { message, ticket_id });
             return Ok(());
@@ -224,7 +224,7 @@ impl Service {
     /// A mail of its own id. `references`: the thread, the oldest first; `answers`: the one among them that it replies to.
     fn mail(&self, account: &Account, letter: Letter, references: Vec<String>, answers: Option<String>) -> (MessageId, Content) {
         let id = MessageId::from(self.world().ids.fresh());
-        let from = Some(account.name.as_str()).filter(|name| is_address(name)).map(|email| Mailbox { email: email.to_owned(), name: None });
+        let from = Some(account.name.as_str()).filter(|name| is_email(name)).map(|email| Mailbox { email: email.to_owned(), name: None });
         let Letter { to, cc, bcc, subject, text, html } = letter;
         let message_id = mail_id(&id, from.as_ref());
         let mail = Email { message_id, from, to, cc, bcc, subject, text, html, in_reply_to: answers, references };
@@ -254,14 +254,14 @@ fn not_of_channel(noun: &str, channel: &str, wanted: &str) -> String {
 async fn correspondent(change: &Change<'_>, thread: &Conversation, mails: &[Mail]) -> Result<Mailbox> {
     let writer = mails.iter().find(|mail| mail.inbound).and_then(|mail| mail.sender.as_deref());
     let writer = writer.and_then(|sender| serde_json::from_str::<Value>(sender).ok()).and_then(|sender| {
-        let email = sender["id"].as_str().filter(|id| is_address(id))?;
+        let email = sender["id"].as_str().filter(|id| is_email(id))?;
         Some(Mailbox { email: email.to_owned(), name: sender["name"].as_str().map(str::to_owned) })
     });
     if let Some(writer) = writer {
         return Ok(writer);
     }
     let contact = change.contact(&thread.contact_id).await?;
-    let email = contact.and_then(|contact| contact.email).or_else(|| Some(thread.reference_id.clone()).filter(|name| is_address(name)));
+    let email = contact.and_then(|contact| contact.email).or_else(|| Some(thread.reference_id.clone()).filter(|name| is_email(name)));
     let email = email.ok_or_else(|| Error::invalid("body.conversationId", "names an e-mail conversation whose contact has no address"))?;
     Ok(Mailbox { email, name: None })
 }

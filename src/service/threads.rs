@@ -56,7 +56,7 @@ impl Service {
             None => {
                 let contact = self.new_contact(change, person);
                 change.insert_contact(&contact).await?;
-                change.changed(Changed::Contact(&contact.id)).await?;
+                change.changed(Changed::Contact(&contact.id));
                 contact
             }
         };

@@ -11,11 +11,11 @@ use super::{
 };
 use crate::{
     domain::{
+        entries::Entries,
         events::{Fact, FieldChange},
-        fields::{Field, Kind, MAX_VALUES},
+        fields::{Field, Kind},
         ids::{AccountId, FieldId, TicketId, UserId},
         money::amount,
-        records::Entries,
         tickets::{Ticket, TicketExpand, TicketView},
         time::Timestamp,
     },
@@ -66,7 +66,7 @@ impl Service {
         }
         let field = change.ticket_field(&update.field_id).await?.ok_or_else(|| Error::missing("ticket field", &update.field_id))?;
         must_be_active(&field, "body.ticketFieldId")?;
-        let value = field.validate(update.value, MAX_VALUES).map_err(|reason| Error::invalid("body.newValue", reason.to_string()))?;
+        let value = field.validate(update.value).map_err(|reason| Error::invalid("body.newValue", reason.to_string()))?;
         if update.stamp.is_some() && update.stamp != ticket.fields_updated_at {
             return Err(Error::Conflict(
                 "`body.ticketFieldsUpdatedAt` is not the ticket's; its fields changed since it was read".to_owned(),
@@ -75,7 +75,7 @@ impl Service {
         let changed = set_fields(&change, &mut ticket, vec![(field.id.clone(), field.kind(), value)]).await?;
         if !changed.is_empty() {
             change.save_ticket(&ticket).await?;
-            change.changed(Changed::Ticket(&ticket.id)).await?;
+            change.changed(Changed::Ticket(&ticket.id));
         }
         for field in changed {
             change.note(Fact::TicketFieldUpdated { ticket: ticket.clone(), change: field });
@@ -128,29 +128,20 @@ impl Service {
             if value.is_null() {
                 return Err(Error::invalid(place, "must not be null; PATCH /tickets/field-values unsets a field"));
             }
-            let value = field.validate(value, MAX_VALUES).map_err(|reason| Error::invalid(place, reason.to_string()))?;
+            let value = field.validate(value).map_err(|reason| Error::invalid(place, reason.to_string()))?;
             values.push((field.id.clone(), field.kind(), value));
         }
         let changed = set_fields(&change, &mut ticket, values).await?;
-        let was_open = ticket.is_open;
-        let hands = closing.handled_by.is_some() && closing.handled_by != ticket.handled_by;
-        if hands {
-            ticket.handled_by = closing.handled_by;
-        }
-        if was_open {
-            ticket.is_open = false;
-            // Never before it opened: a clock may have been set back.
-            ticket.closed_at = Some(change.now().max(ticket.opened_at));
-        }
-        if was_open || hands || !changed.is_empty() {
-            ticket.updated_at = change.now().max(ticket.updated_at);
+        let credited = closing.handled_by.is_some_and(|user| ticket.credit(user, change.now()));
+        let closed = ticket.close(change.now());
+        if closed || credited || !changed.is_empty() {
             change.save_ticket(&ticket).await?;
-            change.changed(Changed::Ticket(&ticket.id)).await?;
+            change.changed(Changed::Ticket(&ticket.id));
         }
         for field in changed {
             change.note(Fact::TicketFieldUpdated { ticket: ticket.clone(), change: field });
         }
-        if was_open {
+        if closed {
             change.note(Fact::TicketClosed { ticket: ticket.clone() });
         }
         let view = self.expanded(by, ticket, expand).await?;
@@ -178,15 +169,15 @@ impl Service {
             change.known_users(&items.iter().map(|item| &item.assignee).collect::<Vec<_>>()).await?.into_iter().collect();
         let accounts: Vec<&AccountId> = tickets.values().map(|ticket| &ticket.account_id).collect();
         let listed = change.account_users(&accounts).await?;
+        let mut assigned = Vec::with_capacity(items.len());
         for (i, item) in items.iter().enumerate() {
-            let ticket = &tickets[&item.ticket_id];
-            if !ticket.is_open || ticket.is_spam {
-                let state = if ticket.is_spam { "is spam" } else { "is closed" };
-                return Err(Error::invalid(
+            let Some(mut ticket) = tickets.remove(&item.ticket_id) else { continue };
+            let handover = ticket.assign(&item.assignee, change.now()).map_err(|refusal| {
+                Error::invalid(
                     format!("body[{i}].ticketId"),
-                    format!("names a ticket that {state}; only open tickets that are not spam are assigned"),
-                ));
-            }
+                    format!("names a ticket that {refusal}; only open tickets that are not spam are assigned"),
+                )
+            })?;
             let place = || format!("body[{i}].assigneeUserId");
             if !users.contains(&item.assignee) {
                 return Err(Error::invalid(place(), "names nobody in this store"));
@@ -195,24 +186,20 @@ impl Service {
             if lists.peek().is_some() && !lists.any(|(_, user)| *user == item.assignee) {
                 return Err(Error::invalid(place(), "names a user who cannot access the ticket's account"));
             }
+            assigned.push((ticket, handover));
         }
-        let mut assigned = Vec::with_capacity(items.len());
-        for item in items {
-            let Some(mut ticket) = tickets.remove(&item.ticket_id) else { continue };
-            if ticket.assignee_user_id.as_ref() != Some(&item.assignee) {
-                let previous = ticket.assignee_user_id.replace(item.assignee);
-                ticket.updated_at = change.now().max(ticket.updated_at);
-                change.save_ticket(&ticket).await?;
-                change.changed(Changed::Ticket(&ticket.id)).await?;
-                change.note(Fact::TicketAssigned { ticket: ticket.clone(), previous });
-            }
-            assigned.push(ticket);
+        for (ticket, handover) in &assigned {
+            let Some(handover) = handover else { continue };
+            change.save_ticket(ticket).await?;
+            change.changed(Changed::Ticket(&ticket.id));
+            change.note(Fact::TicketAssigned { ticket: ticket.clone(), previous: handover.previous.clone() });
         }
-        let views = self.expand_tickets(by.store, assigned, expand).await?;
+        let tickets = assigned.into_iter().map(|(ticket, _)| ticket).collect();
+        let views = self.expand_tickets(by.store, tickets, expand).await?;
         change.finish(by, views).await
     }
 
-    async fn expanded<T>(&self, by: &By<'_, T>, ticket: Ticket, expand: TicketExpand) -> Result<TicketView> {
+    pub(super) async fn expanded<T>(&self, by: &By<'_, T>, ticket: Ticket, expand: TicketExpand) -> Result<TicketView> {
         let id = ticket.id.clone();
         self.expand_tickets(by.store, vec![ticket], expand).await?.pop().ok_or_else(|| Error::missing("ticket", &id))
     }

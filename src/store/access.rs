@@ -49,7 +49,7 @@ impl Db {
         let row = server_secrets::ActiveModel { name: Set(name.to_owned()), value: Set(fresh) };
         server_secrets::Entity::insert(row)
             .on_conflict(OnConflict::column(server_secrets::Column::Name).do_nothing().to_owned())
-            .exec_without_returning(&tx)
+            .exec_without_returning(&*tx)
             .await?;
         tx.commit().await?;
         find().await?.map(|row| row.value).ok_or_else(|| Error::Damaged(format!("the server secret {name} is gone")))
@@ -86,8 +86,8 @@ impl Db {
             expires_at: Set(key.expires_at.millis()),
             last_used_at: Set(None),
         };
-        api_keys::Entity::insert(row).exec_without_returning(&tx).await?;
-        insert_secret(&tx, store, &key.id, hash, &key.last_four, key.created_at, key.expires_at).await?;
+        api_keys::Entity::insert(row).exec_without_returning(&*tx).await?;
+        insert_secret(&*tx, store, &key.id, hash, &key.last_four, key.created_at, key.expires_at).await?;
         Ok(tx.commit().await?)
     }
 
@@ -132,7 +132,7 @@ impl Db {
         now: Timestamp,
     ) -> Result<Option<ApiKey>> {
         let tx = self.begin().await?;
-        let Some(row) = find_key(store, id).one(&tx).await? else { return Ok(None) };
+        let Some(row) = find_key(store, id).one(&*tx).await? else { return Ok(None) };
         let mut row: api_keys::ActiveModel = row.into();
         row.updated_at = Set(now.millis());
         if let Some(name) = name {
@@ -144,7 +144,7 @@ impl Db {
         if let Some(active) = active {
             row.active = Set(active);
         }
-        let key = with_last_four(&tx, row.update(&tx).await?).await?;
+        let key = with_last_four(&*tx, row.update(&*tx).await?).await?;
         tx.commit().await?;
         Ok(Some(key))
     }
@@ -162,19 +162,19 @@ impl Db {
         overlap_end: Timestamp,
     ) -> Result<Option<ApiKey>> {
         let tx = self.begin().await?;
-        let Some(row) = find_key(store, id).one(&tx).await? else { return Ok(None) };
+        let Some(row) = find_key(store, id).one(&*tx).await? else { return Ok(None) };
         let mut row: api_keys::ActiveModel = row.into();
         row.updated_at = Set(now.millis());
         row.expires_at = Set(expires_at.millis());
-        let row = row.update(&tx).await?;
+        let row = row.update(&*tx).await?;
         api_key_secrets::Entity::update_many()
             .col_expr(api_key_secrets::Column::ExpiresAt, Expr::value(overlap_end.millis()))
             .filter(api_key_secrets::Column::StoreId.eq(store.as_str()))
             .filter(api_key_secrets::Column::KeyId.eq(id.as_str()))
             .filter(api_key_secrets::Column::ExpiresAt.gt(overlap_end.millis()))
-            .exec(&tx)
+            .exec(&*tx)
             .await?;
-        insert_secret(&tx, store, id, hash, last_four, now, expires_at).await?;
+        insert_secret(&*tx, store, id, hash, last_four, now, expires_at).await?;
         tx.commit().await?;
         Ok(Some(api_key(row, last_four.to_owned())))
     }
@@ -185,7 +185,7 @@ impl Db {
         let done = api_keys::Entity::delete_many()
             .filter(api_keys::Column::StoreId.eq(store.as_str()))
             .filter(api_keys::Column::Id.eq(id.as_str()))
-            .exec(&tx)
+            .exec(&*tx)
             .await?;
         tx.commit().await?;
         Ok(done.rows_affected > 0)

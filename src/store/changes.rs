@@ -27,11 +27,15 @@ impl Write {
         self.all(sql, Ticket::decode).await
     }
 
-    /// Writes the properties of a ticket that writes change. What ends with closing, ends.
+    /// Writes the properties of a ticket that writes change. A closed one waits for no reply.
     pub async fn save_ticket(&self, ticket: &Ticket) -> Result<()> {
         let mut sql = self.sql("UPDATE tickets SET is_open = ");
-        sql.push(if ticket.is_open { "TRUE" } else { "FALSE, snoozed_until = NULL, waiting_since = NULL" });
-        sql.push(", closed_at = ").optional_integer(ticket.closed_at.map(|at| at.millis()));
+        sql.push(if ticket.is_open { "TRUE" } else { "FALSE, waiting_since = NULL" });
+        for (column, at) in
+            [(", closed_at = ", ticket.closed_at), (", reopened_at = ", ticket.reopened_at), (", snoozed_until = ", ticket.snoozed_until)]
+        {
+            sql.push(column).optional_integer(at.map(|at| at.millis()));
+        }
         sql.push(", assignee_user_id = ").optional_text(ticket.assignee_user_id.as_ref().map(UserId::as_str));
         sql.push(", handled_by = ").optional_text(ticket.handled_by.as_ref().map(UserId::as_str));
         sql.push(", ticket_fields = ").text(&ticket.fields);

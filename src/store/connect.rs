@@ -1,14 +1,17 @@
 //! Opening the database.
 //!
-//! SQLite: one writer connection whose transactions begin IMMEDIATE (a deferred read-modify-write loses to a competitor
-//! whatever the busy time-out), and `query_only` readers: a pool for entities, and `readers` for the statements that
-//! requests run; write-ahead log, `synchronous=FULL`. Statements are prepared once for each connection: SQLite's query planner stability guarantee is switched on, since without it
+//! SQLite: one writer at a time, whose transaction begins IMMEDIATE (a deferred read-modify-write loses to a competitor
+//! whatever the busy time-out): on the connection of `writer` for what requests write, on one of SeaORM's for import, keys
+//! and migrations. `query_only` readers: a pool for entities, and `readers` for the statements that requests run.
+//! Write-ahead log, `synchronous=FULL`. Statements are prepared once for each connection: SQLite's query planner stability guarantee is switched on, since without it
 //! every bound `LIMIT` costs a new preparation. Its price: a bound value never selects a partial index, so where one
 //! should serve, the condition stands in the SQL as a literal.
 //!
-//! PostgreSQL: one bounded pool for both.
+//! PostgreSQL: a bounded pool for reads and one for writes, so that a write that looks something up never waits for
+//! another write to end.
 
 use std::{
+    ops::Deref,
     path::{Path, PathBuf},
     str::FromStr,
     sync::Arc,
@@ -26,16 +29,42 @@ use sqlx::{
     sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
 
-use super::{Error, Result, readers::Readers};
+use super::{
+    Error, Result,
+    readers::Readers,
+    writer::{Sole, Writer},
+};
 
-/// A write transaction. Dropped without [`Tx::commit`], it leaves nothing behind.
-pub type Tx = DatabaseTransaction;
+/// A transaction through SeaORM. Dropped without [`Tx::commit`], it leaves nothing behind.
+pub struct Tx {
+    transaction: DatabaseTransaction,
+    /// On SQLite, for one that writes.
+    _sole: Option<Sole>,
+}
+
+impl Deref for Tx {
+    type Target = DatabaseTransaction;
+
+    fn deref(&self) -> &DatabaseTransaction {
+        &self.transaction
+    }
+}
+
+impl Tx {
+    pub async fn commit(self) -> Result<()> {
+        Ok(self.transaction.commit().await?)
+    }
+
+    pub async fn rollback(self) -> Result<()> {
+        Ok(self.transaction.rollback().await?)
+    }
+}
 
 /// Held by whoever migrates a PostgreSQL database, until its transaction ends. The number is this program's own.
 const MIGRATION_LOCK: &str = "SELECT pg_advisory_xact_lock(7305809155955060)";
 
 /// How long a writer waits for another before it gives up with [`Error::Busy`].
-const WRITE_WAIT: Duration = Duration::from_secs(10);
+pub(super) const WRITE_WAIT: Duration = Duration::from_secs(10);
 
 /// The open database.
 #[derive(Clone)]
@@ -44,6 +73,8 @@ pub struct Db {
     write: DatabaseConnection,
     /// On SQLite: what the statements of `sql` run on.
     readers: Option<Arc<Readers>>,
+    /// On SQLite: who writes.
+    writer: Option<Writer>,
     on_statement: Option<OnStatement>,
 }
 
@@ -51,15 +82,14 @@ pub struct Db {
 pub type OnStatement = Arc<dyn Fn() + Send + Sync>;
 
 impl Db {
-    /// Opens `sqlite://path` (made if it is missing) or `postgres://…`. `connections` bounds the pool of readers on
-    /// SQLite and the whole pool on PostgreSQL.
+    /// Opens `sqlite://path` (made if it is missing) or `postgres://…`. `connections` bounds each pool: of readers, and on
+    /// PostgreSQL of writers.
     pub async fn open(url: &str, connections: u32, on_statement: Option<OnStatement>) -> Result<Self> {
-        let (mut read, mut write, readers) = if url.starts_with("sqlite:") {
+        let (mut read, mut write, file) = if url.starts_with("sqlite:") {
             let (read, write, file) = open_sqlite(url, connections).await?;
-            (read, write, Some(Readers::new(file, connections)))
+            (read, write, Some(file))
         } else if url.starts_with("postgres:") || url.starts_with("postgresql:") {
-            let pool = open_postgres(url, connections).await?;
-            (pool.clone(), pool, None)
+            (open_postgres(url, connections).await?, open_postgres(url, connections).await?, None)
         } else {
             return Err(Error::Unavailable("the database URL must begin with sqlite:// or postgres://".to_owned()));
         };
@@ -69,11 +99,16 @@ impl Db {
                 connection.set_metric_callback(move |_| on_statement());
             }
         }
-        Ok(Self { read, write, readers, on_statement })
+        let readers = file.clone().map(|file| Readers::new(file, connections));
+        Ok(Self { read, write, readers, writer: file.map(Writer::new), on_statement })
     }
 
     pub(super) fn readers(&self) -> Option<&Arc<Readers>> {
         self.readers.as_ref()
+    }
+
+    pub(super) fn writer(&self) -> Option<&Writer> {
+        self.writer.as_ref()
     }
 
     /// For a statement that SeaORM does not see.
@@ -90,11 +125,15 @@ impl Db {
 
     /// Begins a write transaction. On SQLite it holds the write lock from its first moment.
     pub async fn begin(&self) -> Result<Tx> {
+        let sole = match &self.writer {
+            Some(writer) => Some(writer.sole().await?),
+            None => None,
+        };
         let mut options = TransactionOptions::default();
         if self.backend() == DbBackend::Sqlite {
             options.sqlite_transaction_mode = Some(sea_orm::SqliteTransactionMode::Immediate);
         }
-        Ok(self.write.begin_with_options(options).await?)
+        Ok(Tx { transaction: self.write.begin_with_options(options).await?, _sole: sole })
     }
 
     pub fn backend(&self) -> DbBackend {
@@ -110,7 +149,7 @@ impl Db {
         if self.backend() == DbBackend::Postgres {
             tx.execute_unprepared(MIGRATION_LOCK).await?;
         }
-        Migrator::up(&tx, None).await?;
+        Migrator::up(&*tx, None).await?;
         Ok(tx.commit().await?)
     }
 
@@ -144,6 +183,9 @@ impl Db {
     pub async fn close(self) -> Result<()> {
         if let Some(readers) = &self.readers {
             readers.close();
+        }
+        if let Some(writer) = &self.writer {
+            writer.close().await;
         }
         self.read.clone().close().await?;
         Ok(self.write.close().await?)

@@ -54,6 +54,12 @@ impl From<sqlx::Error> for Error {
 
 impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Self {
+        // The extended codes of a unique index, of a primary key and of a foreign key.
+        match error.sqlite_error().map(|error| error.extended_code) {
+            Some(2067 | 1555) => return Self::Unique(error.to_string()),
+            Some(787) => return Self::ForeignKey(error.to_string()),
+            _ => {}
+        }
         match error.sqlite_error_code() {
             Some(rusqlite::ErrorCode::DatabaseBusy) => Self::Busy,
             Some(rusqlite::ErrorCode::CannotOpen) => Self::Unavailable(error.to_string()),

@@ -2,12 +2,15 @@
 
 use std::collections::HashMap;
 
-use sea_orm::{AccessMode, ColumnTrait, DbBackend, EntityTrait, IsolationLevel, QueryFilter, QueryOrder, QuerySelect, TransactionTrait};
+use sea_orm::{
+    AccessMode, ColumnTrait, DatabaseTransaction, DbBackend, EntityTrait, IsolationLevel, QueryFilter, QueryOrder, QuerySelect,
+    TransactionTrait,
+};
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
 use super::{
-    Db, Error, Result, Tx,
+    Db, Error, Result,
     entity::{
         account_users, accounts, comments, contact_fields, contacts, conversations, labels, messages, roles, stores, team_members, teams,
         templates, ticket_fields, tickets, users,
@@ -25,7 +28,7 @@ use crate::domain::{
 
 /// A view of a store that later writes do not change.
 pub struct Export {
-    tx: Tx,
+    tx: DatabaseTransaction,
     store: String,
 }
 

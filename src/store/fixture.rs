@@ -47,7 +47,7 @@ impl Fixture {
         M: IntoActiveModel<A>,
     {
         let tx = self.db.begin().await.unwrap();
-        A::Entity::insert(model.into_active_model()).exec_without_returning(&tx).await.unwrap();
+        A::Entity::insert(model.into_active_model()).exec_without_returning(&*tx).await.unwrap();
         tx.commit().await.unwrap();
     }
 

@@ -230,7 +230,7 @@ impl Import {
 
     /// Takes everything back.
     pub async fn rollback(self) -> Result<()> {
-        Ok(self.tx.rollback().await?)
+        self.tx.rollback().await
     }
 
     /// Runs a statement whose variables are `?`, in order.

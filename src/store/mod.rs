@@ -28,6 +28,7 @@ pub mod stores;
 pub mod team;
 pub mod tickets;
 pub mod write;
+mod writer;
 
 pub use connect::{Db, OnStatement, Tx};
 pub use error::{Error, Result};

@@ -11,12 +11,13 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use rusqlite::{Connection, OpenFlags, Statement, config::DbConfig};
+use rusqlite::{Connection, OpenFlags, config::DbConfig};
 use tokio::sync::Semaphore;
 
 use super::{
     Error, Result,
-    sql::{Cells, Param, Sql},
+    sql::{Cells, Sql},
+    writer::read,
 };
 
 /// The readers of one database file.
@@ -78,28 +79,4 @@ impl Readers {
         self.unbounded.close();
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
-}
-
-fn read<T>(connection: &Connection, sql: &Sql, decode: &impl Fn(&mut Cells<'_>) -> Result<T>) -> Result<Vec<T>> {
-    let mut statement = connection.prepare_cached(sql.as_str())?;
-    bind(&mut statement, sql.params())?;
-    let mut rows = statement.raw_query();
-    let mut decoded = Vec::new();
-    while let Some(row) = rows.next()? {
-        decoded.push(decode(&mut Cells::sqlite(row))?);
-    }
-    Ok(decoded)
-}
-
-fn bind(statement: &mut Statement<'_>, params: &[Param]) -> Result<()> {
-    for (i, param) in params.iter().enumerate() {
-        match param {
-            Param::Text(text) => statement.raw_bind_parameter(i + 1, text.as_str())?,
-            Param::Integer(number) => statement.raw_bind_parameter(i + 1, number)?,
-            Param::Number(number) => statement.raw_bind_parameter(i + 1, number)?,
-            Param::Bytes(bytes) => statement.raw_bind_parameter(i + 1, bytes)?,
-            Param::Null | Param::NoInteger | Param::NoNumber => statement.raw_bind_parameter(i + 1, rusqlite::types::Null)?,
-        }
-    }
-    Ok(())
 }

@@ -179,19 +179,10 @@ impl Write {
         Ok(())
     }
 
-    /// Opens a closed ticket again.
-    pub async fn reopen_ticket(&self, ticket: &Ticket) -> Result<()> {
-        let mut sql = self.sql("UPDATE tickets SET is_open = TRUE, closed_at = NULL, reopened_at = ");
-        sql.optional_integer(ticket.reopened_at.map(|at| at.millis())).push(", updated_at = ").integer(ticket.updated_at.millis());
-        sql.push(" WHERE store_id = $1 AND id = ").text(ticket.id.as_str());
-        self.run(sql).await?;
-        Ok(())
-    }
-
-    /// Ends a ticket's snooze and derives what follows from its messages; the ticket as it is then.
+    /// Derives what follows from a ticket's messages; the ticket as it is then.
     pub async fn ticket_got_message(&self, id: &TicketId) -> Result<Option<Ticket>> {
         let mut sql = self.sql(DERIVE_TICKETS);
-        sql.push(", snoozed_until = NULL WHERE store_id = $1 AND id = ").text(id.as_str());
+        sql.push(" WHERE store_id = $1 AND id = ").text(id.as_str());
         self.run(sql).await?;
         self.ticket(id).await
     }

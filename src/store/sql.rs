@@ -88,8 +88,9 @@ impl Sql {
         self.unbounded
     }
 
-    pub fn as_str(&self) -> &str {
-        &self.text
+    /// The text as SQLite takes it when its values are bound by position: to it `$2` is a name, and only `?2` a number.
+    pub fn for_sqlite(&self) -> String {
+        self.text.replace('$', "?")
     }
 
     /// The same for SeaORM.

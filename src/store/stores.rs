@@ -16,7 +16,7 @@ impl Db {
             created_at: Set(store.created_at.millis()),
         };
         let tx = self.begin().await?;
-        match stores::Entity::insert(row).exec_without_returning(&tx).await.map_err(Error::from) {
+        match stores::Entity::insert(row).exec_without_returning(&*tx).await.map_err(Error::from) {
             Ok(_) => tx.commit().await.map(|()| true).map_err(Error::from),
             Err(Error::Unique(_)) => Ok(false),
             Err(error) => Err(error),
@@ -32,7 +32,7 @@ impl Db {
         reopen_window_hours: Option<i64>,
     ) -> Result<Option<Store>> {
         let tx = self.begin().await?;
-        let Some(row) = stores::Entity::find_by_id(id.as_str()).one(&tx).await? else { return Ok(None) };
+        let Some(row) = stores::Entity::find_by_id(id.as_str()).one(&*tx).await? else { return Ok(None) };
         let mut row: stores::ActiveModel = row.into();
         if let Some(name) = name {
             row.name = Set(name);
@@ -43,7 +43,7 @@ impl Db {
         if let Some(hours) = reopen_window_hours {
             row.reopen_window_hours = Set(hours);
         }
-        let row = row.update(&tx).await?;
+        let row = row.update(&*tx).await?;
         tx.commit().await?;
         Ok(Some(row.into()))
     }

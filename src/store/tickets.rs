@@ -20,8 +20,8 @@ use crate::domain::{
 
 impl Row for Ticket {
     const COLUMNS: &'static str = "id, ticket_number, is_open, is_spam, is_follow_up, channel, contact_id, account_id, conversation_id, \
-         opened_at, closed_at, reopened_at, assignee_user_id, handled_by, ticket_fields, ticket_fields_updated_at, sort_at, created_at, \
-         updated_at";
+         opened_at, closed_at, reopened_at, snoozed_until, assignee_user_id, handled_by, ticket_fields, ticket_fields_updated_at, \
+         sort_at, created_at, updated_at";
 
     fn decode(cells: &mut Cells<'_>) -> Result<Self> {
         Ok(Self {
@@ -37,6 +37,7 @@ impl Row for Ticket {
             opened_at: cells.time()?,
             closed_at: cells.optional_time()?,
             reopened_at: cells.optional_time()?,
+            snoozed_until: cells.optional_time()?,
             assignee_user_id: cells.optional_id()?,
             handled_by: cells.optional_id()?,
             fields: cells.take()?,

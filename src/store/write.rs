@@ -3,13 +3,20 @@
 //! Called by `service`. Guarantees: a row that was read for a change stays as it is until the end of the transaction; the
 //! events and the change log commit with the change or not at all; dropped without [`Write::commit`], nothing is left.
 
+use std::{
+    collections::BTreeSet,
+    sync::{Mutex, PoisonError},
+};
+
 use sea_orm::{ConnectionTrait, DbBackend};
 
 use super::{
     Db, Result, Tx,
     sql::{Cells, Param, Row, Sql},
+    writer::Turn,
 };
 use crate::domain::{
+    clock::Clock,
     events::Event,
     ids::{ContactId, ConversationId, MessageId, StoreId, TicketId},
     time::Timestamp,
@@ -17,10 +24,17 @@ use crate::domain::{
 
 /// A write transaction on one store.
 pub struct Write {
-    tx: Tx,
-    backend: DbBackend,
+    on: On,
     store: StoreId,
     now: Timestamp,
+    /// What goes into the change log with the commit.
+    log: Mutex<BTreeSet<(&'static str, String)>>,
+}
+
+/// Where the statements run.
+enum On {
+    Sqlite(Turn),
+    Postgres(Tx),
 }
 
 /// A record that derived data follows.
@@ -51,9 +65,14 @@ pub struct Kept {
 }
 
 impl Db {
-    /// Begins to write. On SQLite this waits for the writer before.
-    pub async fn write(&self, store: &StoreId, now: Timestamp) -> Result<Write> {
-        Ok(Write { tx: self.begin().await?, backend: self.backend(), store: store.clone(), now })
+    /// Begins to write. On SQLite this waits for the writers before. What happens now is what `clock` says once it began:
+    /// nothing is dated before what it waited for.
+    pub async fn write(&self, store: &StoreId, clock: &dyn Clock) -> Result<Write> {
+        let on = match self.writer() {
+            Some(writer) => On::Sqlite(writer.turn().await?),
+            None => On::Postgres(self.begin().await?),
+        };
+        Ok(Write { on, store: store.clone(), now: clock.now(), log: Mutex::default() })
     }
 }
 
@@ -72,18 +91,29 @@ impl Write {
     }
 
     pub(super) async fn all<T>(&self, sql: Sql, decode: impl Fn(&mut Cells<'_>) -> Result<T>) -> Result<Vec<T>> {
-        let rows = self.tx.query_all_raw(sql.statement(self.backend)).await?;
-        rows.iter().map(|row| decode(&mut Cells::orm(row))).collect()
+        match &self.on {
+            On::Sqlite(turn) => turn.all(&sql, &decode),
+            On::Postgres(tx) => {
+                let rows = tx.query_all_raw(sql.statement(DbBackend::Postgres)).await?;
+                rows.iter().map(|row| decode(&mut Cells::orm(row))).collect()
+            }
+        }
     }
 
     pub(super) async fn first<T>(&self, sql: Sql, decode: impl Fn(&mut Cells<'_>) -> Result<T>) -> Result<Option<T>> {
-        let row = self.tx.query_one_raw(sql.statement(self.backend)).await?;
-        row.map(|row| decode(&mut Cells::orm(&row))).transpose()
+        Ok(self.all(sql, decode).await?.into_iter().next())
     }
 
     /// The number of rows that were changed.
     pub(super) async fn run(&self, sql: Sql) -> Result<u64> {
-        Ok(self.tx.execute_raw(sql.statement(self.backend)).await?.rows_affected())
+        match &self.on {
+            On::Sqlite(turn) => turn.run(&sql),
+            On::Postgres(tx) => Ok(tx.execute_raw(sql.statement(DbBackend::Postgres)).await?.rows_affected()),
+        }
+    }
+
+    fn on_postgres(&self) -> bool {
+        matches!(self.on, On::Postgres(_))
     }
 
     /// The row of a table with this id, held until the end of the transaction.
@@ -96,25 +126,42 @@ impl Write {
 
     /// Holds the rows that a SELECT finds. SQLite's one writer holds all there are.
     pub(super) fn hold(&self, sql: &mut Sql) {
-        if self.backend == DbBackend::Postgres {
+        if self.on_postgres() {
             sql.push(" FOR UPDATE");
         }
     }
 
     /// Notes a changed record for whoever follows the change log.
-    pub async fn changed(&self, record: Changed<'_>) -> Result<()> {
+    pub fn changed(&self, record: Changed<'_>) {
         let (kind, id) = record.parts();
-        let mut sql = self.sql("INSERT INTO changes (store_id, kind, record_id, changed_at, transaction_id) VALUES ($1, ");
-        sql.text(kind).push(", ").text(id).push(", ").integer(self.now.millis());
-        sql.push(if self.backend == DbBackend::Postgres { ", pg_current_xact_id()::text::bigint)" } else { ", 0)" });
+        self.log.lock().unwrap_or_else(PoisonError::into_inner).insert((kind, id.to_owned()));
+    }
+
+    async fn write_log(&mut self) -> Result<()> {
+        let log = std::mem::take(self.log.get_mut().unwrap_or_else(PoisonError::into_inner));
+        if log.is_empty() {
+            return Ok(());
+        }
+        let transaction = if self.on_postgres() { ", pg_current_xact_id()::text::bigint)" } else { ", 0)" };
+        let mut sql = self.sql("INSERT INTO changes (store_id, kind, record_id, changed_at, transaction_id) VALUES ");
+        for (i, (kind, id)) in log.iter().enumerate() {
+            sql.push(if i == 0 { "($1, " } else { ", ($1, " }).text(kind).push(", ").text(id).push(", ").integer(self.now.millis());
+            sql.push(transaction);
+        }
         self.run(sql).await?;
         Ok(())
     }
 
-    /// Records an event, rendered. It gets its number after the commit.
-    pub async fn record(&self, event: &Event, body: Vec<u8>) -> Result<()> {
-        let mut sql = self.sql("INSERT INTO events (store_id, id, type, occurred_at, body) VALUES ($1, ");
-        sql.text(&event.id).push(", ").text(event.fact.kind()).push(", ").integer(event.at.millis()).push(", ").bytes(body).push(")");
+    /// Records events, rendered. They get their numbers after the commit.
+    pub async fn record(&self, events: &[(Event, Vec<u8>)]) -> Result<()> {
+        if events.is_empty() {
+            return Ok(());
+        }
+        let mut sql = self.sql("INSERT INTO events (store_id, id, type, occurred_at, body) VALUES ");
+        for (i, (event, body)) in events.iter().enumerate() {
+            sql.push(if i == 0 { "($1, " } else { ", ($1, " }).text(&event.id).push(", ").text(event.fact.kind());
+            sql.push(", ").integer(event.at.millis()).push(", ").bytes(body.clone()).push(")");
+        }
         self.run(sql).await?;
         Ok(())
     }
@@ -142,7 +189,7 @@ impl Write {
 
     /// Whether no other transaction holds this name; it is then held until the end of this one. SQLite has one writer.
     pub async fn try_name(&self, name: &str) -> Result<bool> {
-        if self.backend == DbBackend::Sqlite {
+        if !self.on_postgres() {
             return Ok(true);
         }
         let sql = Sql::fixed("SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0))")
@@ -150,8 +197,12 @@ impl Write {
         Ok(self.first(sql, |cells| cells.flag()).await?.unwrap_or(false))
     }
 
-    /// Commits everything.
-    pub async fn commit(self) -> Result<()> {
-        Ok(self.tx.commit().await?)
+    /// Commits everything. Without a change there is still something to wait for: on SQLite, that what was read is durable.
+    pub async fn commit(mut self) -> Result<()> {
+        self.write_log().await?;
+        match self.on {
+            On::Sqlite(turn) => turn.commit().await,
+            On::Postgres(tx) => tx.commit().await,
+        }
     }
 }

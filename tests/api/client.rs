@@ -134,13 +134,14 @@ impl Call {
     /// Sends the request and checks nothing: for what lies outside of the contract.
     #[track_caller]
     pub fn exchange(&self) -> Answer {
-        match self.transfer() {
+        match self.attempt() {
             Ok(answer) => answer,
             Err(error) => panic!("{}\n  no answer: {error}", self.described()),
         }
     }
 
-    fn transfer(&self) -> std::io::Result<Answer> {
+    /// Sends the request to a server that may go away over it; an answer that was cut off is none.
+    pub fn attempt(&self) -> std::io::Result<Answer> {
         let mut stream = TcpStream::connect(&self.api.address)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
@@ -174,7 +175,13 @@ impl Call {
         {
             return Err(error);
         }
-        Answer::parse(self.described(), &bytes).ok_or_else(|| std::io::Error::other("the answer is not HTTP"))
+        let answer = Answer::parse(self.described(), &bytes).ok_or_else(|| std::io::Error::other("the answer is not HTTP"))?;
+        match answer.header("content-length") {
+            Some(length) if self.method != "HEAD" && *length != answer.text.len().to_string() => {
+                Err(std::io::Error::other("the answer was cut off"))
+            }
+            _ => Ok(answer),
+        }
     }
 }
 

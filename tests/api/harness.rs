@@ -2,7 +2,7 @@
 //! when `COUNTERPART_TEST_POSTGRES` names a server.
 
 use std::{
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Write},
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     sync::{
         OnceLock,
@@ -155,8 +155,13 @@ pub struct Key {
 /// A running server. Ends with the value, and with the test process whatever way that ends: a shell stands between, which
 /// stops the server by its process id once its standard input closes.
 pub struct Server {
+    // Before the database, which must not go while it is in use.
+    process: Process,
     pub database: Database,
     pub address: String,
+}
+
+struct Process {
     pid: String,
     warden: Child,
     leash: Option<ChildStdin>,
@@ -164,15 +169,16 @@ pub struct Server {
 }
 
 /// Starts the server, says its process id, and stops it when nobody holds the other end of standard input; then, as the
-/// test process may be gone, removes what it leaves.
+/// test process may be gone, removes what it leaves, unless it was told to keep that.
 const WARDEN: &str = r#"
 "$1" serve --listen 127.0.0.1:0 </dev/null &
 pid=$!
 echo "$pid"
 exec >/dev/null
-read -r _
+read -r order
 kill "$pid" 2>/dev/null
 wait "$pid"
+[ "$order" != keep ] || exit
 [ -z "$3" ] || psql --no-psqlrc --quiet --command "drop database if exists $4 with (force)" "$3"
 rm -rf -- "$2"
 "#;
@@ -180,7 +186,7 @@ rm -rf -- "$2"
 impl Server {
     pub fn start(database: Database) -> Self {
         let log = database.home.path().join("server.log");
-        let errors = std::fs::File::create(&log).expect("the log is made");
+        let errors = std::fs::File::options().create(true).append(true).open(&log).expect("the log is made");
         let (admin, name) = database.postgres.clone().unwrap_or_default();
         let mut warden = Command::new("sh")
             .args(["-c", WARDEN, "sh", BINARY])
@@ -207,7 +213,17 @@ impl Server {
                 break address.to_owned();
             }
         };
-        Self { database, address, pid, warden, leash, _stdout: stdout }
+        Self { process: Process { pid, warden, leash, _stdout: stdout }, database, address }
+    }
+
+    /// Ends the process as it stands, without a chance to finish anything.
+    #[allow(dead_code, reason = "not every test binary kills")]
+    pub fn kill(mut self) -> Database {
+        self.process.signal("-KILL");
+        let told = self.process.leash.take().map(|mut leash| leash.write_all(b"keep\n"));
+        assert!(matches!(told, Some(Ok(()))), "the warden is told: {told:?}");
+        let _ = self.process.warden.wait();
+        self.database
     }
 
     /// A server on a fresh database with these stores.
@@ -230,13 +246,19 @@ impl Server {
     }
 }
 
-impl Drop for Server {
+impl Process {
+    fn signal(&self, signal: &str) {
+        let _ = Command::new("kill").args([signal, &self.pid]).status();
+    }
+}
+
+impl Drop for Process {
     fn drop(&mut self) {
         drop(self.leash.take());
         let deadline = Instant::now() + Duration::from_secs(20);
         while let Ok(None) = self.warden.try_wait() {
             if Instant::now() > deadline {
-                let _ = Command::new("kill").args(["-KILL", &self.pid]).status();
+                self.signal("-KILL");
                 let _ = self.warden.wait();
                 return;
             }

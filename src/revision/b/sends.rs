@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use crate::{
     domain::{
-        contacts::{is_address, is_e164},
+        contacts::{is_e164, is_email},
         outbound::Mailbox,
     },
     http::{
@@ -106,7 +106,7 @@ fn mailboxes(name: &str, addresses: Vec<EmailAddress>) -> Result<Vec<Mailbox>, A
         return Err(ApiError::field(&format!("body.{name}"), format!("takes at most {MAX_ADDRESSES} addresses")));
     }
     let one = |(i, address): (usize, EmailAddress)| {
-        if !is_address(&address.email) {
+        if !is_email(&address.email) {
             return Err(ApiError::field(&format!("body.{name}[{i}].email"), "must be an e-mail address, such as mali@example.com"));
         }
         if address.name.as_deref().is_some_and(ends_a_header) {

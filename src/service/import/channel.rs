@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 
 use super::check::{Wrong, one_of, read};
-use crate::domain::records::Object;
+use crate::domain::entries::Object;
 
 /// Who or what sent a message (decisions, section 2).
 #[derive(Deserialize, Serialize)]

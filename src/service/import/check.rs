@@ -8,13 +8,11 @@ use super::{
     channel::{SENDERS, Sender, no_null, payload},
 };
 use crate::domain::{
-    contacts::{is_address, is_e164},
+    contacts::{is_e164, is_email},
+    entries::{Entries, Object},
     ids::{MAX_ID_CHARS, UserId},
     messages::MESSAGE_TYPES,
-    records::{
-        Account, Comment, Contact, ContactField, Conversation, Entries, Label, Message, Object, Role, Team, Template, Ticket, TicketField,
-        User,
-    },
+    records::{Account, Comment, Contact, ContactField, Conversation, Label, Message, Role, Team, Template, Ticket, TicketField, User},
     store::{ACCOUNT_STATUSES, CHANNELS, PARAMETER_FORMATS, TEMPLATE_CATEGORIES, TEMPLATE_STATUSES},
     team::ROLE_KINDS,
 };
@@ -189,7 +187,7 @@ impl Check for Contact {
             email(&format!("secondaryEmails[{place}]"), address)?;
         }
         if self.phone.as_deref().is_some_and(|phone| !is_e164(phone)) {
-            return Err(Wrong::new("phone", "must be a phone number in E.164: `+` and up to 14 digits"));
+            return Err(Wrong::new("phone", "must be a phone number in E.164: `+`, a country code, and up to 14 digits in all"));
         }
         self.custom_fields.as_mut().map_or(Ok(()), |fields| definitions.contact_values(fields))
     }
@@ -343,7 +341,7 @@ pub fn one_of(place: &str, value: &str, allowed: &[&str]) -> Result<(), Wrong> {
 }
 
 fn email(place: &str, address: &str) -> Result<(), Wrong> {
-    if is_address(address) { Ok(()) } else { Err(Wrong::new(place, format!("`{address}` is not an e-mail address"))) }
+    if is_email(address) { Ok(()) } else { Err(Wrong::new(place, format!("`{address}` is not an e-mail address"))) }
 }
 
 fn distinct<'a>(place: &str, values: impl Iterator<Item = &'a str>) -> Result<(), Wrong> {

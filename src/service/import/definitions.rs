@@ -11,9 +11,10 @@ use super::{
 };
 use crate::{
     domain::{
+        entries::{Entries, Object},
         fields::{CONTACT_DISPLAY_TYPES, Comparable, Kind, MAX_CONTACT_VALUES, RESOLUTION_STATUS, TICKET_DISPLAY_TYPES, options_depth},
         ids::FieldId,
-        records::{ContactField, Entries, Object, Ticket, TicketField},
+        records::{ContactField, Ticket, TicketField},
         tickets::{RESOLUTION_STATUSES, is_revenue},
     },
     store::import::{Batch, Definition},

@@ -6,7 +6,7 @@ use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
 use super::Failure;
-use crate::domain::records::{Kind, Object};
+use crate::domain::{entries::Object, records::Kind};
 
 /// A line before its record is read.
 pub struct Peek<'a> {

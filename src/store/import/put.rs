@@ -243,7 +243,7 @@ impl Import {
         while models.peek().is_some() {
             let chunk: Vec<E::ActiveModel> =
                 models.by_ref().take(MAX_VARIABLES / columns.len().max(1)).map(IntoActiveModel::into_active_model).collect();
-            E::insert_many(chunk).on_conflict(on_conflict.clone()).exec_without_returning(&self.tx).await?;
+            E::insert_many(chunk).on_conflict(on_conflict.clone()).exec_without_returning(&*self.tx).await?;
         }
         Ok(())
     }

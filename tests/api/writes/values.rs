@@ -112,6 +112,7 @@ fn a_ticket_field_stores_what_fits() {
         ("dec", json!(1.25), json!(1.25)),
         ("dec", json!(-0.001), json!(-0.001)),
         ("dec", json!(3), json!(3)),
+        ("dec", json!(-1.661_971_371_337_755_5e-209), json!(-1.661_971_371_337_755_5e-209)),
         ("url", json!("https://example.com/?a=b"), json!("https://example.com/?a=b")),
     ];
     for (field, sent, stored) in accepted().into_iter().chain(more) {
@@ -143,7 +144,15 @@ fn an_integer_is_shown_without_a_fraction() {
 #[test]
 fn a_ticket_field_refuses_what_does_not() {
     let desk = Desk::open();
-    let more = [("dec", json!("1.5")), ("dec", json!([1.5])), ("dec", json!(true)), ("url", json!(5)), ("hidden", json!(5))];
+    let more = [
+        ("dec", json!("1.5")),
+        ("dec", json!([1.5])),
+        ("dec", json!(true)),
+        ("dec", json!(9_007_199_254_740_992_i64)),
+        ("dec", json!(1e16)),
+        ("url", json!(5)),
+        ("hidden", json!(5)),
+    ];
     desk.unmoved(|| {
         for (field, value) in refused().into_iter().chain(more) {
             desk.set("t-set", &format!("f-{field}"), value).refuses("body.newValue");

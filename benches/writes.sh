@@ -1,0 +1,130 @@
+#!/usr/bin/env bash
+# Measures writes that are on disk before they are answered, and counts afterwards that each of them is there.
+#
+#   benches/writes.sh                    on a SQLite file, as released
+#   benches/writes.sh --postgres         on a PostgreSQL server of its own, with PostgreSQL's own settings
+#   benches/writes.sh --postgres URL     on a fresh database of this server
+#
+#   --path /messages/internal-comments   another write that takes `conversationId` and `text` (default: /messages)
+#   --rounds 3  --seconds 10  --connections 32  --conversations 2000
+#
+# Needs wrk, and python3 for the build's folder. TMPDIR is where the data goes: a disk, not memory.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+. "$root/tests/postgres.sh"
+
+path=/messages rounds=3 seconds=10 connections=32 conversations=2000 database=sqlite postgres=""
+while [ $# -gt 0 ]; do
+    case $1 in
+    --postgres)
+        database=postgres
+        if [[ ${2:-} == postgres* ]]; then
+            postgres=$2
+            shift
+        fi
+        ;;
+    --path) path=${2:?"$1 needs a path"}; shift ;;
+    --rounds | --seconds | --connections | --conversations)
+        printf -v "${1#--}" '%d' "${2:?"$1 needs a number"}"
+        shift
+        ;;
+    *) sed -n '2,12s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    esac
+    shift
+done
+# What a write adds, as an export names it.
+case $path in
+*/internal-comments) kind=comment ;;
+*) kind=message ;;
+esac
+command -v wrk >/dev/null || { echo "wrk is missing: install wrk" >&2; exit 1; }
+
+scratch=$(mktemp -d)
+server="" made=""
+cleanup() {
+    status=$?
+    trap - EXIT
+    [ -z "$server" ] || { kill "$server" && wait "$server"; } 2>/dev/null || true
+    [ -z "$made" ] || psql --no-psqlrc --quiet --command "drop database if exists $made with (force)" "$postgres" || true
+    stop_postgres "$scratch"
+    rm -rf -- "$scratch"
+    exit "$status"
+}
+trap cleanup EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+(cd "$root" && cargo build --release --quiet)
+target=$(cd "$root" && cargo metadata --format-version 1 --no-deps | python3 -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])')
+counterpart=$target/release/counterpart
+
+if [ "$database" = sqlite ]; then
+    mkdir "$scratch/data"
+    export DATABASE_URL="sqlite://$scratch/data/counterpart.db"
+    where="SQLite on $(stat -f -c %T "$scratch")"
+else
+    [ -n "$postgres" ] || start_postgres "$scratch" >"$scratch/start.log" || { cat "$scratch/start.log" >&2; exit 1; }
+    name=counterpart_writes_$$
+    psql --no-psqlrc --quiet --command "create database $name" "$postgres"
+    made=$name
+    DATABASE_URL=$(python3 -c 'import sys, urllib.parse as u; print(u.urlunsplit(u.urlsplit(sys.argv[1])._replace(path="/" + sys.argv[2])))' "$postgres" "$name")
+    export DATABASE_URL
+    ask() { psql --no-psqlrc --quiet --tuples-only --no-align --command "$1" "$postgres"; }
+    where="PostgreSQL $(ask 'show server_version'), fsync=$(ask 'show fsync'), synchronous_commit=$(ask 'show synchronous_commit')"
+fi
+
+# A contact each, a conversation with it, and its open ticket.
+records() {
+    cat <<'LINES'
+{"kind":"role","record":{"id":"owner","name":"Owner","kind":"owner"}}
+{"kind":"user","record":{"id":"seat","userId":"0a000000-0000-4000-8000-000000000001","name":"Owner","roleId":"owner"}}
+{"kind":"account","record":{"id":"widget","channel":"widget","name":"Widget","status":"healthy"}}
+LINES
+    awk -v n="$conversations" 'BEGIN {
+        at = "\"2026-01-01T00:00:00Z\""; made = "\"createdAt\":" at ",\"updatedAt\":" at
+        for (i = 1; i <= n; i++) {
+            printf "{\"kind\":\"contact\",\"record\":{\"id\":\"contact-%d\",\"fullName\":\"Contact %d\",\"firstName\":\"Contact\",%s}}\n", i, i, made
+            printf "{\"kind\":\"conversation\",\"record\":{\"id\":\"talk-%d\",\"channel\":\"widget\",\"accountId\":\"widget\",\"contactId\":\"contact-%d\",\"displayName\":\"Contact %d\",\"referenceId\":\"thread-%d\",\"labelIds\":[],\"isSpam\":false,%s}}\n", i, i, i, i, made
+            printf "{\"kind\":\"ticket\",\"record\":{\"id\":\"ticket-%d\",\"conversationId\":\"talk-%d\",\"contactId\":\"contact-%d\",\"accountId\":\"widget\",\"channel\":\"widget\",\"isOpen\":true,\"openedAt\":%s,\"isSpam\":false,\"isFollowUp\":false,%s}}\n", i, i, i, at, made
+        }
+    }'
+}
+"$counterpart" store create --id bench --name Bench >/dev/null
+records | "$counterpart" import --store bench - 2>"$scratch/import.log" >&2 || { cat "$scratch/import.log" >&2; exit 1; }
+key=$("$counterpart" key create --store bench --name bench --scopes messages:write)
+
+"$counterpart" serve --listen 127.0.0.1:0 >"$scratch/address" 2>"$scratch/server.log" &
+server=$!
+address=""
+while [ -z "$address" ]; do
+    kill -0 "$server" 2>/dev/null || { cat "$scratch/server.log" >&2; exit 1; }
+    sleep 0.05
+    address=$(sed -n 's/^listening on //p' "$scratch/address")
+done
+
+echo "$("$counterpart" --version), $where; $(nproc) cores; POST /v1$path, $connections connections, $conversations conversations"
+printf '%-7s %12s %10s %10s %9s %9s\n' round requests/s 'p50 ms' 'p99 ms' not-200 broken
+answered=0
+for ((round = 1; round <= rounds; round++)); do
+    wrk -t1 -c"$connections" -d"${seconds}s" --latency -s "$root/benches/writes.lua" "$address/v1$path" -- \
+        "$conversations" "round $round" "$key" "$round" >"$scratch/wrk.log"
+    read -r _ rate p50 p99 ok refused broken < <(grep '^RESULT' "$scratch/wrk.log") || { cat "$scratch/wrk.log" >&2; exit 1; }
+    printf '%-7s %12s %10s %10s %9s %9s\n' "$round" "$rate" "$p50" "$p99" "$refused" "$broken"
+    answered=$((answered + ok))
+done
+
+# The last requests of a round may be done without an answer that wrk waited for.
+kill "$server"
+wait "$server" || true
+server=""
+there=$("$counterpart" export --store bench | grep -c "^{\"kind\":\"$kind\"" || true)
+unseen=$((rounds * connections))
+echo "answered 200: $answered; in the database: $there"
+if ((answered == 0)); then
+    echo "FAILED: nothing was written" >&2
+    exit 1
+fi
+if ((there < answered || there > answered + unseen)); then
+    echo "FAILED: expected $answered, or up to $unseen more" >&2
+    exit 1
+fi

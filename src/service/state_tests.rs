@@ -1,0 +1,247 @@
+//! Moves of tickets on a database: what is stored, which events they leave, and what is refused.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicI64, Ordering},
+};
+
+use serde_json::{Value, json};
+
+use super::{By, Error, Outcome, Renderer, Service, read_tests::rules, ticket_states::Escalation, ticket_writes::Closing};
+use crate::{
+    domain::{
+        clock::{Clock, RandomIds, World},
+        entries::Entries,
+        events::{Actor, Event, Fact},
+        filters::TicketFilter,
+        ids::{StoreId, TicketId},
+        receive::Inbound,
+        ticket_states::TicketState,
+        tickets::{Ticket, TicketExpand},
+        time::Timestamp,
+    },
+    store::fixture::{Fixture, first},
+};
+
+/// Writes down what of an event is told apart here.
+struct Heard;
+
+impl Renderer for Heard {
+    fn render(&self, _: &StoreId, event: &Event) -> Vec<u8> {
+        let of = |ticket: &Ticket| json!([ticket.id.as_str(), ticket.assignee_user_id.as_ref().map(|id| id.as_str())]);
+        let data = match &event.fact {
+            Fact::TicketUnassigned { ticket, previous } => json!([of(ticket), previous.as_ref().map(|id| id.as_str())]),
+            Fact::TicketClosed { ticket } => of(ticket),
+            Fact::TicketOpened { ticket, reopened } => json!([of(ticket), reopened]),
+            Fact::AiEscalated { conversation, ticket, reason } => {
+                json!([conversation.id.as_str(), ticket.as_deref().map(of), reason])
+            }
+            _ => Value::Null,
+        };
+        json!([event.fact.kind(), event.actor.parts().0, data]).to_string().into_bytes()
+    }
+}
+
+struct Hands(AtomicI64);
+
+impl Clock for Hands {
+    fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.0.load(Ordering::Relaxed))
+    }
+}
+
+struct Desk {
+    fixture: Fixture,
+    service: Service,
+    hands: Arc<Hands>,
+}
+
+const NOW: i64 = 1_000_000;
+
+impl Desk {
+    async fn open() -> Self {
+        let fixture = Fixture::new().await;
+        let hands = Arc::new(Hands(AtomicI64::new(NOW)));
+        let world = World { clock: hands.clone(), ids: Arc::new(RandomIds) };
+        let service = Service::new(fixture.db.clone(), world, rules(false), Arc::new(Heard));
+        Self { fixture, service, hands }
+    }
+
+    fn by<T>(&self) -> By<'_, T> {
+        By { store: &self.fixture.store, actor: Actor::User("u".into()), once: None }
+    }
+
+    fn wait(&self, millis: i64) {
+        self.hands.0.fetch_add(millis, Ordering::Relaxed);
+    }
+
+    /// What was recorded since the last look.
+    async fn heard(&self, seen: &mut i64) -> Vec<Value> {
+        self.fixture.db.number_events().await.unwrap();
+        let recorded = self.fixture.db.events_after(&self.fixture.store, *seen, 99).await.unwrap();
+        *seen += recorded.len() as i64;
+        recorded.iter().map(|event| serde_json::from_slice(&event.body).unwrap()).collect()
+    }
+
+    async fn ticket(&self, id: &str) -> Ticket {
+        self.fixture.db.ticket(&self.fixture.store, &id.into()).await.unwrap().unwrap()
+    }
+
+    /// The tickets that the list shows when nothing is asked for.
+    async fn listed(&self) -> Vec<TicketId> {
+        let page = self.service.tickets(&self.fixture.store, TicketFilter::default(), first(9), TicketExpand::default()).await.unwrap();
+        page.rows.into_iter().map(|view| view.ticket.id).collect()
+    }
+
+    async fn snooze(&self, id: &str, until: i64) -> Result<Ticket, String> {
+        shown(self.service.snooze_ticket(&self.by(), id.into(), Timestamp::from_millis(until), TicketExpand::default()).await)
+    }
+
+    async fn unsnooze(&self, id: &str) -> Result<Ticket, String> {
+        shown(self.service.unsnooze_ticket(&self.by(), id.into(), TicketExpand::default()).await)
+    }
+
+    async fn unassign(&self, id: &str) -> Result<Ticket, String> {
+        shown(self.service.unassign_ticket(&self.by(), id.into(), TicketExpand::default()).await)
+    }
+
+    async fn close(&self, id: &str) -> Result<Ticket, String> {
+        let closing = Closing {
+            ticket_id: id.into(),
+            handled_by: None,
+            is_converted: None,
+            total_revenue: None,
+            currency: None,
+            fields: Entries::default(),
+        };
+        shown(self.service.close_ticket(&self.by(), closing, TicketExpand::default()).await)
+    }
+
+    async fn escalate(&self, conversation: &str, reason: Option<&str>) -> Result<(), Error> {
+        let escalation = Escalation { conversation_id: conversation.into(), reason: reason.map(str::to_owned) };
+        self.service.escalate(&self.by(), escalation).await.map(|_| ())
+    }
+
+    async fn receive(&self, thread: &str, external_id: &str) {
+        let inbound = Inbound {
+            account_id: "a1".into(),
+            reference_id: thread.into(),
+            external_id: external_id.into(),
+            sender_id: "x".into(),
+            sender_name: None,
+            text: Some("hello".into()),
+            images: None,
+            sent_at: None,
+            email_subject: None,
+            contact: None,
+        };
+        self.service.receive(&self.fixture.store, inbound).await.unwrap();
+    }
+}
+
+fn shown(result: Result<Outcome<crate::domain::tickets::TicketView>, Error>) -> Result<Ticket, String> {
+    match result {
+        Ok(Outcome::New(view)) => Ok(view.ticket),
+        Ok(Outcome::Replayed(_)) => Err("replayed".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+#[tokio::test]
+async fn an_assignee_is_taken_once_and_from_a_closed_ticket_too() {
+    let desk = Desk::open().await;
+    let mut seen = 0;
+    for (id, is_open, assignee) in [("held", true, Some("u1")), ("free", true, None), ("done", false, Some("u1"))] {
+        desk.fixture
+            .ticket(id, |row| {
+                row.is_open = is_open;
+                row.closed_at = (!is_open).then_some(5);
+                row.assignee_user_id = assignee.map(Into::into);
+            })
+            .await;
+    }
+    for (id, events) in [("held", 1), ("held", 0), ("free", 0), ("done", 1), ("done", 0)] {
+        let ticket = desk.unassign(id).await.unwrap();
+        assert_eq!(ticket, desk.ticket(id).await);
+        assert_eq!(ticket.assignee_user_id, None);
+        assert_eq!(ticket.updated_at.millis(), if id == "free" { 0 } else { NOW });
+        let expected = json!(["ticket.unassigned", "user", [[id, null], "u1"]]);
+        assert_eq!(desk.heard(&mut seen).await, vec![expected; events], "{id}");
+    }
+    assert_eq!(desk.ticket("done").await.closed_at.unwrap().millis(), 5);
+    assert_eq!(desk.unassign("gone").await, Err("no ticket with id `gone` in this store".to_owned()));
+}
+
+#[tokio::test]
+async fn a_snooze_ends_by_time_message_close_or_call() {
+    let desk = Desk::open().await;
+    let mut seen = 0;
+    for id in ["1", "2"] {
+        desk.fixture.ticket(id, |_| {}).await;
+    }
+    assert_eq!(desk.snooze("1", NOW).await, Err("`until` must lie in the future".to_owned()));
+    assert_eq!(desk.snooze("gone", NOW + 1).await, Err("no ticket with id `gone` in this store".to_owned()));
+    let snoozed = desk.snooze("1", NOW + 10).await.unwrap();
+    assert_eq!((snoozed.snoozed_until.unwrap().millis(), snoozed.updated_at.millis()), (NOW + 10, 0));
+    assert_eq!(desk.ticket("1").await, snoozed);
+    assert_eq!(desk.listed().await, ["2".into()]);
+    // Time.
+    desk.wait(10);
+    assert_eq!(desk.listed().await.len(), 2);
+    // A call; once more, or where there is no snooze, it changes nothing.
+    desk.snooze("1", NOW + 99).await.unwrap();
+    assert_eq!(desk.unsnooze("1").await.unwrap().snoozed_until, None);
+    assert_eq!(desk.unsnooze("1").await.unwrap().snoozed_until, None);
+    assert_eq!(desk.listed().await.len(), 2);
+    assert_eq!(desk.heard(&mut seen).await, Vec::<Value>::new());
+    // A message.
+    desk.snooze("1", NOW + 99).await.unwrap();
+    desk.receive("c1", "m1").await;
+    let woken = desk.ticket("1").await;
+    assert_eq!((woken.snoozed_until, woken.sort_at.millis(), woken.updated_at.millis()), (None, NOW + 10, 0));
+    assert_eq!(desk.heard(&mut seen).await, [json!(["message.received", "contact", null])]);
+    // Closing; a reopened ticket is not snoozed again.
+    desk.snooze("1", NOW + 99).await.unwrap();
+    assert_eq!(desk.close("1").await.unwrap().snoozed_until, None);
+    let closed = desk.ticket("1").await;
+    assert_eq!((closed.snoozed_until, closed.state(Timestamp::from_millis(NOW))), (None, TicketState::Closed));
+    assert_eq!(desk.snooze("1", NOW + 99).await, Err("`ticketId` names a ticket that is closed; only open tickets are snoozed".to_owned()));
+    assert_eq!(desk.unsnooze("1").await.unwrap(), closed);
+    desk.receive("c1", "m2").await;
+    let reopened = desk.ticket("1").await;
+    assert_eq!((reopened.is_open, reopened.closed_at, reopened.snoozed_until), (true, None, None));
+    assert_eq!(reopened.reopened_at.unwrap().millis(), NOW + 10);
+    assert_eq!(
+        desk.heard(&mut seen).await,
+        [
+            json!(["ticket.closed", "user", ["1", null]]),
+            json!(["message.received", "contact", null]),
+            json!(["ticket.opened", "contact", [["1", null], true]]),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn the_ai_hands_over_with_the_open_ticket() {
+    let desk = Desk::open().await;
+    let mut seen = 0;
+    desk.fixture.ticket("1", |_| {}).await;
+    let before = desk.ticket("1").await;
+    desk.escalate("c1", Some(" angry \n")).await.unwrap();
+    desk.escalate("c0", Some(" ")).await.unwrap();
+    assert_eq!(desk.ticket("1").await, before);
+    desk.close("1").await.unwrap();
+    desk.escalate("c1", None).await.unwrap();
+    assert_eq!(
+        desk.heard(&mut seen).await,
+        [
+            json!(["ai.escalated", "ai", ["c1", ["1", null], "angry"]]),
+            json!(["ai.escalated", "ai", ["c0", null, null]]),
+            json!(["ticket.closed", "user", ["1", null]]),
+            json!(["ai.escalated", "ai", ["c1", null, null]]),
+        ]
+    );
+    assert_eq!(desk.escalate("gone", None).await.unwrap_err().to_string(), "no conversation with id `gone` in this store");
+    assert!(desk.escalate("c1", Some(&"ก".repeat(1000))).await.is_ok());
+    assert!(desk.escalate("c1", Some(&"a".repeat(1001))).await.is_err());
+}

@@ -1,0 +1,288 @@
+//! The one writer of a SQLite file.
+//!
+//! SQLite lets one connection write at a time, and makes a commit wait for the disk. Writers therefore take turns on one
+//! connection, in the order in which they came, and commit together: the first of a group opens the transaction, each has
+//! a savepoint of its own, and when those who were waiting meanwhile have had their turns, one commit makes the whole group
+//! durable. A writer learns that its work is kept after that commit, never before; one that is refused, or given up
+//! half-way, takes back its own savepoint alone. Statements run where they are called: crossing to sqlx's thread and
+//! back costs several times what they do.
+//!
+//! A writer sees what those before it in its group did. Should their commit fail, its own fails with them, so that nothing
+//! acknowledged rests on something lost. A refusal is not held back so: it promises nothing.
+//!
+//! Called by `write`, and by `connect`, whose transactions through SeaORM sit on the same seat.
+
+use std::{
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use rusqlite::{Connection, ErrorCode, OpenFlags, Statement, config::DbConfig};
+use tokio::sync::{Mutex as Queue, OwnedMutexGuard, oneshot};
+
+use super::{
+    Error, Result,
+    connect::WRITE_WAIT,
+    sql::{Cells, Param, Sql},
+};
+
+/// Prepared statements that the connection keeps.
+const STATEMENTS: usize = 256;
+
+/// How long to wait before asking again for the lock that another process has.
+const POLL: Duration = Duration::from_millis(1);
+
+/// A process that writes without a pause lets others have the lock for a moment, this often and this long: they ask for
+/// it every so often, and would not be lucky otherwise.
+const STRETCH: Duration = Duration::from_millis(200);
+const BREATH: Duration = Duration::from_millis(3);
+
+/// Whoever sits here writes.
+struct Seat {
+    path: PathBuf,
+    connection: Option<Connection>,
+    group: Option<Group>,
+    /// Since when groups have followed each other without a pause.
+    stretch: Option<(Instant, Instant)>,
+}
+
+/// Turns that wait for one commit.
+#[derive(Default)]
+struct Group {
+    waiting: Vec<oneshot::Sender<Result<()>>>,
+}
+
+/// The seat and the queue before it.
+#[derive(Clone)]
+pub(super) struct Writer(Arc<Queue<Seat>>);
+
+/// The seat while it is taken.
+type Taken = OwnedMutexGuard<Seat>;
+
+/// Sole use of the file for writing, until it is dropped.
+pub(super) struct Sole(#[expect(dead_code, reason = "held, behind a lock for the same reason as in a turn")] Mutex<Taken>);
+
+/// One writer's turn. Dropped without [`Turn::commit`], it leaves nothing behind.
+pub(super) struct Turn {
+    /// Behind a lock since a connection cannot be shared between threads, and what holds a turn must be.
+    seat: Mutex<Taken>,
+    ended: bool,
+}
+
+impl Writer {
+    pub fn new(path: PathBuf) -> Self {
+        Self(Arc::new(Queue::new(Seat { path, connection: None, group: None, stretch: None })))
+    }
+
+    async fn sit(&self) -> Result<Taken> {
+        tokio::time::timeout(WRITE_WAIT, self.0.clone().lock_owned()).await.map_err(|_| Error::Busy)
+    }
+
+    /// The next turn, once those before have had theirs.
+    pub async fn turn(&self) -> Result<Turn> {
+        let mut seat = self.sit().await?;
+        if seat.group.is_none() {
+            seat.begin().await?;
+            let writer = self.clone();
+            // Queues up behind everybody who waits by then: those are the group.
+            tokio::spawn(async move { writer.commit_group(writer.0.clone().lock_owned().await).await });
+        }
+        seat.connection()?.execute_batch("SAVEPOINT turn")?;
+        Ok(Turn { seat: Mutex::new(seat), ended: false })
+    }
+
+    /// The seat without a transaction, for one that runs on another connection.
+    pub async fn sole(&self) -> Result<Sole> {
+        let seat = self.sit().await?;
+        Ok(Sole(Mutex::new(self.commit_group(seat).await)))
+    }
+
+    /// Commits the group, if there is one, and tells everybody in it.
+    async fn commit_group(&self, seat: Taken) -> Taken {
+        if seat.group.is_none() {
+            return seat;
+        }
+        // It waits for the disk.
+        let committed = tokio::task::spawn_blocking(move || {
+            let mut seat = seat;
+            seat.commit();
+            seat
+        });
+        match committed.await {
+            Ok(seat) => seat,
+            // The runtime ends, or the commit panicked; whoever waited is told by the channel that closed.
+            Err(error) => {
+                tracing::error!(%error, "a commit broke off");
+                self.0.clone().lock_owned().await
+            }
+        }
+    }
+
+    /// Closes the connection once everything is committed.
+    pub async fn close(&self) {
+        let mut seat = self.commit_group(self.0.clone().lock_owned().await).await;
+        seat.connection = None;
+    }
+}
+
+impl Seat {
+    fn connection(&mut self) -> Result<&Connection> {
+        if self.connection.is_none() {
+            // The file is there: `connect` opened it for writing first.
+            let connection = Connection::open_with_flags(&self.path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+            connection.set_prepared_statement_cache_capacity(STATEMENTS);
+            connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+            // Waiting for the lock is done in `begin`, where it blocks nobody.
+            connection.execute_batch(
+                "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA mmap_size = 268435456; PRAGMA busy_timeout = 0;",
+            )?;
+            self.connection = Some(connection);
+        }
+        self.connection.as_ref().ok_or_else(|| Error::Unavailable("the database was closed".to_owned()))
+    }
+
+    /// Opens the transaction of a group; other processes may hold the lock.
+    async fn begin(&mut self) -> Result<()> {
+        let now = Instant::now();
+        match &mut self.stretch {
+            Some((since, last)) if now.duration_since(*last) < BREATH => {
+                if now.duration_since(*since) > STRETCH {
+                    self.stretch = None;
+                    tokio::time::sleep(BREATH).await;
+                }
+            }
+            _ => self.stretch = Some((now, now)),
+        }
+        let until = Instant::now() + WRITE_WAIT;
+        loop {
+            let begun = self.connection()?.execute_batch("BEGIN IMMEDIATE");
+            match begun {
+                Ok(()) => break,
+                Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && Instant::now() < until => {
+                    tokio::time::sleep(POLL).await;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        self.group = Some(Group::default());
+        Ok(())
+    }
+
+    /// Ends the transaction and tells its writers how.
+    fn commit(&mut self) {
+        let Some(group) = self.group.take() else { return };
+        let outcome = self.connection().and_then(|connection| Ok(connection.execute_batch("COMMIT")?));
+        if let Err(error) = &outcome {
+            tracing::error!(%error, writers = group.waiting.len(), "a commit failed; nothing of it was kept");
+            // Whatever state it is in: it is closed, which takes everything back, and a new one is opened.
+            self.connection = None;
+        }
+        for waiting in group.waiting {
+            // Nobody hears it where the request was given up meanwhile.
+            _ = waiting.send(match &outcome {
+                Ok(()) => Ok(()),
+                Err(error) => Err(Error::Unavailable(error.to_string())),
+            });
+        }
+        if let Some((_, last)) = &mut self.stretch {
+            *last = Instant::now();
+        }
+    }
+
+    /// Whether every reference of what was written so far leads somewhere. The database asks at the commit, when a whole
+    /// group would pay for one.
+    fn references_hold(&mut self) -> Result<bool> {
+        let connection = self.connection()?;
+        let (mut open, mut highest) = (0, 0);
+        // SAFETY: the handle belongs to a connection that is borrowed for the length of the call; the two numbers outlive it.
+        let code = unsafe {
+            libsqlite3_sys::sqlite3_db_status(
+                connection.handle(),
+                libsqlite3_sys::SQLITE_DBSTATUS_DEFERRED_FKS,
+                &raw mut open,
+                &raw mut highest,
+                0,
+            )
+        };
+        Ok(code == libsqlite3_sys::SQLITE_OK && open == 0)
+    }
+}
+
+impl Turn {
+    fn with<T>(&self, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+        work(self.seat.lock().unwrap_or_else(PoisonError::into_inner).connection()?)
+    }
+
+    /// Runs a statement, each row through `decode`.
+    pub fn all<T>(&self, sql: &Sql, decode: &impl Fn(&mut Cells<'_>) -> Result<T>) -> Result<Vec<T>> {
+        self.with(|connection| read(connection, sql, decode))
+    }
+
+    /// The number of rows that a statement changed.
+    pub fn run(&self, sql: &Sql) -> Result<u64> {
+        self.with(|connection| {
+            let mut statement = connection.prepare_cached(&sql.for_sqlite())?;
+            bind(&mut statement, sql.params())?;
+            Ok(statement.raw_execute()? as u64)
+        })
+    }
+
+    /// Ends the turn, and waits until it is durable.
+    pub async fn commit(mut self) -> Result<()> {
+        let kept = {
+            let seat = self.seat.get_mut().unwrap_or_else(PoisonError::into_inner);
+            if !seat.references_hold()? {
+                return Err(Error::ForeignKey("a row refers to one that is not there".to_owned()));
+            }
+            seat.connection()?.execute_batch("RELEASE turn")?;
+            let (sender, kept) = oneshot::channel();
+            seat.group.get_or_insert_default().waiting.push(sender);
+            kept
+        };
+        self.ended = true;
+        drop(self);
+        kept.await.unwrap_or_else(|_| Err(Error::Unavailable("the commit broke off".to_owned())))
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        if self.ended {
+            return;
+        }
+        let seat = self.seat.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let undone = seat.connection().and_then(|connection| Ok(connection.execute_batch("ROLLBACK TO turn; RELEASE turn")?));
+        if let Err(error) = undone {
+            tracing::error!(%error, "a write could not be taken back; its whole group is");
+            seat.connection = None;
+            // Dropping the senders tells the others.
+            seat.group = None;
+        }
+    }
+}
+
+/// Runs a statement that returns rows.
+pub(super) fn read<T>(connection: &Connection, sql: &Sql, decode: &impl Fn(&mut Cells<'_>) -> Result<T>) -> Result<Vec<T>> {
+    let mut statement = connection.prepare_cached(&sql.for_sqlite())?;
+    bind(&mut statement, sql.params())?;
+    let mut rows = statement.raw_query();
+    let mut decoded = Vec::new();
+    while let Some(row) = rows.next()? {
+        decoded.push(decode(&mut Cells::sqlite(row))?);
+    }
+    Ok(decoded)
+}
+
+fn bind(statement: &mut Statement<'_>, params: &[Param]) -> Result<()> {
+    for (i, param) in params.iter().enumerate() {
+        match param {
+            Param::Text(text) => statement.raw_bind_parameter(i + 1, text.as_str())?,
+            Param::Integer(number) => statement.raw_bind_parameter(i + 1, number)?,
+            Param::Number(number) => statement.raw_bind_parameter(i + 1, number)?,
+            Param::Bytes(bytes) => statement.raw_bind_parameter(i + 1, bytes)?,
+            Param::Null | Param::NoInteger | Param::NoNumber => statement.raw_bind_parameter(i + 1, rusqlite::types::Null)?,
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,317 @@
+//! Writers that go on until the server is gone, and what each of them did.
+
+use std::{
+    io::{ErrorKind, Read, Write as _},
+    process::{Command, Stdio},
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    STORE,
+    client::{Api, Call},
+    harness::BINARY,
+    model::Talk,
+};
+
+/// A kind of write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operation {
+    SetField,
+    Comment,
+    Contact,
+    Labels,
+    Close,
+    /// Inbound messages, through a process of their own.
+    Receive,
+    Send,
+}
+
+/// What the writers do, and how often each; 0 is never.
+pub const OPERATIONS: [(Operation, usize); 7] = [
+    (Operation::SetField, 6),
+    (Operation::Comment, 6),
+    (Operation::Contact, 5),
+    (Operation::Labels, 5),
+    (Operation::Close, 3),
+    (Operation::Receive, 1),
+    (Operation::Send, 6),
+];
+
+/// The labels that a conversation carries in turn, one at a time.
+pub const LABELS: usize = 5;
+
+/// One write, and what is known of its fate.
+#[derive(Clone, Debug)]
+pub struct Write {
+    pub operation: Operation,
+    /// What no other write of the run carries; of labels, the one that is added.
+    pub value: String,
+    pub body: Value,
+    pub key: Option<String>,
+    /// `data` of the answer, or the line that was printed: without it the fate is unknown.
+    pub answer: Option<Value>,
+    /// Whether the server may have seen it.
+    pub sent: bool,
+}
+
+impl Write {
+    fn call(&self, api: &Api) -> Call {
+        let (method, path) = match self.operation {
+            Operation::SetField => ("PATCH", "/tickets/field-values"),
+            Operation::Comment => ("POST", "/messages/internal-comments"),
+            Operation::Contact => ("POST", "/contacts"),
+            Operation::Labels => ("PATCH", "/conversations/labels"),
+            Operation::Close => ("POST", "/tickets/close"),
+            Operation::Send => ("POST", "/messages"),
+            Operation::Receive => unreachable!("inbound messages come through the command line"),
+        };
+        let call = api.call(method, path).json(self.body.clone());
+        self.key.iter().fold(call, |call, key| call.header("idempotency-key", key))
+    }
+}
+
+/// A small generator (xorshift), so that a failure's choices can be repeated.
+pub struct Dice(u64);
+
+impl Dice {
+    pub fn new(seed: u64, cycle: u64, who: usize) -> Self {
+        let mixed = seed ^ (cycle << 8 | who as u64).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut dice = Self(mixed.max(1));
+        // The first numbers of neighbouring seeds are alike.
+        for _ in 0..8 {
+            dice.roll(2);
+        }
+        dice
+    }
+
+    pub fn roll(&mut self, sides: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        ((self.0 >> 11) % sides as u64) as usize
+    }
+
+    fn once_in(&mut self, sides: usize) -> bool {
+        self.roll(sides) == 0
+    }
+
+    fn operation(&mut self) -> Operation {
+        let mut left = self.roll(OPERATIONS.iter().map(|(_, weight)| weight).sum());
+        for (operation, weight) in OPERATIONS {
+            if left < weight {
+                return operation;
+            }
+            left -= weight;
+        }
+        unreachable!("the roll is below the sum")
+    }
+}
+
+/// A server under load.
+pub struct Load<'a> {
+    pub api: &'a Api,
+    pub url: &'a str,
+    pub cycle: u64,
+    /// Set just before the kill: from then on connections may die.
+    pub killing: &'a AtomicBool,
+    pub answered: &'a AtomicUsize,
+}
+
+impl Load<'_> {
+    /// Writes to one conversation, one thing after the other, until the server is gone. At most the last is of unknown
+    /// fate, or the last few where they are inbound messages.
+    pub fn write(&self, number: usize, talk: &Talk, mut dice: Dice) -> Vec<Write> {
+        let (mut ticket, mut label) = (talk.ticket.clone(), talk.label);
+        let mut log: Vec<Write> = Vec::new();
+        loop {
+            // Each begins with another, so that a short run leaves none out.
+            let operation = if log.is_empty() { offered(number) } else { dice.operation() };
+            if operation == Operation::Receive {
+                let count = 1 + dice.roll(3);
+                let first = log.len();
+                log.extend((0..count).map(|i| inbound(talk, &unique(number, self.cycle, first + i))));
+                if !self.receive(&mut log[first..], &mut dice) {
+                    return log;
+                }
+                if let Some(id) = log.last().and_then(|write| write.answer.as_ref()?["ticketId"].as_str()) {
+                    ticket = id.to_owned();
+                }
+                continue;
+            }
+            let value = unique(number, self.cycle, log.len());
+            let key = dice.once_in(2).then(|| format!("key-{value}"));
+            let mut write = self.next(operation, value, talk, &ticket, label);
+            write.key = key;
+            match write.call(self.api).attempt() {
+                Ok(answer) => {
+                    write.answer = Some(answer.ok());
+                    assert_eq!(answer.header("idempotency-replayed"), None, "{}", answer.described());
+                    if operation == Operation::Labels {
+                        label = (label + 1) % LABELS;
+                    }
+                    log.push(write);
+                    self.answered.fetch_add(1, Ordering::Relaxed);
+                }
+                Err(error) => {
+                    assert!(self.killing.load(Ordering::SeqCst), "a living server gave no answer: {error}: {write:?}");
+                    write.sent = error.kind() != ErrorKind::ConnectionRefused;
+                    log.push(write);
+                    return log;
+                }
+            }
+        }
+    }
+
+    fn next(&self, operation: Operation, value: String, talk: &Talk, ticket: &str, label: usize) -> Write {
+        let conversation = &talk.conversation;
+        let mut unique = value.clone();
+        let body = match operation {
+            Operation::SetField => json!({"ticketId": ticket, "ticketFieldId": "f-text", "newValue": value}),
+            Operation::Close => json!({"ticketId": ticket, "ticketFields": {"f-notes": value}}),
+            Operation::Contact => json!({"firstName": "Kim", "email": format!("{value}@example.com")}),
+            Operation::Labels => {
+                unique = label_id((label + 1) % LABELS);
+                json!({"conversationId": conversation, "addLabels": [unique], "removeLabels": [label_id(label)]})
+            }
+            Operation::Comment | Operation::Send | Operation::Receive => json!({"conversationId": conversation, "text": value}),
+        };
+        Write { operation, value: unique, body, key: None, answer: None, sent: true }
+    }
+
+    /// Takes inbound messages; a process that was killed over it is followed by another with what it did not answer.
+    /// False: not all are answered, and the server is gone.
+    fn receive(&self, writes: &mut [Write], dice: &mut Dice) -> bool {
+        let doomed = dice.once_in(2);
+        let mut fuse = dice.once_in(3).then(|| Duration::from_millis(5 + dice.roll(80) as u64));
+        let mut from = 0;
+        loop {
+            let start = Instant::now();
+            let gone = || doomed && self.killing.load(Ordering::SeqCst);
+            let answers = receive(self.url, &writes[from..], || fuse.is_some_and(|fuse| start.elapsed() > fuse) || gone());
+            for answer in answers {
+                assert_eq!(answer["externalId"], writes[from].value);
+                writes[from].answer = Some(answer);
+                from += 1;
+            }
+            if from == writes.len() || gone() {
+                return from == writes.len();
+            }
+            fuse = None;
+        }
+    }
+
+    /// Reads the events as they come, as another process would that follows them.
+    pub fn read_events(&self, events: &mut Vec<String>, mut dice: Dice) {
+        while !self.killing.load(Ordering::SeqCst) {
+            let doomed = dice.once_in(2);
+            let arguments = ["events", "--store", STORE, "--after", &events.len().to_string()];
+            let printed = run(self.url, &arguments, "", || doomed && self.killing.load(Ordering::SeqCst));
+            take_events(whole_lines(&printed), events);
+            thread::sleep(Duration::from_millis(dice.roll(30) as u64));
+        }
+    }
+}
+
+/// Sends what carries a key, and is of unknown fate or the last that was answered, once more, and inbound messages too.
+/// Returns what happened only now.
+pub fn repeat(api: &Api, url: &str, log: &[Write], happened: &[bool], repeated: &mut usize) -> Vec<Write> {
+    let last = log.iter().rposition(|write| write.key.is_some() && write.answer.is_some());
+    let mut now = Vec::new();
+    for (i, (write, happened)) in log.iter().zip(happened).enumerate() {
+        let answer = if write.operation == Operation::Receive && write.answer.is_none() {
+            let answer = receive(url, std::slice::from_ref(write), || false).remove(0);
+            assert_eq!(answer["duplicate"], *happened, "{answer} to {write:?}");
+            answer
+        } else if write.key.is_some() && (write.answer.is_none() || last == Some(i)) {
+            let answer = write.call(api).exchange();
+            let data = answer.ok();
+            assert_eq!(answer.header("idempotency-replayed").is_some(), *happened, "{}", answer.described());
+            assert!(write.answer.as_ref().is_none_or(|first| *first == data), "{}\n  first: {write:?}", answer.described());
+            data
+        } else {
+            continue;
+        };
+        *repeated += 1;
+        if !happened {
+            now.push(Write { answer: Some(answer), ..write.clone() });
+        }
+    }
+    now
+}
+
+/// The operations that are carried out at all, in turn.
+fn offered(number: usize) -> Operation {
+    let offered: Vec<_> = OPERATIONS.iter().filter(|(_, weight)| *weight > 0).collect();
+    offered[number % offered.len()].0
+}
+
+fn unique(number: usize, cycle: u64, serial: usize) -> String {
+    format!("w{number}.{cycle}.{serial}")
+}
+
+pub fn label_id(label: usize) -> String {
+    format!("lab-{label}")
+}
+
+fn inbound(talk: &Talk, value: &str) -> Write {
+    let body = json!({
+        "accountId": "acc-widget", "referenceId": talk.conversation, "externalId": value, "sender": {"id": "visitor"}, "text": value,
+    });
+    Write { operation: Operation::Receive, value: value.to_owned(), body, key: None, answer: None, sent: true }
+}
+
+/// Has messages received; the answers that came before the end.
+fn receive(url: &str, writes: &[Write], kill: impl Fn() -> bool) -> Vec<Value> {
+    let lines: String = writes.iter().map(|write| format!("{}\n", write.body)).collect();
+    let printed = run(url, &["message", "receive", "--store", STORE], &lines, kill);
+    let parsed = |line: &str| serde_json::from_str(line).unwrap_or_else(|error| panic!("not an answer: {line}: {error}"));
+    whole_lines(&printed).lines().map(parsed).collect()
+}
+
+/// What a command prints until it ends or is killed.
+fn run(url: &str, arguments: &[&str], input: &str, kill: impl Fn() -> bool) -> String {
+    let mut command = Command::new(BINARY);
+    command.args(arguments).env("DATABASE_URL", url).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap_or_else(|error| panic!("{BINARY} does not start: {error}"));
+    // A page of events is more than a pipe holds.
+    let mut stdout = child.stdout.take().expect("a pipe");
+    let reader = thread::spawn(move || {
+        let mut printed = String::new();
+        let _ = stdout.read_to_string(&mut printed);
+        printed
+    });
+    let _ = child.stdin.take().expect("a pipe").write_all(input.as_bytes());
+    let mut killed = false;
+    let status = loop {
+        if let Some(status) = child.try_wait().expect("a child") {
+            break status;
+        }
+        if !killed && kill() {
+            killed = true;
+            let _ = child.kill();
+        }
+        thread::sleep(Duration::from_millis(1));
+    };
+    let mut complaint = String::new();
+    let _ = child.stderr.take().expect("a pipe").read_to_string(&mut complaint);
+    assert!(killed || status.success(), "counterpart {} ended with {status}: {complaint}", arguments.join(" "));
+    reader.join().unwrap_or_default()
+}
+
+/// A killed process may stop in the middle of a line.
+fn whole_lines(printed: &str) -> &str {
+    printed.rfind('\n').map_or("", |end| &printed[..=end])
+}
+
+/// Adds events, which must go on without a gap.
+pub fn take_events(printed: &str, events: &mut Vec<String>) {
+    for line in printed.lines() {
+        let next = format!("{{\"sequence\":{},", events.len() + 1);
+        assert!(line.starts_with(&next), "expected an event that begins with {next}, got {line}");
+        events.push(line.to_owned());
+    }
+}

@@ -1,0 +1,335 @@
+//! What a killed server leaves behind: it is ended by SIGKILL under load, again and again on one database, and each time
+//! every answered write must be there, no write by halves, and every event exactly where its change is.
+//!
+//! - [`load`] writes from many sides until the connection dies; [`model`] says what must then be there.
+//! - `COUNTERPART_CRASH_CYCLES=100 cargo test --test crash -- --nocapture` is the long run; without it the cycles are few.
+//! - A failure shows the seed; `COUNTERPART_CRASH_SEED` makes the same choices once more, though not the same timing.
+//! - `COUNTERPART_TEST_POSTGRES` names a PostgreSQL server to run on, which goes on while its client is killed.
+
+/// Which contract the binary under test was built for.
+const REV_A: bool = cfg!(feature = "rev-a");
+
+#[path = "../api/client.rs"]
+#[allow(dead_code, unused_imports, reason = "shared with the suite, which uses all of it")]
+mod client;
+#[path = "../api/contract.rs"]
+mod contract;
+#[path = "../api/fixture/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "shared with the suite, which uses all of it")]
+mod fixture;
+#[path = "../api/harness.rs"]
+#[allow(dead_code, unused_imports, reason = "shared with the suite, which uses all of it")]
+mod harness;
+
+mod load;
+mod model;
+
+use std::{
+    collections::HashSet,
+    hash::{BuildHasher, Hasher, RandomState},
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+use client::{Api, Call};
+use harness::{ALL_SCOPES, Database, Key, Server};
+use load::{Dice, Load, OPERATIONS, Operation, Write};
+use model::{Found, Talk};
+use serde_json::{Value, json};
+
+/// Those who write at the same time.
+const WRITERS: usize = 16;
+
+/// Kills of a run that does not say how many.
+const CYCLES: u64 = 4;
+
+/// The store that is written to.
+const STORE: &str = "desk";
+
+/// Rows a page that both revisions serve on every list.
+const PAGE: usize = 15;
+
+/// How long the first answer may take.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What each of these finds breaks an invariant that no answer shows.
+const NONE: [&str; 5] = [
+    "SELECT c.id FROM conversations c WHERE message_count <> (SELECT COUNT(*) FROM messages m WHERE m.conversation_id = c.id)",
+    "SELECT conversation_id FROM tickets WHERE is_open GROUP BY conversation_id HAVING COUNT(*) > 1",
+    "SELECT ticket_number FROM tickets WHERE CAST(ticket_number AS BIGINT) > (SELECT COUNT(DISTINCT ticket_number) FROM tickets)",
+    "SELECT id FROM events WHERE sequence IS NULL",
+    "SELECT l.conversation_id FROM conversation_labels l JOIN conversations c ON c.id = l.conversation_id \
+     WHERE c.label_ids NOT LIKE '%\"' || l.label_id || '\"%'",
+];
+
+/// What the kills of a run came to.
+#[derive(Debug, Default)]
+struct Tally {
+    answered: usize,
+    /// In flight when the server was killed: those that had happened, and those that had not.
+    happened: usize,
+    lost: usize,
+    /// Sent once more under the same key.
+    repeated: usize,
+    operations: HashSet<Operation>,
+}
+
+impl Tally {
+    fn add(&mut self, other: Self) {
+        self.answered += other.answered;
+        self.happened += other.happened;
+        self.lost += other.lost;
+        self.repeated += other.repeated;
+        self.operations.extend(other.operations);
+    }
+}
+
+/// The store under load, and what must be in it.
+struct World {
+    key: Key,
+    talks: Vec<Talk>,
+    contacts: HashSet<String>,
+    /// Every event read so far, as it was printed.
+    events: Vec<String>,
+}
+
+#[test]
+fn a_killed_server_loses_nothing_that_it_answered_and_leaves_nothing_half_done() {
+    let cycles = setting("COUNTERPART_CRASH_CYCLES").unwrap_or(CYCLES);
+    let seed = setting("COUNTERPART_CRASH_SEED").unwrap_or_else(|| RandomState::new().build_hasher().finish());
+    println!("COUNTERPART_CRASH_SEED={seed}");
+
+    let database = Database::fresh();
+    database.store(STORE, &lines());
+    let key = database.key(STORE, &ALL_SCOPES);
+    let mut server = Server::start(database);
+    let api = server.api_of(&key);
+    let contacts = news(&api.post("/contacts/list", json!({})), &HashSet::new()).iter().map(id).collect();
+    let mut world = World { key, talks: (0..WRITERS).map(Talk::imported).collect(), contacts, events: Vec::new() };
+
+    let mut tally = Tally::default();
+    for cycle in 0..cycles {
+        let mut dice = Dice::new(seed, cycle, WRITERS);
+        let delay = Duration::from_millis(50 + dice.roll(551) as u64);
+        // In turn, so that both new tickets and former ones are opened.
+        let reopens = cycle % 2 == 0;
+        let hours = if reopens { "24" } else { "0" };
+        server.database.run(&["store", "edit", "--id", STORE, "--reopen-window-hours", hours]);
+
+        let logs;
+        (server, logs) = world.crash(server, seed, cycle, delay);
+        let part = world.inspect(&server, &logs, reopens);
+        println!(
+            "cycle {cycle}: killed after {} ms; {} answered; of those in flight {} had happened and {} had not; {} repeated",
+            delay.as_millis(),
+            part.answered,
+            part.happened,
+            part.lost,
+            part.repeated
+        );
+        assert!(part.answered > 0, "a kill before the first answer shows nothing");
+        tally.add(part);
+    }
+    world.compare(&server, true);
+    let read = server.database.run(&["events", "--store", STORE]);
+    assert!(read.lines().eq(world.events.iter().map(String::as_str)), "events are not what they were when they were first read");
+
+    println!("in all: {tally:?}");
+    // Without these the run went past what it is there to show.
+    let chosen: HashSet<_> = OPERATIONS.iter().filter(|(_, weight)| *weight > 0).map(|(operation, _)| *operation).collect();
+    assert_eq!(tally.operations, chosen, "what was answered at least once");
+    assert!(tally.lost > 0, "no kill cut a write off");
+    assert!(tally.repeated > 0, "no write was sent once more");
+    assert!(cycles < 100 || tally.happened > 0, "no kill came between a commit and its answer");
+}
+
+impl World {
+    /// Loads the server, kills it, and starts another on what it left; what the writers did.
+    fn crash(&mut self, server: Server, seed: u64, cycle: u64, delay: Duration) -> (Server, Vec<Vec<Write>>) {
+        let api = server.api_of(&self.key);
+        let url = server.database.url.clone();
+        let (killing, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
+        let load = Load { api: &api, url: &url, cycle, killing: &killing, answered: &answered };
+        let (talks, events) = (&self.talks, &mut self.events);
+        let (database, logs) = thread::scope(|scope| {
+            let load = &load;
+            let write = |(number, talk)| scope.spawn(move || load.write(number, talk, Dice::new(seed, cycle, number)));
+            let writers: Vec<_> = talks.iter().enumerate().map(write).collect();
+            let reader = scope.spawn(move || load.read_events(events, Dice::new(seed, cycle, WRITERS + 1)));
+
+            let start = Instant::now();
+            while answered.load(Ordering::Relaxed) == 0 && start.elapsed() < PATIENCE {
+                thread::sleep(Duration::from_millis(1));
+            }
+            thread::sleep(delay);
+            killing.store(true, Ordering::SeqCst);
+            let database = server.kill();
+            let logs = writers.into_iter().map(|writer| joined(writer.join())).collect();
+            joined(reader.join());
+            (database, logs)
+        });
+        let dead = Dead::of(&database);
+        let server = Server::start(database);
+        dead.wait(&server.database);
+        (server, logs)
+    }
+
+    /// Holds what is there against what was done, and repeats what may be repeated.
+    fn inspect(&mut self, server: &Server, logs: &[Vec<Write>], reopens: bool) -> Tally {
+        let api = server.api_of(&self.key);
+        let happened = self.settle(server, logs, reopens);
+        let mut tally = Tally::default();
+        for (write, happened) in logs.iter().flatten().zip(happened.iter().flatten()) {
+            match (&write.answer, happened) {
+                (Some(_), _) => {
+                    tally.answered += 1;
+                    tally.operations.insert(write.operation);
+                }
+                (None, true) => tally.happened += 1,
+                (None, false) if write.sent => tally.lost += 1,
+                (None, false) => {}
+            }
+        }
+        let mut again = Vec::new();
+        for (log, happened) in logs.iter().zip(&happened) {
+            again.push(load::repeat(&api, &server.database.url, log, happened, &mut tally.repeated));
+        }
+        // What had happened before leaves no second trace; what had not is there now.
+        self.settle(server, &again, reopens);
+        self.compare(server, false);
+        for query in NONE {
+            let found = ask(&server.database, query);
+            assert!(found.is_empty(), "{query}\n  found {found:?}");
+        }
+        if server.database.url.starts_with("sqlite:") {
+            assert_eq!(ask(&server.database, "PRAGMA integrity_check"), ["ok"]);
+            assert_eq!(ask(&server.database, "PRAGMA foreign_key_check"), [""; 0]);
+        }
+        tally
+    }
+
+    /// Which of these writes happened; panics where an answered one did not, or where anything else did.
+    fn settle(&mut self, server: &Server, logs: &[Vec<Write>], reopens: bool) -> Vec<Vec<bool>> {
+        let api = server.api_of(&self.key);
+        load::take_events(&server.database.run(&["events", "--store", STORE, "--after", &self.events.len().to_string()]), &mut self.events);
+        let contacts = news(&api.post("/contacts/list", json!({})), &self.contacts);
+        self.contacts.extend(contacts.iter().map(id));
+        let mut found: Vec<Found> = self.talks.iter_mut().map(|talk| talk.find(&api, &contacts)).collect();
+        let settled: usize = self.talks.iter().map(|talk| talk.events).sum();
+        for line in &self.events[settled..] {
+            let event: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("not an event: {line}: {error}"));
+            let conversation = model::conversation_of(&event);
+            let talk = self.talks.iter().position(|talk| conversation == talk.conversation);
+            found[talk.unwrap_or_else(|| panic!("an event of nobody's: {line}"))].events.push_back(event);
+        }
+        self.talks.iter_mut().zip(logs).zip(found).map(|((talk, log), found)| talk.settle(log, found, reopens)).collect()
+    }
+
+    /// Holds what the API shows against the model: what is new, or everything.
+    fn compare(&mut self, server: &Server, everything: bool) {
+        let api = server.api_of(&self.key);
+        if everything {
+            let shown: HashSet<_> = news(&api.post("/contacts/list", json!({})), &HashSet::new()).iter().map(id).collect();
+            assert!(shown == self.contacts, "the contacts are not those that were there before");
+        }
+        self.talks.iter_mut().for_each(|talk| talk.compare(&api, everything));
+    }
+}
+
+/// The suite's store to write to, with a conversation and an open ticket for each writer.
+fn lines() -> Vec<Value> {
+    let made = fixture::at("03-01T08:00");
+    let line = |kind: &str, record: Value| json!({"kind": kind, "record": record});
+    let mut lines = fixture::desk();
+    lines.push(line("account", json!({"id": "acc-widget", "channel": "widget", "name": "Widget", "status": "healthy"})));
+    for number in 0..WRITERS {
+        let (conversation, ticket) = (model::conversation(number), model::ticket(number));
+        lines.push(line(
+            "conversation",
+            json!({
+                "id": conversation, "channel": "widget", "accountId": "acc-widget", "contactId": "con-new", "displayName": "Talk",
+                "referenceId": conversation, "labelIds": ["lab-0"], "isSpam": false, "createdAt": made, "updatedAt": made,
+            }),
+        ));
+        lines.push(line(
+            "ticket",
+            json!({
+                "id": ticket, "isOpen": true, "openedAt": made, "channel": "widget", "isSpam": false, "contactId": "con-new",
+                "accountId": "acc-widget", "conversationId": conversation, "isFollowUp": false, "createdAt": made, "updatedAt": made,
+            }),
+        ));
+    }
+    lines
+}
+
+/// The rows of a list down to the first that is known; new ones stand in front.
+fn news(first: &Call, known: &HashSet<String>) -> Vec<Value> {
+    let first = first.clone().query("pageSize", PAGE);
+    let (mut rows, mut call) = (Vec::new(), first.clone());
+    loop {
+        let answer = call.exchange();
+        for row in answer.ok().as_array().unwrap_or_else(|| panic!("not a list\n{}", answer.described())) {
+            if known.contains(&id(row)) {
+                return rows;
+            }
+            rows.push(row.clone());
+        }
+        let Some(cursor) = answer.header("x-pagination-next-cursor") else { return rows };
+        call = first.clone().query("cursor", cursor);
+    }
+}
+
+fn id(row: &Value) -> String {
+    row["id"].as_str().unwrap_or_else(|| panic!("no id in {row}")).to_owned()
+}
+
+/// The first column of what a query finds, which must be text: for what no answer shows.
+fn ask(database: &Database, query: &str) -> Vec<String> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let found = runtime.block_on(async {
+        let connection = sea_orm::Database::connect(&database.url).await?;
+        let statement = sea_orm::Statement::from_string(connection.get_database_backend(), query);
+        let rows = sea_orm::ConnectionTrait::query_all_raw(&connection, statement).await?;
+        rows.iter().map(|row| row.try_get_by_index(0)).collect::<Result<_, sea_orm::DbErr>>()
+    });
+    found.unwrap_or_else(|error| panic!("{query}: {error}"))
+}
+
+/// What a thread returned; its panic goes on here.
+fn joined<T>(outcome: thread::Result<T>) -> T {
+    outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+fn setting(name: &str) -> Option<u64> {
+    let text = std::env::var_os(name)?;
+    Some(text.to_str().and_then(|text| text.parse().ok()).unwrap_or_else(|| panic!("{name} is no number: {}", text.display())))
+}
+
+/// The sessions that killed processes left on PostgreSQL. The server notices late that nobody listens: what had been asked
+/// for until then, a commit too, is still carried out.
+struct Dead(String);
+
+impl Dead {
+    const OTHERS: &str = "SELECT pid::text FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()";
+
+    fn of(database: &Database) -> Self {
+        if database.url.starts_with("sqlite:") {
+            return Self(String::new());
+        }
+        Self(ask(database, "SELECT clock_timestamp()::text").remove(0))
+    }
+
+    fn wait(&self, database: &Database) {
+        let start = Instant::now();
+        while !self.0.is_empty() && !ask(database, &format!("{} AND backend_start < '{}'", Self::OTHERS, self.0)).is_empty() {
+            assert!(start.elapsed() < PATIENCE, "the sessions of the dead do not end");
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// Reads a conversation's own rows.
+fn of_conversation(api: &Api, path: &str, conversation: &str) -> Call {
+    api.get(path).query("conversationId", conversation)
+}

@@ -1,0 +1,240 @@
+//! What must be there: one conversation, its tickets, messages and comments, as the writes on it left them.
+//!
+//! Each conversation has one writer, who does one thing after the other; so its events are those of its writes in their
+//! order, and what stands in the way of that is a lost write, a half one, or one that nobody made.
+
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+
+use serde_json::{Value, json};
+
+use crate::{
+    REV_A,
+    client::Api,
+    load::{LABELS, Operation, Write, label_id},
+    news, of_conversation,
+};
+
+/// A conversation as it must be.
+pub struct Talk {
+    pub conversation: String,
+    /// The latest ticket.
+    pub ticket: String,
+    pub label: usize,
+    /// Events settled so far.
+    pub events: usize,
+    name: String,
+    open: bool,
+    fields: BTreeMap<String, String>,
+    tickets: HashSet<String>,
+    /// Texts by id.
+    messages: HashMap<String, String>,
+    /// Ids of those that the API showed.
+    shown: HashSet<String>,
+    received: usize,
+    comments: HashSet<String>,
+}
+
+/// What appeared since the last look.
+#[derive(Debug, Default)]
+pub struct Found {
+    pub events: VecDeque<Value>,
+    comments: Vec<String>,
+    contacts: Vec<String>,
+}
+
+pub fn conversation(number: usize) -> String {
+    format!("talk-{number}")
+}
+
+pub fn ticket(number: usize) -> String {
+    format!("job-{number}")
+}
+
+/// The conversation that an event is about.
+pub fn conversation_of(event: &Value) -> &str {
+    let data = &event["data"];
+    data["conversationId"].as_str().or_else(|| data["ticket"]["conversationId"].as_str()).unwrap_or_default()
+}
+
+/// What is told apart in events: all that follows from the write.
+fn essence(event: &Value) -> Value {
+    let (kind, data) = (&event["type"], &event["data"]);
+    let ticket = &data["ticket"];
+    match kind.as_str().unwrap_or_default() {
+        "ticket.ticket_field_updated" => {
+            let field = &data["ticketFieldId"];
+            let shown = &ticket["ticketFields"][field.as_str().unwrap_or_default()];
+            json!([kind, ticket["id"], field, data["oldValue"], data["newValue"], shown])
+        }
+        "ticket.opened" => json!([kind, ticket["id"], ticket["isOpen"], data["reopened"]]),
+        "ticket.closed" => json!([kind, ticket["id"], ticket["isOpen"]]),
+        "message.received" => json!([kind, text(&data["message"]), data["ticketId"]]),
+        "message.sent" => json!([kind, text(&data["message"])]),
+        "conversation.label_added" | "conversation.label_removed" => json!([kind, data["labelId"], data["conversation"]["labelIds"]]),
+        _ => event.clone(),
+    }
+}
+
+fn text(message: &Value) -> &Value {
+    if REV_A { &message["payload"]["text"] } else { &message["text"] }
+}
+
+fn id(row: &Value) -> String {
+    crate::id(row)
+}
+
+impl Talk {
+    pub fn imported(number: usize) -> Self {
+        let ticket = ticket(number);
+        Self {
+            conversation: conversation(number),
+            tickets: [ticket.clone()].into(),
+            ticket,
+            label: 0,
+            events: 0,
+            name: format!("w{number}"),
+            open: true,
+            fields: BTreeMap::new(),
+            messages: HashMap::new(),
+            shown: HashSet::new(),
+            received: 0,
+            comments: HashSet::new(),
+        }
+    }
+
+    /// What is new in this conversation, events aside, and of these contacts what its writer made.
+    pub fn find(&mut self, api: &Api, contacts: &[Value]) -> Found {
+        let comments = news(&of_conversation(api, "/messages/internal-comments", &self.conversation), &self.comments);
+        self.comments.extend(comments.iter().map(id));
+        let mails = contacts.iter().filter_map(|contact| contact["email"].as_str()?.strip_suffix("@example.com"));
+        Found {
+            events: VecDeque::new(),
+            comments: comments.iter().filter_map(|comment| Some(comment["noteData"]["text"].as_str()?.to_owned())).collect(),
+            contacts: mails.filter(|mail| mail.split('.').next() == Some(&self.name)).map(str::to_owned).collect(),
+        }
+    }
+
+    /// Which of these writes happened, in their order; panics where an answered one did not, and where more did.
+    pub fn settle(&mut self, log: &[Write], mut found: Found, reopens: bool) -> Vec<bool> {
+        let mut happened = Vec::new();
+        for write in log {
+            let done = match write.operation {
+                Operation::Comment => take(&mut found.comments, &write.value),
+                Operation::Contact => take(&mut found.contacts, &write.value),
+                _ => self.follow(write, &mut found.events, reopens),
+            };
+            assert!(
+                done || write.answer.is_none(),
+                "an answered write is not there: {write:?}\n  found: {:?} {:?}\n  then: {:?}\n  log: {log:#?}",
+                found.comments,
+                found.contacts,
+                found.events.iter().take(3).map(essence).collect::<Vec<_>>()
+            );
+            happened.push(done);
+        }
+        let left: Vec<_> = found.events.iter().map(essence).collect();
+        assert!(
+            left.is_empty() && found.comments.is_empty() && found.contacts.is_empty(),
+            "{} has what nobody wrote, or a write by halves: {left:?} {:?} {:?}\n  log: {log:#?}",
+            self.conversation,
+            found.comments,
+            found.contacts
+        );
+        happened
+    }
+
+    /// Takes the events of a write if they come next, and does to the model what it did.
+    fn follow(&mut self, write: &Write, events: &mut VecDeque<Value>, reopens: bool) -> bool {
+        let (ticket, value) = (self.ticket.as_str(), write.value.as_str());
+        let field = if write.operation == Operation::Close { "f-notes" } else { "f-text" };
+        let set = json!(["ticket.ticket_field_updated", ticket, field, self.fields.get(field), value, value]);
+        // A ticket that opens now has an id that only the server knew.
+        let latest = match events.front() {
+            Some(event) if !self.open && !reopens => event["data"]["ticketId"].clone(),
+            _ => json!(ticket),
+        };
+        let expected = match write.operation {
+            Operation::SetField => vec![set],
+            Operation::Close if self.open => vec![set, json!(["ticket.closed", ticket, false])],
+            Operation::Close => vec![set],
+            Operation::Labels => vec![
+                json!(["conversation.label_added", value, [value]]),
+                json!(["conversation.label_removed", label_id(self.label), [value]]),
+            ],
+            Operation::Receive if self.open => vec![json!(["message.received", value, latest])],
+            Operation::Receive => {
+                vec![json!(["message.received", value, latest]), json!(["ticket.opened", latest, true, reopens])]
+            }
+            Operation::Send => vec![json!(["message.sent", value])],
+            Operation::Comment | Operation::Contact => unreachable!("these record no event"),
+        };
+        if !events.iter().take(expected.len()).map(essence).eq(expected.iter().cloned()) {
+            return false;
+        }
+        let first = events.drain(..expected.len()).next().unwrap_or_default();
+        self.events += expected.len();
+        match write.operation {
+            Operation::SetField | Operation::Close => {
+                self.fields.insert(field.to_owned(), value.to_owned());
+                self.open &= write.operation != Operation::Close;
+            }
+            Operation::Labels => self.label = (self.label + 1) % LABELS,
+            Operation::Receive | Operation::Send => {
+                self.messages.insert(id(&first["data"]["message"]), value.to_owned());
+            }
+            Operation::Comment | Operation::Contact => {}
+        }
+        if write.operation == Operation::Receive {
+            self.received += 1;
+            self.open = true;
+            let latest = latest.as_str().unwrap_or_else(|| panic!("a message without a ticket: {first}")).to_owned();
+            if self.tickets.insert(latest.clone()) {
+                self.fields.clear();
+                self.ticket = latest;
+            }
+            let answer = write.answer.as_ref();
+            assert!(answer.is_none_or(|answer| answer["ticketId"] == *self.ticket), "{write:?} on {}", self.ticket);
+        }
+        true
+    }
+
+    /// Holds what the API shows against this: what is new, or everything.
+    pub fn compare(&mut self, api: &Api, everything: bool) {
+        if everything {
+            let comments = news(&of_conversation(api, "/messages/internal-comments", &self.conversation), &HashSet::new());
+            let ids: HashSet<_> = comments.iter().map(id).collect();
+            assert!(ids == self.comments && ids.len() == comments.len(), "the comments of {}", self.conversation);
+            self.shown.clear();
+        }
+        let rows = news(&of_conversation(api, "/messages", &self.conversation), &self.shown);
+        let texts: HashMap<_, _> = rows.iter().map(|row| (id(row), text(row).as_str().unwrap_or_default().to_owned())).collect();
+        let mut expected = self.messages.clone();
+        expected.retain(|id, _| !self.shown.contains(id));
+        assert_eq!(texts, expected, "the new messages of {}", self.conversation);
+        self.shown.extend(texts.into_keys());
+
+        let shown = of_conversation(api, "/conversations", &self.conversation).exchange().row(&self.conversation);
+        assert_eq!(shown["labelIds"], json!([label_id(self.label)]), "{shown}");
+        assert_eq!(shown["allMsgCnt"], self.messages.len(), "{shown}");
+        assert_eq!(shown["unreadMsgCnt"], self.received, "{shown}");
+        if let Some(newest) = rows.first() {
+            assert_eq!(shown["lastMsg"]["snippet"], *text(newest), "{shown}");
+        }
+
+        let tickets =
+            news(&api.post("/tickets/list", json!({"conversationId": self.conversation, "statuses": ["open", "closed"]})), &HashSet::new());
+        assert_eq!(tickets.iter().map(id).collect::<HashSet<_>>(), self.tickets, "the tickets of {}", self.conversation);
+        let open: Vec<_> = tickets.iter().filter(|ticket| ticket["isOpen"] == true).map(id).collect();
+        assert_eq!(open, self.open.then(|| self.ticket.clone()).into_iter().collect::<Vec<_>>(), "open in {}", self.conversation);
+        let latest = api.get("/tickets").query("ticketId", &self.ticket).exchange().ok();
+        let fields = latest.get("ticketFields").cloned().unwrap_or_else(|| json!({}));
+        assert_eq!(fields, json!(self.fields), "{latest}");
+    }
+}
+
+/// Takes one text out of many.
+fn take(texts: &mut Vec<String>, text: &str) -> bool {
+    let Some(at) = texts.iter().position(|found| found == text) else { return false };
+    texts.swap_remove(at);
+    true
+}

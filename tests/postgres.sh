@@ -1,0 +1,53 @@
+# A PostgreSQL server of the caller's own, for a script to source: needs PostgreSQL's server programs, nothing that runs.
+
+# PostgreSQL refuses to run as root.
+as_postgres() {
+    if [ "$(id -u)" -ne 0 ]; then
+        "$@"
+    else
+        setpriv --reuid=postgres --regid=postgres --init-groups -- "$@"
+    fi
+}
+
+free_port() {
+    local port
+    for port in $(shuf -i 20000-32000 -n 50); do
+        (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || { echo "$port"; return; }
+    done
+    echo "no free port" >&2
+    return 1
+}
+
+# start_postgres FOLDER [SETTING=VALUE…]: starts a server that keeps all it has in FOLDER, on a free port. Sets `postgres`
+# to its address. What it says goes to standard output and to FOLDER/postgres.log.
+start_postgres() {
+    local folder=$1 initdb port options=() setting
+    shift
+    initdb=$(find /usr/lib/postgresql /usr/local/pgsql /opt/homebrew/opt -path '*/bin/initdb' 2>/dev/null | sort -V | tail -n 1 || true)
+    [ -n "$initdb" ] || initdb=$(command -v initdb || true)
+    if [ -z "$initdb" ]; then
+        echo "PostgreSQL's initdb is missing: install postgresql, or name a server that runs" >&2
+        return 1
+    fi
+    postgres_programs=$(dirname "$initdb")
+    export PATH="$PATH:$postgres_programs"
+    port=$(free_port) || return
+    if [ "$(id -u)" -eq 0 ]; then
+        id postgres >/dev/null 2>&1 || { echo "PostgreSQL does not run as root, and there is no user postgres" >&2; return 1; }
+        chown postgres "$folder"
+        chmod 755 "$folder"
+    fi
+    for setting in "port=$port" listen_addresses=127.0.0.1 "unix_socket_directories=$folder" max_connections=400 "$@"; do
+        options+=("-c $setting")
+    done
+    as_postgres "$initdb" -D "$folder/data" -U postgres -A trust -E UTF8 --locale=C --no-sync || return
+    as_postgres "$postgres_programs/pg_ctl" -D "$folder/data" -w -t 60 -l "$folder/postgres.log" -o "${options[*]}" start || return
+    postmaster=$(head -n 1 "$folder/data/postmaster.pid")
+    postgres="postgres://postgres@127.0.0.1:$port/postgres"
+}
+
+# Ends the server that start_postgres started in FOLDER, if it did.
+stop_postgres() {
+    [ -n "${postmaster:-}" ] || return 0
+    as_postgres "$postgres_programs/pg_ctl" -D "$1/data" -m immediate stop >/dev/null 2>&1 || kill -QUIT "$postmaster" 2>/dev/null || true
+}

@@ -211,8 +211,12 @@ fn a_field_without_a_limit_of_its_own_has_one_all_the_same() {
 
 #[test]
 fn a_text_that_fits_no_index_is_stored_filtered_and_imported() {
-    // Random, so that it cannot be made smaller than it is.
-    let long: String = (0..700).map(|_| uuid::Uuid::now_v7().simple().to_string()).collect();
+    // Without a pattern, so that it cannot be made smaller than it is.
+    let digit = |state: &mut u64| {
+        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        Some(char::from(b'a' + (*state >> 33) as u8 % 26))
+    };
+    let long: String = std::iter::repeat(()).scan(1, |state, ()| digit(state)).take(20_000).collect();
     let desk = Desk::open();
     desk.set("t-free", "f-notes", json!(long)).ok();
     desk.close(json!({"ticketId": "t-shut", "ticketFields": {"f-notes": format!("{long}2")}})).ok();

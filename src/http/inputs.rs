@@ -59,7 +59,7 @@ pub struct TicketClosing {
     total_revenue: Option<Amount>,
     /// ISO 4217 code of `totalRevenue`; the store's currency when omitted.
     currency: Option<String>,
-    /// Field values, keyed by field id.
+    /// Field values, keyed by field id. `null` is refused: only PATCH /tickets/field-values unsets a field.
     ticket_fields: Option<FieldValues>,
 }
 

@@ -405,3 +405,24 @@ fn eight_at_once_make_one_thread_and_one_ticket() {
         assert_eq!(world.records("message").len(), 9);
     });
 }
+
+/// SQLite alone: it has one writer.
+#[test]
+fn events_with_a_number_are_told_while_another_process_writes() {
+    use sqlx::{Connection, Executor};
+    everywhere(|world| {
+        if !world.url.starts_with("sqlite") {
+            return;
+        }
+        world.one(message("li", "t", "x1"));
+        let numbered = world.events();
+        assert_eq!(kinds(&numbered), ["message.received", "ticket.opened"]);
+        world.one(message("li", "t", "x2"));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let mut writer = runtime.block_on(sqlx::SqliteConnection::connect(&world.url)).unwrap();
+        runtime.block_on(writer.execute("BEGIN IMMEDIATE")).unwrap();
+        assert_eq!(world.events(), numbered);
+        runtime.block_on(writer.execute("ROLLBACK")).unwrap();
+        assert_eq!(kinds(&world.events()), ["message.received", "ticket.opened", "message.received"]);
+    });
+}

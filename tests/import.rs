@@ -398,11 +398,14 @@ fn a_key_is_made_rotated_edited_and_deleted_within_its_store() {
         world.store("two");
         world.load("one", SAMPLE);
         let user = "00000000-0000-4000-8000-00000000000a";
-        let secret = world.ok(&["key", "create", "--store", "one", "--name", "K", "--scopes", "tickets:write", "--user", user]);
+        let shouted = user.to_uppercase();
+        let secret = world.ok(&["key", "create", "--store", "one", "--name", "K", "--scopes", "tickets:write", "--user", &shouted]);
         assert!(secret.starts_with("cp_") && secret.trim_end().len() == 43, "{secret}");
         let listed = || serde_json::from_str::<serde_json::Value>(&world.ok(&["key", "list", "--store", "one"])).unwrap();
         let key = listed();
         assert_eq!(key["scopes"], serde_json::json!(["tickets:read", "tickets:write"]));
+        assert_eq!(key["userId"], user);
+        world.fails(&["key", "create", "--store", "one", "--name", "K", "--scopes", "tickets:write", "--user", "somebody"], 2);
         let id = key["id"].as_str().unwrap();
         for command in ["rotate", "deactivate", "activate", "delete"] {
             world.fails(&["key", command, "--store", "two", "--id", id], 1);

@@ -1,8 +1,9 @@
 //! Import of a store's records, all or nothing (decisions, section 9). Called by `cli` and the demo.
 //!
 //! The input is read twice: definitions first, since values are checked against them, then everything else, so that the
-//! order of lines does not matter; and once before that where the rows that will change are held at first. A thread of its own reads and checks while the database writes; between the two lie
-//! a few batches, and that is all that is held, beside a hash of each id.
+//! order of lines does not matter; and once before that where the rows that will change are held at first. A thread of its
+//! own reads and checks while the database writes; between the two lie a few batches, and that is all that is held, beside
+//! a hash of each id.
 //! - `spool`: the lines.
 //! - `parse`: a line as a record.
 //! - `channel`: senders and payloads.

@@ -349,6 +349,48 @@ fn a_killed_import_leaves_nothing() {
     });
 }
 
+/// What a received message holds, in its order: the conversation, then the ticket.
+#[test]
+fn an_import_and_a_message_do_not_wait_for_each_other() {
+    use sqlx::{Connection, Executor};
+    everywhere(|world| {
+        if !world.url.starts_with("postgres") {
+            return;
+        }
+        world.store("one");
+        world.load("one", SAMPLE);
+        let file = world.folder.path().join("again.ndjson");
+        for kind in ["ticket", "message"] {
+            let mine = format!("{{\"kind\":\"{kind}\"");
+            std::fs::write(
+                &file,
+                SAMPLE.lines().filter(|line| line.starts_with(&mine)).map(|line| format!("{line}\n")).collect::<String>(),
+            )
+            .unwrap();
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                let mut message = sqlx::PgConnection::connect(&world.url).await.unwrap();
+                message.execute("BEGIN; SELECT id FROM conversations WHERE id = 'v1' FOR UPDATE").await.unwrap();
+                let import = world
+                    .command(&["import", "--store", "one", "again.ndjson"])
+                    .stdout(Stdio::null())
+                    .stderr(Stdio::piped())
+                    .spawn()
+                    .unwrap();
+                let waits = "SELECT COUNT(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND datname = current_database()";
+                let mut watch = sqlx::PgConnection::connect(&world.url).await.unwrap();
+                while sqlx::query_scalar::<_, i64>(waits).fetch_one(&mut watch).await.unwrap() == 0 {
+                    tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+                }
+                message.execute("SELECT id FROM tickets WHERE conversation_id = 'v1' FOR UPDATE").await.unwrap();
+                message.execute("UPDATE messages SET external_id = 'x2' WHERE id = 'm1'; COMMIT").await.unwrap();
+                let output = import.wait_with_output().unwrap();
+                assert!(output.status.success(), "{kind}: {}", String::from_utf8_lossy(&output.stderr));
+            });
+        }
+    });
+}
+
 #[test]
 fn a_key_is_made_rotated_edited_and_deleted_within_its_store() {
     everywhere(|world| {
@@ -356,11 +398,14 @@ fn a_key_is_made_rotated_edited_and_deleted_within_its_store() {
         world.store("two");
         world.load("one", SAMPLE);
         let user = "00000000-0000-4000-8000-00000000000a";
-        let secret = world.ok(&["key", "create", "--store", "one", "--name", "K", "--scopes", "tickets:write", "--user", user]);
+        let shouted = user.to_uppercase();
+        let secret = world.ok(&["key", "create", "--store", "one", "--name", "K", "--scopes", "tickets:write", "--user", &shouted]);
         assert!(secret.starts_with("cp_") && secret.trim_end().len() == 43, "{secret}");
         let listed = || serde_json::from_str::<serde_json::Value>(&world.ok(&["key", "list", "--store", "one"])).unwrap();
         let key = listed();
         assert_eq!(key["scopes"], serde_json::json!(["tickets:read", "tickets:write"]));
+        assert_eq!(key["userId"], user);
+        world.fails(&["key", "create", "--store", "one", "--name", "K", "--scopes", "tickets:write", "--user", "somebody"], 2);
         let id = key["id"].as_str().unwrap();
         for command in ["rotate", "deactivate", "activate", "delete"] {
             world.fails(&["key", command, "--store", "two", "--id", id], 1);

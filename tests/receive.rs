@@ -104,6 +104,23 @@ impl World {
         })
     }
 
+    /// The tickets and the day of the month that each is sorted by, the latest first.
+    fn order(&self) -> Vec<String> {
+        use sqlx::Connection;
+        const SQL: &str = "SELECT id, sort_at FROM tickets ORDER BY sort_at DESC";
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let rows: Vec<(String, i64)> = runtime.block_on(async {
+            if self.url.starts_with("sqlite:") {
+                let mut connection = sqlx::SqliteConnection::connect(&self.url).await.unwrap();
+                sqlx::query_as(SQL).fetch_all(&mut connection).await.unwrap()
+            } else {
+                let mut connection = sqlx::PgConnection::connect(&self.url).await.unwrap();
+                sqlx::query_as(SQL).fetch_all(&mut connection).await.unwrap()
+            }
+        });
+        rows.into_iter().map(|(id, at)| format!("{id} {}", chrono::DateTime::from_timestamp_millis(at).unwrap().format("%-d"))).collect()
+    }
+
     /// The record with this id.
     fn record(&self, kind: &str, id: &Value) -> Value {
         self.records(kind).into_iter().find(|record| record["id"] == *id).unwrap()
@@ -282,6 +299,32 @@ fn a_closed_ticket_reopens_within_the_window() {
     }
 }
 
+/// The tickets of the one conversation, newest message first, each with the time that it stands at.
+#[test]
+fn a_message_moves_the_ticket_that_it_was_sent_to() {
+    everywhere(|world| {
+        let day = |day: u32| format!("2026-01-{day:02}T00:00:00.000Z");
+        let former =
+            |id: &str, opened: u32, closed: u32| json!({"id": id, "isOpen": false, "openedAt": day(opened), "closedAt": day(closed)});
+        let open = json!({"id": "k3", "isOpen": true, "isFollowUp": true, "openedAt": day(20)});
+        world.import(&known(json!({}), &[former("k1", 2, 5), former("k2", 10, 15), open]));
+        assert_eq!(world.order(), ["k3 20", "k2 10", "k1 2"]);
+        for (external, sent, order) in [
+            // Between two tickets: it belongs to the later one, which then stands before it opened.
+            ("x1", 8, ["k3 20", "k2 8", "k1 2"]),
+            ("x2", 14, ["k3 20", "k2 14", "k1 2"]),
+            ("x3", 12, ["k3 20", "k2 14", "k1 2"]),
+            ("x4", 5, ["k3 20", "k2 14", "k1 5"]),
+            ("x5", 1, ["k3 20", "k2 14", "k1 5"]),
+            ("x6", 16, ["k3 16", "k2 14", "k1 5"]),
+            ("x7", 25, ["k3 25", "k2 14", "k1 5"]),
+        ] {
+            world.one(with(message("li", "t", external), json!({"sentAt": day(sent)})));
+            assert_eq!(world.order(), order, "{external}");
+        }
+    });
+}
+
 #[test]
 fn spam_opens_no_ticket_and_a_message_ends_a_snooze() {
     everywhere(|world| {
@@ -360,5 +403,26 @@ fn eight_at_once_make_one_thread_and_one_ticket() {
             answers.iter().all(|answer| answer["messageId"] == answers[0]["messageId"] && answer["ticketId"] == answers[0]["ticketId"])
         );
         assert_eq!(world.records("message").len(), 9);
+    });
+}
+
+/// SQLite alone: it has one writer.
+#[test]
+fn events_with_a_number_are_told_while_another_process_writes() {
+    use sqlx::{Connection, Executor};
+    everywhere(|world| {
+        if !world.url.starts_with("sqlite") {
+            return;
+        }
+        world.one(message("li", "t", "x1"));
+        let numbered = world.events();
+        assert_eq!(kinds(&numbered), ["message.received", "ticket.opened"]);
+        world.one(message("li", "t", "x2"));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let mut writer = runtime.block_on(sqlx::SqliteConnection::connect(&world.url)).unwrap();
+        runtime.block_on(writer.execute("BEGIN IMMEDIATE")).unwrap();
+        assert_eq!(world.events(), numbered);
+        runtime.block_on(writer.execute("ROLLBACK")).unwrap();
+        assert_eq!(kinds(&world.events()), ["message.received", "ticket.opened", "message.received"]);
     });
 }

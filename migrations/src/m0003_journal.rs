@@ -50,6 +50,6 @@ CREATE TABLE idempotency_keys (
     created_at BIGINT NOT NULL,
     PRIMARY KEY (store_id, operation, key)
 );
-CREATE INDEX idempotency_keys_by_age ON idempotency_keys (created_at)
+CREATE INDEX idempotency_keys_by_age ON idempotency_keys (store_id, created_at)
 "#
 );

@@ -14,6 +14,7 @@ use crate::{
         scopes::{Scope, ScopeError, ScopeSet},
         time::Timestamp,
     },
+    http::params::Scalar,
     service::keys,
     store::Db,
 };
@@ -31,8 +32,8 @@ pub enum Command {
         #[arg(long, env = "COUNTERPART_SCOPES", value_delimiter = ',', value_parser = scope, required = true, value_name = "SCOPE,…")]
         scopes: Vec<Scope>,
         /// The userId of the user in whose name it acts [default: the store's oldest owner]
-        #[arg(long, env = "COUNTERPART_USER", value_name = "USERID")]
-        user: Option<String>,
+        #[arg(long, env = "COUNTERPART_USER", value_name = "USERID", value_parser = user_id)]
+        user: Option<UserId>,
         #[command(flatten)]
         output: Output,
     },
@@ -110,9 +111,7 @@ impl Command {
     async fn execute(self, db: &Db, world: &World) -> Outcome {
         match self {
             Self::Create { store, name, scopes, user, output } => {
-                let (key, secret) =
-                    keys::create(db, world, &StoreId::from(store.store), name, scopes.into_iter().collect(), user.map(UserId::from))
-                        .await?;
+                let (key, secret) = keys::create(db, world, &StoreId::from(store.store), name, scopes.into_iter().collect(), user).await?;
                 output.print(&key, &secret, world.now())
             }
             Self::List { store } => {
@@ -149,6 +148,11 @@ impl Command {
 /// One of a list that may be written with spaces behind its commas.
 fn scope(name: &str) -> Result<Scope, ScopeError> {
     name.trim().parse()
+}
+
+/// As a request spells it: a UUID in any case.
+fn user_id(text: &str) -> Result<UserId, String> {
+    Scalar::parse(text)
 }
 
 impl Key {

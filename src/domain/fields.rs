@@ -1,6 +1,8 @@
 //! Field definitions and the values that fit them: sections 2.4 and 2.7 of the contract; decisions, sections 2, 5.6
 //! and 6.3.
 
+use std::collections::HashSet;
+
 use chrono::NaiveDate;
 use serde_json::Value;
 
@@ -66,27 +68,41 @@ pub const SHOW_OPERATORS: [&str; 10] = [
     "not_in",
 ];
 
+/// The most values of a multi-valued ticket field whose definition names no limit.
+pub const MAX_VALUES: i64 = 100;
+
+/// The most values of a multi-valued contact field (section 8).
+pub const MAX_CONTACT_VALUES: i64 = 10;
+
 /// What a write refuses of a value; `None` unsets the field.
 impl Field {
     /// The value as it is stored: of the field's type, allowed by its options and pattern. `null` and an empty array unset
     /// (decisions, section 6.3).
     pub fn validate(&self, value: Value) -> Result<Option<Value>, ValueError> {
+        self.validate_up_to(MAX_VALUES, value)
+    }
+
+    /// [`Field::validate`] with another number of values where the definition names none.
+    pub fn validate_up_to(&self, most: i64, value: Value) -> Result<Option<Value>, ValueError> {
         let kind = self.kind();
         let value = match value {
             Value::Null => return Ok(None),
             Value::Array(items) if kind.multi && items.is_empty() => return Ok(None),
+            // Before anything looks at each of them: the writer waits for this.
+            Value::Array(items) if kind.multi && items.len() as i64 > self.max_items.unwrap_or(most) => {
+                return Err(ValueError("holds more values than the field allows"));
+            }
             value => kind.canonical(value)?,
         };
         let items = if kind.multi { value.as_array().map(Vec::as_slice).unwrap_or_default() } else { std::slice::from_ref(&value) };
-        if items.iter().enumerate().any(|(i, item)| items[..i].contains(item)) {
+        let mut seen = HashSet::with_capacity(items.len());
+        if !items.iter().all(|item| seen.insert(item)) {
             return Err(ValueError("must not hold a value twice"));
         }
-        if self.max_items.is_some_and(|max| kind.multi && items.len() as i64 > max) {
-            return Err(ValueError("holds more values than the field allows"));
-        }
         if let Some(options) = self.select_options.as_deref().filter(|_| matches!(self.display_type.as_str(), "select" | "multi_select")) {
-            let options: Value = serde_json::from_str(options).unwrap_or_default();
-            if !items.iter().all(|item| is_option(&options, item)) {
+            let mut allowed = HashSet::new();
+            collect_options(serde_json::from_str(options).unwrap_or_default(), kind.scalar, &mut allowed);
+            if !items.iter().all(|item| allowed.contains(item)) {
                 return Err(ValueError("must be one of the field's options"));
             }
         }
@@ -101,17 +117,16 @@ impl Field {
     }
 }
 
-/// Whether a value is that of any node of an option tree: `1` and `1.0` are one number, `1` and `"1"` are two values.
-fn is_option(options: &Value, value: &Value) -> bool {
-    let same = |option: &Value| match (option.as_f64(), value.as_f64()) {
-        (Some(one), Some(other)) => one == other,
-        _ => option == value,
-    };
-    options.as_array().is_some_and(|options| {
-        options.iter().any(|option| {
-            option.get("value").is_some_and(same) || option.get("children").is_some_and(|children| is_option(children, value))
-        })
-    })
+/// The values of every node of an option tree, in the form in which values are stored: `1` and `1.0` are one number, `1`
+/// and `"1"` are two values.
+fn collect_options(options: Value, scalar: Scalar, values: &mut HashSet<Value>) {
+    let Value::Array(options) = options else { return };
+    for mut option in options {
+        let mut take = |member: &str| option.get_mut(member).map(Value::take).unwrap_or_default();
+        let (value, children) = (take("value"), take("children"));
+        values.extend(scalar.canonical(value).ok());
+        collect_options(children, scalar, values);
+    }
 }
 
 /// displayType of ticket fields, with the dataTypes that each goes with.
@@ -315,6 +330,51 @@ mod tests {
         let kind = Kind::single(Scalar::DateTime);
         assert_eq!(kind.canonical(json!("2026-01-31T07:00:00+07:00")), Ok(json!("2026-01-31T00:00:00.000Z")));
         assert_eq!(kind.comparables(&json!("1970-01-01T00:00:01Z")), Ok(vec![Comparable::Number(1000.0)]));
+    }
+
+    fn field(display: &str, data: &str, options: Option<&str>, max_items: Option<i64>) -> Field {
+        Field {
+            id: "f".into(),
+            name: "F".to_owned(),
+            display_type: display.to_owned(),
+            data_type: data.to_owned(),
+            sort_order: 1,
+            active: true,
+            description: None,
+            select_options: options.map(str::to_owned),
+            regex: None,
+            max_items,
+        }
+    }
+
+    #[test]
+    fn the_number_of_values_is_looked_at_first() {
+        let numbers = |count: i64| Value::from_iter(std::iter::once(0).chain(0..count - 1));
+        for (max_items, most, allowed) in [(None, MAX_VALUES, MAX_VALUES), (None, MAX_CONTACT_VALUES, 10), (Some(3), MAX_VALUES, 3)] {
+            let field = field("multi_select", "number", None, max_items);
+            let refused = |count| field.validate_up_to(most, numbers(count)).unwrap_err().0;
+            assert_eq!(refused(allowed), "must not hold a value twice");
+            assert_eq!(refused(allowed + 1), "holds more values than the field allows");
+        }
+    }
+
+    #[test]
+    fn many_values_and_options_take_no_time() {
+        let options = serde_json::to_string(&(0..100_000).map(|i| json!({"value": i})).collect::<Vec<_>>()).unwrap();
+        let field = field("multi_select", "number", Some(&options), Some(1_000_000));
+        let started = std::time::Instant::now();
+        assert!(field.validate((0..100_000).collect()).unwrap().is_some());
+        assert!(field.validate((1..100_001).collect()).is_err());
+        // A look at each value for each of the others is minutes of work.
+        assert!(started.elapsed().as_secs() < 10, "{:?}", started.elapsed());
+    }
+
+    #[test]
+    fn options_are_found_at_any_depth_and_by_their_type() {
+        let field = field("select", "number", Some(r#"[{"value":1.0,"children":[{"value":2.5},{"value":9007199254740993}]}]"#), None);
+        for (value, is) in [(json!(1), true), (json!(2.5), true), (json!(9_007_199_254_740_992_i64), false), (json!(3), false)] {
+            assert_eq!(field.validate(value.clone()).is_ok(), is, "{value}");
+        }
     }
 
     #[test]

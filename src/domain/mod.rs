@@ -11,6 +11,7 @@ pub mod filters;
 pub mod ids;
 pub mod keys;
 pub mod messages;
+pub mod money;
 pub mod outbound;
 pub mod paging;
 pub mod receive;

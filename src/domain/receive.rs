@@ -115,6 +115,8 @@ mod tests {
             ("+661", Some(" "), "whatsapp", "+661"),
             ("mali@example.com", None, "gmail", "mali"),
             ("mali@example.com", None, "line", "u1"),
+            ("Not a mail@@ <x>", None, "gmail", "u1"),
+            ("<CAF=1@mail.example.com>", None, "gmail", "u1"),
             ("<mali@example.com>", None, "gmail", "u1"),
             ("+9991", None, "whatsapp", "u1"),
         ] {

@@ -91,7 +91,11 @@ fn no_nul(value: &Value, place: &mut String) -> Result<(), ApiError> {
 fn refuse(path: &str, error: &serde_json::Error) -> ApiError {
     let text = error.to_string();
     let reason = text.rsplit_once(" at line ").map_or(text.as_str(), |(reason, _)| reason);
-    let place = if path == "." { "body".to_owned() } else { format!("body.{path}") };
+    let place = match path {
+        "." => "body".to_owned(),
+        index if index.starts_with('[') => format!("body{index}"),
+        name => format!("body.{name}"),
+    };
     match reason.strip_prefix("duplicate field `").and_then(|rest| rest.split('`').next()) {
         Some(name) => ApiError::field(&format!("{place}.{name}"), "is sent twice"),
         None => ApiError::field(&place, reason),
@@ -189,6 +193,20 @@ mod tests {
             ("{", "`body` is not valid JSON"),
             ("{} {}", "`body` is not valid JSON"),
             ("", "`body` is not valid JSON"),
+        ] {
+            assert!(refused(text).starts_with(start), "{text}: {}", refused(text));
+        }
+    }
+
+    #[test]
+    fn an_item_of_a_body_that_is_a_list_is_named_by_its_place() {
+        let refused = |text: &str| {
+            let body = Body::<crate::http::values::Limited<Inner, 5>>::of(text);
+            body.parse().map(|list| format!("{list:?}")).unwrap_err().message
+        };
+        for (text, start) in [
+            ("[{\"name\":\"a\"},{\"name\":\"a\",\"name\":\"b\"}]", "`body[1].name` is sent twice"),
+            ("[{\"name\":\"a\"},{\"name\":1}]", "`body[1].name` must be a string"),
         ] {
             assert!(refused(text).starts_with(start), "{text}: {}", refused(text));
         }

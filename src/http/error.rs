@@ -9,12 +9,12 @@ use poem::{
 };
 use poem_openapi::{
     ApiResponse, Object,
-    registry::{MetaMediaType, MetaResponse, MetaResponses, MetaSchemaRef, Registry},
+    registry::{MetaHeader, MetaMediaType, MetaResponse, MetaResponses, MetaSchema, MetaSchemaRef, Registry},
     types::Type,
 };
 use serde::Serialize;
 
-use super::reply::{envelope, request_id_header};
+use super::reply::{envelope, header, request_id_header};
 use crate::service;
 
 /// A failure as an answer: status and text for the caller, and for some a pause to keep.
@@ -120,29 +120,46 @@ impl ErrorEnvelope {
 /// Which failures an operation documents by name; all others are its `default`.
 pub trait Documented: Send + Sync + 'static {
     const STATUSES: &'static [u16];
+    /// What a 409 says, where there is one.
+    const CONFLICT: &'static str;
 }
 
 macro_rules! documented {
-    ($($(#[$doc:meta])* $name:ident = $statuses:expr;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident = $statuses:expr, $conflict:expr;)*) => {$(
         $(#[$doc])*
         #[derive(Debug)]
         pub struct $name;
 
         impl Documented for $name {
             const STATUSES: &'static [u16] = $statuses;
+            const CONFLICT: &'static str = $conflict;
         }
     )*};
 }
 
+/// The conflict that every write may end in.
+macro_rules! key_conflict {
+    ($($other:literal)?) => {
+        concat!(
+            $($other, " Or ",)?
+            "`Idempotency-Key` was used for another request, or the first request with it is in progress."
+        )
+    };
+}
+
 documented! {
     /// A read that names no record: lists and catalogs.
-    Listing = &[400, 401, 403];
+    Listing = &[400, 401, 403], "";
     /// A read that names a record.
-    Lookup = &[400, 401, 403, 404];
+    Lookup = &[400, 401, 403, 404], "";
     /// A write that names a record.
-    Change = &[400, 401, 403, 404, 409, 413, 415];
+    Change = &[400, 401, 403, 404, 409, 413, 415], key_conflict!();
+    /// A write that says which state of the record it is made for.
+    StampedChange = &[400, 401, 403, 404, 409, 413, 415], key_conflict!("The record changed since it was read.");
+    /// A write that makes a contact.
+    ContactMaking = &[400, 401, 403, 409, 413, 415], key_conflict!("Another contact of the store has the same primary e-mail or phone.");
     /// A list whose filters are a body.
-    FilteredListing = &[400, 401, 403, 413, 415];
+    FilteredListing = &[400, 401, 403, 413, 415], "";
 }
 
 /// The error side of a handler's result.
@@ -171,9 +188,12 @@ impl<D: Documented> ApiResponse for Failure<D> {
                 content_type: super::reply::JSON,
                 schema: MetaSchemaRef::Reference(ErrorEnvelope::NAME.to_owned()),
             }],
-            headers: vec![request_id_header()],
+            headers: match status {
+                Some(409) => vec![request_id_header(), retry_after_header()],
+                _ => vec![request_id_header()],
+            },
         };
-        let named = D::STATUSES.iter().map(|status| response(Some(*status), describe(*status)));
+        let named = D::STATUSES.iter().map(|status| response(Some(*status), if *status == 409 { D::CONFLICT } else { describe(*status) }));
         MetaResponses { responses: named.chain([response(None, "Any other failure, in the same form.")]).collect() }
     }
 
@@ -182,13 +202,17 @@ impl<D: Documented> ApiResponse for Failure<D> {
     }
 }
 
+fn retry_after_header() -> MetaHeader {
+    let description = "Seconds to wait; sent while the first request with the same `Idempotency-Key` is in progress.";
+    header("retry-after", description, false, MetaSchema { minimum: Some(0.0), ..MetaSchema::new("integer") })
+}
+
 fn describe(status: u16) -> &'static str {
     match status {
         400 => "The request is malformed or invalid; `error.message` names the offending field.",
         401 => "`x-api-key` is missing, unrecognised, inactive, expired or deleted.",
         403 => "The key lacks the scope of this operation.",
         404 => "There is no such record in the store, or two ids do not belong together.",
-        409 => "The record changed since it was read, or would collide with another.",
         413 => "The body is larger than 1 MiB.",
         415 => "The body is not declared as JSON.",
         _ => "Failure.",

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::{
     error::ApiError,
     params::Scalar,
-    values::{Any, FieldValues, UserIdText},
+    values::{Amount, Any, EmailText, FieldValues, MAX_EMAIL_CHARS, UserIdText},
 };
 use crate::{
     domain::{
@@ -56,11 +56,10 @@ pub struct TicketClosing {
     handled_by: Option<UserIdText>,
     is_converted: Option<bool>,
     /// At most 15 digits, four of them behind the point.
-    #[oai(validator(minimum(value = "0")))]
-    total_revenue: Option<f64>,
+    total_revenue: Option<Amount>,
     /// ISO 4217 code of `totalRevenue`; the store's currency when omitted.
     currency: Option<String>,
-    /// Field values, keyed by field id.
+    /// Field values, keyed by field id. `null` is refused: only PATCH /tickets/field-values unsets a field.
     ticket_fields: Option<FieldValues>,
 }
 
@@ -70,7 +69,7 @@ impl TicketClosing {
             ticket_id: self.ticket_id.into(),
             handled_by: self.handled_by.map(|id| user_id("body.handledBy", &id.0)).transpose()?,
             is_converted: self.is_converted,
-            total_revenue: self.total_revenue,
+            total_revenue: self.total_revenue.map(|amount| amount.0.get().to_owned()),
             currency: self.currency,
             fields: self.ticket_fields.map(|values| values.0).unwrap_or_default(),
         })
@@ -122,19 +121,19 @@ pub struct ContactCreation {
     #[oai(validator(min_length = 1, max_length = 50))]
     last_name: Option<String>,
     /// An e-mail address that no other contact of the store has as its primary one.
-    #[oai(validator(max_length = 100))]
-    email: Option<String>,
+    email: Option<EmailText>,
     /// In E.164; a number that no other contact of the store has as its primary one.
-    #[oai(validator(max_length = 15))]
+    #[oai(validator(max_length = 15, pattern = r"^\+[1-9][0-9]{1,13}$"))]
     phone: Option<String>,
 }
 
 impl ContactCreation {
     pub fn check(self) -> Result<NewContact, ApiError> {
+        let email = self.email.map(|email| email.0);
         for (name, value, max) in [
             ("firstName", Some(&self.first_name), 50),
             ("lastName", self.last_name.as_ref(), 50),
-            ("email", self.email.as_ref(), 100),
+            ("email", email.as_ref(), MAX_EMAIL_CHARS),
             ("phone", self.phone.as_ref(), 15),
         ] {
             let Some(value) = value else { continue };
@@ -146,13 +145,13 @@ impl ContactCreation {
                 return Err(ApiError::field(&place, format!("must be at most {max} characters long")));
             }
         }
-        if self.email.as_deref().is_some_and(|email| !is_email(email)) {
+        if email.as_deref().is_some_and(|email| !is_email(email)) {
             return Err(ApiError::field("body.email", "must be an e-mail address, such as mali@example.com"));
         }
         if self.phone.as_deref().is_some_and(|phone| !is_e164(phone)) {
             return Err(ApiError::field("body.phone", "must be a number in E.164: `+`, a country code, and up to 14 digits in all"));
         }
-        Ok(NewContact { first_name: self.first_name, last_name: self.last_name, email: self.email, phone: self.phone })
+        Ok(NewContact { first_name: self.first_name, last_name: self.last_name, email, phone: self.phone })
     }
 }
 

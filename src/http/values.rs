@@ -244,6 +244,17 @@ pub struct FieldValues(pub Entries);
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct UserIdText(pub String);
 
+/// A number from 0 on, as the text that it was sent as.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Amount(pub Box<RawValue>);
+
+/// The longest e-mail address of a new contact (section 8).
+pub const MAX_EMAIL_CHARS: usize = 100;
+
+/// An e-mail address, which is checked where its place is known.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct EmailText(pub String);
+
 /// Several records, made from those of the domain.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
@@ -309,6 +320,8 @@ by_serde!(
     FieldValues,
     MetaSchema { additional_properties: Some(Box::new(MetaSchemaRef::Inline(Box::new(MetaSchema::ANY)))), ..MetaSchema::new("object") }
 );
+by_serde!(Amount, MetaSchema { minimum: Some(0.0), ..MetaSchema::new_with_format("number", "double") });
+by_serde!(EmailText, MetaSchema { max_length: Some(MAX_EMAIL_CHARS), ..MetaSchema::new_with_format("string", "email") });
 by_serde!(UserIdText, MetaSchema::new_with_format("string", "uuid"));
 any!(
     AnyObject,

@@ -6,7 +6,7 @@ use super::{
     auth::{Authorised, ContactsWrite, ConversationsWrite, MessagesWrite, TicketsWrite},
     body::Body,
     contacts::Contact,
-    error::{Change, Failure},
+    error::{Change, ContactMaking, Failure, StampedChange},
     expand::{Expand, NoExpand},
     inputs::{ContactCreation, ContactFieldInput, ReadMark, TicketClosing, TicketFieldUpdate},
     params::Query,
@@ -40,7 +40,7 @@ impl TicketWrites {
         /// Makes a repeated request answer what the first one did, for 24 hours.
         #[oai(name = "Idempotency-Key")]
         key: IdempotencyKey,
-    ) -> Result<Reply<One<Ticket>>, Failure<Change>> {
+    ) -> Result<Reply<One<Ticket>>, Failure<StampedChange>> {
         let update = body.parse()?;
         let by = request.by::<TicketView, Ticket, _, _>("updateTicketField", &key, &body);
         let outcome = request.api.service.update_ticket_field(&by, update.into(), expand.0.0).await?;
@@ -131,7 +131,7 @@ impl ContactWrites {
         #[oai(name = "Idempotency-Key")]
         key: IdempotencyKey,
         _expand: NoExpand,
-    ) -> Result<Reply<One<Contact>>, Failure<Change>> {
+    ) -> Result<Reply<One<Contact>>, Failure<ContactMaking>> {
         let new = body.parse()?.check()?;
         let by = request.by::<contacts::Contact, Contact, _, _>("createContact", &key, &body);
         let outcome = request.api.service.create_contact(&by, new).await?;
@@ -150,7 +150,7 @@ impl ContactWrites {
         #[oai(name = "Idempotency-Key")]
         key: IdempotencyKey,
         _expand: NoExpand,
-    ) -> Result<Reply<One<Acknowledgement>>, Failure<Change>> {
+    ) -> Result<Reply<One<Acknowledgement>>, Failure<StampedChange>> {
         let update = body.parse()?;
         let by = request.by::<(), Acknowledgement, _, _>("updateContactField", &key, &body);
         let outcome = request.api.service.update_contact_field(&by, update.into()).await?;

@@ -2,16 +2,13 @@
 
 use serde_json::Value;
 
-use super::{
-    By, Error, Outcome, Result, Service,
-    change::begin,
-    ticket_writes::{must_be_active, same},
-};
+use super::{By, Error, Outcome, Result, Service, change::begin, ticket_writes::must_be_active};
 use crate::{
     domain::{
         contacts::Contact,
         entries::Entries,
         events::{Fact, FieldChange},
+        fields::MAX_CONTACT_VALUES,
         ids::{ContactId, FieldId},
         time::Timestamp,
     },
@@ -79,7 +76,8 @@ impl Service {
         let mut contact = change.contact(&update.contact_id).await?.ok_or_else(|| Error::missing("contact", &update.contact_id))?;
         let field = change.contact_field(&update.field_id).await?.ok_or_else(|| Error::missing("contact field", &update.field_id))?;
         must_be_active(&field, "body.contactFieldId")?;
-        let value = field.validate(update.value).map_err(|reason| Error::invalid("body.value", reason.to_string()))?;
+        let value =
+            field.validate_up_to(MAX_CONTACT_VALUES, update.value).map_err(|reason| Error::invalid("body.value", reason.to_string()))?;
         let stamp = contact.custom_fields_updated_at.unwrap_or(contact.updated_at);
         if update.stamp != stamp {
             return Err(Error::Conflict("`body.updatedAt` is not the contact's; it changed since it was read".to_owned()));
@@ -89,7 +87,7 @@ impl Service {
             None => Entries::default(),
         };
         let old = fields.get(field.id.as_str()).cloned();
-        if !same(old.as_ref(), value.as_ref()) {
+        if old != value {
             fields.set(field.id.as_str(), value.clone());
             let text = serde_json::to_string(&fields).map_err(|error| Error::Internal(error.to_string()))?;
             contact.custom_fields = (!fields.is_empty()).then_some(text);

@@ -3,16 +3,23 @@
 use super::{Error, Result};
 use crate::{
     domain::ids::StoreId,
-    store::{Db, events::Recorded},
+    store::{self, Db, events::Recorded},
 };
 
 /// Events of a page.
 const PAGE: i64 = 500;
 
-/// The next events behind a number, in their order; none at the end.
+/// The next events behind a number, in their order; none at the end. Those that have no number yet get one first, unless
+/// another process writes for so long that only those which have one can be told.
 pub async fn after(db: &Db, store: &StoreId, sequence: i64) -> Result<Vec<Recorded>> {
-    db.number_events().await?;
-    let events = db.events_after(store, sequence, PAGE).await?;
+    let mut events = db.events_after(store, sequence, PAGE).await?;
+    if events.len() < PAGE as usize {
+        match db.number_events().await {
+            Ok(()) => events = db.events_after(store, sequence, PAGE).await?,
+            Err(store::Error::Busy) => tracing::warn!("other writers hold the database; events without a number are left out"),
+            Err(error) => return Err(error.into()),
+        }
+    }
     if events.is_empty() && !db.store_exists(store).await? {
         return Err(Error::NotFound(format!("there is no store `{store}`")));
     }

@@ -1,8 +1,9 @@
 //! Import of a store's records, all or nothing (decisions, section 9). Called by `cli` and the demo.
 //!
 //! The input is read twice: definitions first, since values are checked against them, then everything else, so that the
-//! order of lines does not matter. A thread of its own reads and checks while the database writes; between the two lie
-//! a few batches, and that is all that is held, beside a hash of each id.
+//! order of lines does not matter; and once before that where the rows that will change are held at first. A thread of its
+//! own reads and checks while the database writes; between the two lie a few batches, and that is all that is held, beside
+//! a hash of each id.
 //! - `spool`: the lines.
 //! - `parse`: a line as a record.
 //! - `channel`: senders and payloads.
@@ -30,7 +31,7 @@ use crate::{
 
 use definitions::Definitions;
 use parse::Peek;
-use reader::{Reader, Step};
+use reader::{Held, Reader, Step};
 pub use spool::Spool;
 
 /// Batches between the reading thread and the database.
@@ -89,7 +90,7 @@ pub async fn run(db: &Db, world: &World, store: &StoreId, spool: Spool, options:
     let now = world.now();
     let mut import = db.begin_import(store, now).await?.ok_or_else(|| Failure::NoStore(store.clone()))?;
     let definitions = Definitions::stored(import.definitions(Kind::TicketField).await?, import.definitions(Kind::ContactField).await?);
-    let held = Kind::ALL.into_iter().filter(|kind| import.held(*kind)).collect();
+    let held = Held { kinds: Kind::ALL.into_iter().filter(|kind| import.held(*kind)).collect(), holds: import.holds() };
 
     let (sender, mut steps) = mpsc::channel(QUEUE);
     let progress = options.progress.clone();
@@ -133,6 +134,9 @@ pub async fn run(db: &Db, world: &World, store: &StoreId, spool: Spool, options:
 async fn write(import: &mut Import, steps: &mut mpsc::Receiver<Step>) -> store::Result<Outcome> {
     while let Some(step) = steps.recv().await {
         match step {
+            Step::Reach(conversations) => import.reach(&conversations).await?,
+            Step::ReachFormer(kind, ids) => import.reach_former(kind, &ids).await?,
+            Step::Hold => import.hold().await?,
             Step::Park(kind, ids) => import.park(kind, &ids).await?,
             Step::Put(batch) => {
                 if let Err(fault) = import.put(*batch).await? {

@@ -70,6 +70,7 @@ impl Service {
         change.changed(Changed::Conversation(&conversation.id));
         change.changed(Changed::Message(&message.id));
         let ticket = self.ticket_for(&change, &conversation).await?;
+        change.closed_tickets_got_message(&conversation.id, message.sent_at).await?;
         let ticket_id = ticket.as_ref().map(|(ticket, _)| ticket.id.clone());
         let received =
             Received { message_id: message.id.clone(), conversation_id: conversation.id, ticket_id: ticket_id.clone(), duplicate: false };
@@ -98,8 +99,9 @@ impl Service {
             account_id: conversation.account_id.clone(),
             inbound: true,
             sent_at: inbound.sent_at.unwrap_or(now),
-            text: inbound.text.clone(),
-            images: inbound.images.clone(),
+            // What is empty is absent, as an import has it.
+            text: inbound.text.clone().filter(|text| !text.is_empty()),
+            images: inbound.images.clone().filter(|images| !images.is_empty()),
             kind: None,
             author_user_id: None,
             is_sent_from_app: None,
@@ -163,6 +165,9 @@ fn check(inbound: &Inbound) -> Result<()> {
         if text.is_some_and(|text| text.contains('\0')) {
             return Err(Error::invalid(field, "must not contain the character U+0000"));
         }
+    }
+    if inbound.images.iter().flatten().any(|image| image.contains('\0')) {
+        return Err(Error::invalid("images", "must not contain the character U+0000"));
     }
     if let Some(email) = contact.and_then(|contact| contact.email.as_deref())
         && !is_email(email)

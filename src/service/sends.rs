@@ -171,7 +171,8 @@ impl Service {
             account_id: conversation.account_id.clone(),
             inbound: false,
             sent_at: now,
-            text: content.text().map(str::to_owned),
+            // What is empty is absent, as an import has it.
+            text: content.text().filter(|text| !text.is_empty()).map(str::to_owned),
             images: None,
             kind: kind.map(str::to_owned),
             author_user_id: None,

@@ -1,6 +1,6 @@
 //! The rows that writes read and change, each within [`Write`].
 
-use super::{Result, sql::Row, write::Write};
+use super::{Result, import::DERIVE_TICKETS, sql::Row, write::Write};
 use crate::domain::{
     contacts::Contact,
     conversations::Conversation,
@@ -43,6 +43,12 @@ impl Write {
         sql.push(", updated_at = ").integer(ticket.updated_at.millis());
         sql.push(" WHERE store_id = $1 AND id = ").text(ticket.id.as_str());
         self.run(sql).await?;
+        if ticket.closed_at.is_some_and(|closed_at| closed_at < ticket.sort_at) {
+            // Its newest message is dated behind its end, which leaves it outside of the ticket's window.
+            let mut sql = self.sql(DERIVE_TICKETS);
+            sql.push(" WHERE store_id = $1 AND id = ").text(ticket.id.as_str());
+            self.run(sql).await?;
+        }
         Ok(())
     }
 

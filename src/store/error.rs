@@ -71,16 +71,40 @@ impl From<rusqlite::Error> for Error {
 impl Error {
     fn from_sqlx(error: &sqlx::Error) -> Option<Self> {
         match error {
-            // SQLite: 5 is SQLITE_BUSY, its extended codes carry it in the low byte. PostgreSQL: lock and statement time-outs.
+            // SQLite: 5 is SQLITE_BUSY, its extended codes carry it in the low byte. PostgreSQL: lock and statement time-outs,
+            // and what it takes back because of another transaction: a deadlock's victim, a write that cannot be serialized.
             sqlx::Error::Database(inner) => {
                 let code = inner.code()?;
-                let busy = code.parse::<i32>().is_ok_and(|code| code < 10_000 && code & 0xff == 5) || matches!(&*code, "55P03" | "57014");
+                let sqlite = code.parse::<i32>().is_ok_and(|code| code < 10_000 && code & 0xff == 5);
+                let busy = sqlite || matches!(&*code, "55P03" | "57014" | "40P01" | "40001");
                 busy.then_some(Self::Busy)
             }
             sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::Io(_) | sqlx::Error::WorkerCrashed => {
                 Some(Self::Unavailable(error.to_string()))
             }
             _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sea_orm::{ConnectionTrait, DbBackend};
+
+    use super::*;
+    use crate::store::fixture::Fixture;
+
+    #[tokio::test]
+    async fn what_another_transaction_is_to_blame_for_is_busy() {
+        let fixture = Fixture::new().await;
+        if fixture.db.backend() != DbBackend::Postgres {
+            return;
+        }
+        for (code, busy) in [("55P03", true), ("57014", true), ("40P01", true), ("40001", true), ("22012", false)] {
+            let tx = fixture.db.begin().await.unwrap();
+            let raise = format!("DO $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '{code}'; END $$");
+            let error = Error::from(tx.execute_unprepared(&raise).await.unwrap_err());
+            assert_eq!(matches!(error, Error::Busy), busy, "{code}: {error:?}");
         }
     }
 }

@@ -155,6 +155,38 @@ impl Import {
         self.held.contains(&kind)
     }
 
+    /// Whether the rows that the import will change have to be held before it changes any: other transactions hold rows
+    /// one by one there, and there are some.
+    pub fn holds(&self) -> bool {
+        self.backend == DbBackend::Postgres && self.held(Kind::Conversation)
+    }
+
+    /// Says that the import will change these conversations and their tickets.
+    pub async fn reach(&self, conversations: &[String]) -> Result<()> {
+        self.touch(conversations.iter().map(String::as_str)).await
+    }
+
+    /// Says that the import will replace these records, and change the conversations that they belong to now.
+    pub async fn reach_former(&self, kind: Kind, ids: &[String]) -> Result<()> {
+        self.touch_former(kind, ids.iter().map(String::as_str).collect()).await
+    }
+
+    /// Holds every conversation that was reached, then their tickets, in the order in which every other writer holds
+    /// them: taken as the lines come, they would make two transactions wait for each other. And no message is left out of
+    /// the counts, since its writer waits.
+    pub async fn hold(&self) -> Result<()> {
+        self.run("ANALYZE import_touched", []).await?;
+        for sql in [
+            "SELECT COUNT(*) FROM (SELECT c.id FROM conversations c JOIN import_touched t ON t.id = c.id \
+             WHERE c.store_id = ? ORDER BY c.id FOR UPDATE OF c) AS held",
+            "SELECT COUNT(*) FROM (SELECT k.id FROM tickets k JOIN import_touched t ON t.id = k.conversation_id \
+             WHERE k.store_id = ? ORDER BY k.id FOR UPDATE OF k) AS held",
+        ] {
+            self.run(sql, [self.store.as_str().into()]).await?;
+        }
+        Ok(())
+    }
+
     /// Frees what the records with these ids hold in unique indexes, before the records that replace them come: the order
     /// of lines says nothing, so that two of them may exchange an e-mail address or an open ticket make room for another.
     pub async fn park(&self, kind: Kind, ids: &[String]) -> Result<()> {

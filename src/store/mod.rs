@@ -16,6 +16,7 @@ pub mod export;
 pub mod fields;
 #[cfg(test)]
 pub(crate) mod fixture;
+mod idempotency;
 pub mod import;
 pub mod messages;
 pub mod outbound;

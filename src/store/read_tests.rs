@@ -5,7 +5,7 @@ use sea_orm::DbBackend;
 use super::{
     fixture::{Fixture, first},
     messages::message_conditions,
-    sql::Sql,
+    sql::{Listed, Sql},
 };
 use crate::domain::{
     contacts::{Contact, ContactFilter},
@@ -190,6 +190,69 @@ async fn field_tests_follow_the_values_and_negative_ones_match_unset_fields() {
     ] {
         let tests = [FieldTest { field_id: field.into(), test }];
         assert_eq!(listed(&fixture, &TicketFilter::default(), Shown::Open, &tests).await, expected, "{tests:?}");
+    }
+}
+
+/// Letters without a pattern, so that no database makes less of them.
+fn noise(length: usize) -> String {
+    let mut state = 1_u64;
+    let mut letter = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        char::from(b'a' + u8::try_from((state >> 33) % 26).unwrap())
+    };
+    (0..length).map(|_| letter()).collect()
+}
+
+#[tokio::test]
+async fn a_long_text_is_found_by_all_of_it() {
+    let fixture = Fixture::new().await;
+    let long = noise(20_000);
+    // Alike as far as an index holds them, and just as long as that.
+    let values = [long.clone(), format!("{long}x"), long[..200].to_owned(), format!("{}É", &long[..199]), long[..199].to_owned()];
+    for (i, value) in values.iter().enumerate() {
+        let id = (i + 1).to_string();
+        fixture.ticket(&id, |_| {}).await;
+        fixture.values(&id, "f", [text(value)]).await;
+    }
+    for (test, expected) in [
+        (Test::AnyOf(vec![text(&long)]), "1"),
+        (Test::AnyOf(vec![text(&long[..200])]), "3"),
+        (Test::AnyOf(vec![text(&long[..199])]), "5"),
+        (Test::AnyOf(vec![text(&long[..201])]), ""),
+        (Test::AnyOf(vec![text(&values[1]), text(&values[4]), text(&values[3])]), "5 4 2"),
+        (Test::NoneOf(vec![text(&long), text(&long[..199])]), "4 3 2"),
+        (Test::AllOf(vec![text(&long)]), "1"),
+        (Test::StartsWith(long.clone()), "2 1"),
+        (Test::StartsWith(values[1].clone()), "2"),
+        (Test::StartsWith(long[..201].to_owned()), "2 1"),
+        (Test::StartsWith(long[..200].to_owned()), "3 2 1"),
+        (Test::StartsWith(format!("{}é", &long[..199])), "4"),
+        (Test::StartsWith(long[..199].to_owned()), "5 4 3 2 1"),
+        (Test::Contains(long[19_000..].to_owned()), "2 1"),
+    ] {
+        let tests = [FieldTest { field_id: "f".into(), test }];
+        assert_eq!(listed(&fixture, &TicketFilter::default(), Shown::Open, &tests).await, expected, "{tests:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_rare_value_is_found_in_an_index() {
+    let fixture = Fixture::new().await;
+    if fixture.db.backend() != DbBackend::Sqlite {
+        return;
+    }
+    for (test, index) in [
+        (Test::AnyOf(vec![text("a")]), "COVERING INDEX ticket_field_values_by_text (store_id=? AND field_id=? AND <expr>=?)"),
+        (Test::AnyOf(vec![text(&noise(300))]), "INDEX ticket_field_values_by_text (store_id=? AND field_id=? AND <expr>=?)"),
+        (Test::StartsWith("a".into()), "COVERING INDEX ticket_field_values_by_fold (store_id=? AND field_id=? AND <expr>>? AND <expr><?)"),
+        (Test::StartsWith(noise(300)), "INDEX ticket_field_values_by_fold (store_id=? AND field_id=? AND <expr>>? AND <expr><?)"),
+        (Test::Above(1.0), "COVERING INDEX ticket_field_values_by_number (store_id=? AND field_id=? AND number_value>?)"),
+    ] {
+        let test = FieldTest { field_id: "f".into(), test };
+        let mut conditions = Sql::of(&fixture.store, "store_id = $1");
+        fixture.db.push_rare_test(&mut conditions, &test);
+        let plan = fixture.db.page_plan::<Ticket>(Ticket::TABLE, conditions, &first(20)).await.unwrap();
+        assert!(plan.contains(&format!("SEARCH v USING {index}")), "{test:?}: {plan:?}");
     }
 }
 

@@ -54,12 +54,14 @@ impl Write {
         self.first(sql, Conversation::decode).await
     }
 
-    /// The contact with this primary e-mail, else with this primary phone.
+    /// The contact with this primary e-mail, else with this primary phone, held: it is referred to by the thread that is
+    /// made for it, and to wait for it only then would be to wait with the counter of tickets in hand.
     pub async fn contact_known_by(&self, email: Option<&str>, phone: Option<&str>) -> Result<Option<Contact>> {
         for (column, value) in [("email_key", email.map(str::to_lowercase)), ("phone", phone.map(str::to_owned))] {
             let Some(value) = value else { continue };
             let mut sql = self.sql("SELECT ");
             sql.push(Contact::COLUMNS).push(" FROM contacts WHERE store_id = $1 AND ").push(column).push(" = ").text(&value);
+            self.hold(&mut sql);
             if let Some(contact) = self.first(sql, Contact::decode).await? {
                 return Ok(Some(contact));
             }
@@ -183,5 +185,15 @@ impl Write {
         sql.push(" WHERE store_id = $1 AND id = ").text(id.as_str());
         self.run(sql).await?;
         self.ticket(id).await
+    }
+    /// Derives the order of the closed tickets whose windows a message may lie in: it was sent before they closed.
+    pub async fn closed_tickets_got_message(&self, conversation: &ConversationId, sent_at: Timestamp) -> Result<()> {
+        let mut sql = self.sql(DERIVE_TICKETS);
+        sql.push(" WHERE store_id = $1 AND conversation_id = ").text(conversation.as_str());
+        sql.push(" AND is_open = FALSE AND closed_at >= ").integer(sent_at.millis());
+        // A later message decides where there is one; without any the ticket stands where it opened.
+        sql.push(" AND (sort_at < ").integer(sent_at.millis()).push(" OR sort_at = opened_at)");
+        self.run(sql).await?;
+        Ok(())
     }
 }

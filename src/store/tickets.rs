@@ -208,7 +208,7 @@ impl Db {
         };
         sql.push(VALUES).push(" AND v.ticket_id = tickets.id AND v.field_id = ").text(field_id.as_str());
         if let Test::StartsWith(prefix) = test {
-            sql.push(" AND substr(v.folded, 1, length(").text(prefix).push(")) = ").text(prefix);
+            push_begins(sql, prefix);
         } else {
             self.push_value_test(sql, test);
         }
@@ -225,7 +225,12 @@ impl Db {
             Test::AnyOf(values) | Test::NoneOf(values) | Test::AllOf(values) => push_one_of(sql, values),
             Test::StartsWith(prefix) => {
                 // As a range, so that an index serves; no character sorts behind the last one.
-                sql.push(" AND v.folded >= ").text(prefix).push(" AND v.folded < ").text(&format!("{prefix}\u{10ffff}"));
+                let beginning = beginning(prefix);
+                sql.push(" AND substr(v.folded, 1, 200) >= ").text(beginning);
+                sql.push(" AND substr(v.folded, 1, 200) < ").text(&format!("{beginning}\u{10ffff}"));
+                if beginning.len() < prefix.len() {
+                    push_begins(sql, prefix);
+                }
             }
             Test::Contains(needle) => {
                 sql.push(" AND ");
@@ -254,7 +259,7 @@ impl Db {
         let mut sql = Sql::of(store, "SELECT ");
         for (i, FieldTest { field_id, test }) in candidates.iter().enumerate() {
             sql.push(if i == 0 { "(SELECT COUNT(*) FROM (SELECT 1" } else { ", (SELECT COUNT(*) FROM (SELECT 1" });
-            sql.push(VALUES).push(" AND v.field_id = ").text(field_id.as_str());
+            sql.push(&indexed_values(test)).push(" AND v.field_id = ").text(field_id.as_str());
             self.push_value_test(&mut sql, test);
             sql.push(" LIMIT ").integer(FEW + 1).push("))");
         }
@@ -265,14 +270,25 @@ impl Db {
     }
 
     /// Narrows the conditions to the tickets with such a value.
-    fn push_rare_test(&self, sql: &mut Sql, FieldTest { field_id, test }: &FieldTest) {
-        sql.push(" AND id IN (SELECT v.ticket_id").push(VALUES).push(" AND v.field_id = ").text(field_id.as_str());
+    pub(super) fn push_rare_test(&self, sql: &mut Sql, FieldTest { field_id, test }: &FieldTest) {
+        sql.push(" AND id IN (SELECT v.ticket_id").push(&indexed_values(test)).push(" AND v.field_id = ").text(field_id.as_str());
         self.push_value_test(sql, test);
         sql.push(")");
     }
 }
 
 const VALUES: &str = " FROM ticket_field_values v WHERE v.store_id = $1";
+
+/// The same on SQLite with the index that serves a test. Without statistics SQLite takes every index for so selective
+/// that a look at the row behind it costs more than a walk through all rows of the store.
+fn indexed_values(test: &Test) -> String {
+    let index = match test {
+        Test::StartsWith(_) => "fold",
+        Test::AnyOf(values) | Test::AllOf(values) if column(values) == "text_value" => "text",
+        _ => "number",
+    };
+    VALUES.replacen(" v ", &format!(" v INDEXED BY ticket_field_values_by_{index} "), 1)
+}
 
 /// Up to so many values, a filter on them starts from them.
 const FEW: i64 = 200;
@@ -308,15 +324,36 @@ fn column(values: &[Comparable]) -> &'static str {
 }
 
 fn push_one_of(sql: &mut Sql, values: &[Comparable]) {
-    sql.push(" AND v.").push(column(values)).push(" IN ");
-    match values.first() {
-        Some(Comparable::Number(_)) => sql.numbers(values.iter().filter_map(|value| match value {
+    if let Some(Comparable::Number(_)) = values.first() {
+        sql.push(" AND v.number_value IN ").numbers(values.iter().filter_map(|value| match value {
             Comparable::Number(number) => Some(*number),
             Comparable::Text(_) => None,
-        })),
-        _ => sql.texts(values.iter().filter_map(|value| match value {
+        }));
+        return;
+    }
+    let texts = || {
+        values.iter().filter_map(|value| match value {
             Comparable::Text(text) => Some(text.as_str()),
             Comparable::Number(_) => None,
-        })),
+        })
     };
+    sql.push(" AND substr(v.text_value, 1, 200) IN ").texts(texts().map(beginning));
+    // A shorter text is its own beginning and no longer one's.
+    if texts().any(|text| text.chars().nth(INDEXED_CHARS - 1).is_some()) {
+        sql.push(" AND v.text_value IN ").texts(texts());
+    }
+}
+
+/// The length of the beginnings that the indexes of texts hold. Spelled in the conditions as it is in the indexes, or the
+/// databases would not see that they are the same.
+const INDEXED_CHARS: usize = 200;
+
+/// What an index holds of a text.
+fn beginning(text: &str) -> &str {
+    text.char_indices().nth(INDEXED_CHARS).map_or(text, |(end, _)| &text[..end])
+}
+
+/// The whole prefix, wherever the index ends.
+fn push_begins(sql: &mut Sql, prefix: &str) {
+    sql.push(" AND substr(v.folded, 1, length(").text(prefix).push(")) = ").text(prefix);
 }

@@ -166,3 +166,32 @@ fn the_document_names_the_revisions_own_things_alone() {
         assert_eq!(text.to_lowercase().contains(&word.to_lowercase()), if REV_A { older } else { newer }, "{word}");
     }
 }
+
+#[test]
+fn a_conflict_is_described_as_what_it_can_be() {
+    for operation in document().operations() {
+        let responses = &operation.node["responses"];
+        let Some(conflict) = responses.get("409") else { continue };
+        let said = conflict["description"].as_str().unwrap_or_default();
+        let stamped = ["updateTicketField", "updateContactField"].contains(&operation.id.as_str());
+        assert_eq!(said.contains("since it was read"), stamped, "{}: {said}", operation.id);
+        assert_eq!(said.contains("primary"), operation.id == "createContact", "{}: {said}", operation.id);
+        assert!(said.contains("`Idempotency-Key`") && conflict["headers"].get("retry-after").is_some(), "{}: {conflict}", operation.id);
+        // A new contact names no record that might be missing.
+        assert_eq!(responses.get("404").is_none(), operation.id == "createContact", "{}", operation.id);
+    }
+}
+
+#[test]
+fn inputs_are_described_as_they_are_taken() {
+    let schemas = document().document["components"]["schemas"].clone();
+    let contact = &schemas["ContactCreation"]["properties"];
+    assert_eq!((&contact["email"]["format"], &contact["email"]["maxLength"]), (&"email".into(), &100.into()));
+    assert_eq!(contact["phone"]["pattern"], r"^\+[1-9][0-9]{1,13}$");
+    let revenue = &schemas["TicketClosing"]["properties"]["totalRevenue"];
+    assert_eq!((&revenue["type"], &revenue["minimum"]), (&"number".into(), &0.into()));
+    let fields = schemas["TicketClosing"]["properties"]["ticketFields"]["description"].as_str().unwrap_or_default();
+    assert!(fields.contains("`null` is refused"), "{fields}");
+    let labels = schemas["LabelsInput"]["description"].as_str().unwrap_or_default();
+    assert_eq!(labels.contains("must hold an id"), REV_A, "{labels}");
+}

@@ -89,6 +89,15 @@ impl Database {
         printed.trim_end().to_owned()
     }
 
+    /// Runs a command line that must fail; returns what it complained of.
+    #[track_caller]
+    pub fn fails(&self, arguments: &[&str]) -> String {
+        let output = Command::new(BINARY).args(arguments).env("DATABASE_URL", &self.url).stdin(Stdio::null()).output();
+        let output = output.unwrap_or_else(|error| panic!("{BINARY} does not start: {error}"));
+        assert!(!output.status.success(), "counterpart {} succeeded", arguments.join(" "));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    }
+
     /// Makes a store out of import lines.
     #[track_caller]
     pub fn store(&self, id: &str, lines: &[Value]) {

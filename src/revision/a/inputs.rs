@@ -5,7 +5,7 @@ use serde::Deserialize;
 
 use crate::{http::error::ApiError, service::conversation_writes::LabelUpdate};
 
-/// Labels to add to a conversation and to remove from it.
+/// Labels to add to a conversation and to remove from it. At least one of the two lists must hold an id.
 #[derive(Debug, Object, Deserialize)]
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

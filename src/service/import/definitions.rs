@@ -12,7 +12,7 @@ use super::{
 use crate::{
     domain::{
         entries::{Entries, Object},
-        fields::{CONTACT_DISPLAY_TYPES, Comparable, Kind, RESOLUTION_STATUS, TICKET_DISPLAY_TYPES, options_depth},
+        fields::{CONTACT_DISPLAY_TYPES, Comparable, Kind, MAX_CONTACT_VALUES, RESOLUTION_STATUS, TICKET_DISPLAY_TYPES, options_depth},
         ids::FieldId,
         records::{ContactField, Ticket, TicketField},
         tickets::{RESOLUTION_STATUSES, is_revenue},
@@ -34,9 +34,8 @@ const SHOW_OPERATORS: [&str; 10] = [
     "not_in",
 ];
 
-/// Limits of section 8 on contact fields.
+/// The limit of section 8 on the options of contact fields.
 const CONTACT_OPTIONS_DEPTH: usize = 4;
-const CONTACT_MAX_ITEMS: i64 = 10;
 
 /// What the fields of a store hold: those stored, and those of the file.
 #[derive(Default)]
@@ -90,7 +89,11 @@ impl Definitions {
 
     /// Checks a contact's values and brings them into their stored form.
     pub fn contact_values(&self, fields: &mut Entries) -> Result<(), Wrong> {
-        fit(fields, "customFields", "contact field", |key| self.contact.get(key).copied()).map(|_| ())
+        let values = fit(fields, "customFields", "contact field", |key| self.contact.get(key).copied())?;
+        match values.iter().find(|(_, values)| values.len() as i64 > MAX_CONTACT_VALUES) {
+            Some((field, _)) => Err(Wrong::new(format!("customFields.{field}"), format!("holds more than {MAX_CONTACT_VALUES} values"))),
+            None => Ok(()),
+        }
     }
 
     /// Checks a ticket's values, brings them into their stored form, and makes the two spellings of its resolution one.
@@ -204,8 +207,8 @@ pub fn check_contact_field(field: &ContactField) -> Result<(), Wrong> {
         regex: field.regex.as_deref(),
     };
     shape.check(&TICKET_DISPLAY_TYPES[..CONTACT_DISPLAY_TYPES], field.select_options.as_deref(), field.max_items)?;
-    if field.max_items.is_some_and(|max| max > CONTACT_MAX_ITEMS) {
-        return Err(Wrong::new("maxItems", format!("must be at most {CONTACT_MAX_ITEMS} on a contact field")));
+    if field.max_items.is_some_and(|max| max > MAX_CONTACT_VALUES) {
+        return Err(Wrong::new("maxItems", format!("must be at most {MAX_CONTACT_VALUES} on a contact field")));
     }
     let Some(options) = &field.select_options else { return Ok(()) };
     if options_depth(&read("selectOptions", options)?) > CONTACT_OPTIONS_DEPTH {
@@ -284,10 +287,22 @@ mod tests {
             (json!({"dataType": "boolean"}), "dataType"),
             (json!({"regex": "("}), "regex"),
             (json!({"maxItems": 11}), "maxItems"),
+            (json!({"displayType": "multi_select", "maxItems": 11}), "maxItems"),
             (json!({"name": " "}), "name"),
         ] {
             assert_eq!(field(change), Err(place.to_owned()));
         }
+    }
+
+    #[test]
+    fn a_contact_holds_ten_values_of_a_field() {
+        let mut definitions = Definitions::default();
+        definitions.contact.insert("f".to_owned(), Kind::of("multi_select", "number", None));
+        let values = |count: u32| {
+            let mut fields = Entries(vec![("f".to_owned(), Value::from_iter(0..count))]);
+            definitions.contact_values(&mut fields).map_err(|wrong| wrong.place)
+        };
+        assert_eq!((values(10), values(11)), (Ok(()), Err("customFields.f".to_owned())));
     }
 
     #[test]

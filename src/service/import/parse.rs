@@ -64,6 +64,16 @@ impl<'a> Peek<'a> {
         Ok(id.id)
     }
 
+    /// The conversation that the record belongs to, where it names one.
+    pub fn conversation(&self) -> Option<String> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Belongs {
+            conversation_id: String,
+        }
+        serde_json::from_str(self.raw.get()).ok().map(|Object(Belongs { conversation_id })| conversation_id)
+    }
+
     fn failure<T: DeserializeOwned>(&self) -> Failure {
         let mut reader = serde_json::Deserializer::from_str(self.raw.get());
         let Err(error) = serde_path_to_error::deserialize::<_, Object<T>>(&mut reader) else {

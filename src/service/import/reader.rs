@@ -23,6 +23,9 @@ const BATCH_BYTES: usize = 4 * 1024 * 1024;
 
 /// What the database is to do next.
 pub enum Step {
+    Reach(Vec<String>),
+    ReachFormer(Kind, Vec<String>),
+    Hold,
     Park(Kind, Vec<String>),
     Put(Box<Batch>),
 }
@@ -34,11 +37,20 @@ pub struct End {
     pub accounts: Vec<AccountId>,
 }
 
+/// What there is in the store before the import.
+pub struct Held {
+    pub kinds: Vec<Kind>,
+    /// Whether to say at first what will be changed.
+    pub holds: bool,
+}
+
 pub struct Reader<'a> {
     spool: &'a Spool,
     definitions: Definitions,
     /// Kinds that the store has records of: only theirs can be replaced.
     held: Vec<Kind>,
+    /// Whether the database wants to know at first what will be changed.
+    holds: bool,
     progress: Option<Progress>,
     out: mpsc::Sender<Step>,
     seen: HashSet<u128>,
@@ -50,15 +62,53 @@ pub struct Reader<'a> {
 struct Hung;
 
 impl<'a> Reader<'a> {
-    pub fn new(spool: &'a Spool, definitions: Definitions, held: Vec<Kind>, progress: Option<Progress>, out: mpsc::Sender<Step>) -> Self {
+    pub fn new(spool: &'a Spool, definitions: Definitions, store: Held, progress: Option<Progress>, out: mpsc::Sender<Step>) -> Self {
         let hashes = (RandomState::new(), RandomState::new());
-        Self { spool, definitions, held, progress, out, seen: HashSet::new(), hashes, counts: BTreeMap::new() }
+        let Held { kinds: held, holds } = store;
+        Self { spool, definitions, held, holds, progress, out, seen: HashSet::new(), hashes, counts: BTreeMap::new() }
     }
 
     pub fn run(mut self) -> Result<End, Failure> {
+        if self.holds {
+            self.scout()?;
+        }
         let accounts = self.survey()?;
         self.walk()?;
         Ok(End { summary: Summary { counts: self.counts.into_iter().collect() }, accounts })
+    }
+
+    /// A walk before the others: what the import will change.
+    fn scout(&mut self) -> Result<(), Failure> {
+        let mut reached = HashSet::new();
+        let mut conversations = Vec::new();
+        let mut former: BTreeMap<Kind, Vec<String>> = BTreeMap::new();
+        let mut lines = self.spool.lines()?;
+        while let Some((number, text)) = lines.next()? {
+            let peek = Peek::of(number, text)?;
+            let conversation = match peek.kind {
+                Kind::Conversation => Some(peek.id()?.into_owned()),
+                // Where there is none, the second walk says so.
+                Kind::Ticket | Kind::Message | Kind::Comment => peek.conversation(),
+                _ => None,
+            };
+            if let Some(id) = conversation.filter(|id| reached.insert(self.hashes.0.hash_one(id))) {
+                conversations.push(id);
+            }
+            if matches!(peek.kind, Kind::Ticket | Kind::Message) && self.held.contains(&peek.kind) {
+                former.entry(peek.kind).or_default().push(peek.id()?.into_owned());
+            }
+            if number % BATCH_LINES as u64 == 0 && self.reach(&mut conversations, &mut former).is_err() {
+                return Ok(());
+            }
+        }
+        // Nobody listens any more: the fault is told there.
+        let _ = self.reach(&mut conversations, &mut former).and_then(|()| self.send(Step::Hold));
+        Ok(())
+    }
+
+    fn reach(&self, conversations: &mut Vec<String>, former: &mut BTreeMap<Kind, Vec<String>>) -> Result<(), Hung> {
+        self.send(Step::Reach(std::mem::take(conversations)))?;
+        std::mem::take(former).into_iter().try_for_each(|(kind, ids)| self.send(Step::ReachFormer(kind, ids)))
     }
 
     /// First walk: definitions, and what records that are there already must give up for a while.

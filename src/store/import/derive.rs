@@ -57,10 +57,6 @@ impl Import {
         if self.backend == DbBackend::Postgres {
             // Nothing counted the rows that this transaction wrote; without it a join may be planned for a handful of them.
             self.run("ANALYZE import_touched, import_tickets, accounts, contacts, conversations, tickets, messages", []).await?;
-            // Writers of these conversations wait, so that no message of theirs is left out of the counts.
-            let sql = "SELECT COUNT(*) FROM (SELECT c.id FROM conversations c JOIN import_touched t ON t.id = c.id \
-                       WHERE c.store_id = ? ORDER BY c.id FOR UPDATE OF c) AS locked";
-            self.run(sql, [self.store.as_str().into()]).await?;
         }
         self.complete_tickets().await?;
         if let Err(fault) = self.check().await? {

@@ -339,7 +339,7 @@ impl Import {
     }
 
     /// Marks conversations as touched: what is derived for them is made again at the end.
-    async fn touch(&self, conversations: impl Iterator<Item = &str>) -> Result<()> {
+    pub(super) async fn touch(&self, conversations: impl Iterator<Item = &str>) -> Result<()> {
         let ids: Vec<&str> = conversations.collect::<BTreeSet<_>>().into_iter().collect();
         for chunk in ids.chunks(MAX_VARIABLES) {
             let sql = format!("INSERT INTO import_touched (id) VALUES {} ON CONFLICT (id) DO NOTHING", values_list(chunk.len(), 1));
@@ -349,7 +349,7 @@ impl Import {
     }
 
     /// Touches the conversations that records belong to before they are replaced.
-    async fn touch_former(&self, kind: Kind, ids: Vec<&str>) -> Result<()> {
+    pub(super) async fn touch_former(&self, kind: Kind, ids: Vec<&str>) -> Result<()> {
         for chunk in ids.chunks(MAX_VARIABLES - 1) {
             let sql = format!(
                 "INSERT INTO import_touched (id) SELECT DISTINCT conversation_id FROM {} WHERE store_id = ? AND id IN ({}) \

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Desk, stamp, values_of, without};
-use crate::fixture::{ANN, BO, GHOST, NAMELESS, SHUT, STRANGER, at};
+use crate::fixture::{ANN, BO, GHOST, NAMELESS, SHUT, STRANGER, at, line};
 
 /// The values that a close leaves on a fresh ticket.
 #[track_caller]
@@ -176,4 +176,38 @@ fn a_close_that_changes_a_value_moves_the_fields_stamp() {
 fn the_user_who_handled_it_is_found_whatever_the_case_of_the_id() {
     let desk = Desk::open();
     assert_eq!(desk.close(json!({"ticketId": "t-free", "handledBy": BO.to_uppercase()})).ok()["handledBy"], BO);
+}
+
+#[test]
+fn revenue_is_not_rounded() {
+    let desk = Desk::open();
+    let close = |amount: &str| {
+        let body = format!("{{\"ticketId\":\"t-free\",\"totalRevenue\":{amount}}}");
+        desk.post("/tickets/close", Value::Null).bytes(body).send()
+    };
+    desk.unmoved(|| {
+        for amount in
+            ["0.1000000000000000000001", "1.00000000000000000001", "999999999999999.00000000001", "-1e-30", "\"1\"", "null", "[1]"]
+        {
+            close(amount).refuses("body.totalRevenue");
+        }
+    });
+    for (amount, stored) in
+        [("1250E-2", json!(12.5)), ("3.000", json!(3)), ("-0", json!(0)), ("99999999999.9999", json!(99_999_999_999.999_9))]
+    {
+        assert_eq!(close(amount).ok()["ticketFields"]["salesRevenue"], stored, "{amount}");
+    }
+}
+
+#[test]
+fn a_ticket_stands_where_its_window_ends() {
+    let ahead =
+        json!({"id": "m-99", "conversationId": "conv-ahead", "direction": "inbound", "sentAt": "2099-01-01T00:00:00Z", "text": "x"});
+    let desk = Desk::with(&[("desk", [crate::fixture::desk(), vec![line("message", ahead)]].concat())]);
+    let first = |statuses: Value| desk.post("/tickets/list", json!({"statuses": statuses})).send().ids().remove(0);
+    assert_eq!(first(json!(["open", "closed"])), "t-ahead");
+    desk.close(json!({"ticketId": "t-ahead"})).ok();
+    // The message of the future is no longer the ticket's.
+    desk.api.get("/messages").query("ticketId", "t-ahead").query("pageSize", 1).send().lists(&[]);
+    assert_eq!(first(json!(["closed"])), "t-shut");
 }

@@ -15,6 +15,7 @@ mod labels;
 mod mails;
 mod mark_read;
 mod races;
+mod roundtrip;
 mod sends;
 mod shapes;
 mod templates;

@@ -197,3 +197,57 @@ fn a_contact_field_refuses_what_does_not() {
         }
     });
 }
+
+#[test]
+fn a_field_without_a_limit_of_its_own_has_one_all_the_same() {
+    let desk = Desk::open();
+    let values = |count: u32| Value::from_iter(0..count);
+    desk.set("t-free", "f-many", values(100)).ok();
+    desk.set("t-free", "f-many", values(101)).refuses("body.newValue");
+    desk.close(json!({"ticketId": "t-free", "ticketFields": {"f-many": values(101)}})).refuses("body.ticketFields.f-many");
+    desk.set_contact("con-new", "c-many", values(10)).ok();
+    desk.set_contact("con-new", "c-many", values(11)).refuses("body.value");
+}
+
+#[test]
+fn a_text_that_fits_no_index_is_stored_filtered_and_imported() {
+    // Without a pattern, so that it cannot be made smaller than it is.
+    let digit = |state: &mut u64| {
+        *state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        Some(char::from(b'a' + (*state >> 33) as u8 % 26))
+    };
+    let long: String = std::iter::repeat(()).scan(1, |state, ()| digit(state)).take(20_000).collect();
+    let desk = Desk::open();
+    desk.set("t-free", "f-notes", json!(long)).ok();
+    desk.close(json!({"ticketId": "t-shut", "ticketFields": {"f-notes": format!("{long}2")}})).ok();
+    for (operator, value, found) in [
+        ("equal", long.clone(), &["t-free"][..]),
+        ("starts_with", long.to_uppercase(), &["t-free", "t-shut"]),
+        ("text_contains", format!("{}2", &long[9_000..]), &["t-shut"]),
+    ] {
+        let filter = json!({"ticketFieldId": "f-notes", "operator": operator, "value": value});
+        let body = json!({"statuses": ["open", "closed"], "advancedFilters": {"ticketFields": [filter]}});
+        let mut ids = desk.post("/tickets/list", body).send().ids();
+        ids.sort();
+        assert_eq!(ids, found, "{operator}");
+    }
+    let lines = desk.server.database.run(&["export", "--store", "desk"]);
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap_or_default()).collect();
+    assert_eq!(Desk::with(&[("copy", lines)]).ticket("t-free")["ticketFields"]["f-notes"], long);
+}
+
+#[test]
+fn a_number_is_stored_as_it_was_sent() {
+    let desk = Desk::open();
+    let set = |number: &str| {
+        let body = format!("{{\"ticketId\":\"t-free\",\"ticketFieldId\":\"f-dec\",\"newValue\":{number}}}");
+        desk.patch("/tickets/field-values", Value::Null).bytes(body).send()
+    };
+    for number in ["9007199254740991", "9007199254740990", "-1.6619713713377555e-209", "0.8474337369372327", "763774.6189766944", "0.1"] {
+        set(number).ok();
+        // What else is written reads the fields and writes them again.
+        desk.set("t-free", "f-int", json!(number.len())).ok();
+        let answer = desk.api.get("/tickets").query("ticketId", "t-free").send();
+        assert!(answer.text.contains(&format!("\"f-dec\":{number}")), "{number}: {}", answer.described());
+    }
+}

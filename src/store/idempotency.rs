@@ -1,0 +1,72 @@
+//! The end of kept answers.
+
+use super::{Result, write::Write};
+use crate::domain::time::Timestamp;
+
+/// Rows that one write removes at most: more than it adds, and too few to be felt.
+const BATCH: u8 = 20;
+
+impl Write {
+    /// Removes some of the store's answers that were kept until `since` and are too old to be repeated, unless another
+    /// transaction is at it: nobody waits for that. The last thing that a transaction does.
+    pub async fn forget_kept(&self, since: Timestamp) -> Result<()> {
+        if !self.try_name("forget kept answers").await? {
+            return Ok(());
+        }
+        let mut sql = self.sql(
+            "DELETE FROM idempotency_keys WHERE (store_id, operation, key) IN \
+             (SELECT store_id, operation, key FROM idempotency_keys WHERE store_id = $1 AND created_at <= ",
+        );
+        sql.integer(since.millis()).push(&format!(" ORDER BY created_at LIMIT {BATCH})"));
+        self.run(sql).await?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        domain::{clock::Clock, time::Timestamp},
+        store::{fixture::Fixture, write::Kept},
+    };
+
+    struct At(i64);
+
+    impl Clock for At {
+        fn now(&self) -> Timestamp {
+            Timestamp::from_millis(self.0)
+        }
+    }
+
+    #[tokio::test]
+    async fn old_answers_go_a_few_at_a_time_and_only_those_of_the_store() {
+        let (fixture, other) = (Fixture::new().await, Fixture::new().await);
+        let keep = async |at: i64, keys: &[String]| {
+            let write = fixture.db.write(&fixture.store, &At(at)).await.unwrap();
+            for key in keys {
+                write.keep("op", key, Kept { request_hash: "h".to_owned(), body: vec![] }).await.unwrap();
+            }
+            write.commit().await.unwrap();
+        };
+        let old: Vec<String> = (0..25).map(|i| format!("old{i}")).collect();
+        keep(5, &old).await;
+        keep(6, &["young".to_owned()]).await;
+        let forget = async |fixture: &Fixture| {
+            let write = fixture.db.write(&fixture.store, &At(9)).await.unwrap();
+            write.forget_kept(Timestamp::from_millis(5)).await.unwrap();
+            write.commit().await.unwrap();
+        };
+        forget(&other).await;
+        for left in [25, 5, 0] {
+            let write = fixture.db.write(&fixture.store, &At(9)).await.unwrap();
+            let mut held = 0;
+            for key in &old {
+                held += usize::from(write.kept("op", key, Timestamp::from_millis(0)).await.unwrap().is_some());
+            }
+            assert_eq!(held, left);
+            assert!(write.kept("op", "young", Timestamp::from_millis(0)).await.unwrap().is_some());
+            drop(write);
+            forget(&fixture).await;
+        }
+    }
+}

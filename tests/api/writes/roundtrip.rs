@@ -1,0 +1,162 @@
+//! What the writes and the channels stored, an import takes back: export, import and export again are the same bytes.
+
+use serde_json::{Value, json};
+
+use super::Desk;
+use crate::{
+    REV_A,
+    fixture::{ANN, desk, line, with},
+    harness::Database,
+};
+
+/// Accounts of the channels that the desk does not have, and what can be sent there.
+fn more_channels() -> Vec<Value> {
+    let account =
+        |id: &str, channel: &str, name: &str| line("account", json!({"id": id, "channel": channel, "name": name, "status": "healthy"}));
+    let template = json!({
+        "id": "tp", "accountId": "acc-wa", "name": "hello", "parameter_format": "POSITIONAL", "language": "th", "status": "APPROVED",
+        "category": "UTILITY", "components": [{"type": "BODY", "text": "สวัสดี {{1}}"}],
+    });
+    vec![
+        account("acc-wa", "whatsapp", "WhatsApp"),
+        account("acc-mail", "outlook", "shop@example.com"),
+        account("acc-wid", "widget", "Widget"),
+        line("template", template),
+    ]
+}
+
+/// Messages that a channel may deliver, however odd.
+fn inbound() -> Vec<Value> {
+    let message = |account: &str, reference: &str, more: Value| {
+        with(json!({"accountId": account, "referenceId": reference, "sender": {"id": "u 1 \"<x>\""}}), more)
+    };
+    let mut messages = vec![
+        message("acc-line", "empty", json!({"text": "", "images": []})),
+        message("acc-line", "empty", json!({"images": []})),
+        message("acc-line", "empty", json!({"text": " ", "images": [""]})),
+        message("acc-line", "empty", json!({"text": "\u{1}\u{2028}\u{feff}\"\\ 𝕏", "images": ["javascript:x", "\n"]})),
+        message("acc-line", "nameless", json!({"sender": {"id": "u", "name": ""}, "sentAt": "1970-01-01T00:00:00Z"})),
+        message("acc-line", "nameless", json!({"sender": {"id": "u", "name": " "}, "sentAt": "9999-12-31T23:59:59.999Z"})),
+        message("acc-line", "told", json!({"contact": {"firstName": "\u{1}A", "lastName": "", "email": "Nok@Example.com"}})),
+        message("acc-line", "known", json!({"contact": {"firstName": "B", "email": "NOK@EXAMPLE.COM", "phone": "+661"}})),
+        message("acc-line", "long", json!({"contact": {"firstName": "ก".repeat(5000)}, "text": "ก".repeat(50_000)})),
+        message("acc-line", &"ก".repeat(512), json!({"text": "x"})),
+        message("acc-mail", "Not a mail@@ <x>", json!({"emailSubject": "", "text": "x"})),
+        message("acc-mail", "<CAF=1@mail.example.com>", json!({"emailSubject": "Re: \u{1}", "text": "x"})),
+        message("acc-mail", "\"quoted\"@example.com", json!({})),
+        message("acc-mail", "Plain@Example.com", json!({"emailSubject": "Hi", "sender": {"id": "Plain@Example.com"}, "text": "x"})),
+        message("acc-wa", "+66800000009", json!({"text": "x"})),
+        message("acc-wa", "not a phone", json!({"text": "x"})),
+        message("acc-wid", "w", json!({"text": "x"})),
+    ];
+    for (i, message) in messages.iter_mut().enumerate() {
+        message["externalId"] = format!("{}{i}", "ข".repeat(500)).into();
+    }
+    messages
+}
+
+/// Every write that there is, with what it just takes.
+fn write_everything(desk: &Desk) {
+    for (field, value) in [
+        ("f-text", json!("")),
+        ("f-notes", json!("\u{1}\u{2028}\u{feff} ")),
+        ("f-int", json!(-0.0)),
+        ("f-dec", json!(-1.661_971_371_337_755_5e-209)),
+        ("f-dec", json!(0.1)),
+        ("f-when", json!("2025-01-31T23:30:00.5-02:30")),
+        ("f-multi", json!(["b", "a"])),
+        ("f-pick", json!("wine")),
+        ("f-url", json!("")),
+    ] {
+        desk.set("t-free", field, value).ok();
+    }
+    let body =
+        json!({"ticketId": "t-ahead", "handledBy": ANN, "isConverted": false, "totalRevenue": 0.0001, "ticketFields": {"f-texts": ["x"]}});
+    desk.close(body).ok();
+    for (field, value) in [("c-text", json!("")), ("c-when", json!("2025-01-01T00:00:00+07:00")), ("c-many", json!([3, 1]))] {
+        desk.set_contact("con-new", field, value).ok();
+    }
+    for body in [
+        json!({"firstName": "\u{1}", "lastName": "\u{feff}", "email": "o'neill+tag@localhost", "phone": "+10"}),
+        json!({"firstName": " A "}),
+    ] {
+        desk.post("/contacts", body).send().ok();
+    }
+    desk.label("conv-free", &["lab-9", "lab-0"], &["lab-a"]).ok();
+    desk.read("conv-free").ok();
+    desk.comment("conv-free", "\u{1}<@nobody:x@>").ok();
+    let widget = thread(desk, "acc-wid", "w");
+    let text = |conversation: &str, text: &str| desk.post("/messages", json!({"conversationId": conversation, "text": text})).send().ok();
+    text(&widget, "\u{1} \n");
+    text(&thread(desk, "acc-mail", "Plain@Example.com"), " x ");
+    if REV_A {
+        desk.comment("conv-free", "").ok();
+        text(&widget, "");
+        return;
+    }
+    desk.assign(&[("t-free", ANN)]).ok();
+    let to = json!([{"email": "Eve+x@Example.com", "name": ""}, {"email": "a@b.co"}]);
+    let mail = |more: Value| with(json!({"to": to}), more);
+    for content in [json!({"text": "x", "html": ""}), json!({"text": "", "html": "<p>x</p>", "subject": "", "cc": [], "bcc": to})] {
+        let mut first = mail(content.clone());
+        first["accountId"] = "acc-mail".into();
+        desk.post("/messages/email/new", first).send().ok();
+        let mut reply = mail(content);
+        reply["conversationId"] = thread(desk, "acc-mail", "Not a mail@@ <x>").into();
+        desk.post("/messages/email", reply).send().ok();
+    }
+    let template = json!({"conversationId": thread(desk, "acc-wa", "not a phone"), "templateId": "tp", "variables": [" "]});
+    desk.post("/messages/template", template).send().ok();
+    let template = json!({"accountId": "acc-wa", "phoneNumber": "+66800000010", "templateId": "tp", "variables": ["\u{feff}"]});
+    desk.post("/messages/template/phone", template).send().ok();
+}
+
+/// The id of the conversation of a thread.
+fn thread(desk: &Desk, account: &str, reference: &str) -> String {
+    let export = desk.server.database.run(&["export", "--store", "desk"]);
+    let conversations = export.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()).map(|line| line["record"].clone());
+    let found = conversations.into_iter().find(|one| one["accountId"] == account && one["referenceId"] == reference);
+    found.unwrap_or_else(|| panic!("no thread {reference}"))["id"].as_str().unwrap_or_default().to_owned()
+}
+
+#[test]
+fn what_was_written_and_received_imports_to_the_same_bytes() {
+    let desk = Desk::with(&[("desk", [desk(), more_channels()].concat())]);
+    let folder = tempfile::tempdir().expect("a directory for temporary files");
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).expect("the file is written");
+        path.to_string_lossy().into_owned()
+    };
+    let messages: String = inbound().iter().map(|message| format!("{message}\n")).collect();
+    desk.server.database.run(&["message", "receive", "--store", "desk", &file("messages", &messages)]);
+    write_everything(&desk);
+
+    let export = |database: &Database| database.run(&["export", "--store", "desk"]) + "\n";
+    let first = export(&desk.server.database);
+    let copy = Database::fresh();
+    copy.run(&["store", "create", "--id", "desk", "--name", "A copy"]);
+    copy.run(&["import", "--store", "desk", &file("first", &first)]);
+    for (one, other) in first.lines().zip(export(&copy).lines()) {
+        assert_eq!(one, other);
+    }
+    assert_eq!(first, export(&copy));
+}
+
+#[test]
+fn a_received_message_holds_nothing_that_an_import_refuses() {
+    let desk = Desk::open();
+    let folder = tempfile::tempdir().expect("a directory for temporary files");
+    let path = folder.path().join("message");
+    for (more, field) in [
+        (json!({"images": ["a\0b"]}), "images"),
+        (json!({"text": "a\0b"}), "text"),
+        (json!({"contact": {"firstName": "A", "email": "Mia <mia@example.com>"}}), "contact.email"),
+        (json!({"contact": {"firstName": "A", "email": "\"mia\"@example.com"}}), "contact.email"),
+    ] {
+        let message = with(json!({"accountId": "acc-line", "referenceId": "r", "externalId": "x", "sender": {"id": "u"}}), more);
+        std::fs::write(&path, format!("{message}\n")).expect("the file is written");
+        let said = desk.unmoved(|| desk.server.database.fails(&["message", "receive", "--store", "desk", &path.to_string_lossy()]));
+        assert!(said.contains(&format!("`{field}` ")), "{said}");
+    }
+}

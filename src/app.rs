@@ -2,17 +2,18 @@
 
 use std::{future::Future, io, sync::Arc, time::Duration};
 
+use futures_util::future::join_all;
 use poem::{
     Endpoint, EndpointExt, IntoResponse, Response, Route, Server, get, handler,
     http::StatusCode,
     listener::{Acceptor, Listener, TcpListener},
     web::Data,
 };
-use tokio::sync::oneshot;
+use tokio::sync::watch;
 
 use crate::{
     config::Config,
-    delivery::{connector::Connectors, outbound::Outbound},
+    delivery::{connector::Connectors, guard::Targets, outbound::Messages, webhooks::Webhooks, worker::Worker},
     domain::clock::World,
     http::{api::Api, cursor::Seal, document, edge::Edge, events::WireEvents, rate::RateLimit, slow::Timed},
     revision,
@@ -26,6 +27,7 @@ use crate::{
 pub struct App {
     api: Arc<Api>,
     connectors: Connectors,
+    targets: Targets,
 }
 
 /// Opens the database as it is.
@@ -54,10 +56,17 @@ pub fn service(db: Db, world: World) -> Service {
 
 impl App {
     /// An application on an open and migrated database.
-    pub async fn new(db: Db, world: World, metrics: Metrics, rate: Option<RateLimit>, connectors: Connectors) -> service::Result<Self> {
+    pub async fn new(
+        db: Db,
+        world: World,
+        metrics: Metrics,
+        rate: Option<RateLimit>,
+        connectors: Connectors,
+        targets: Targets,
+    ) -> service::Result<Self> {
         let service = service(db, world);
         let seal = Seal::new(&service.server_secret("cursor").await?);
-        Ok(Self { api: Arc::new(Api { service, seal, metrics, rate }), connectors })
+        Ok(Self { api: Arc::new(Api { service, seal, metrics, rate }), connectors, targets })
     }
 
     /// Everything that is served.
@@ -83,15 +92,21 @@ impl App {
         let address = acceptor.local_addr().into_iter().find_map(|address| address.as_socket_addr().map(ToString::to_string));
         let server = Server::new_with_acceptor(Timed(acceptor)).name("counterpart").idle_timeout(IDLE);
         ready(format!("http://{}", address.unwrap_or_else(|| listen.to_owned())));
-        let (stop_worker, stopped) = oneshot::channel::<()>();
-        let outbound = Outbound::new(self.api.service.clone(), self.connectors.clone());
-        // A sender that is dropped stops the worker as well.
-        let worker = tokio::spawn(outbound.run(async { _ = stopped.await }));
+        let (stop_workers, stopped) = watch::channel(());
+        // A sender that is dropped stops the workers as well.
+        let stopped = || {
+            let mut stopped = stopped.clone();
+            async move { _ = stopped.changed().await }
+        };
+        let service = &self.api.service;
+        let messages = Worker::new(Messages::new(service.clone(), self.connectors.clone()));
+        let webhooks = Worker::new(Webhooks::new(service.clone(), self.targets).map_err(io::Error::other)?);
+        let workers = [tokio::spawn(messages.run(stopped())), tokio::spawn(webhooks.run(stopped()))];
         let served = server.run_with_graceful_shutdown(self.endpoint(), stop, Some(GRACE)).await;
-        _ = stop_worker.send(());
-        match tokio::time::timeout(GRACE, worker).await {
-            Ok(ended) => ended.map_err(io::Error::other)?,
-            Err(_) => tracing::warn!("messages were being sent when the time was up; they are sent again after the next start"),
+        drop(stop_workers);
+        match tokio::time::timeout(GRACE, join_all(workers)).await {
+            Ok(ended) => ended.into_iter().collect::<Result<(), _>>().map_err(io::Error::other)?,
+            Err(_) => tracing::warn!("deliveries were going on when the time was up; they are made again after the next start"),
         }
         served?;
         self.api.service.db().clone().close().await.map_err(io::Error::other)

@@ -15,6 +15,7 @@ mod m0001_store_data;
 mod m0002_access;
 mod m0003_journal;
 mod m0004_outbound;
+mod m0005_webhooks;
 
 pub use sea_orm_migration::{MigrationStatus, MigratorTrait};
 
@@ -28,6 +29,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0002_access::Migration),
             Box::new(m0003_journal::Migration),
             Box::new(m0004_outbound::Migration),
+            Box::new(m0005_webhooks::Migration),
         ]
     }
 }

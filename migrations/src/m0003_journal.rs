@@ -12,14 +12,16 @@ CREATE TABLE counters (
     PRIMARY KEY (store_id, name)
 ) {clustered};
 
--- The transactional outbox. A row commits with its change and without a number; one lease holder then numbers the
--- committed rows, so that writers do not queue for the sequence.
+-- The transactional outbox. A row commits with its change and without a number; whoever reads numbers the committed rows,
+-- so that writers do not queue for the sequence.
 CREATE TABLE events (
     position {serial},
     store_id {text} NOT NULL REFERENCES stores (id),
     id {text} NOT NULL,
     sequence BIGINT,
-    type TEXT NOT NULL,
+    type {text} NOT NULL,
+    -- The channel account that it happened on, if it did on one.
+    account_id {text},
     occurred_at BIGINT NOT NULL,
     body {bytes} NOT NULL
 );

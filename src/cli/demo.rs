@@ -7,7 +7,7 @@ use clap::Args;
 use super::{Outcome, demo_data, print, serve::Listen};
 use crate::{
     app::App,
-    delivery::{connector::Connectors, simulator::Simulator},
+    delivery::{connector::Connectors, guard::Targets, simulator::Simulator},
     domain::{clock::World, ids::StoreId, scopes::Scope},
     http::document::PREFIX,
     revision,
@@ -36,7 +36,7 @@ impl Demo {
         db.migrate_up().await?;
         let world = World::real();
         let key = fill(&db, &world).await?;
-        let app = App::new(db, world, metrics, None, Connectors::every(Arc::new(Simulator))).await?;
+        let app = App::new(db, world, metrics, None, Connectors::every(Arc::new(Simulator)), Targets::Public).await?;
         self.listen.serve(&app, |base| print(&welcome(base, &key))).await
     }
 }

@@ -3,7 +3,12 @@
 use clap::Args;
 
 use super::{Failed, Outcome, print};
-use crate::{app::open_migrated, config::Config, domain::ids::StoreId, http::events::numbered, service::events};
+use crate::{
+    app::open_migrated,
+    config::Config,
+    domain::{clock::World, events::numbered, ids::StoreId},
+    service::events,
+};
 
 #[derive(Args, Debug)]
 pub struct Events {
@@ -22,7 +27,7 @@ impl Events {
         let store = StoreId::from(self.store);
         let mut after = self.after;
         loop {
-            let page = events::after(&db, &store, after).await?;
+            let page = events::after(&db, &World::real(), &store, after).await?;
             let Some(last) = page.last() else { break };
             after = last.sequence;
             let damaged = || Failed("a recorded event is damaged".to_owned());

@@ -13,6 +13,7 @@ mod migrate;
 mod openapi;
 mod serve;
 mod store;
+mod webhook;
 
 pub mod demo_data;
 
@@ -56,6 +57,9 @@ pub enum Command {
     /// Make, list and change API keys
     #[command(subcommand)]
     Key(key::Command),
+    /// Subscribe endpoints to events, and see what was delivered to them
+    #[command(subcommand)]
+    Webhook(webhook::Command),
     /// Print the OpenAPI document of this build's revision
     Openapi(openapi::Openapi),
 }
@@ -97,6 +101,7 @@ impl Command {
             Self::Message(command) => command.run(config).await,
             Self::Events(command) => command.run(config).await,
             Self::Key(command) => command.run(config).await,
+            Self::Webhook(command) => command.run(config).await,
             Self::Openapi(command) => command.run(),
         }
     }

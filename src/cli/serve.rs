@@ -8,7 +8,7 @@ use super::{Failed, Outcome, print};
 use crate::{
     app::{App, open_migrated},
     config::Config,
-    delivery::{connector::Connectors, simulator::Simulator},
+    delivery::{connector::Connectors, guard::Targets, simulator::Simulator},
     domain::clock::World,
     http::rate::{RateLimit, requests_per_second},
     telemetry::Metrics,
@@ -26,6 +26,10 @@ pub struct Serve {
     /// Send to a simulated channel instead of no channel at all; for development and tests
     #[arg(long, env = "COUNTERPART_SIMULATE_CHANNELS")]
     simulate_channels: bool,
+
+    /// Deliver to webhooks at private addresses too; for development and tests
+    #[arg(long, env = "COUNTERPART_ALLOW_PRIVATE_TARGETS")]
+    allow_private_targets: bool,
 }
 
 /// Where a server listens.
@@ -41,7 +45,8 @@ impl Serve {
         let metrics = Metrics::default();
         let db = open_migrated(config, Some(&metrics)).await?;
         let connectors = if self.simulate_channels { Connectors::every(Arc::new(Simulator)) } else { Connectors::none() };
-        let app = App::new(db, World::real(), metrics, self.rate_limit.map(RateLimit::new), connectors).await?;
+        let targets = if self.allow_private_targets { Targets::Any } else { Targets::Public };
+        let app = App::new(db, World::real(), metrics, self.rate_limit.map(RateLimit::new), connectors, targets).await?;
         self.listen.serve(&app, |url| print(&format!("listening on {url}"))).await
     }
 }

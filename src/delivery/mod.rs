@@ -6,5 +6,8 @@
 //! - [`outbound`]: the worker that hands messages over.
 
 pub mod connector;
+pub mod guard;
 pub mod outbound;
 pub mod simulator;
+pub mod webhooks;
+pub mod worker;

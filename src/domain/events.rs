@@ -2,12 +2,12 @@
 //! written down is the revision's.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, value::RawValue};
 
 use super::{
     contacts::Contact,
     conversations::Conversation,
-    ids::{ContactId, FieldId, KeyId, LabelId, TicketId, UserId},
+    ids::{AccountId, ContactId, FieldId, KeyId, LabelId, TicketId, UserId},
     messages::Message,
     tickets::Ticket,
     time::Timestamp,
@@ -71,6 +71,22 @@ pub struct FieldChange {
 }
 
 impl Fact {
+    /// The channel account that it happened on; a contact is of no account.
+    pub fn account(&self) -> Option<&AccountId> {
+        match self {
+            Self::MessageReceived { message, .. } | Self::MessageSent { message, .. } => Some(&message.account_id),
+            Self::TicketOpened { ticket, .. }
+            | Self::TicketClosed { ticket }
+            | Self::TicketAssigned { ticket, .. }
+            | Self::TicketUnassigned { ticket, .. }
+            | Self::TicketFieldUpdated { ticket, .. } => Some(&ticket.account_id),
+            Self::LabelAdded { conversation, .. } | Self::LabelRemoved { conversation, .. } | Self::AiEscalated { conversation, .. } => {
+                Some(&conversation.account_id)
+            }
+            Self::ContactFieldUpdated { .. } => None,
+        }
+    }
+
     /// The event's name.
     pub fn kind(&self) -> &'static str {
         match self {
@@ -87,4 +103,14 @@ impl Fact {
             Self::AiEscalated { .. } => "ai.escalated",
         }
     }
+}
+
+/// A recorded event with its number: `sequence` in front, the recorded bytes behind it. None: what was recorded is damaged.
+pub fn numbered(sequence: i64, body: &[u8]) -> Option<Vec<u8>> {
+    let rest = body.strip_prefix(b"{")?;
+    let mut bytes = format!("{{\"sequence\":{sequence},").into_bytes();
+    bytes.extend_from_slice(rest);
+    // What is printed or sent is JSON, or nothing is.
+    serde_json::from_slice::<&RawValue>(&bytes).ok()?;
+    Some(bytes)
 }

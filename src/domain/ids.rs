@@ -62,6 +62,8 @@ ids! {
     AccountId,
     TemplateId,
     KeyId,
+    /// A subscription to events.
+    WebhookId,
 }
 
 /// The longest id that is accepted, in characters.

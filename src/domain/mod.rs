@@ -26,3 +26,4 @@ pub mod tickets;
 pub mod time;
 #[cfg(test)]
 mod value_properties;
+pub mod webhooks;

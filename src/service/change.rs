@@ -8,6 +8,7 @@ use std::{
     collections::HashSet,
     ops::Deref,
     sync::{Arc, Mutex, PoisonError},
+    time::Duration,
 };
 
 use super::{Error, Result, Service};
@@ -53,6 +54,10 @@ pub enum Outcome<T> {
 /// How long an answer is kept.
 const KEPT_MILLIS: i64 = 24 * 60 * 60 * 1000;
 
+/// How often, and with what pause, it is looked whether another process carries out the same request.
+const LOOKS: usize = 5;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
+
 /// Requests with a key that this process is carrying out.
 #[derive(Clone, Default)]
 pub(super) struct InProgress(Arc<Mutex<HashSet<String>>>);
@@ -84,7 +89,9 @@ pub(super) struct Change<'s> {
     facts: Vec<Fact>,
     /// Whether a message was put on its way.
     dispatched: bool,
-    _held: Option<Held>,
+    /// Whether there is something for webhooks.
+    delivers: bool,
+    held: Option<Held>,
 }
 
 /// A write that goes on, or an answer that is there already.
@@ -95,26 +102,36 @@ pub(super) enum Begun<'s> {
 
 impl Service {
     pub(super) async fn begin<T>(&self, by: &By<'_, T>) -> Result<Begun<'_>> {
+        let Some(once) = &by.once else { return Ok(Begun::Fresh(self.begin_alone(by.store, by.actor.clone()).await?)) };
         let busy = || Error::InProgress { reason: "a request with this `Idempotency-Key` is in progress".to_owned(), retry_after: 1 };
-        let held = match &by.once {
-            Some(once) => Some(self.in_progress.hold(format!("{}\u{1f}{}\u{1f}{}", by.store, once.operation, once.key)).ok_or_else(busy)?),
-            None => None,
-        };
-        let write = self.db().write(by.store, &*self.world().clock).await?;
-        if let Some(once) = &by.once {
-            if !write.try_name(&format!("{}\u{1f}{}", once.operation, once.key)).await? {
+        let name = format!("{}\u{1f}{}\u{1f}{}", by.store, once.operation, once.key);
+        let held = self.in_progress.hold(name).ok_or_else(busy)?;
+        let mut change = self.begin_alone(by.store, by.actor.clone()).await?;
+        // One that was refused just now may hold the name until its rollback has reached the database.
+        let mut looks = 0;
+        while !change.try_name(&format!("{}\u{1f}{}", once.operation, once.key)).await? {
+            looks += 1;
+            if looks == LOOKS {
                 return Err(busy());
             }
-            if let Some(kept) = write.kept(once.operation, once.key, write.now().plus_millis(-KEPT_MILLIS)).await? {
-                if kept.request_hash != once.request_hash {
-                    return Err(Error::Conflict("`Idempotency-Key` was used for another request; send a new key".to_owned()));
-                }
-                // The first answer counts only once it is durable.
-                write.commit().await?;
-                return Ok(Begun::Replay(kept.body));
-            }
+            tokio::time::sleep(BETWEEN_LOOKS).await;
         }
-        Ok(Begun::Fresh(Change { service: self, write, actor: by.actor.clone(), facts: Vec::new(), dispatched: false, _held: held }))
+        if let Some(kept) = change.kept(once.operation, once.key, change.now().plus_millis(-KEPT_MILLIS)).await? {
+            if kept.request_hash != once.request_hash {
+                return Err(Error::Conflict("`Idempotency-Key` was used for another request; send a new key".to_owned()));
+            }
+            // The first answer counts only once it is durable.
+            change.end().await?;
+            return Ok(Begun::Replay(kept.body));
+        }
+        change.held = Some(held);
+        Ok(Begun::Fresh(change))
+    }
+
+    /// A write that nobody can ask for twice.
+    pub(super) async fn begin_alone(&self, store: &StoreId, actor: Actor) -> Result<Change<'_>> {
+        let write = self.db().write(store, &*self.world().clock).await?;
+        Ok(Change { service: self, write, actor, facts: Vec::new(), dispatched: false, delivers: false, held: None })
     }
 }
 
@@ -147,8 +164,24 @@ impl Change<'_> {
         self.facts.push(fact);
     }
 
+    /// Queued an event for webhooks.
+    pub fn deliver(&mut self) {
+        self.delivers = true;
+    }
+
     /// Records the events, keeps the answer and commits.
     pub async fn finish<T>(self, by: &By<'_, T>, answer: T) -> Result<Outcome<T>> {
+        if let Some(once) = &by.once {
+            let kept = Kept { request_hash: once.request_hash.clone(), body: (once.render)(&answer) };
+            self.write.keep(once.operation, once.key, kept).await?;
+            self.write.forget_kept(self.write.now().plus_millis(-KEPT_MILLIS)).await?;
+        }
+        self.end().await?;
+        Ok(Outcome::New(answer))
+    }
+
+    /// Records the events and commits. Where nothing was changed, what was read is durable then.
+    pub async fn end(self) -> Result<()> {
         let record = |fact| {
             let event = Event { id: self.service.world().ids.fresh(), at: self.write.now(), actor: self.actor.clone(), fact };
             let body = self.service.events.render(self.write.store(), &event);
@@ -156,15 +189,15 @@ impl Change<'_> {
         };
         let events: Vec<_> = self.facts.into_iter().map(record).collect();
         self.write.record(&events).await?;
-        if let Some(once) = &by.once {
-            let kept = Kept { request_hash: once.request_hash.clone(), body: (once.render)(&answer) };
-            self.write.keep(once.operation, once.key, kept).await?;
-        }
         self.write.commit().await?;
         if self.dispatched {
             self.service.parcels.notify_one();
         }
-        Ok(Outcome::New(answer))
+        if self.delivers || !events.is_empty() {
+            self.service.deliveries.notify_one();
+        }
+        drop(self.held);
+        Ok(())
     }
 }
 

@@ -26,6 +26,7 @@ mod threads;
 pub mod ticket_states;
 pub mod ticket_writes;
 pub mod tickets;
+pub mod webhooks;
 
 use std::sync::Arc;
 
@@ -51,11 +52,13 @@ pub struct Service {
     in_progress: InProgress,
     /// Told of each message that was put on its way.
     parcels: Arc<Notify>,
+    /// Told of each event that was recorded or queued.
+    deliveries: Arc<Notify>,
 }
 
 impl Service {
     pub fn new(db: Db, world: World, rules: Rules, events: Arc<dyn Renderer>) -> Self {
-        Self { db, world, rules, events, in_progress: InProgress::default(), parcels: Arc::default() }
+        Self { db, world, rules, events, in_progress: InProgress::default(), parcels: Arc::default(), deliveries: Arc::default() }
     }
 
     pub fn db(&self) -> &Db {

@@ -1,6 +1,6 @@
 //! The way of a message to its channel, as `delivery` walks it: claimed, tried, settled (decisions, section 7).
 
-use super::{By, Outcome, Result, Service, change::begin};
+use super::{Result, Service};
 use crate::{
     domain::{
         events::Fact,
@@ -8,7 +8,10 @@ use crate::{
         outbound::{Delivery, next_attempt},
         time::Timestamp,
     },
-    store::outbound::{Claimed, Room, Undelivered},
+    store::{
+        outbound::{Claimed, Place, Undelivered},
+        queue::Room,
+    },
 };
 
 /// How an attempt ended.
@@ -45,7 +48,7 @@ impl Service {
     }
 
     /// Messages that are due, each for one attempt of at most [`LEASE_MILLIS`].
-    pub async fn claim_parcels(&self, room: Room<'_>) -> Result<Vec<Claimed>> {
+    pub async fn claim_parcels(&self, room: Room<'_, Place>) -> Result<Vec<Claimed>> {
         let now = self.world().now();
         let claim = self.world().ids.fresh();
         Ok(self.db().claim_parcels(now, now.plus_millis(LEASE_MILLIS), &claim, room).await?)
@@ -54,15 +57,7 @@ impl Service {
     /// Writes down how an attempt ended. `jitter` in 0..1 spreads the next one.
     pub async fn settle_parcel(&self, claimed: &Claimed, verdict: Verdict, jitter: f64) -> Result<()> {
         let parcel = &claimed.parcel;
-        let by = By::<()> { store: &parcel.store_id, actor: parcel.actor.clone(), once: None };
-        match self.settle(&by, claimed, verdict, jitter).await? {
-            Outcome::New(()) | Outcome::Replayed(_) => Ok(()),
-        }
-    }
-
-    async fn settle(&self, by: &By<'_, ()>, claimed: &Claimed, verdict: Verdict, jitter: f64) -> Result<Outcome<()>> {
-        let mut change = begin!(self, by);
-        let parcel = &claimed.parcel;
+        let mut change = self.begin_alone(&parcel.store_id, parcel.actor.clone()).await?;
         let failure = match verdict {
             Verdict::Accepted { external_id, reference_id } => {
                 if change.take_parcel(claimed).await?
@@ -76,14 +71,14 @@ impl Service {
                     }
                     change.note(Fact::MessageSent { message, ticket_id: parcel.ticket_id.clone() });
                 }
-                return change.finish(by, ()).await;
+                return change.end().await;
             }
             Verdict::Refused { reason } => reason,
             Verdict::Again { reason, after } => match next_attempt(claimed.attempts, change.now(), after, jitter) {
                 Some(due_at) => {
                     tracing::info!(message = %parcel.message_id, reason, "a message was not taken and is tried again");
                     change.postpone_parcel(claimed, due_at).await?;
-                    return change.finish(by, ()).await;
+                    return change.end().await;
                 }
                 None => reason,
             },
@@ -93,7 +88,7 @@ impl Service {
             tracing::warn!(message = %parcel.message_id, attempts = claimed.attempts, reason, "a message could not be sent");
             change.save_delivery(&parcel.message_id, Delivery::Failed, Some(&reason)).await?;
         }
-        change.finish(by, ()).await
+        change.end().await
     }
 
     /// The messages of a store that the channel does not have: on their way, or given up.

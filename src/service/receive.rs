@@ -1,8 +1,8 @@
 //! Messages from contacts: the thread, its contact and its ticket are found or made (decisions, section 7).
 
 use super::{
-    By, Error, Outcome, Result, Service,
-    change::{Begun, Change},
+    Error, Result, Service,
+    change::Change,
     threads::{ATTEMPTS, Halt, Opening, count},
 };
 use crate::{
@@ -41,15 +41,14 @@ impl Service {
 
     async fn try_receive(&self, store: &StoreId, account: &Account, inbound: &Inbound) -> std::result::Result<Received, Halt> {
         // The contact causes the change; who that is shows within.
-        let by = By::<Received> { store, actor: Actor::System, once: None };
-        let Begun::Fresh(mut change) = self.begin(&by).await? else {
-            return Err(Error::Internal("a message without a key was replayed".to_owned()).into());
-        };
+        let mut change = self.begin_alone(store, Actor::System).await?;
         // Held before the look for a former delivery, so that of two at once the second sees what the first did.
         let thread = change.conversation_of_thread(&account.id, &inbound.reference_id).await?;
         if let Some(former) = change.message_of_channel(&account.id, &inbound.external_id).await? {
             let ticket_id = change.ticket_at(&former.conversation_id, former.received_at).await?;
             let (message_id, conversation_id) = (former.message_id, former.conversation_id);
+            // That it is there may be said only once that is durable.
+            change.end().await?;
             return Ok(Received { message_id, conversation_id, ticket_id, duplicate: true });
         }
         let mut conversation = match thread {
@@ -78,10 +77,8 @@ impl Service {
         if let Some((ticket, Some(reopened))) = ticket {
             change.note(Fact::TicketOpened { ticket, reopened });
         }
-        match change.finish(&by, received).await? {
-            Outcome::New(received) => Ok(received),
-            Outcome::Replayed(_) => Err(Error::Internal("a message without a key was replayed".to_owned()).into()),
-        }
+        change.end().await?;
+        Ok(received)
     }
 
     fn message(&self, change: &Change<'_>, conversation: &Conversation, inbound: &Inbound) -> Result<Message> {

@@ -77,7 +77,7 @@ impl Desk {
 
     /// What was recorded since the last look.
     async fn heard(&self, seen: &mut i64) -> Vec<Value> {
-        self.fixture.db.number_events().await.unwrap();
+        self.fixture.db.number_events(self.hands.now()).await.unwrap();
         let recorded = self.fixture.db.events_after(&self.fixture.store, *seen, 99).await.unwrap();
         *seen += recorded.len() as i64;
         recorded.iter().map(|event| serde_json::from_slice(&event.body).unwrap()).collect()

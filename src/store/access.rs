@@ -88,7 +88,7 @@ impl Db {
         };
         api_keys::Entity::insert(row).exec_without_returning(&*tx).await?;
         insert_secret(&*tx, store, &key.id, hash, &key.last_four, key.created_at, key.expires_at).await?;
-        Ok(tx.commit().await?)
+        tx.commit().await
     }
 
     /// A key of the store.

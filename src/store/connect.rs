@@ -150,7 +150,7 @@ impl Db {
             tx.execute_unprepared(MIGRATION_LOCK).await?;
         }
         Migrator::up(&*tx, None).await?;
-        Ok(tx.commit().await?)
+        tx.commit().await
     }
 
     async fn is_migrated(&self) -> Result<bool> {

@@ -5,18 +5,24 @@
 
 use sea_orm::{ConnectionTrait, DbBackend, Statement};
 
-use super::{Db, Result, sql::Sql};
-use crate::domain::ids::StoreId;
+use super::{
+    Db, Result,
+    sql::{Cells, Sql},
+};
+use crate::domain::{ids::StoreId, time::Timestamp};
 
 /// Held by whoever numbers on PostgreSQL, until the transaction ends. The number is this program's own.
 const NUMBER_LOCK: &str = "SELECT pg_advisory_xact_lock(7305809155955061)";
 
+/// Whether the event `e` is of interest to the subscription `w`, behind other conditions.
+pub(super) const OF_INTEREST: &str = " AND (w.account_id IS NULL OR w.account_id = e.account_id) \
+     AND (NOT EXISTS (SELECT 1 FROM webhook_kinds k WHERE k.store_id = w.store_id AND k.webhook_id = w.id) \
+          OR EXISTS (SELECT 1 FROM webhook_kinds k WHERE k.store_id = w.store_id AND k.webhook_id = w.id AND k.kind = e.type))";
+
 const UNNUMBERED: &str = "SELECT 1 FROM events WHERE sequence IS NULL LIMIT 1";
 
-const NUMBER: &str = "UPDATE events SET sequence = numbered.sequence FROM (\
-    SELECT e.position, ROW_NUMBER() OVER (PARTITION BY e.store_id ORDER BY e.position) \
-        + COALESCE((SELECT MAX(m.sequence) FROM events m WHERE m.store_id = e.store_id), 0) AS sequence \
-    FROM events e WHERE e.sequence IS NULL) AS numbered WHERE events.position = numbered.position";
+/// Events that are numbered in one transaction.
+const BATCH: i64 = 500;
 
 /// A recorded event with its number.
 #[derive(Clone, Debug)]
@@ -26,17 +32,24 @@ pub struct Recorded {
 }
 
 impl Db {
-    /// Numbers the events that were committed without one.
-    pub async fn number_events(&self) -> Result<()> {
-        if self.first(Sql::fixed(UNNUMBERED), |cells| cells.take::<i32>()).await?.is_none() {
-            return Ok(());
+    /// Numbers the events that were committed without one and, in the same transaction, queues each for the subscriptions
+    /// that it is of interest to: an event that has a number is on its way to everybody.
+    pub async fn number_events(&self, now: Timestamp) -> Result<()> {
+        while self.first(Sql::fixed(UNNUMBERED), |cells| cells.take::<i32>()).await?.is_some() {
+            let tx = self.begin().await?;
+            if self.backend() == DbBackend::Postgres {
+                tx.execute_unprepared(NUMBER_LOCK).await?;
+            }
+            let select = format!("SELECT position FROM events WHERE sequence IS NULL ORDER BY position LIMIT {BATCH}");
+            let rows = tx.query_all_raw(Statement::from_string(self.backend(), select)).await?;
+            let positions = rows.iter().map(|row| Cells::orm(row).take()).collect::<Result<Vec<i64>>>()?;
+            if !positions.is_empty() {
+                tx.execute_raw(number(&positions).statement(self.backend())).await?;
+                tx.execute_raw(queue(&positions, now).statement(self.backend())).await?;
+            }
+            tx.commit().await?;
         }
-        let tx = self.begin().await?;
-        if self.backend() == DbBackend::Postgres {
-            tx.execute_unprepared(NUMBER_LOCK).await?;
-        }
-        tx.execute_raw(Statement::from_string(self.backend(), NUMBER)).await?;
-        Ok(tx.commit().await?)
+        Ok(())
     }
 
     /// At most `limit` events behind a number, in their order.
@@ -45,4 +58,25 @@ impl Db {
         sql.integer(after).push(" ORDER BY sequence LIMIT ").integer(limit);
         self.all(sql, |cells| Ok(Recorded { sequence: cells.take()?, body: cells.bytes()? })).await
     }
+}
+
+fn number(positions: &[i64]) -> Sql {
+    let mut sql = Sql::fixed(
+        "UPDATE events SET sequence = numbered.sequence FROM (\
+         SELECT e.position, ROW_NUMBER() OVER (PARTITION BY e.store_id ORDER BY e.position) \
+             + COALESCE((SELECT MAX(m.sequence) FROM events m WHERE m.store_id = e.store_id), 0) AS sequence \
+         FROM events e WHERE e.position IN ",
+    );
+    sql.integers(positions).push(") AS numbered WHERE events.position = numbered.position");
+    sql
+}
+
+fn queue(positions: &[i64], now: Timestamp) -> Sql {
+    let mut sql = Sql::fixed("INSERT INTO deliveries (store_id, webhook_id, event_id, kind, sequence, attempts, due_at) ");
+    sql.push("SELECT e.store_id, w.id, e.id, e.type, e.sequence, 0, ").integer(now.millis());
+    sql.push(" FROM events e JOIN webhooks w ON w.store_id = e.store_id AND w.enabled = TRUE")
+        .push(OF_INTEREST)
+        .push(" WHERE e.position IN ");
+    sql.integers(positions).push(" ORDER BY e.position");
+    sql
 }

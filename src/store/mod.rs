@@ -20,6 +20,7 @@ mod idempotency;
 pub mod import;
 pub mod messages;
 pub mod outbound;
+pub mod queue;
 #[cfg(test)]
 mod read_tests;
 mod readers;
@@ -28,6 +29,7 @@ mod sql;
 pub mod stores;
 pub mod team;
 pub mod tickets;
+pub mod webhooks;
 pub mod write;
 mod writer;
 

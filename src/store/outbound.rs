@@ -3,12 +3,11 @@
 //! A claim is a lease: whoever dies with one loses it when `due_at` comes, and what it did late changes nothing, since
 //! every end names the claim. The oldest message of a conversation alone can be claimed, so that none overtakes another.
 
-use std::collections::HashMap;
-
 use sea_orm::{ConnectionTrait, DbBackend};
 
 use super::{
     Db, Error, Result,
+    queue::Room,
     sql::{Cells, Param, Row, Sql},
     write::Write,
 };
@@ -32,16 +31,6 @@ pub struct Claimed {
 
 /// An account of a store.
 pub type Place = (StoreId, AccountId);
-
-/// What there is room for.
-#[derive(Clone, Copy, Debug)]
-pub struct Room<'a> {
-    pub all: usize,
-    /// For one account, what goes on there included.
-    pub each: usize,
-    /// What goes on.
-    pub busy: &'a HashMap<Place, usize>,
-}
 
 /// How many messages a claim looks at.
 const CANDIDATES: i64 = 1024;
@@ -170,11 +159,11 @@ impl Db {
     }
 
     /// Claims messages that are due until `lease`, as many as there is room for.
-    pub async fn claim_parcels(&self, now: Timestamp, lease: Timestamp, claim: &str, room: Room<'_>) -> Result<Vec<Claimed>> {
+    pub async fn claim_parcels(&self, now: Timestamp, lease: Timestamp, claim: &str, room: Room<'_, Place>) -> Result<Vec<Claimed>> {
         let mut sql = Sql::fixed("SELECT o.position, o.store_id, o.account_id FROM outbound o WHERE o.due_at <= ");
         sql.integer(now.millis());
         // Those of a full account must not hide the others behind the limit.
-        for (store, account) in room.busy.iter().filter(|(_, attempts)| **attempts >= room.each).map(|(place, _)| place) {
+        for (store, account) in room.full() {
             sql.push(" AND NOT (o.store_id = ").text(store.as_str()).push(" AND o.account_id = ").text(account.as_str()).push(")");
         }
         sql.push(

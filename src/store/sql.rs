@@ -141,6 +141,11 @@ impl Sql {
     }
 
     /// `(…)` of at least one value.
+    pub fn integers(&mut self, values: &[i64]) -> &mut Self {
+        self.list(values.iter().copied().map(Param::Integer).collect())
+    }
+
+    /// `(…)` of at least one value.
     pub fn numbers(&mut self, values: impl IntoIterator<Item = f64>) -> &mut Self {
         self.list(values.into_iter().map(Param::Number).collect())
     }

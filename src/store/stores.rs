@@ -17,7 +17,7 @@ impl Db {
         };
         let tx = self.begin().await?;
         match stores::Entity::insert(row).exec_without_returning(&*tx).await.map_err(Error::from) {
-            Ok(_) => tx.commit().await.map(|()| true).map_err(Error::from),
+            Ok(_) => tx.commit().await.map(|()| true),
             Err(Error::Unique(_)) => Ok(false),
             Err(error) => Err(error),
         }

@@ -18,7 +18,7 @@ use super::{
 use crate::domain::{
     clock::Clock,
     events::Event,
-    ids::{ContactId, ConversationId, MessageId, StoreId, TicketId},
+    ids::{AccountId, ContactId, ConversationId, MessageId, StoreId, TicketId},
     time::Timestamp,
 };
 
@@ -157,10 +157,16 @@ impl Write {
         if events.is_empty() {
             return Ok(());
         }
-        let mut sql = self.sql("INSERT INTO events (store_id, id, type, occurred_at, body) VALUES ");
+        let mut sql = self.sql("INSERT INTO events (store_id, id, type, account_id, occurred_at, body) VALUES ");
         for (i, (event, body)) in events.iter().enumerate() {
             sql.push(if i == 0 { "($1, " } else { ", ($1, " }).text(&event.id).push(", ").text(event.fact.kind());
-            sql.push(", ").integer(event.at.millis()).push(", ").bytes(body.clone()).push(")");
+            sql.push(", ")
+                .optional_text(event.fact.account().map(AccountId::as_str))
+                .push(", ")
+                .integer(event.at.millis())
+                .push(", ")
+                .bytes(body.clone())
+                .push(")");
         }
         self.run(sql).await?;
         Ok(())

@@ -21,11 +21,15 @@ fn statements(api: &Api) -> u64 {
     counts.iter().sum::<f64>() as u64
 }
 
+/// The fewest of some: the server looks for things to deliver now and then, which costs statements of its own.
 fn cost(api: &Api, call: Call, size: usize) -> u64 {
-    let before = statements(api);
-    let answer = call.query("pageSize", size).send();
-    assert_eq!(answer.ids().len(), size, "{}", answer.described());
-    statements(api) - before
+    let once = || {
+        let before = statements(api);
+        let answer = call.clone().query("pageSize", size).send();
+        assert_eq!(answer.ids().len(), size, "{}", answer.described());
+        statements(api) - before
+    };
+    (0..4).map(|_| once()).min().unwrap_or(0)
 }
 
 #[test]

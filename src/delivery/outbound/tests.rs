@@ -3,7 +3,7 @@
 use std::{
     collections::HashMap,
     sync::{
-        Mutex,
+        Arc, Mutex,
         atomic::{AtomicI64, AtomicUsize, Ordering},
     },
 };
@@ -12,7 +12,10 @@ use tokio::sync::oneshot;
 
 use super::*;
 use crate::{
-    delivery::connector::{Accepted, Capabilities, Class, Connector, NotTaken, Sending},
+    delivery::{
+        connector::{Accepted, Capabilities, Class, Connector, NotTaken, Sending},
+        worker::{PLACE_MAX, REST},
+    },
     domain::{
         clock::{Clock, RandomIds, World},
         events::{Actor, Event},
@@ -95,7 +98,7 @@ impl Bench {
     }
 
     fn worker(&self, connector: Arc<dyn Connector>) -> Outbound {
-        Outbound::new(self.service.clone(), Connectors::every(connector))
+        Outbound::new(Messages::new(self.service.clone(), Connectors::every(connector)))
     }
 
     /// State, reason and attempts of each message that its channel does not have.
@@ -105,7 +108,7 @@ impl Bench {
     }
 
     async fn events(&self) -> usize {
-        self.fixture.db.number_events().await.unwrap();
+        self.fixture.db.number_events(self.hands.now()).await.unwrap();
         self.fixture.db.events_after(&self.fixture.store, 0, 1000).await.unwrap().len()
     }
 }
@@ -340,11 +343,11 @@ async fn an_account_that_hangs_holds_its_own_messages_alone() {
     let channel = Arc::new(Hanging::default());
     let mut worker = bench.worker(channel.clone());
     worker.begin_due().await.unwrap();
-    assert_eq!(worker.attempts.len(), ACCOUNT_MAX + 1);
+    assert_eq!(worker.attempts.len(), PLACE_MAX + 1);
     one_ends(&mut worker).await;
     assert_eq!(bench.events().await, 1, "the other account's message is sent");
     assert_eq!(worker.begin_due().await.unwrap(), REST, "what cannot be tried is not asked for again and again");
-    assert_eq!(worker.attempts.len(), ACCOUNT_MAX);
+    assert_eq!(worker.attempts.len(), PLACE_MAX);
     // Places that become free are taken.
     for go in channel.waiting.lock().unwrap().drain(..3) {
         _ = go.send(());
@@ -354,7 +357,7 @@ async fn an_account_that_hangs_holds_its_own_messages_alone() {
     }
     worker.begin_due().await.unwrap();
     tokio::task::yield_now().await;
-    assert_eq!((worker.attempts.len(), channel.going.load(Ordering::SeqCst)), (ACCOUNT_MAX, ACCOUNT_MAX));
+    assert_eq!((worker.attempts.len(), channel.going.load(Ordering::SeqCst)), (PLACE_MAX, PLACE_MAX));
 }
 
 /// A channel that notices what is handed to it twice at once.
@@ -393,7 +396,7 @@ async fn two_workers_hand_nothing_over_twice() {
     for _ in 0..2 {
         let db = Db::open(&bench.fixture.url, 4, None).await.unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
-        let worker = Outbound::new(service(db, bench.hands.clone()), Connectors::every(channel.clone()));
+        let worker = Outbound::new(Messages::new(service(db, bench.hands.clone()), Connectors::every(channel.clone())));
         workers.push(tokio::spawn(worker.run(async { _ = stopped.await })));
         stops.push(stop);
     }

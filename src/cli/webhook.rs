@@ -1,0 +1,260 @@
+//! `counterpart webhook`: subscriptions to events.
+
+use clap::{ArgGroup, Args, Subcommand};
+use serde_json::{Value, json};
+
+use super::{Outcome, print};
+use crate::{
+    app::{open_migrated, service},
+    config::Config,
+    domain::{
+        clock::World,
+        ids::{AccountId, StoreId, WebhookId},
+        time::Timestamp,
+        webhooks::{SigningSecret, Webhook},
+    },
+    service::{Service, webhooks::Settings},
+    store::webhooks::{Logged, Replay},
+};
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Subscribe an endpoint to events; prints the secret that its deliveries are signed with, which is not shown again
+    Create {
+        #[command(flatten)]
+        store: Store,
+        /// Where events are sent: an https:// address, or http:// where there is no choice
+        #[arg(long, env = "COUNTERPART_URL")]
+        url: String,
+        /// Only these kinds of events, separated by commas [default: every kind]
+        #[arg(long, env = "COUNTERPART_EVENTS", value_delimiter = ',', value_name = "KIND,…")]
+        events: Vec<String>,
+        /// Only events of this channel account
+        #[arg(long, env = "COUNTERPART_ACCOUNT", value_name = "ID")]
+        account: Option<String>,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// List a store's webhooks, one JSON object a line
+    List {
+        #[command(flatten)]
+        store: Store,
+    },
+    /// Change where events are sent, or which
+    #[command(group = ArgGroup::new("changes").args(["url", "events", "all_events", "account", "all_accounts"]).required(true).multiple(true))]
+    Edit {
+        #[command(flatten)]
+        hook: Hook,
+        /// A new address
+        #[arg(long, env = "COUNTERPART_URL")]
+        url: Option<String>,
+        /// Only these kinds from now on, separated by commas
+        #[arg(long, env = "COUNTERPART_EVENTS", value_delimiter = ',', value_name = "KIND,…")]
+        events: Option<Vec<String>>,
+        /// Every kind from now on
+        #[arg(long, env = "COUNTERPART_ALL_EVENTS", conflicts_with = "events")]
+        all_events: bool,
+        /// Only events of this channel account from now on
+        #[arg(long, env = "COUNTERPART_ACCOUNT", value_name = "ID")]
+        account: Option<String>,
+        /// Events of every account from now on
+        #[arg(long, env = "COUNTERPART_ALL_ACCOUNTS", conflicts_with = "account")]
+        all_accounts: bool,
+    },
+    /// Send events again, from now on
+    Enable {
+        #[command(flatten)]
+        hook: Hook,
+    },
+    /// Send nothing more, and forget what is waiting; `replay --missing` sends it later
+    Disable {
+        #[command(flatten)]
+        hook: Hook,
+    },
+    /// Give a webhook a new secret, printed like that of `create`; the former one signs beside it for 24 hours
+    Rotate {
+        #[command(flatten)]
+        hook: Hook,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Send a made-up event of the kind `webhook.test`; prints its id, which `log` shows
+    Test {
+        #[command(flatten)]
+        hook: Hook,
+    },
+    /// Print every attempt, the oldest first, one JSON object a line
+    Log {
+        #[command(flatten)]
+        hook: Hook,
+    },
+    /// Send events again; prints how many
+    Replay {
+        #[command(flatten)]
+        hook: Hook,
+        /// Only the event with this id
+        #[arg(long, env = "COUNTERPART_EVENT", value_name = "ID")]
+        event: Option<String>,
+        /// Only events at or after this instant, such as 2026-01-31T09:00:00Z
+        #[arg(long, env = "COUNTERPART_SINCE", value_name = "T", value_parser = instant)]
+        since: Option<Timestamp>,
+        /// Only events before this instant
+        #[arg(long, env = "COUNTERPART_UNTIL", value_name = "T", value_parser = instant)]
+        until: Option<Timestamp>,
+        /// Only events that never arrived and are not waiting
+        #[arg(long, env = "COUNTERPART_MISSING")]
+        missing: bool,
+        /// Only say how many there are
+        #[arg(long, env = "COUNTERPART_DRY_RUN")]
+        dry_run: bool,
+    },
+    /// Remove a webhook with its log, at once and for good
+    Delete {
+        #[command(flatten)]
+        hook: Hook,
+    },
+}
+
+#[derive(Args, Debug)]
+pub struct Store {
+    /// The store whose events they are
+    #[arg(long, env = "COUNTERPART_STORE", value_name = "ID")]
+    store: String,
+}
+
+#[derive(Args, Debug)]
+pub struct Hook {
+    #[command(flatten)]
+    store: Store,
+    /// The webhook's id, as `webhook list` shows it
+    #[arg(long, env = "COUNTERPART_ID", value_name = "HOOK")]
+    id: String,
+}
+
+#[derive(Args, Debug)]
+pub struct Output {
+    /// Print the webhook with its secret as one JSON object
+    #[arg(long, env = "COUNTERPART_JSON")]
+    json: bool,
+}
+
+impl Command {
+    pub async fn run(self, config: &Config) -> Outcome {
+        let db = open_migrated(config, None).await?;
+        self.execute(&service(db.clone(), World::real())).await?;
+        Ok(db.close().await?)
+    }
+
+    async fn execute(self, service: &Service) -> Outcome {
+        match self {
+            Self::Create { store, url, events, account, output } => {
+                let account_id = Some(account.map(AccountId::from));
+                let settings = Settings { url: Some(url), kinds: Some(trimmed(events)), account_id };
+                let (webhook, secret) = service.create_webhook(&StoreId::from(store.store), settings).await?;
+                output.print(&webhook, &secret)
+            }
+            Self::List { store } => {
+                service.webhooks(&StoreId::from(store.store)).await?.iter().try_for_each(|webhook| print(&shown(webhook).to_string()))
+            }
+            Self::Edit { hook, url, events, all_events, account, all_accounts } => {
+                let kinds = if all_events { Some(Vec::new()) } else { events.map(trimmed) };
+                let account_id = if all_accounts { Some(None) } else { account.map(|id| Some(AccountId::from(id))) };
+                service.edit_webhook(&hook.store(), &hook.id(), Settings { url, kinds, account_id }).await?;
+                Ok(())
+            }
+            Self::Enable { hook } => {
+                service.enable_webhook(&hook.store(), &hook.id(), true).await?;
+                Ok(())
+            }
+            Self::Disable { hook } => {
+                service.enable_webhook(&hook.store(), &hook.id(), false).await?;
+                Ok(())
+            }
+            Self::Rotate { hook, output } => {
+                let (webhook, secret) = service.rotate_webhook(&hook.store(), &hook.id()).await?;
+                output.print(&webhook, &secret)
+            }
+            Self::Test { hook } => print(&service.test_webhook(&hook.store(), &hook.id()).await?),
+            Self::Log { hook } => {
+                let mut after = 0;
+                loop {
+                    let page = service.attempts(&hook.store(), &hook.id(), after).await?;
+                    let Some(last) = page.last() else { return Ok(()) };
+                    after = last.position;
+                    page.iter().try_for_each(|attempt| print(&logged(attempt).to_string()))?;
+                }
+            }
+            Self::Replay { hook, event, since, until, missing, dry_run } => {
+                let replay = Replay { event, since, until, missing };
+                print(&service.replay(&hook.store(), &hook.id(), replay, dry_run).await?.to_string())
+            }
+            Self::Delete { hook } => Ok(service.delete_webhook(&hook.store(), &hook.id()).await?),
+        }
+    }
+}
+
+/// A list that may be written with spaces behind its commas.
+fn trimmed(kinds: Vec<String>) -> Vec<String> {
+    kinds.into_iter().map(|kind| kind.trim().to_owned()).collect()
+}
+
+fn instant(text: &str) -> Result<Timestamp, String> {
+    text.parse().map_err(|_| "must be an instant such as 2026-01-31T09:00:00Z".to_owned())
+}
+
+impl Hook {
+    fn store(&self) -> StoreId {
+        StoreId::from(self.store.store.as_str())
+    }
+
+    fn id(&self) -> WebhookId {
+        WebhookId::from(self.id.as_str())
+    }
+}
+
+impl Output {
+    fn print(&self, webhook: &Webhook, secret: &SigningSecret) -> Outcome {
+        if !self.json {
+            return print(&secret.reveal());
+        }
+        let mut line = shown(webhook);
+        line["secret"] = secret.reveal().into();
+        print(&line.to_string())
+    }
+}
+
+/// A webhook without its secret. What is absent is left out.
+fn shown(webhook: &Webhook) -> Value {
+    let events = if webhook.kinds.is_empty() { json!(crate::domain::webhooks::KINDS) } else { json!(webhook.kinds) };
+    let mut line = json!({
+        "id": webhook.id, "url": webhook.url, "events": events, "enabled": webhook.enabled, "createdAt": webhook.created_at,
+        "updatedAt": webhook.updated_at,
+    });
+    if let Some(account) = &webhook.account_id {
+        line["accountId"] = json!(account);
+    }
+    if let Some(reason) = &webhook.disabled_reason {
+        line["disabledReason"] = json!(reason);
+    }
+    if let Some(since) = webhook.failing_since {
+        line["failingSince"] = json!(since);
+    }
+    line
+}
+
+fn logged(attempt: &Logged) -> Value {
+    let mut line = json!({
+        "eventId": attempt.event_id, "type": attempt.kind, "attempt": attempt.attempt, "startedAt": attempt.started_at,
+        "millis": attempt.took, "outcome": attempt.outcome,
+    });
+    if let Some(status) = attempt.status {
+        line["status"] = json!(status);
+    }
+    if let Some(reason) = &attempt.reason {
+        line["reason"] = json!(reason);
+    }
+    if let Some(next) = attempt.next_at {
+        line["nextAttemptAt"] = json!(next);
+    }
+    line
+}

@@ -1,0 +1,167 @@
+//! Subscriptions to events and the rules of their delivery (section 6; decisions, section 8). Pure.
+
+use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+use super::{
+    ids::{AccountId, StoreId, WebhookId},
+    time::Timestamp,
+};
+
+/// Every kind of event, in the order of section 6.
+pub const KINDS: [&str; 11] = [
+    "message.received",
+    "message.sent",
+    "ticket.opened",
+    "ticket.closed",
+    "ticket.assigned",
+    "ticket.unassigned",
+    "ticket.ticket_field_updated",
+    "conversation.label_added",
+    "conversation.label_removed",
+    "contact.contact_field_updated",
+    "ai.escalated",
+];
+
+/// The kind of an event that was made to test an endpoint.
+pub const TEST_KIND: &str = "webhook.test";
+
+/// An endpoint that is told of events.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Webhook {
+    pub id: WebhookId,
+    pub url: String,
+    /// Empty: every kind.
+    pub kinds: Vec<String>,
+    /// Set: only events of this account.
+    pub account_id: Option<AccountId>,
+    pub enabled: bool,
+    /// Why it is not enabled.
+    pub disabled_reason: Option<String>,
+    /// Since when nothing but failures came from it.
+    pub failing_since: Option<Timestamp>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+/// An event to be handed to an endpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shipment {
+    pub store_id: StoreId,
+    pub webhook_id: WebhookId,
+    pub event_id: String,
+    pub kind: String,
+    pub url: String,
+    /// The same on every attempt.
+    pub body: Vec<u8>,
+    /// With what it is signed; several while the secret is being changed.
+    pub secrets: Vec<SigningSecret>,
+}
+
+/// What an endpoint's deliveries are signed with: 32 random bytes.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SigningSecret(pub Vec<u8>);
+
+impl std::fmt::Debug for SigningSecret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SigningSecret")
+    }
+}
+
+/// Bytes of a secret.
+pub const SECRET_BYTES: usize = 32;
+
+impl SigningSecret {
+    /// As its owner is shown it, once.
+    pub fn reveal(&self) -> String {
+        format!("whsec_{}", BASE64.encode(&self.0))
+    }
+
+    /// One signature of Standard Webhooks: over the id, the time in Unix seconds, and the body.
+    pub fn sign(&self, id: &str, seconds: i64, body: &[u8]) -> String {
+        // HMAC takes a key of any length.
+        let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.0) else { return String::new() };
+        mac.update(format!("{id}.{seconds}.").as_bytes());
+        mac.update(body);
+        format!("v1,{}", BASE64.encode(mac.finalize().into_bytes()))
+    }
+}
+
+/// How long a superseded secret signs beside the new one, in milliseconds.
+pub const ROTATION_MILLIS: i64 = 24 * HOUR;
+
+const SECOND: i64 = 1000;
+const MINUTE: i64 = 60 * SECOND;
+const HOUR: i64 = 60 * MINUTE;
+
+/// The pause after each failed attempt, counted from its end, in milliseconds.
+pub const PAUSES: [i64; 9] = [5 * SECOND, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, 24 * HOUR];
+
+/// The longest pause that an endpoint may ask for with `Retry-After`, in milliseconds.
+pub const LONGEST_ASKED: i64 = 24 * HOUR;
+
+/// How long nothing but failures may come from an endpoint before it is told nothing more, in milliseconds.
+pub const PATIENCE_MILLIS: i64 = 5 * 24 * HOUR;
+
+/// When an event is tried again after so many attempts; none: it is given up. `jitter` in 0..1 spreads it by a fifth.
+pub fn next_attempt(attempts: i64, ended: Timestamp, asked: Option<i64>, jitter: f64) -> Option<Timestamp> {
+    let pause = usize::try_from(attempts).ok().and_then(|attempts| PAUSES.get(attempts.checked_sub(1)?))?;
+    Some(ended.plus_millis(super::outbound::spread(*pause, jitter).max(asked.unwrap_or(0).clamp(0, LONGEST_ASKED))))
+}
+
+/// How an attempt ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Attempted {
+    pub started_at: Timestamp,
+    pub ended_at: Timestamp,
+    pub answer: Answer,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// With a pause to keep, in milliseconds, if it asks for one.
+    Status(u16, Option<i64>),
+    /// No answer, and why.
+    None(String),
+}
+
+impl Answer {
+    pub fn is_success(&self) -> bool {
+        matches!(self, Self::Status(200..=299, _))
+    }
+
+    /// Whether the endpoint says that it is no more.
+    pub fn is_gone(&self) -> bool {
+        matches!(self, Self::Status(410, _))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signature_is_that_of_the_published_example() {
+        // The example of the Standard Webhooks specification.
+        let secret = SigningSecret(BASE64.decode("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap());
+        let signed = secret.sign("msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, br#"{"test": 2432232314}"#);
+        assert_eq!(signed, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
+    }
+
+    #[test]
+    fn attempts_keep_the_schedule() {
+        let ended = Timestamp::from_millis(1_000_000);
+        let pause = |attempts, asked, jitter| next_attempt(attempts, ended, asked, jitter).map(|at| at.millis() - ended.millis());
+        assert_eq!(pause(1, None, 0.5), Some(5_000));
+        assert_eq!(pause(1, None, 0.0), Some(4_000));
+        assert_eq!(pause(1, None, 1.0), Some(6_000));
+        assert_eq!(pause(9, None, 0.5), Some(24 * HOUR));
+        assert_eq!(pause(10, None, 0.5), None);
+        assert_eq!(pause(0, None, 0.5), None);
+        assert_eq!(pause(1, Some(60_000), 0.5), Some(60_000));
+        assert_eq!(pause(1, Some(90 * HOUR), 0.5), Some(24 * HOUR));
+        assert_eq!(pause(9, Some(-5), 0.5), Some(24 * HOUR));
+        assert_eq!(PAUSES.len() + 1, 10);
+    }
+}

@@ -1,0 +1,293 @@
+//! Subscriptions to events: made, changed, delivered to, and delivered to again (section 6; decisions, section 8).
+//!
+//! `delivery` claims what is queued, tries it, and has [`Service::settle_delivery`] write down how that ended.
+
+use url::{Host, Url};
+
+use super::{Error, Result, Service, change::Change};
+use crate::{
+    domain::{
+        events::Actor,
+        ids::{AccountId, StoreId, WebhookId},
+        time::Timestamp,
+        webhooks::{
+            Answer, Attempted, KINDS, PATIENCE_MILLIS, ROTATION_MILLIS, SECRET_BYTES, SigningSecret, TEST_KIND, Webhook, next_attempt,
+        },
+    },
+    store::{
+        queue::Room,
+        webhooks::{Claimed, Logged, Place, Replay},
+    },
+};
+
+/// What can be said of a subscription; absent stays.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    pub url: Option<String>,
+    /// Empty: every kind.
+    pub kinds: Option<Vec<String>>,
+    /// `Some(None)`: every account.
+    pub account_id: Option<Option<AccountId>>,
+}
+
+/// How long an attempt may take before another process may make it, in milliseconds. An endpoint has 15 seconds.
+pub const LEASE_MILLIS: i64 = 60_000;
+
+/// The longest address that is taken, in characters.
+const MAX_URL_CHARS: usize = 2048;
+
+/// Attempts of a page of the log.
+const PAGE: i64 = 500;
+
+impl Service {
+    /// A new subscription, and the secret that its deliveries are signed with.
+    pub async fn create_webhook(&self, store: &StoreId, settings: Settings) -> Result<(Webhook, SigningSecret)> {
+        self.must_exist(store).await?;
+        let url = settings.url.ok_or_else(|| Error::invalid("url", "is missing"))?;
+        check_url(&url)?;
+        let secret = fresh_secret()?;
+        let mut change = self.begin_alone(store, Actor::System).await?;
+        let now = change.now();
+        let webhook = Webhook {
+            id: WebhookId::from(self.world().ids.fresh()),
+            url,
+            kinds: checked_kinds(settings.kinds.unwrap_or_default())?,
+            account_id: settings.account_id.flatten(),
+            enabled: true,
+            disabled_reason: None,
+            failing_since: None,
+            created_at: now,
+            updated_at: now,
+        };
+        self.check_account(&mut change, &webhook).await?;
+        change.insert_webhook(&webhook, &secret).await?;
+        change.end().await?;
+        Ok((webhook, secret))
+    }
+
+    pub async fn webhooks(&self, store: &StoreId) -> Result<Vec<Webhook>> {
+        self.must_exist(store).await?;
+        Ok(self.db().webhooks(store).await?)
+    }
+
+    pub async fn edit_webhook(&self, store: &StoreId, id: &WebhookId, settings: Settings) -> Result<Webhook> {
+        if let Some(url) = &settings.url {
+            check_url(url)?;
+        }
+        let kinds = settings.kinds.map(checked_kinds).transpose()?;
+        let mut change = self.begin_alone(store, Actor::System).await?;
+        let mut webhook = change.webhook(id).await?.ok_or_else(|| unknown(id))?;
+        webhook.url = settings.url.unwrap_or(webhook.url);
+        webhook.kinds = kinds.unwrap_or(webhook.kinds);
+        webhook.account_id = settings.account_id.unwrap_or(webhook.account_id);
+        webhook.updated_at = change.now();
+        self.check_account(&mut change, &webhook).await?;
+        change.save_webhook(&webhook).await?;
+        change.end().await?;
+        Ok(webhook)
+    }
+
+    /// Tells an endpoint of events again from now on, or of nothing more. What happened meanwhile is a replay away.
+    pub async fn enable_webhook(&self, store: &StoreId, id: &WebhookId, enabled: bool) -> Result<Webhook> {
+        let change = self.begin_alone(store, Actor::System).await?;
+        let mut webhook = change.webhook(id).await?.ok_or_else(|| unknown(id))?;
+        if webhook.enabled != enabled {
+            webhook.enabled = enabled;
+            webhook.disabled_reason = (!enabled).then(|| "disabled by its owner".to_owned());
+            webhook.failing_since = None;
+            webhook.updated_at = change.now();
+            change.save_webhook(&webhook).await?;
+        }
+        change.end().await?;
+        Ok(webhook)
+    }
+
+    /// A new secret. The former one signs beside it for a day.
+    pub async fn rotate_webhook(&self, store: &StoreId, id: &WebhookId) -> Result<(Webhook, SigningSecret)> {
+        let secret = fresh_secret()?;
+        let change = self.begin_alone(store, Actor::System).await?;
+        let mut webhook = change.webhook(id).await?.ok_or_else(|| unknown(id))?;
+        webhook.updated_at = change.now();
+        change.supersede_secrets(id, &secret, change.now().plus_millis(ROTATION_MILLIS)).await?;
+        change.save_webhook(&webhook).await?;
+        change.end().await?;
+        Ok((webhook, secret))
+    }
+
+    pub async fn delete_webhook(&self, store: &StoreId, id: &WebhookId) -> Result<()> {
+        let change = self.begin_alone(store, Actor::System).await?;
+        if !change.delete_webhook(id).await? {
+            return Err(unknown(id));
+        }
+        change.end().await
+    }
+
+    /// Queues a made-up event for one endpoint; the event's id.
+    pub async fn test_webhook(&self, store: &StoreId, id: &WebhookId) -> Result<String> {
+        let mut change = self.begin_alone(store, Actor::System).await?;
+        let webhook = change.webhook(id).await?.ok_or_else(|| unknown(id))?;
+        if !webhook.enabled {
+            return Err(Error::Conflict(format!("the webhook `{id}` is disabled; enable it first")));
+        }
+        let event = self.world().ids.fresh();
+        let body = serde_json::json!({
+            "id": event, "type": TEST_KIND, "timestamp": change.now(), "apiRevision": self.rules().revision, "storeId": store,
+            "actor": { "type": "system" }, "data": { "webhookId": id },
+        });
+        change.queue_test(id, &event, TEST_KIND, body.to_string().into_bytes()).await?;
+        change.deliver();
+        change.end().await?;
+        Ok(event)
+    }
+
+    /// Queues events again; how many. `dry_run` only counts them.
+    pub async fn replay(&self, store: &StoreId, id: &WebhookId, replay: Replay, dry_run: bool) -> Result<i64> {
+        // What has no number yet is on its way by itself once it has one.
+        self.db().number_events(self.world().now()).await?;
+        let mut change = self.begin_alone(store, Actor::System).await?;
+        let webhook = change.webhook(id).await?.ok_or_else(|| unknown(id))?;
+        if !webhook.enabled && !dry_run {
+            return Err(Error::Conflict(format!("the webhook `{id}` is disabled; enable it first")));
+        }
+        let count = change.count_again(&webhook, &replay).await?;
+        if !dry_run {
+            change.queue_again(&webhook, &replay).await?;
+            change.deliver();
+        }
+        change.end().await?;
+        Ok(count)
+    }
+
+    /// The next attempts behind a position of the log; none at the end.
+    pub async fn attempts(&self, store: &StoreId, id: &WebhookId, after: i64) -> Result<Vec<Logged>> {
+        let page = self.db().attempts(store, id, after, PAGE).await?;
+        if page.is_empty() && !self.webhooks(store).await?.iter().any(|webhook| webhook.id == *id) {
+            return Err(unknown(id));
+        }
+        Ok(page)
+    }
+
+    /// Resolves once this process recorded an event or queued one again.
+    pub async fn delivery_queued(&self) {
+        self.deliveries.notified().await;
+    }
+
+    /// Numbers and queues what was recorded, and says when something is to be tried next.
+    pub async fn next_delivery_at(&self) -> Result<Option<Timestamp>> {
+        self.db().number_events(self.world().now()).await?;
+        Ok(self.db().next_delivery_at().await?)
+    }
+
+    /// What is due, each for one attempt of at most [`LEASE_MILLIS`].
+    pub async fn claim_deliveries(&self, room: Room<'_, Place>) -> Result<Vec<Claimed>> {
+        let now = self.world().now();
+        let claim = self.world().ids.fresh();
+        Ok(self.db().claim_deliveries(now, now.plus_millis(LEASE_MILLIS), &claim, room).await?)
+    }
+
+    /// Writes down how an attempt ended. `jitter` in 0..1 spreads the next one.
+    pub async fn settle_delivery(&self, claimed: &Claimed, attempted: Attempted, jitter: f64) -> Result<()> {
+        let shipment = &claimed.shipment;
+        let change = self.begin_alone(&shipment.store_id, Actor::System).await?;
+        let arrived = attempted.answer.is_success();
+        let asked = match &attempted.answer {
+            Answer::Status(_, asked) => *asked,
+            Answer::None(_) => None,
+        };
+        let mut next_at = if arrived { None } else { next_attempt(claimed.attempts, attempted.ended_at, asked, jitter) };
+        if attempted.answer.is_gone() {
+            next_at = None;
+        }
+        if !change.settle_delivery(claimed, arrived, next_at).await? {
+            // Whoever took over writes down what became of it; that this attempt was made is true all the same.
+            change.log_attempt(claimed, &attempted, "late", None).await?;
+            return change.end().await;
+        }
+        let mut outcome = match (arrived, next_at) {
+            (true, _) => "delivered",
+            (false, Some(_)) => "retrying",
+            (false, None) => "given_up",
+        };
+        if arrived {
+            change.note_health(&shipment.webhook_id, None).await?;
+        } else {
+            change.note_health(&shipment.webhook_id, Some(attempted.ended_at)).await?;
+            if let Some(reason) = self.disables(&change, claimed, &attempted).await? {
+                tracing::warn!(store = %shipment.store_id, webhook = %shipment.webhook_id, reason, "a webhook was disabled");
+                (outcome, next_at) = ("disabled", None);
+            }
+        }
+        change.log_attempt(claimed, &attempted, outcome, next_at).await?;
+        change.end().await
+    }
+
+    /// Disables an endpoint that says that it is gone, or from which nothing but failures came for too long; why.
+    async fn disables(&self, change: &Change<'_>, claimed: &Claimed, attempted: &Attempted) -> Result<Option<String>> {
+        let id = &claimed.shipment.webhook_id;
+        let Some(mut webhook) = change.webhook(id).await?.filter(|webhook| webhook.enabled) else { return Ok(None) };
+        let failing = webhook.failing_since.map_or(0, |since| attempted.ended_at.millis().saturating_sub(since.millis()));
+        let reason = if attempted.answer.is_gone() {
+            "the endpoint answered 410 Gone"
+        } else if failing >= PATIENCE_MILLIS {
+            "nothing but failures for 5 days"
+        } else {
+            return Ok(None);
+        };
+        webhook.enabled = false;
+        webhook.disabled_reason = Some(reason.to_owned());
+        webhook.updated_at = change.now();
+        change.save_webhook(&webhook).await?;
+        Ok(Some(reason.to_owned()))
+    }
+
+    async fn check_account(&self, change: &mut Change<'_>, webhook: &Webhook) -> Result<()> {
+        let Some(account) = &webhook.account_id else { return Ok(()) };
+        match change.account(account).await? {
+            Some(_) => Ok(()),
+            None => Err(Error::invalid("account", format!("`{account}` is no account of this store"))),
+        }
+    }
+
+    async fn must_exist(&self, store: &StoreId) -> Result<()> {
+        if self.db().store_exists(store).await? { Ok(()) } else { Err(Error::NotFound(format!("there is no store `{store}`"))) }
+    }
+}
+
+fn unknown(id: &WebhookId) -> Error {
+    Error::NotFound(format!("there is no webhook `{id}` in the store"))
+}
+
+fn fresh_secret() -> Result<SigningSecret> {
+    let mut bytes = vec![0; SECRET_BYTES];
+    getrandom::fill(&mut bytes).map_err(|error| Error::Internal(format!("the system gives no random bytes: {error}")))?;
+    Ok(SigningSecret(bytes))
+}
+
+fn checked_kinds(mut kinds: Vec<String>) -> Result<Vec<String>> {
+    if let Some(unknown) = kinds.iter().find(|kind| !KINDS.contains(&kind.as_str())) {
+        return Err(Error::invalid("events", format!("names `{unknown}`; the events are {}", KINDS.join(", "))));
+    }
+    kinds.sort();
+    kinds.dedup();
+    Ok(kinds)
+}
+
+/// Whether an address can be delivered to at all. Where it leads is looked at when a connection is made.
+fn check_url(text: &str) -> Result<()> {
+    let refuse = |reason: &str| Err(Error::invalid("url", reason.to_owned()));
+    if text.chars().count() > MAX_URL_CHARS {
+        return refuse("must be at most 2048 characters long");
+    }
+    let Ok(url) = Url::parse(text) else { return refuse("must be an address such as https://example.com/hooks") };
+    if !matches!(url.scheme(), "https" | "http") {
+        return refuse("must begin with https:// or http://");
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return refuse("must not hold a name or a password; deliveries are signed");
+    }
+    match url.host() {
+        Some(Host::Domain("")) => refuse("must name a host"),
+        Some(_) => Ok(()),
+        None => refuse("must name a host"),
+    }
+}

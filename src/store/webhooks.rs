@@ -1,0 +1,372 @@
+//! Subscriptions, their secrets, what is queued for them, and the log of attempts.
+//!
+//! What is queued is claimed for an attempt as in `outbound`: a claim is a lease, and every end names it. Each
+//! subscription is claimed for by itself, so that a long queue of one cannot keep another's from being seen.
+
+use sea_orm::{ConnectionTrait, DbBackend};
+
+use super::{
+    Db, Result,
+    events::OF_INTEREST,
+    queue::Room,
+    sql::{Cells, Param, Row, Sql},
+    write::Write,
+};
+use crate::domain::{
+    events::numbered,
+    ids::{StoreId, WebhookId},
+    time::Timestamp,
+    webhooks::{Answer, Attempted, Shipment, SigningSecret, Webhook},
+};
+
+impl Row for Webhook {
+    const COLUMNS: &'static str = "id, url, account_id, enabled, disabled_reason, failing_since, created_at, updated_at";
+
+    fn decode(cells: &mut Cells<'_>) -> Result<Self> {
+        Ok(Self {
+            id: cells.id()?,
+            url: cells.take()?,
+            kinds: Vec::new(),
+            account_id: cells.optional_id()?,
+            enabled: cells.take()?,
+            disabled_reason: cells.take()?,
+            failing_since: cells.optional_time()?,
+            created_at: cells.time()?,
+            updated_at: cells.time()?,
+        })
+    }
+}
+
+/// A subscription of a store.
+pub type Place = (StoreId, WebhookId);
+
+/// An event that somebody is trying to hand to an endpoint.
+#[derive(Clone, Debug)]
+pub struct Claimed {
+    pub position: i64,
+    pub claim: String,
+    /// With this one.
+    pub attempts: i64,
+    pub shipment: Shipment,
+}
+
+/// What was tried, as the log shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Logged {
+    pub position: i64,
+    pub event_id: String,
+    pub kind: String,
+    pub attempt: i64,
+    pub started_at: Timestamp,
+    /// Milliseconds.
+    pub took: i64,
+    pub status: Option<i64>,
+    pub reason: Option<String>,
+    pub outcome: String,
+    pub next_at: Option<Timestamp>,
+}
+
+/// Which events are sent again.
+#[derive(Clone, Debug, Default)]
+pub struct Replay {
+    pub event: Option<String>,
+    /// Inclusive.
+    pub since: Option<Timestamp>,
+    /// Exclusive.
+    pub until: Option<Timestamp>,
+    /// Only those that never arrived.
+    pub missing: bool,
+}
+
+impl Write {
+    pub async fn insert_webhook(&self, webhook: &Webhook, secret: &SigningSecret) -> Result<()> {
+        let mut sql = self.sql("INSERT INTO webhooks (store_id, id, url, account_id, enabled, created_at, updated_at) VALUES ($1, ");
+        sql.text(webhook.id.as_str()).push(", ").text(&webhook.url).push(", ");
+        sql.optional_text(webhook.account_id.as_ref().map(|id| id.as_str())).push(", TRUE, ");
+        sql.integer(webhook.created_at.millis()).push(", ").integer(webhook.updated_at.millis()).push(")");
+        self.run(sql).await?;
+        self.save_kinds(webhook).await?;
+        self.insert_secret(&webhook.id, secret).await
+    }
+
+    /// The subscription, held until the end of the transaction.
+    pub async fn webhook(&self, id: &WebhookId) -> Result<Option<Webhook>> {
+        let Some(mut webhook) = self.held::<Webhook>("webhooks", id.as_str()).await? else { return Ok(None) };
+        let mut sql = self.sql("SELECT kind FROM webhook_kinds WHERE store_id = $1 AND webhook_id = ");
+        sql.text(id.as_str()).push(" ORDER BY kind");
+        webhook.kinds = self.all(sql, |cells| cells.take()).await?;
+        Ok(Some(webhook))
+    }
+
+    /// Writes what can be changed of a subscription. One that is not enabled keeps nothing in its queue.
+    pub async fn save_webhook(&self, webhook: &Webhook) -> Result<()> {
+        let mut sql = self.sql("UPDATE webhooks SET url = ");
+        sql.text(&webhook.url).push(", account_id = ").optional_text(webhook.account_id.as_ref().map(|id| id.as_str()));
+        sql.push(", enabled = ").push(if webhook.enabled { "TRUE" } else { "FALSE" });
+        sql.push(", disabled_reason = ").optional_text(webhook.disabled_reason.as_deref());
+        sql.push(", failing_since = ").optional_integer(webhook.failing_since.map(|at| at.millis()));
+        sql.push(", updated_at = ").integer(webhook.updated_at.millis());
+        sql.push(" WHERE store_id = $1 AND id = ").text(webhook.id.as_str());
+        self.run(sql).await?;
+        if !webhook.enabled {
+            let mut sql =
+                self.sql("UPDATE deliveries SET due_at = NULL, claim = NULL WHERE store_id = $1 AND due_at IS NOT NULL AND webhook_id = ");
+            sql.text(webhook.id.as_str());
+            self.run(sql).await?;
+        }
+        self.save_kinds(webhook).await
+    }
+
+    async fn save_kinds(&self, webhook: &Webhook) -> Result<()> {
+        let mut sql = self.sql("DELETE FROM webhook_kinds WHERE store_id = $1 AND webhook_id = ");
+        sql.text(webhook.id.as_str());
+        self.run(sql).await?;
+        for kind in &webhook.kinds {
+            let mut sql = self.sql("INSERT INTO webhook_kinds (store_id, webhook_id, kind) VALUES ($1, ");
+            sql.text(webhook.id.as_str()).push(", ").text(kind).push(")");
+            self.run(sql).await?;
+        }
+        Ok(())
+    }
+
+    /// A new secret; those before it sign until `ends_at` at the latest.
+    pub async fn supersede_secrets(&self, id: &WebhookId, secret: &SigningSecret, ends_at: Timestamp) -> Result<()> {
+        let mut sql = self.sql("DELETE FROM webhook_secrets WHERE store_id = $1 AND webhook_id = ");
+        sql.text(id.as_str()).push(" AND ends_at <= ").integer(self.now().millis());
+        self.run(sql).await?;
+        let mut sql = self.sql("UPDATE webhook_secrets SET ends_at = ");
+        sql.integer(ends_at.millis()).push(" WHERE store_id = $1 AND ends_at IS NULL AND webhook_id = ").text(id.as_str());
+        self.run(sql).await?;
+        self.insert_secret(id, secret).await
+    }
+
+    async fn insert_secret(&self, id: &WebhookId, secret: &SigningSecret) -> Result<()> {
+        let mut sql = self.sql("INSERT INTO webhook_secrets (store_id, webhook_id, secret) VALUES ($1, ");
+        sql.text(id.as_str()).push(", ").bytes(secret.0.clone()).push(")");
+        self.run(sql).await?;
+        Ok(())
+    }
+
+    /// Removes a subscription with all that belongs to it. False: there is none.
+    pub async fn delete_webhook(&self, id: &WebhookId) -> Result<bool> {
+        for table in ["attempts", "deliveries", "webhook_secrets", "webhook_kinds"] {
+            let mut sql = self.sql("DELETE FROM ");
+            sql.push(table).push(" WHERE store_id = $1 AND webhook_id = ").text(id.as_str());
+            self.run(sql).await?;
+        }
+        let mut sql = self.sql("DELETE FROM webhooks WHERE store_id = $1 AND id = ");
+        sql.text(id.as_str());
+        Ok(self.run(sql).await? == 1)
+    }
+
+    /// Queues an event that was made to test the endpoint.
+    pub async fn queue_test(&self, webhook: &WebhookId, event_id: &str, kind: &str, body: Vec<u8>) -> Result<()> {
+        let mut sql = self.sql("INSERT INTO deliveries (store_id, webhook_id, event_id, kind, body, attempts, due_at) VALUES ($1, ");
+        sql.text(webhook.as_str()).push(", ").text(event_id).push(", ").text(kind).push(", ").bytes(body);
+        sql.push(", 0, ").integer(self.now().millis()).push(")");
+        self.run(sql).await?;
+        Ok(())
+    }
+
+    /// How many events [`Write::queue_again`] would queue.
+    pub async fn count_again(&self, webhook: &Webhook, replay: &Replay) -> Result<i64> {
+        let count = |select: &str| self.sql(select);
+        let mut recorded = count("SELECT COUNT(*) FROM events e JOIN webhooks w ON w.store_id = e.store_id AND w.id = ");
+        recorded_again(&mut recorded, webhook, replay);
+        let mut tests = count("SELECT COUNT(*) FROM deliveries WHERE store_id = $1 AND ");
+        tests_again(&mut tests, webhook, replay);
+        let recorded = self.first(recorded, |cells| cells.take::<i64>()).await?.unwrap_or(0);
+        Ok(recorded + self.first(tests, |cells| cells.take::<i64>()).await?.unwrap_or(0))
+    }
+
+    /// Queues events of interest to a subscription again, as if they had not been tried. One that is being tried is left
+    /// alone.
+    pub async fn queue_again(&self, webhook: &Webhook, replay: &Replay) -> Result<()> {
+        let now = self.now().millis();
+        let mut sql = self.sql("INSERT INTO deliveries (store_id, webhook_id, event_id, kind, sequence, attempts, due_at) ");
+        sql.push("SELECT e.store_id, w.id, e.id, e.type, e.sequence, 0, ").integer(now);
+        sql.push(" FROM events e JOIN webhooks w ON w.store_id = e.store_id AND w.id = ");
+        recorded_again(&mut sql, webhook, replay);
+        sql.push(" ON CONFLICT (store_id, webhook_id, event_id) DO UPDATE SET attempts = 0, claim = NULL, due_at = ").integer(now);
+        sql.push(" WHERE deliveries.claim IS NULL OR deliveries.due_at <= ").integer(now);
+        self.run(sql).await?;
+        let mut sql = self.sql("UPDATE deliveries SET attempts = 0, claim = NULL, due_at = ");
+        sql.integer(now).push(" WHERE store_id = $1 AND (claim IS NULL OR due_at <= ").integer(now).push(") AND ");
+        tests_again(&mut sql, webhook, replay);
+        self.run(sql).await?;
+        Ok(())
+    }
+
+    /// Ends an attempt: the event arrived, is tried again at `next_at`, or is given up. False: the claim was lost.
+    pub async fn settle_delivery(&self, claimed: &Claimed, arrived: bool, next_at: Option<Timestamp>) -> Result<bool> {
+        let mut sql = self.sql("UPDATE deliveries SET claim = NULL, due_at = ");
+        sql.optional_integer(next_at.map(|at| at.millis()));
+        if arrived {
+            sql.push(", delivered_at = ").integer(self.now().millis());
+        }
+        sql.push(" WHERE store_id = $1 AND position = ").integer(claimed.position).push(" AND claim = ").text(&claimed.claim);
+        Ok(self.run(sql).await? == 1)
+    }
+
+    /// Notes whether an endpoint answers; it is written only when that changes.
+    pub async fn note_health(&self, webhook: &WebhookId, failing_since: Option<Timestamp>) -> Result<()> {
+        let mut sql = self.sql("UPDATE webhooks SET failing_since = ");
+        sql.optional_integer(failing_since.map(|at| at.millis())).push(" WHERE store_id = $1 AND id = ").text(webhook.as_str());
+        sql.push(if failing_since.is_some() { " AND failing_since IS NULL" } else { " AND failing_since IS NOT NULL" });
+        self.run(sql).await?;
+        Ok(())
+    }
+
+    pub async fn log_attempt(&self, claimed: &Claimed, attempted: &Attempted, outcome: &str, next_at: Option<Timestamp>) -> Result<()> {
+        let (status, reason) = match &attempted.answer {
+            Answer::Status(status, _) => (Some(i64::from(*status)), None),
+            Answer::None(reason) => (None, Some(reason.as_str())),
+        };
+        let took = attempted.ended_at.millis().saturating_sub(attempted.started_at.millis());
+        let mut sql = self.sql(
+            "INSERT INTO attempts (store_id, webhook_id, event_id, kind, attempt, started_at, took, status, reason, outcome, next_at) VALUES ($1, ",
+        );
+        sql.text(claimed.shipment.webhook_id.as_str()).push(", ").text(&claimed.shipment.event_id).push(", ").text(&claimed.shipment.kind);
+        sql.push(", ").integer(claimed.attempts).push(", ").integer(attempted.started_at.millis()).push(", ").integer(took);
+        sql.push(", ").optional_integer(status).push(", ").optional_text(reason).push(", ").text(outcome);
+        sql.push(", ").optional_integer(next_at.map(|at| at.millis())).push(")");
+        self.run(sql).await?;
+        Ok(())
+    }
+}
+
+/// Behind `… w.id = `: the recorded events that a replay is about.
+fn recorded_again(sql: &mut Sql, webhook: &Webhook, replay: &Replay) {
+    sql.text(webhook.id.as_str()).push(OF_INTEREST).push(" WHERE e.store_id = $1 AND e.sequence IS NOT NULL");
+    if let Some(event) = &replay.event {
+        sql.push(" AND e.id = ").text(event);
+    }
+    if let Some(since) = replay.since {
+        sql.push(" AND e.occurred_at >= ").integer(since.millis());
+    }
+    if let Some(until) = replay.until {
+        sql.push(" AND e.occurred_at < ").integer(until.millis());
+    }
+    if replay.missing {
+        sql.push(
+            " AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.store_id = e.store_id AND d.webhook_id = w.id AND d.event_id = e.id \
+             AND (d.delivered_at IS NOT NULL OR d.due_at IS NOT NULL))",
+        );
+    }
+}
+
+/// The test event that a replay names, if it names one.
+fn tests_again(sql: &mut Sql, webhook: &Webhook, replay: &Replay) {
+    sql.push("body IS NOT NULL AND webhook_id = ").text(webhook.id.as_str());
+    sql.push(" AND event_id = ").optional_text(replay.event.as_deref());
+    if replay.missing {
+        sql.push(" AND delivered_at IS NULL");
+    }
+}
+
+impl Db {
+    /// The subscriptions of a store, the oldest first.
+    pub async fn webhooks(&self, store: &StoreId) -> Result<Vec<Webhook>> {
+        let mut sql = Sql::of(store, "SELECT ");
+        sql.push(Webhook::COLUMNS).push(" FROM webhooks WHERE store_id = $1 ORDER BY created_at, id");
+        let mut webhooks = self.all(sql, Webhook::decode).await?;
+        let sql = Sql::of(store, "SELECT webhook_id, kind FROM webhook_kinds WHERE store_id = $1 ORDER BY webhook_id, kind");
+        let kinds: Vec<(WebhookId, String)> = self.all(sql, |cells| Ok((cells.id()?, cells.take()?))).await?;
+        for webhook in &mut webhooks {
+            webhook.kinds = kinds.iter().filter(|(id, _)| *id == webhook.id).map(|(_, kind)| kind.clone()).collect();
+        }
+        Ok(webhooks)
+    }
+
+    /// At most `limit` attempts behind a position, the oldest first.
+    pub async fn attempts(&self, store: &StoreId, webhook: &WebhookId, after: i64, limit: i64) -> Result<Vec<Logged>> {
+        let mut sql = Sql::of(
+            store,
+            "SELECT position, event_id, kind, attempt, started_at, took, status, reason, outcome, next_at FROM attempts \
+             WHERE store_id = $1 AND webhook_id = ",
+        );
+        sql.text(webhook.as_str()).push(" AND position > ").integer(after).push(" ORDER BY position LIMIT ").integer(limit);
+        self.all(sql, |cells| {
+            Ok(Logged {
+                position: cells.take()?,
+                event_id: cells.take()?,
+                kind: cells.take()?,
+                attempt: cells.take()?,
+                started_at: cells.time()?,
+                took: cells.take()?,
+                status: cells.take()?,
+                reason: cells.take()?,
+                outcome: cells.take()?,
+                next_at: cells.optional_time()?,
+            })
+        })
+        .await
+    }
+
+    /// When the next event is to be tried.
+    pub async fn next_delivery_at(&self) -> Result<Option<Timestamp>> {
+        let sql = Sql::fixed("SELECT due_at FROM deliveries WHERE due_at IS NOT NULL ORDER BY due_at LIMIT 1");
+        self.first(sql, |cells| cells.time()).await
+    }
+
+    /// Claims until `lease` what is due, of every subscription by itself but those that have all they can do.
+    pub async fn claim_deliveries(&self, now: Timestamp, lease: Timestamp, claim: &str, room: Room<'_, Place>) -> Result<Vec<Claimed>> {
+        let backend = self.backend();
+        let mut sql = Sql::fixed("UPDATE deliveries SET claim = $1, attempts = attempts + 1, due_at = $2 WHERE position IN (");
+        sql = sql.with(Param::Text(claim.to_owned())).with(Param::Integer(lease.millis()));
+        sql.push(
+            "SELECT d.position FROM webhooks w JOIN deliveries d ON d.position IN (SELECT x.position FROM deliveries x \
+             WHERE x.store_id = w.store_id AND x.webhook_id = w.id AND x.due_at IS NOT NULL AND x.due_at <= ",
+        );
+        sql.integer(now.millis())
+            .push(" ORDER BY x.due_at, x.position LIMIT ")
+            .integer(i64::try_from(room.each).unwrap_or(i64::MAX))
+            .push(") WHERE w.enabled = TRUE");
+        for (store, webhook) in room.full() {
+            sql.push(" AND NOT (w.store_id = ").text(store.as_str()).push(" AND w.id = ").text(webhook.as_str()).push(")");
+        }
+        if backend == DbBackend::Postgres {
+            sql.push(" FOR UPDATE OF d SKIP LOCKED");
+        }
+        // Another process may have claimed a row between the look and the lock: then it is not due any more.
+        sql.push(") AND due_at <= ")
+            .integer(now.millis())
+            .push(" RETURNING position, claim, attempts, store_id, webhook_id, event_id, kind");
+        sql.push(
+            ", sequence, COALESCE(body, (SELECT e.body FROM events e WHERE e.store_id = deliveries.store_id AND e.id = deliveries.event_id)), \
+             (SELECT w.url FROM webhooks w WHERE w.store_id = deliveries.store_id AND w.id = deliveries.webhook_id)",
+        );
+        let tx = self.begin().await?;
+        let rows = tx.query_all_raw(sql.statement(backend)).await?;
+        let mut claimed = rows.iter().map(|row| decode_claimed(&mut Cells::orm(row))).collect::<Result<Vec<_>>>()?;
+        let mut places: Vec<Place> = claimed.iter().map(|one| (one.shipment.store_id.clone(), one.shipment.webhook_id.clone())).collect();
+        places.sort();
+        places.dedup();
+        for (store, webhook) in places {
+            let mut sql = Sql::of(&store, "SELECT secret FROM webhook_secrets WHERE store_id = $1 AND webhook_id = ");
+            sql.text(webhook.as_str()).push(" AND (ends_at IS NULL OR ends_at > ").integer(now.millis()).push(") ORDER BY position DESC");
+            let rows = tx.query_all_raw(sql.statement(backend)).await?;
+            let secrets = rows.iter().map(|row| Cells::orm(row).bytes().map(SigningSecret)).collect::<Result<Vec<_>>>()?;
+            for one in claimed.iter_mut().filter(|one| one.shipment.store_id == store && one.shipment.webhook_id == webhook) {
+                one.shipment.secrets.clone_from(&secrets);
+            }
+        }
+        tx.commit().await?;
+        claimed.sort_by_key(|one| one.position);
+        Ok(claimed)
+    }
+}
+
+fn decode_claimed(cells: &mut Cells<'_>) -> Result<Claimed> {
+    let (position, claim, attempts) = (cells.take()?, cells.take()?, cells.take()?);
+    let (store_id, webhook_id, event_id, kind) = (cells.id()?, cells.id()?, cells.take()?, cells.take()?);
+    let sequence: Option<i64> = cells.take()?;
+    let body = cells.bytes()?;
+    let body = match sequence {
+        Some(sequence) => numbered(sequence, &body).ok_or_else(|| super::Error::Damaged(format!("the event {event_id}")))?,
+        None => body,
+    };
+    let url = cells.take()?;
+    let shipment = Shipment { store_id, webhook_id, event_id, kind, url, body, secrets: Vec::new() };
+    Ok(Claimed { position, claim, attempts, shipment })
+}

@@ -14,13 +14,13 @@ fn more_channels() -> Vec<Value> {
     let account =
         |id: &str, channel: &str, name: &str| line("account", json!({"id": id, "channel": channel, "name": name, "status": "healthy"}));
     let template = json!({
-        "id": "tp", "accountId": "acc-wa", "name": "hello", "parameter_format": "POSITIONAL", "language": "th", "status": "APPROVED",
+        "id": "rt-tp", "accountId": "rt-wa", "name": "hello", "parameter_format": "POSITIONAL", "language": "th", "status": "APPROVED",
         "category": "UTILITY", "components": [{"type": "BODY", "text": "สวัสดี {{1}}"}],
     });
     vec![
-        account("acc-wa", "whatsapp", "WhatsApp"),
-        account("acc-mail", "outlook", "shop@example.com"),
-        account("acc-wid", "widget", "Widget"),
+        account("rt-wa", "whatsapp", "WhatsApp"),
+        account("rt-mail", "outlook", "shop@example.com"),
+        account("rt-wid", "widget", "Widget"),
         line("template", template),
     ]
 }
@@ -41,13 +41,13 @@ fn inbound() -> Vec<Value> {
         message("acc-line", "known", json!({"contact": {"firstName": "B", "email": "NOK@EXAMPLE.COM", "phone": "+661"}})),
         message("acc-line", "long", json!({"contact": {"firstName": "ก".repeat(5000)}, "text": "ก".repeat(50_000)})),
         message("acc-line", &"ก".repeat(512), json!({"text": "x"})),
-        message("acc-mail", "Not a mail@@ <x>", json!({"emailSubject": "", "text": "x"})),
-        message("acc-mail", "<CAF=1@mail.example.com>", json!({"emailSubject": "Re: \u{1}", "text": "x"})),
-        message("acc-mail", "\"quoted\"@example.com", json!({})),
-        message("acc-mail", "Plain@Example.com", json!({"emailSubject": "Hi", "sender": {"id": "Plain@Example.com"}, "text": "x"})),
-        message("acc-wa", "+66800000009", json!({"text": "x"})),
-        message("acc-wa", "not a phone", json!({"text": "x"})),
-        message("acc-wid", "w", json!({"text": "x"})),
+        message("rt-mail", "Not a mail@@ <x>", json!({"emailSubject": "", "text": "x"})),
+        message("rt-mail", "<CAF=1@mail.example.com>", json!({"emailSubject": "Re: \u{1}", "text": "x"})),
+        message("rt-mail", "\"quoted\"@example.com", json!({})),
+        message("rt-mail", "Plain@Example.com", json!({"emailSubject": "Hi", "sender": {"id": "Plain@Example.com"}, "text": "x"})),
+        message("rt-wa", "+66800000009", json!({"text": "x"})),
+        message("rt-wa", "not a phone", json!({"text": "x"})),
+        message("rt-wid", "w", json!({"text": "x"})),
     ];
     for (i, message) in messages.iter_mut().enumerate() {
         message["externalId"] = format!("{}{i}", "ข".repeat(500)).into();
@@ -85,10 +85,10 @@ fn write_everything(desk: &Desk) {
     desk.label("conv-free", &["lab-9", "lab-0"], &["lab-a"]).ok();
     desk.read("conv-free").ok();
     desk.comment("conv-free", "\u{1}<@nobody:x@>").ok();
-    let widget = thread(desk, "acc-wid", "w");
+    let widget = thread(desk, "rt-wid", "w");
     let text = |conversation: &str, text: &str| desk.post("/messages", json!({"conversationId": conversation, "text": text})).send().ok();
     text(&widget, "\u{1} \n");
-    text(&thread(desk, "acc-mail", "Plain@Example.com"), " x ");
+    text(&thread(desk, "rt-mail", "Plain@Example.com"), " x ");
     if REV_A {
         desk.comment("conv-free", "").ok();
         text(&widget, "");
@@ -99,15 +99,15 @@ fn write_everything(desk: &Desk) {
     let mail = |more: Value| with(json!({"to": to}), more);
     for content in [json!({"text": "x", "html": ""}), json!({"text": "", "html": "<p>x</p>", "subject": "", "cc": [], "bcc": to})] {
         let mut first = mail(content.clone());
-        first["accountId"] = "acc-mail".into();
+        first["accountId"] = "rt-mail".into();
         desk.post("/messages/email/new", first).send().ok();
         let mut reply = mail(content);
-        reply["conversationId"] = thread(desk, "acc-mail", "Not a mail@@ <x>").into();
+        reply["conversationId"] = thread(desk, "rt-mail", "Not a mail@@ <x>").into();
         desk.post("/messages/email", reply).send().ok();
     }
-    let template = json!({"conversationId": thread(desk, "acc-wa", "not a phone"), "templateId": "tp", "variables": [" "]});
+    let template = json!({"conversationId": thread(desk, "rt-wa", "not a phone"), "templateId": "rt-tp", "variables": [" "]});
     desk.post("/messages/template", template).send().ok();
-    let template = json!({"accountId": "acc-wa", "phoneNumber": "+66800000010", "templateId": "tp", "variables": ["\u{feff}"]});
+    let template = json!({"accountId": "rt-wa", "phoneNumber": "+66800000010", "templateId": "rt-tp", "variables": ["\u{feff}"]});
     desk.post("/messages/template/phone", template).send().ok();
 }
 

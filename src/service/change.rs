@@ -130,7 +130,7 @@ impl Service {
 
     /// A write that nobody can ask for twice.
     pub(super) async fn begin_alone(&self, store: &StoreId, actor: Actor) -> Result<Change<'_>> {
-        let write = self.db().write(store, &*self.world().clock).await?;
+        let write = self.db().write(store, &self.world().clock).await?;
         Ok(Change { service: self, write, actor, facts: Vec::new(), dispatched: false, delivers: false, held: None })
     }
 }

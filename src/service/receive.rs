@@ -15,6 +15,7 @@ use crate::{
         receive::{Inbound, Received},
         store::Account,
         tickets::Ticket,
+        time::Timestamp,
     },
     store::{self, write::Changed},
 };
@@ -51,6 +52,12 @@ impl Service {
             change.end().await?;
             return Ok(Received { message_id, conversation_id, ticket_id, duplicate: true });
         }
+        // Held before the clock is asked: the ticket cannot close any more, and so not after the message.
+        let former = match &thread {
+            Some(conversation) => change.latest_ticket(&conversation.id).await?,
+            None => None,
+        };
+        let at = received_at(change.now(), former.as_ref());
         let mut conversation = match thread {
             Some(conversation) => conversation,
             None => {
@@ -63,12 +70,12 @@ impl Service {
             }
         };
         change.caused_by(Actor::Contact(conversation.contact_id.clone()));
-        let message = self.message(&change, &conversation, inbound)?;
+        let message = self.message(&conversation, inbound, at)?;
         change.insert_message(&message, Some(&inbound.external_id), None).await?;
         count(&change, &mut conversation, &message).await?;
         change.changed(Changed::Conversation(&conversation.id));
         change.changed(Changed::Message(&message.id));
-        let ticket = self.ticket_for(&change, &conversation).await?;
+        let ticket = self.ticket_for(&change, &conversation, former, at).await?;
         change.closed_tickets_got_message(&conversation.id, message.sent_at).await?;
         let ticket_id = ticket.as_ref().map(|(ticket, _)| ticket.id.clone());
         let received =
@@ -81,7 +88,7 @@ impl Service {
         Ok(received)
     }
 
-    fn message(&self, change: &Change<'_>, conversation: &Conversation, inbound: &Inbound) -> Result<Message> {
+    fn message(&self, conversation: &Conversation, inbound: &Inbound, now: Timestamp) -> Result<Message> {
         let mut sender = serde_json::Map::new();
         sender.insert("id".to_owned(), inbound.sender_id.clone().into());
         if let Some(name) = &inbound.sender_name {
@@ -89,7 +96,6 @@ impl Service {
         }
         sender.insert("type".to_owned(), "contact".into());
         let sender = serde_json::to_string(&sender).map_err(|error| Error::Internal(error.to_string()))?;
-        let now = change.now();
         Ok(Message {
             id: MessageId::from(self.world().ids.fresh()),
             conversation_id: conversation.id.clone(),
@@ -110,9 +116,14 @@ impl Service {
     }
 
     /// The ticket that the message belongs to and, where it opened with it, whether it had been closed before.
-    async fn ticket_for(&self, change: &Change<'_>, conversation: &Conversation) -> store::Result<Option<(Ticket, Option<bool>)>> {
-        let now = change.now();
-        let (id, opened) = match change.latest_ticket(&conversation.id).await? {
+    async fn ticket_for(
+        &self,
+        change: &Change<'_>,
+        conversation: &Conversation,
+        former: Option<Ticket>,
+        now: Timestamp,
+    ) -> store::Result<Option<(Ticket, Option<bool>)>> {
+        let (id, opened) = match former {
             Some(mut ticket) if ticket.is_open => {
                 if ticket.wake() {
                     change.save_ticket(&ticket).await?;
@@ -135,6 +146,11 @@ impl Service {
         change.changed(Changed::Ticket(&id));
         Ok(change.ticket_got_message(&id).await?.map(|ticket| (ticket, opened)))
     }
+}
+
+/// When a message counts as received: behind the end of a ticket that closed before it, or it would be that ticket's.
+fn received_at(now: Timestamp, former: Option<&Ticket>) -> Timestamp {
+    former.and_then(|ticket| ticket.closed_at).map_or(now, |closed_at| now.max(closed_at.plus_millis(1)))
 }
 
 fn check(inbound: &Inbound) -> Result<()> {

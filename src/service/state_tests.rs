@@ -7,7 +7,13 @@ use std::sync::{
 
 use serde_json::{Value, json};
 
-use super::{By, Error, Outcome, Renderer, Service, read_tests::rules, ticket_states::Escalation, ticket_writes::Closing};
+use super::{
+    By, Error, Outcome, Renderer, Service,
+    read_tests::rules,
+    stores::{self, Settings},
+    ticket_states::Escalation,
+    ticket_writes::Closing,
+};
 use crate::{
     domain::{
         clock::{Clock, RandomIds, World},
@@ -15,12 +21,13 @@ use crate::{
         events::{Actor, Event, Fact},
         filters::TicketFilter,
         ids::{StoreId, TicketId},
+        messages::MessageExpand,
         receive::Inbound,
         ticket_states::TicketState,
         tickets::{Ticket, TicketExpand},
         time::Timestamp,
     },
-    store::fixture::{Fixture, first},
+    store::fixture::{self, Fixture, first},
 };
 
 /// Writes down what of an event is told apart here.
@@ -129,7 +136,7 @@ impl Desk {
             external_id: external_id.into(),
             sender_id: "x".into(),
             sender_name: None,
-            text: Some("hello".into()),
+            text: Some(external_id.into()),
             images: None,
             sent_at: None,
             email_subject: None,
@@ -210,7 +217,7 @@ async fn a_snooze_ends_by_time_message_close_or_call() {
     desk.receive("c1", "m2").await;
     let reopened = desk.ticket("1").await;
     assert_eq!((reopened.is_open, reopened.closed_at, reopened.snoozed_until), (true, None, None));
-    assert_eq!(reopened.reopened_at.unwrap().millis(), NOW + 10);
+    assert_eq!(reopened.reopened_at.unwrap().millis(), NOW + 11);
     assert_eq!(
         desk.heard(&mut seen).await,
         [
@@ -244,4 +251,25 @@ async fn the_ai_hands_over_with_the_open_ticket() {
     assert_eq!(desk.escalate("gone", None).await.unwrap_err().to_string(), "no conversation with id `gone` in this store");
     assert!(desk.escalate("c1", Some(&"ก".repeat(1000))).await.is_ok());
     assert!(desk.escalate("c1", Some(&"a".repeat(1001))).await.is_err());
+}
+
+#[tokio::test]
+async fn a_message_of_the_moment_in_which_a_ticket_closed_is_of_the_next_one() {
+    let desk = Desk::open().await;
+    let settings = Settings { reopen_window_hours: Some(0), ..Settings::default() };
+    stores::edit(&desk.fixture.db, &desk.fixture.store, settings).await.unwrap();
+    desk.receive("quick", "1").await;
+    let first = desk.listed().await.remove(0);
+    desk.close(first.as_str()).await.unwrap();
+    desk.receive("quick", "2").await;
+    let second = desk.listed().await.remove(0);
+    assert_ne!(first, second);
+    for (ticket, message) in [(&first, "1"), (&second, "2")] {
+        let page =
+            desk.service.messages(&desk.fixture.store, None, Some(ticket), fixture::first(9), MessageExpand::default()).await.unwrap();
+        let found: Vec<_> = page.rows.into_iter().map(|view| view.message.text).collect();
+        assert_eq!(found, [Some(message.to_owned())], "{ticket}");
+    }
+    let (first, second) = (desk.ticket(first.as_str()).await, desk.ticket(second.as_str()).await);
+    assert!(second.opened_at > first.closed_at.unwrap(), "{first:?} {second:?}");
 }

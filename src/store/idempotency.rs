@@ -25,6 +25,8 @@ impl Write {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use crate::{
         domain::{clock::Clock, time::Timestamp},
         store::{fixture::Fixture, write::Kept},
@@ -38,11 +40,15 @@ mod tests {
         }
     }
 
+    fn clock(at: i64) -> Arc<dyn Clock> {
+        Arc::new(At(at))
+    }
+
     #[tokio::test]
     async fn old_answers_go_a_few_at_a_time_and_only_those_of_the_store() {
         let (fixture, other) = (Fixture::new().await, Fixture::new().await);
         let keep = async |at: i64, keys: &[String]| {
-            let write = fixture.db.write(&fixture.store, &At(at)).await.unwrap();
+            let write = fixture.db.write(&fixture.store, &clock(at)).await.unwrap();
             for key in keys {
                 write.keep("op", key, Kept { request_hash: "h".to_owned(), body: vec![] }).await.unwrap();
             }
@@ -52,13 +58,13 @@ mod tests {
         keep(5, &old).await;
         keep(6, &["young".to_owned()]).await;
         let forget = async |fixture: &Fixture| {
-            let write = fixture.db.write(&fixture.store, &At(9)).await.unwrap();
+            let write = fixture.db.write(&fixture.store, &clock(9)).await.unwrap();
             write.forget_kept(Timestamp::from_millis(5)).await.unwrap();
             write.commit().await.unwrap();
         };
         forget(&other).await;
         for left in [25, 5, 0] {
-            let write = fixture.db.write(&fixture.store, &At(9)).await.unwrap();
+            let write = fixture.db.write(&fixture.store, &clock(9)).await.unwrap();
             let mut held = 0;
             for key in &old {
                 held += usize::from(write.kept("op", key, Timestamp::from_millis(0)).await.unwrap().is_some());

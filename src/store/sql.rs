@@ -24,6 +24,7 @@ pub(super) struct Sql {
     text: String,
     values: Vec<Param>,
     unbounded: bool,
+    holds: bool,
 }
 
 /// A bound value.
@@ -69,7 +70,7 @@ impl Sql {
 
     /// A text that is already whole; its `$n` are bound in their order with [`Sql::with`].
     pub fn fixed(text: &str) -> Self {
-        Self { text: text.to_owned(), values: Vec::with_capacity(8), unbounded: false }
+        Self { text: text.to_owned(), values: Vec::with_capacity(8), unbounded: false, holds: false }
     }
 
     /// Binds the next `$n` of a whole text.
@@ -82,6 +83,16 @@ impl Sql {
     pub fn unbounded(&mut self) -> &mut Self {
         self.unbounded = true;
         self
+    }
+
+    /// Has the rows held until the end of the transaction, waiting for whoever holds them. PostgreSQL's own.
+    pub fn hold(&mut self) -> &mut Self {
+        self.holds = true;
+        self.push(" FOR UPDATE")
+    }
+
+    pub fn holds(&self) -> bool {
+        self.holds
     }
 
     pub fn is_unbounded(&self) -> bool {

@@ -5,7 +5,10 @@
 
 use std::{
     collections::BTreeSet,
-    sync::{Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicI64, Ordering},
+    },
 };
 
 use sea_orm::{ConnectionTrait, DbBackend};
@@ -26,7 +29,9 @@ use crate::domain::{
 pub struct Write {
     on: On,
     store: StoreId,
-    now: Timestamp,
+    clock: Arc<dyn Clock>,
+    /// Milliseconds.
+    now: AtomicI64,
     /// What goes into the change log with the commit.
     log: Mutex<BTreeSet<(&'static str, String)>>,
 }
@@ -65,14 +70,14 @@ pub struct Kept {
 }
 
 impl Db {
-    /// Begins to write. On SQLite this waits for the writers before. What happens now is what `clock` says once it began:
-    /// nothing is dated before what it waited for.
-    pub async fn write(&self, store: &StoreId, clock: &dyn Clock) -> Result<Write> {
+    /// Begins to write. On SQLite this waits for the writers before.
+    pub async fn write(&self, store: &StoreId, clock: &Arc<dyn Clock>) -> Result<Write> {
         let on = match self.writer() {
             Some(writer) => On::Sqlite(writer.turn().await?),
             None => On::Postgres(self.begin().await?),
         };
-        Ok(Write { on, store: store.clone(), now: clock.now(), log: Mutex::default() })
+        let now = AtomicI64::new(clock.now().millis());
+        Ok(Write { on, store: store.clone(), clock: clock.clone(), now, log: Mutex::default() })
     }
 }
 
@@ -81,8 +86,9 @@ impl Write {
         &self.store
     }
 
+    /// When the change happens: not before anything that it waited for.
     pub fn now(&self) -> Timestamp {
-        self.now
+        Timestamp::from_millis(self.now.load(Ordering::Relaxed))
     }
 
     /// A statement whose `$1` is the store.
@@ -94,7 +100,11 @@ impl Write {
         match &self.on {
             On::Sqlite(turn) => turn.all(&sql, &decode),
             On::Postgres(tx) => {
+                let waited = sql.holds();
                 let rows = tx.query_all_raw(sql.statement(DbBackend::Postgres)).await?;
+                if waited {
+                    self.now.store(self.clock.now().millis(), Ordering::Relaxed);
+                }
                 rows.iter().map(|row| decode(&mut Cells::orm(row))).collect()
             }
         }
@@ -127,7 +137,7 @@ impl Write {
     /// Holds the rows that a SELECT finds. SQLite's one writer holds all there are.
     pub(super) fn hold(&self, sql: &mut Sql) {
         if self.on_postgres() {
-            sql.push(" FOR UPDATE");
+            sql.hold();
         }
     }
 
@@ -145,7 +155,7 @@ impl Write {
         let transaction = if self.on_postgres() { ", pg_current_xact_id()::text::bigint)" } else { ", 0)" };
         let mut sql = self.sql("INSERT INTO changes (store_id, kind, record_id, changed_at, transaction_id) VALUES ");
         for (i, (kind, id)) in log.iter().enumerate() {
-            sql.push(if i == 0 { "($1, " } else { ", ($1, " }).text(kind).push(", ").text(id).push(", ").integer(self.now.millis());
+            sql.push(if i == 0 { "($1, " } else { ", ($1, " }).text(kind).push(", ").text(id).push(", ").integer(self.now().millis());
             sql.push(transaction);
         }
         self.run(sql).await?;
@@ -184,7 +194,7 @@ impl Write {
         let mut sql =
             self.sql("INSERT INTO idempotency_keys (store_id, operation, key, request_hash, status, body, created_at) VALUES ($1, ");
         sql.text(operation).push(", ").text(key).push(", ").text(&kept.request_hash).push(", 200, ").bytes(kept.body);
-        sql.push(", ").integer(self.now.millis());
+        sql.push(", ").integer(self.now().millis());
         sql.push(
             ") ON CONFLICT (store_id, operation, key) DO UPDATE SET request_hash = excluded.request_hash, body = excluded.body, \
              created_at = excluded.created_at",

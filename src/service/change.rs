@@ -95,6 +95,7 @@ pub(super) struct Change<'s> {
 }
 
 /// A write that goes on, or an answer that is there already.
+#[expect(clippy::large_enum_variant, reason = "it lives for the length of one match")]
 pub(super) enum Begun<'s> {
     Fresh(Change<'s>),
     Replay(Vec<u8>),

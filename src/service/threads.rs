@@ -49,7 +49,6 @@ pub(super) struct Opening {
 impl Service {
     /// A conversation for a thread that is not known, of a contact that may be.
     pub(super) async fn open_thread(&self, change: &Change<'_>, account: &Account, opening: Opening) -> store::Result<Conversation> {
-        let now = change.now();
         let Opening { reference_id, person, email_subject } = opening;
         let contact = match change.contact_known_by(person.email.as_deref(), person.phone.as_deref()).await? {
             Some(contact) => contact,
@@ -60,6 +59,8 @@ impl Service {
                 contact
             }
         };
+        // Asked for behind the wait for the contact.
+        let now = change.now();
         let conversation = Conversation {
             id: ConversationId::from(self.world().ids.fresh()),
             channel: account.channel.clone(),

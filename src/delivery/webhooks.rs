@@ -1,12 +1,17 @@
 //! Events to the endpoints that subscribed to them: signed attempts in the form of Standard Webhooks.
 
-use std::{error::Error as _, time::Duration};
+use std::{
+    error::Error as _,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use reqwest::{
     Client,
     header::{CONTENT_TYPE, RETRY_AFTER, USER_AGENT},
     redirect::Policy,
 };
+use tokio::sync::Mutex;
 use url::Url;
 
 use super::{
@@ -25,6 +30,10 @@ use crate::{
     },
 };
 
+/// The least time between two looks for events. Queueing them is a write of its own: many at once, or writers would wait
+/// for it as often as they write.
+const GATHER: Duration = Duration::from_millis(20);
+
 /// How long an endpoint has to answer.
 const TIMEOUT: Duration = Duration::from_secs(15);
 
@@ -40,6 +49,8 @@ pub struct Webhooks {
     service: Service,
     client: Client,
     targets: Targets,
+    /// When it was last looked for events.
+    looked: Arc<Mutex<Option<Instant>>>,
 }
 
 /// Why no client can be made.
@@ -67,7 +78,7 @@ impl Webhooks {
             .timeout(TIMEOUT)
             .pool_idle_timeout(Duration::from_secs(30))
             .build()?;
-        Ok(Self { service, client, targets })
+        Ok(Self { service, client, targets, looked: Arc::default() })
     }
 
     async fn answer(&self, shipment: &Shipment, started_at: Timestamp) -> Answer {
@@ -148,6 +159,11 @@ impl Queue for Webhooks {
     }
 
     async fn next_at(&self) -> Result<Option<Timestamp>> {
+        let mut looked = self.looked.lock().await;
+        if let Some(looked) = *looked {
+            tokio::time::sleep(GATHER.saturating_sub(looked.elapsed())).await;
+        }
+        *looked = Some(Instant::now());
         self.service.next_delivery_at().await
     }
 

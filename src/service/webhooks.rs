@@ -172,9 +172,11 @@ impl Service {
         self.deliveries.notified().await;
     }
 
-    /// Numbers and queues what was recorded, and says when something is to be tried next.
+    /// Numbers and queues what was recorded, if anybody wants to hear of it, and says when something is to be tried next.
     pub async fn next_delivery_at(&self) -> Result<Option<Timestamp>> {
-        self.db().number_events(self.world().now()).await?;
+        if self.db().is_subscribed_to().await? {
+            self.db().number_events(self.world().now()).await?;
+        }
         Ok(self.db().next_delivery_at().await?)
     }
 

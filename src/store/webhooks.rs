@@ -303,6 +303,12 @@ impl Db {
         .await
     }
 
+    /// Whether any store has a subscription that is enabled.
+    pub async fn is_subscribed_to(&self) -> Result<bool> {
+        let sql = Sql::fixed("SELECT 1 FROM webhooks WHERE enabled = TRUE LIMIT 1");
+        Ok(self.first(sql, |cells| cells.take::<i32>()).await?.is_some())
+    }
+
     /// When the next event is to be tried.
     pub async fn next_delivery_at(&self) -> Result<Option<Timestamp>> {
         let sql = Sql::fixed("SELECT due_at FROM deliveries WHERE due_at IS NOT NULL ORDER BY due_at LIMIT 1");

@@ -14,7 +14,7 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use url::{Host, Url};
 
 /// Networks by what the registries of IANA say of them: all that is not globally reachable, and what leads back into such.
-const FORBIDDEN: [&str; 33] = [
+const FORBIDDEN: [&str; 34] = [
     "0.0.0.0/8",
     "10.0.0.0/8",
     "100.64.0.0/10",
@@ -35,6 +35,7 @@ const FORBIDDEN: [&str; 33] = [
     "240.0.0.0/4",
     // IPv4 inside of IPv6, whose end is not what it seems: compatible, translated, 6to4, Teredo.
     "::/96",
+    "::ffff:0:0:0/96",
     "64:ff9b::/96",
     "64:ff9b:1::/48",
     "2002::/16",
@@ -169,6 +170,7 @@ mod tests {
             "http://[::ffff:a9fe:a9fe]/",
             "http://[::ffff:10.0.0.1]/",
             "http://[::127.0.0.1]/",
+            "http://[::ffff:0:7f00:1]/",
             "http://[64:ff9b::7f00:1]/",
             "http://[64:ff9b::a9fe:a9fe]/",
             "http://[64:ff9b:1::1]/",

@@ -51,6 +51,7 @@ pub struct Webhooks {
     targets: Targets,
     /// When it was last looked for events.
     looked: Arc<Mutex<Option<Instant>>>,
+    timeout: Duration,
 }
 
 /// Why no client can be made.
@@ -64,6 +65,10 @@ pub enum NoClient {
 
 impl Webhooks {
     pub fn new(service: Service, targets: Targets) -> std::result::Result<Self, NoClient> {
+        Self::within(TIMEOUT, service, targets)
+    }
+
+    fn within(timeout: Duration, service: Service, targets: Targets) -> std::result::Result<Self, NoClient> {
         let roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
         let tls = rustls::ClientConfig::builder_with_provider(rustls::crypto::ring::default_provider().into())
             .with_safe_default_protocol_versions()?
@@ -75,10 +80,10 @@ impl Webhooks {
             // A proxy would make the connection in our place, unguarded.
             .no_proxy()
             .redirect(Policy::none())
-            .timeout(TIMEOUT)
+            .timeout(timeout)
             .pool_idle_timeout(Duration::from_secs(30))
             .build()?;
-        Ok(Self { service, client, targets, looked: Arc::default() })
+        Ok(Self { service, client, targets, looked: Arc::default(), timeout })
     }
 
     async fn answer(&self, shipment: &Shipment, started_at: Timestamp) -> Answer {
@@ -105,14 +110,14 @@ impl Webhooks {
         // The time-out is over all of it: an endpoint that drips is one that does not answer.
         let mut response = match request.send().await {
             Ok(response) => response,
-            Err(error) => return refused(&told(&error)),
+            Err(error) => return refused(&told(&error, self.timeout)),
         };
         let mut read = 0;
         loop {
             match response.chunk().await {
                 Ok(Some(chunk)) => read += chunk.len(),
                 Ok(None) => break,
-                Err(error) => return refused(&told(&error)),
+                Err(error) => return refused(&told(&error, self.timeout)),
             }
             if read > MAX_ANSWER {
                 break;
@@ -137,9 +142,9 @@ fn asked(text: &str, now: Timestamp) -> Option<i64> {
 }
 
 /// An error with what caused it, which is where the reason stands; without the address, which may hold a secret.
-fn told(error: &reqwest::Error) -> String {
+fn told(error: &reqwest::Error, timeout: Duration) -> String {
     if error.is_timeout() {
-        return format!("no answer within {} seconds", TIMEOUT.as_secs());
+        return format!("no answer within {} seconds", timeout.as_secs());
     }
     let mut text = String::new();
     let mut cause = error.source();
@@ -188,23 +193,4 @@ impl Queue for Webhooks {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_pause_is_asked_for_in_seconds_or_by_a_date() {
-        let now = Timestamp::from_millis(1_445_412_480_000);
-        for (text, pause) in [
-            ("120", Some(120_000)),
-            (" 0 ", Some(0)),
-            ("-5", Some(0)),
-            ("99999999999999", Some(LONGEST_ASKED)),
-            ("Wed, 21 Oct 2015 07:28:30 GMT", Some(30_000)),
-            ("Wed, 21 Oct 2015 07:27:00 GMT", Some(0)),
-            ("soon", None),
-            ("", None),
-        ] {
-            assert_eq!(asked(text, now), pause, "{text:?}");
-        }
-    }
-}
+mod tests;

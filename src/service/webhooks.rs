@@ -46,6 +46,7 @@ impl Service {
         let url = settings.url.ok_or_else(|| Error::invalid("url", "is missing"))?;
         check_url(&url)?;
         let secret = fresh_secret()?;
+        self.number_former().await?;
         let mut change = self.begin_alone(store, Actor::System).await?;
         let now = change.now();
         let webhook = Webhook {
@@ -75,9 +76,13 @@ impl Service {
             check_url(url)?;
         }
         let kinds = settings.kinds.map(checked_kinds).transpose()?;
+        self.number_former().await?;
         let mut change = self.begin_alone(store, Actor::System).await?;
         let mut webhook = change.webhook(id).await?.ok_or_else(|| unknown(id))?;
-        webhook.url = settings.url.unwrap_or(webhook.url);
+        if let Some(url) = settings.url.filter(|url| *url != webhook.url) {
+            webhook.url = url;
+            webhook.failing_since = None;
+        }
         webhook.kinds = kinds.unwrap_or(webhook.kinds);
         webhook.account_id = settings.account_id.unwrap_or(webhook.account_id);
         webhook.updated_at = change.now();
@@ -89,6 +94,7 @@ impl Service {
 
     /// Tells an endpoint of events again from now on, or of nothing more. What happened meanwhile is a replay away.
     pub async fn enable_webhook(&self, store: &StoreId, id: &WebhookId, enabled: bool) -> Result<Webhook> {
+        self.number_former().await?;
         let change = self.begin_alone(store, Actor::System).await?;
         let mut webhook = change.webhook(id).await?.ok_or_else(|| unknown(id))?;
         if webhook.enabled != enabled {
@@ -142,20 +148,26 @@ impl Service {
 
     /// Queues events again; how many. `dry_run` only counts them.
     pub async fn replay(&self, store: &StoreId, id: &WebhookId, replay: Replay, dry_run: bool) -> Result<i64> {
-        // What has no number yet is on its way by itself once it has one.
-        self.db().number_events(self.world().now()).await?;
+        self.number_former().await?;
         let mut change = self.begin_alone(store, Actor::System).await?;
         let webhook = change.webhook(id).await?.ok_or_else(|| unknown(id))?;
         if !webhook.enabled && !dry_run {
             return Err(Error::Conflict(format!("the webhook `{id}` is disabled; enable it first")));
         }
-        let count = change.count_again(&webhook, &replay).await?;
-        if !dry_run {
-            change.queue_again(&webhook, &replay).await?;
+        let count = if dry_run {
+            change.count_again(&webhook, &replay).await?
+        } else {
             change.deliver();
-        }
+            change.queue_again(&webhook, &replay).await?
+        };
         change.end().await?;
         Ok(count)
+    }
+
+    /// Queues what happened before a change of a subscription by what the subscription was: events are queued when they are
+    /// numbered, which may be later than they are recorded.
+    async fn number_former(&self) -> Result<()> {
+        Ok(self.db().number_events(self.world().now()).await?)
     }
 
     /// The next attempts behind a position of the log; none at the end.
@@ -200,9 +212,22 @@ impl Service {
         if attempted.answer.is_gone() {
             next_at = None;
         }
+        let id = &shipment.webhook_id;
+        // The subscription before its queue, as in every other change of both: else two might wait for each other.
+        let webhook = if arrived {
+            change.note_health(id, None).await?;
+            None
+        } else {
+            change.webhook(id).await?
+        };
         if !change.settle_delivery(claimed, arrived, next_at).await? {
-            // Whoever took over writes down what became of it; that this attempt was made is true all the same.
-            change.log_attempt(claimed, &attempted, "late", None).await?;
+            // Whoever took over writes down what becomes of it; that this attempt was made is true all the same.
+            if change.webhook(id).await?.is_some() {
+                if arrived {
+                    change.note_arrival(claimed).await?;
+                }
+                change.log_attempt(claimed, &attempted, "late", None).await?;
+            }
             return change.end().await;
         }
         let mut outcome = match (arrived, next_at) {
@@ -210,36 +235,19 @@ impl Service {
             (false, Some(_)) => "retrying",
             (false, None) => "given_up",
         };
-        if arrived {
-            change.note_health(&shipment.webhook_id, None).await?;
-        } else {
-            change.note_health(&shipment.webhook_id, Some(attempted.ended_at)).await?;
-            if let Some(reason) = self.disables(&change, claimed, &attempted).await? {
-                tracing::warn!(store = %shipment.store_id, webhook = %shipment.webhook_id, reason, "a webhook was disabled");
+        if let Some(webhook) = webhook.filter(|webhook| webhook.enabled) {
+            change.note_health(id, Some(attempted.ended_at)).await?;
+            if let Some(reason) = disables(&webhook, &attempted) {
+                tracing::warn!(store = %shipment.store_id, webhook = %id, reason, "a webhook was disabled");
+                let since = webhook.failing_since.or(Some(attempted.ended_at));
+                let disabled_reason = Some(reason.to_owned());
+                let disabled = Webhook { enabled: false, disabled_reason, failing_since: since, updated_at: change.now(), ..webhook };
+                change.save_webhook(&disabled).await?;
                 (outcome, next_at) = ("disabled", None);
             }
         }
         change.log_attempt(claimed, &attempted, outcome, next_at).await?;
         change.end().await
-    }
-
-    /// Disables an endpoint that says that it is gone, or from which nothing but failures came for too long; why.
-    async fn disables(&self, change: &Change<'_>, claimed: &Claimed, attempted: &Attempted) -> Result<Option<String>> {
-        let id = &claimed.shipment.webhook_id;
-        let Some(mut webhook) = change.webhook(id).await?.filter(|webhook| webhook.enabled) else { return Ok(None) };
-        let failing = webhook.failing_since.map_or(0, |since| attempted.ended_at.millis().saturating_sub(since.millis()));
-        let reason = if attempted.answer.is_gone() {
-            "the endpoint answered 410 Gone"
-        } else if failing >= PATIENCE_MILLIS {
-            "nothing but failures for 5 days"
-        } else {
-            return Ok(None);
-        };
-        webhook.enabled = false;
-        webhook.disabled_reason = Some(reason.to_owned());
-        webhook.updated_at = change.now();
-        change.save_webhook(&webhook).await?;
-        Ok(Some(reason.to_owned()))
     }
 
     async fn check_account(&self, change: &mut Change<'_>, webhook: &Webhook) -> Result<()> {
@@ -252,6 +260,18 @@ impl Service {
 
     async fn must_exist(&self, store: &StoreId) -> Result<()> {
         if self.db().store_exists(store).await? { Ok(()) } else { Err(Error::NotFound(format!("there is no store `{store}`"))) }
+    }
+}
+
+/// Why an endpoint is told nothing more after a failure: it says that it is gone, or has failed for too long.
+fn disables(webhook: &Webhook, attempted: &Attempted) -> Option<&'static str> {
+    let failing = webhook.failing_since.map_or(0, |since| attempted.ended_at.millis().saturating_sub(since.millis()));
+    if attempted.answer.is_gone() {
+        Some("the endpoint answered 410 Gone")
+    } else if failing >= PATIENCE_MILLIS {
+        Some("nothing but failures for 5 days")
+    } else {
+        None
     }
 }
 

@@ -45,7 +45,7 @@ impl Db {
             let positions = rows.iter().map(|row| Cells::orm(row).take()).collect::<Result<Vec<i64>>>()?;
             if !positions.is_empty() {
                 tx.execute_raw(number(&positions).statement(self.backend())).await?;
-                tx.execute_raw(queue(&positions, now).statement(self.backend())).await?;
+                tx.execute_raw(queue(self.backend(), &positions, now).statement(self.backend())).await?;
             }
             tx.commit().await?;
         }
@@ -71,12 +71,16 @@ fn number(positions: &[i64]) -> Sql {
     sql
 }
 
-fn queue(positions: &[i64], now: Timestamp) -> Sql {
+fn queue(backend: DbBackend, positions: &[i64], now: Timestamp) -> Sql {
     let mut sql = Sql::fixed("INSERT INTO deliveries (store_id, webhook_id, event_id, kind, sequence, attempts, due_at) ");
     sql.push("SELECT e.store_id, w.id, e.id, e.type, e.sequence, 0, ").integer(now.millis());
     sql.push(" FROM events e JOIN webhooks w ON w.store_id = e.store_id AND w.enabled = TRUE")
         .push(OF_INTEREST)
         .push(" WHERE e.position IN ");
     sql.integers(positions).push(" ORDER BY e.position");
+    if backend == DbBackend::Postgres {
+        // One that is disabled or removed meanwhile would keep what is queued here.
+        sql.push(" FOR SHARE OF w");
+    }
     sql
 }

@@ -149,7 +149,11 @@ impl Write {
 
     /// Removes a subscription with all that belongs to it. False: there is none.
     pub async fn delete_webhook(&self, id: &WebhookId) -> Result<bool> {
-        for table in ["attempts", "deliveries", "webhook_secrets", "webhook_kinds"] {
+        if self.webhook(id).await?.is_none() {
+            return Ok(false);
+        }
+        // Attempts behind deliveries: whoever ends one just now logs it before its delivery can go.
+        for table in ["deliveries", "attempts", "webhook_secrets", "webhook_kinds"] {
             let mut sql = self.sql("DELETE FROM ");
             sql.push(table).push(" WHERE store_id = $1 AND webhook_id = ").text(id.as_str());
             self.run(sql).await?;
@@ -172,29 +176,63 @@ impl Write {
     pub async fn count_again(&self, webhook: &Webhook, replay: &Replay) -> Result<i64> {
         let count = |select: &str| self.sql(select);
         let mut recorded = count("SELECT COUNT(*) FROM events e JOIN webhooks w ON w.store_id = e.store_id AND w.id = ");
-        recorded_again(&mut recorded, webhook, replay);
+        self.recorded_again(&mut recorded, webhook, replay);
         let mut tests = count("SELECT COUNT(*) FROM deliveries WHERE store_id = $1 AND ");
-        tests_again(&mut tests, webhook, replay);
+        self.tests_again(&mut tests, webhook, replay);
         let recorded = self.first(recorded, |cells| cells.take::<i64>()).await?.unwrap_or(0);
         Ok(recorded + self.first(tests, |cells| cells.take::<i64>()).await?.unwrap_or(0))
     }
 
-    /// Queues events of interest to a subscription again, as if they had not been tried. One that is being tried is left
-    /// alone.
-    pub async fn queue_again(&self, webhook: &Webhook, replay: &Replay) -> Result<()> {
+    /// Queues events of interest to a subscription again, as if they had not been tried; how many. One that is being tried
+    /// is left alone.
+    pub async fn queue_again(&self, webhook: &Webhook, replay: &Replay) -> Result<i64> {
         let now = self.now().millis();
         let mut sql = self.sql("INSERT INTO deliveries (store_id, webhook_id, event_id, kind, sequence, attempts, due_at) ");
         sql.push("SELECT e.store_id, w.id, e.id, e.type, e.sequence, 0, ").integer(now);
         sql.push(" FROM events e JOIN webhooks w ON w.store_id = e.store_id AND w.id = ");
-        recorded_again(&mut sql, webhook, replay);
+        self.recorded_again(&mut sql, webhook, replay);
         sql.push(" ON CONFLICT (store_id, webhook_id, event_id) DO UPDATE SET attempts = 0, claim = NULL, due_at = ").integer(now);
+        // Somebody may have begun since the look.
         sql.push(" WHERE deliveries.claim IS NULL OR deliveries.due_at <= ").integer(now);
-        self.run(sql).await?;
+        let recorded = self.run(sql).await?;
         let mut sql = self.sql("UPDATE deliveries SET attempts = 0, claim = NULL, due_at = ");
-        sql.integer(now).push(" WHERE store_id = $1 AND (claim IS NULL OR due_at <= ").integer(now).push(") AND ");
-        tests_again(&mut sql, webhook, replay);
-        self.run(sql).await?;
-        Ok(())
+        sql.integer(now).push(" WHERE store_id = $1 AND ");
+        self.tests_again(&mut sql, webhook, replay);
+        let tests = self.run(sql).await?;
+        Ok(i64::try_from(recorded + tests).unwrap_or(i64::MAX))
+    }
+
+    /// Behind `… w.id = `: the recorded events that a replay is about.
+    fn recorded_again(&self, sql: &mut Sql, webhook: &Webhook, replay: &Replay) {
+        sql.text(webhook.id.as_str()).push(OF_INTEREST).push(" WHERE e.store_id = $1 AND e.sequence IS NOT NULL");
+        if let Some(event) = &replay.event {
+            sql.push(" AND e.id = ").text(event);
+        }
+        if let Some(since) = replay.since {
+            sql.push(" AND e.occurred_at >= ").integer(since.millis());
+        }
+        if let Some(until) = replay.until {
+            sql.push(" AND e.occurred_at < ").integer(until.millis());
+        }
+        sql.push(
+            " AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.store_id = e.store_id AND d.webhook_id = w.id AND d.event_id = e.id AND (",
+        );
+        if replay.missing {
+            sql.push("d.delivered_at IS NOT NULL OR d.due_at IS NOT NULL))");
+        } else {
+            sql.push("d.claim IS NOT NULL AND d.due_at > ").integer(self.now().millis()).push("))");
+        }
+    }
+
+    /// The test event that a replay names, if it names one.
+    fn tests_again(&self, sql: &mut Sql, webhook: &Webhook, replay: &Replay) {
+        sql.push("body IS NOT NULL AND webhook_id = ").text(webhook.id.as_str());
+        sql.push(" AND event_id = ").optional_text(replay.event.as_deref());
+        if replay.missing {
+            sql.push(" AND delivered_at IS NULL AND due_at IS NULL");
+        } else {
+            sql.push(" AND (claim IS NULL OR due_at <= ").integer(self.now().millis()).push(")");
+        }
     }
 
     /// Ends an attempt: the event arrived, is tried again at `next_at`, or is given up. False: the claim was lost.
@@ -206,6 +244,14 @@ impl Write {
         }
         sql.push(" WHERE store_id = $1 AND position = ").integer(claimed.position).push(" AND claim = ").text(&claimed.claim);
         Ok(self.run(sql).await? == 1)
+    }
+
+    /// Notes that an event arrived although its claim was lost: it is not missing.
+    pub async fn note_arrival(&self, claimed: &Claimed) -> Result<()> {
+        let mut sql = self.sql("UPDATE deliveries SET delivered_at = ");
+        sql.integer(self.now().millis()).push(" WHERE store_id = $1 AND position = ").integer(claimed.position);
+        self.run(sql).await?;
+        Ok(())
     }
 
     /// Notes whether an endpoint answers; it is written only when that changes.
@@ -232,35 +278,6 @@ impl Write {
         sql.push(", ").optional_integer(next_at.map(|at| at.millis())).push(")");
         self.run(sql).await?;
         Ok(())
-    }
-}
-
-/// Behind `… w.id = `: the recorded events that a replay is about.
-fn recorded_again(sql: &mut Sql, webhook: &Webhook, replay: &Replay) {
-    sql.text(webhook.id.as_str()).push(OF_INTEREST).push(" WHERE e.store_id = $1 AND e.sequence IS NOT NULL");
-    if let Some(event) = &replay.event {
-        sql.push(" AND e.id = ").text(event);
-    }
-    if let Some(since) = replay.since {
-        sql.push(" AND e.occurred_at >= ").integer(since.millis());
-    }
-    if let Some(until) = replay.until {
-        sql.push(" AND e.occurred_at < ").integer(until.millis());
-    }
-    if replay.missing {
-        sql.push(
-            " AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.store_id = e.store_id AND d.webhook_id = w.id AND d.event_id = e.id \
-             AND (d.delivered_at IS NOT NULL OR d.due_at IS NOT NULL))",
-        );
-    }
-}
-
-/// The test event that a replay names, if it names one.
-fn tests_again(sql: &mut Sql, webhook: &Webhook, replay: &Replay) {
-    sql.push("body IS NOT NULL AND webhook_id = ").text(webhook.id.as_str());
-    sql.push(" AND event_id = ").optional_text(replay.event.as_deref());
-    if replay.missing {
-        sql.push(" AND delivered_at IS NULL");
     }
 }
 
@@ -318,33 +335,50 @@ impl Db {
     /// Claims until `lease` what is due, of every subscription by itself but those that have all they can do.
     pub async fn claim_deliveries(&self, now: Timestamp, lease: Timestamp, claim: &str, room: Room<'_, Place>) -> Result<Vec<Claimed>> {
         let backend = self.backend();
-        let mut sql = Sql::fixed("UPDATE deliveries SET claim = $1, attempts = attempts + 1, due_at = $2 WHERE position IN (");
-        sql = sql.with(Param::Text(claim.to_owned())).with(Param::Integer(lease.millis()));
-        sql.push(
-            "SELECT d.position FROM webhooks w JOIN deliveries d ON d.position IN (SELECT x.position FROM deliveries x \
-             WHERE x.store_id = w.store_id AND x.webhook_id = w.id AND x.due_at IS NOT NULL AND x.due_at <= ",
-        );
-        sql.integer(now.millis())
-            .push(" ORDER BY x.due_at, x.position LIMIT ")
-            .integer(i64::try_from(room.each).unwrap_or(i64::MAX))
-            .push(") WHERE w.enabled = TRUE");
-        for (store, webhook) in room.full() {
-            sql.push(" AND NOT (w.store_id = ").text(store.as_str()).push(" AND w.id = ").text(webhook.as_str()).push(")");
-        }
-        if backend == DbBackend::Postgres {
-            sql.push(" FOR UPDATE OF d SKIP LOCKED");
-        }
-        // Another process may have claimed a row between the look and the lock: then it is not due any more.
-        sql.push(") AND due_at <= ")
-            .integer(now.millis())
-            .push(" RETURNING position, claim, attempts, store_id, webhook_id, event_id, kind");
-        sql.push(
-            ", sequence, COALESCE(body, (SELECT e.body FROM events e WHERE e.store_id = deliveries.store_id AND e.id = deliveries.event_id)), \
-             (SELECT w.url FROM webhooks w WHERE w.store_id = deliveries.store_id AND w.id = deliveries.webhook_id)",
-        );
         let tx = self.begin().await?;
+        let rows = tx.query_all_raw(due(backend, now, room).statement(backend)).await?;
+        let (mut busy, mut chosen) = (room.busy.clone(), Vec::new());
+        for row in &rows {
+            let mut cells = Cells::orm(row);
+            let position: i64 = cells.take()?;
+            let attempts = busy.entry((cells.id()?, cells.id()?)).or_default();
+            if *attempts < room.each {
+                *attempts += 1;
+                chosen.push((*attempts, position));
+            }
+        }
+        // Where there is not room for all, whoever has the least going on comes first.
+        chosen.sort_by_key(|(attempts, _)| *attempts);
+        chosen.truncate(room.all);
+        if chosen.is_empty() {
+            tx.commit().await?;
+            return Ok(Vec::new());
+        }
+        let chosen: Vec<i64> = chosen.into_iter().map(|(_, position)| position).collect();
+        let mut sql = Sql::fixed("UPDATE deliveries SET claim = $1, attempts = attempts + 1, due_at = $2 WHERE position IN ");
+        sql = sql.with(Param::Text(claim.to_owned())).with(Param::Integer(lease.millis()));
+        sql.integers(&chosen).push(
+            " RETURNING position, claim, attempts, store_id, webhook_id, event_id, kind, \
+             (SELECT w.url FROM webhooks w WHERE w.store_id = deliveries.store_id AND w.id = deliveries.webhook_id), sequence, \
+             COALESCE(body, (SELECT e.body FROM events e WHERE e.store_id = deliveries.store_id AND e.id = deliveries.event_id))",
+        );
         let rows = tx.query_all_raw(sql.statement(backend)).await?;
-        let mut claimed = rows.iter().map(|row| decode_claimed(&mut Cells::orm(row))).collect::<Result<Vec<_>>>()?;
+        let (mut claimed, mut damaged) = (Vec::new(), Vec::new());
+        for row in &rows {
+            let (one, whole) = decode_claimed(&mut Cells::orm(row))?;
+            if whole {
+                claimed.push(one);
+            } else {
+                damaged.push(one);
+            }
+        }
+        // One event that cannot be sent must not keep all others from being claimed, now and the next time.
+        for one in damaged {
+            tracing::error!(store = %one.shipment.store_id, event = one.shipment.event_id, "the recorded event is damaged; it is not delivered");
+            let mut sql = Sql::fixed("UPDATE deliveries SET claim = NULL, due_at = NULL WHERE position = ");
+            sql.integer(one.position);
+            tx.execute_raw(sql.statement(backend)).await?;
+        }
         let mut places: Vec<Place> = claimed.iter().map(|one| (one.shipment.store_id.clone(), one.shipment.webhook_id.clone())).collect();
         places.sort();
         places.dedup();
@@ -363,16 +397,33 @@ impl Db {
     }
 }
 
-fn decode_claimed(cells: &mut Cells<'_>) -> Result<Claimed> {
+/// At least what each subscription has room for of what is due to it, the longest due first.
+fn due(backend: DbBackend, now: Timestamp, room: Room<'_, Place>) -> Sql {
+    let mut sql = Sql::fixed("SELECT d.position, w.store_id, w.id FROM webhooks w JOIN ");
+    // PostgreSQL would ask the inner query of the one form for every row of `deliveries`; SQLite does not know the other.
+    let lateral = backend == DbBackend::Postgres;
+    sql.push(if lateral { "LATERAL (SELECT x.position, x.due_at" } else { "deliveries d ON d.position IN (SELECT x.position" });
+    sql.push(" FROM deliveries x WHERE x.store_id = w.store_id AND x.webhook_id = w.id AND x.due_at IS NOT NULL AND x.due_at <= ");
+    sql.integer(now.millis()).push(" ORDER BY x.due_at, x.position LIMIT ").integer(i64::try_from(room.each).unwrap_or(i64::MAX));
+    sql.push(if lateral { " FOR UPDATE SKIP LOCKED) d ON TRUE" } else { ")" }).push(" WHERE w.enabled = TRUE");
+    for (store, webhook) in room.full() {
+        sql.push(" AND NOT (w.store_id = ").text(store.as_str()).push(" AND w.id = ").text(webhook.as_str()).push(")");
+    }
+    sql.push(" ORDER BY d.due_at, d.position");
+    sql
+}
+
+/// What was claimed, and whether its body is whole.
+fn decode_claimed(cells: &mut Cells<'_>) -> Result<(Claimed, bool)> {
     let (position, claim, attempts) = (cells.take()?, cells.take()?, cells.take()?);
-    let (store_id, webhook_id, event_id, kind) = (cells.id()?, cells.id()?, cells.take()?, cells.take()?);
+    let (store_id, webhook_id, event_id, kind, url) = (cells.id()?, cells.id()?, cells.take()?, cells.take()?, cells.take()?);
     let sequence: Option<i64> = cells.take()?;
-    let body = cells.bytes()?;
+    let body: Option<Vec<u8>> = cells.take()?;
     let body = match sequence {
-        Some(sequence) => numbered(sequence, &body).ok_or_else(|| super::Error::Damaged(format!("the event {event_id}")))?,
+        Some(sequence) => body.and_then(|body| numbered(sequence, &body)),
         None => body,
     };
-    let url = cells.take()?;
-    let shipment = Shipment { store_id, webhook_id, event_id, kind, url, body, secrets: Vec::new() };
-    Ok(Claimed { position, claim, attempts, shipment })
+    let whole = body.is_some();
+    let shipment = Shipment { store_id, webhook_id, event_id, kind, url, body: body.unwrap_or_default(), secrets: Vec::new() };
+    Ok((Claimed { position, claim, attempts, shipment }, whole))
 }

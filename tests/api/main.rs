@@ -40,4 +40,5 @@ mod ticket_fields;
 mod ticket_filters;
 mod tickets;
 mod users;
+mod webhooks;
 mod writes;

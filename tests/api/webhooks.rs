@@ -1,0 +1,416 @@
+//! Webhooks: the command line that keeps them, and what a running server delivers to them (section 6).
+
+use std::{
+    collections::HashMap,
+    io::{BufRead, BufReader, Read, Write},
+    net::{TcpListener, TcpStream},
+    sync::{
+        Arc, Condvar, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
+use hmac::{Hmac, KeyInit, Mac};
+use serde_json::{Value, json};
+use sha2::Sha256;
+
+use crate::{
+    client::Api,
+    fixture::channels,
+    harness::{ALL_SCOPES, Database, Server, Settings},
+};
+
+/// How long a test waits for a delivery.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+const PRIVATE: Settings<'static> = &[("COUNTERPART_SIMULATE_CHANNELS", "true"), ("COUNTERPART_ALLOW_PRIVATE_TARGETS", "true")];
+
+const KINDS: [&str; 11] = [
+    "message.received",
+    "message.sent",
+    "ticket.opened",
+    "ticket.closed",
+    "ticket.assigned",
+    "ticket.unassigned",
+    "ticket.ticket_field_updated",
+    "conversation.label_added",
+    "conversation.label_removed",
+    "contact.contact_field_updated",
+    "ai.escalated",
+];
+
+#[derive(Clone, Debug)]
+struct Seen {
+    headers: HashMap<String, String>,
+    body: String,
+}
+
+impl Seen {
+    fn id(&self) -> &str {
+        &self.headers["webhook-id"]
+    }
+
+    /// Whether one of its signatures was made with this secret, by the words of Standard Webhooks.
+    fn is_signed_by(&self, secret: &str) -> bool {
+        let key = BASE64.decode(secret.strip_prefix("whsec_").expect("a secret's form")).expect("a secret's form");
+        let mut mac = Hmac::<Sha256>::new_from_slice(&key).expect("any length");
+        mac.update(format!("{}.{}.{}", self.id(), self.headers["webhook-timestamp"], self.body).as_bytes());
+        let signature = format!("v1,{}", BASE64.encode(mac.finalize().into_bytes()));
+        self.headers["webhook-signature"].split(' ').any(|one| one == signature)
+    }
+}
+
+/// A local endpoint that takes everything, or, once told to, holds back its answers.
+#[derive(Clone, Default)]
+struct Endpoint {
+    port: u16,
+    connections: Arc<AtomicUsize>,
+    seen: Arc<Mutex<Vec<Seen>>>,
+    /// Answers that are still given; none: all.
+    answers: Arc<(Mutex<Option<usize>>, Condvar)>,
+}
+
+impl Endpoint {
+    fn open() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let endpoint = Self { port: listener.local_addr().expect("a port").port(), ..Self::default() };
+        // Other names of this machine may lead to its other address.
+        let six = TcpListener::bind(("::1", endpoint.port)).ok();
+        for listener in [Some(listener), six].into_iter().flatten() {
+            let server = endpoint.clone();
+            thread::spawn(move || {
+                for stream in listener.incoming().flatten() {
+                    server.connections.fetch_add(1, Ordering::SeqCst);
+                    let server = server.clone();
+                    thread::spawn(move || server.talk(stream));
+                }
+            });
+        }
+        endpoint
+    }
+
+    fn url(&self) -> String {
+        format!("http://127.0.0.1:{}/hooks", self.port)
+    }
+
+    fn talk(&self, mut stream: TcpStream) -> Option<()> {
+        let mut reader = BufReader::new(stream.try_clone().ok()?);
+        let mut headers = HashMap::new();
+        loop {
+            let mut line = String::new();
+            reader.read_line(&mut line).ok()?;
+            match line.trim_end().split_once(": ") {
+                Some((name, value)) => _ = headers.insert(name.to_ascii_lowercase(), value.to_owned()),
+                None if line.trim_end().is_empty() => break,
+                None => {}
+            }
+        }
+        let mut body = vec![0; headers.get("content-length")?.parse().ok()?];
+        reader.read_exact(&mut body).ok()?;
+        self.seen.lock().ok()?.push(Seen { headers, body: String::from_utf8(body).ok()? });
+        let (answers, changed) = &*self.answers;
+        let mut answers = changed.wait_while(answers.lock().ok()?, |answers| *answers == Some(0)).ok()?;
+        *answers = answers.map(|left| left - 1);
+        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").ok()
+    }
+
+    fn answers(&self, most: Option<usize>) {
+        *self.answers.0.lock().expect("not poisoned") = most;
+        self.answers.1.notify_all();
+    }
+
+    fn seen(&self) -> Vec<Seen> {
+        self.seen.lock().expect("not poisoned").clone()
+    }
+
+    /// How often each event came.
+    fn times(&self) -> HashMap<String, usize> {
+        let mut times = HashMap::new();
+        for seen in self.seen() {
+            *times.entry(seen.id().to_owned()).or_default() += 1;
+        }
+        times
+    }
+}
+
+#[track_caller]
+fn until(what: &str, done: impl Fn() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !done() {
+        assert!(Instant::now() < deadline, "waited in vain until {what}");
+        thread::sleep(Duration::from_millis(30));
+    }
+}
+
+#[track_caller]
+fn lines(printed: &str) -> Vec<Value> {
+    printed.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("not JSON: {line}: {error}"))).collect()
+}
+
+/// A new webhook with its secret.
+#[track_caller]
+fn create(database: &Database, url: &str, more: &[&str]) -> Value {
+    let arguments = [&["webhook", "create", "--store", "shop", "--url", url, "--json"], more].concat();
+    lines(&database.run(&arguments)).remove(0)
+}
+
+fn of<'a>(action: &'a str, hook: &'a Value) -> Vec<&'a str> {
+    vec!["webhook", action, "--store", "shop", "--id", hook["id"].as_str().unwrap_or_default()]
+}
+
+#[track_caller]
+fn run(database: &Database, action: &str, hook: &Value, more: &[&str]) -> String {
+    database.run(&[&of(action, hook)[..], more].concat())
+}
+
+#[track_caller]
+fn log(database: &Database, hook: &Value) -> Vec<Value> {
+    lines(&run(database, "log", hook, &[]))
+}
+
+#[track_caller]
+fn listed(database: &Database) -> Vec<Value> {
+    let printed = database.run(&["webhook", "list", "--store", "shop"]);
+    assert!(!printed.contains("whsec_") && !printed.to_lowercase().contains("secret"), "a secret is listed: {printed}");
+    lines(&printed)
+}
+
+#[track_caller]
+fn assert_secret(text: &str) {
+    let key = text.strip_prefix("whsec_").and_then(|code| BASE64.decode(code).ok());
+    assert_eq!(key.map(|key| key.len()), Some(32), "{text}");
+}
+
+#[track_caller]
+fn send(api: &Api, conversation: &str, text: &str) {
+    api.post("/messages", json!({"conversationId": conversation, "text": text})).send().ok();
+}
+
+#[test]
+fn webhooks_are_kept_by_the_command_line() {
+    let database = Database::with(&[("shop", channels())]);
+    let url = "https://example.com/hooks?key=1";
+    let plain = database.run(&["webhook", "create", "--store", "shop", "--url", url]);
+    assert_secret(&plain);
+    let chosen = create(&database, "http://example.com/", &["--events", "ticket.closed, message.sent", "--account", "acc-line"]);
+    assert_secret(chosen["secret"].as_str().unwrap_or_default());
+    let shown = listed(&database);
+    assert_eq!(shown.len(), 2);
+    assert_eq!((&shown[0]["url"], &shown[0]["events"], &shown[0]["enabled"]), (&json!(url), &json!(KINDS), &json!(true)));
+    assert_eq!((shown[0].get("accountId"), shown[0].get("disabledReason")), (None, None));
+    let mut made = chosen.clone();
+    made.as_object_mut().map(|made| made.remove("secret"));
+    assert_eq!(made, shown[1]);
+    assert_eq!((&made["events"], &made["accountId"]), (&json!(["message.sent", "ticket.closed"]), &json!("acc-line")));
+
+    for (change, member, value) in [
+        (&["--url", "https://example.org/"][..], "url", json!("https://example.org/")),
+        (&["--events", "ai.escalated"][..], "events", json!(["ai.escalated"])),
+        (&["--all-events"][..], "events", json!(KINDS)),
+        (&["--account", "acc-wa"][..], "accountId", json!("acc-wa")),
+        (&["--all-accounts"][..], "accountId", Value::Null),
+    ] {
+        let before = listed(&database).remove(1);
+        assert_eq!(run(&database, "edit", &chosen, change), "");
+        let mut after = listed(&database).remove(1);
+        assert_eq!(after[member], value, "{change:?}");
+        for same in [member, "updatedAt"] {
+            after[same] = before[same].clone();
+        }
+        let mut before = before;
+        before[member] = before[member].clone();
+        assert_eq!(after, before, "{change:?} changed more");
+    }
+    assert!(database.fails(&of("edit", &chosen)).contains("--all-events"), "an edit says what is to change");
+
+    assert_eq!(run(&database, "disable", &chosen, &[]), "");
+    let off = listed(&database).remove(1);
+    assert_eq!((&off["enabled"], &off["disabledReason"]), (&json!(false), &json!("disabled by its owner")));
+    for action in ["test", "replay"] {
+        assert!(database.fails(&of(action, &chosen)).contains("is disabled"), "{action}");
+    }
+    assert_eq!(run(&database, "replay", &chosen, &["--dry-run"]), "0");
+    assert_eq!(run(&database, "enable", &chosen, &[]), "");
+    let on = listed(&database).remove(1);
+    assert_eq!((&on["enabled"], on.get("disabledReason")), (&json!(true), None));
+
+    let second = run(&database, "rotate", &chosen, &[]);
+    assert_secret(&second);
+    let third = lines(&run(&database, "rotate", &chosen, &["--json"])).remove(0);
+    assert_secret(third["secret"].as_str().unwrap_or_default());
+    assert!(chosen["secret"] != *second && third["secret"] != *second && third["id"] == chosen["id"]);
+
+    assert_eq!(run(&database, "test", &chosen, &[]).len(), 36);
+    assert_eq!(run(&database, "log", &chosen, &[]), "");
+    assert_eq!(run(&database, "replay", &chosen, &["--missing", "--since", "2020-01-01T00:00:00Z"]), "0");
+    assert_eq!(run(&database, "delete", &chosen, &[]), "");
+    assert_eq!(listed(&database), shown[..1]);
+    for action in ["enable", "disable", "rotate", "test", "log", "replay", "delete"] {
+        assert!(database.fails(&of(action, &chosen)).contains("there is no webhook"), "{action}");
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let database = Database::with(&[("shop", channels()), ("other", vec![])]);
+    let create = |more: &[&str]| database.fails(&[&["webhook", "create", "--store", "shop"], more].concat());
+    let long = format!("https://example.com/{}", "x".repeat(2048));
+    for url in
+        ["", "example.com", "ftp://example.com/", "file:///etc/passwd", "https://", "https://a:b@example.com/", "http://[::1/", &long]
+    {
+        let complaint = create(&["--url", url]);
+        assert!(complaint.contains("`url`"), "{url:.40}: {complaint}");
+    }
+    let complaint = create(&["--url", "https://example.com/", "--events", "ticket.closed,ticket.lost"]);
+    assert!(complaint.contains("`ticket.lost`") && complaint.contains("ai.escalated"), "{complaint}");
+    assert!(create(&["--url", "https://example.com/", "--events", "webhook.test"]).contains("`webhook.test`"));
+    assert!(create(&["--url", "https://example.com/", "--account", "acc-none"]).contains("`acc-none`"));
+    assert_eq!(listed(&database), Vec::<Value>::new());
+
+    let complaint = database.fails(&["webhook", "create", "--store", "none", "--url", "https://example.com/"]);
+    assert!(complaint.contains("there is no store `none`"), "{complaint}");
+    assert!(database.fails(&["webhook", "list", "--store", "none"]).contains("there is no store `none`"));
+
+    let hook = self::create(&database, "https://example.com/", &[]);
+    let before = listed(&database);
+    let id = hook["id"].as_str().unwrap_or_default();
+    for (action, more) in [
+        ("edit", &["--all-events"][..]),
+        ("enable", &[]),
+        ("disable", &[]),
+        ("rotate", &[]),
+        ("test", &[]),
+        ("log", &[]),
+        ("replay", &[]),
+        ("delete", &[]),
+    ] {
+        for (store, id) in [("other", id), ("shop", "none"), ("none", id)] {
+            let complaint = database.fails(&[&["webhook", action, "--store", store, "--id", id], more].concat());
+            assert!(complaint.contains("there is no"), "{action} in {store}: {complaint}");
+        }
+    }
+    assert!(database.fails(&[&of("replay", &hook)[..], &["--since", "yesterday"]].concat()).contains("must be an instant"));
+    assert!(database.fails(&[&of("edit", &hook)[..], &["--url", "no"]].concat()).contains("`url`"));
+    assert_eq!(listed(&database), before);
+}
+
+#[test]
+fn events_are_delivered_as_they_are_printed() {
+    let server = Server::start_with(Database::with(&[("shop", channels())]), PRIVATE);
+    let (database, api) = (&server.database, server.api("shop", &ALL_SCOPES));
+    let (all, sent) = (Endpoint::open(), Endpoint::open());
+    let hook = create(database, &all.url(), &[]);
+    let picky = create(database, &sent.url(), &["--events", "message.sent", "--account", "acc-line"]);
+    let rotated = run(database, "rotate", &picky, &[]);
+    send(&api, "conv-web", "Of another account");
+    send(&api, "conv-line", "สวัสดี \u{1F600}");
+    api.post("/tickets/close", json!({"ticketId": "t-web"})).send().ok();
+    let file = tempfile::NamedTempFile::new().expect("a temporary file");
+    let inbound =
+        json!({"accountId": "acc-line", "referenceId": "new", "externalId": "x-1", "sender": {"id": "u", "name": "Nok"}, "text": "hello"});
+    std::fs::write(file.path(), inbound.to_string()).expect("the file is written");
+    database.run(&["message", "receive", "--store", "shop", &file.path().to_string_lossy()]);
+    until("everything came", || all.seen().len() >= 5 && !sent.seen().is_empty());
+    let printed = database.run(&["events", "--store", "shop"]);
+    let mut expected: Vec<&str> = printed.lines().collect();
+    let seen = all.seen();
+    let mut bodies: Vec<&str> = seen.iter().map(|seen| seen.body.as_str()).collect();
+    bodies.sort_unstable();
+    expected.sort_unstable();
+    assert_eq!(bodies, expected);
+    let mut kinds: Vec<Value> = lines(&printed).iter().map(|event| event["type"].clone()).collect();
+    kinds.sort_by_key(Value::to_string);
+    assert_eq!(json!(kinds), json!(["message.received", "message.sent", "message.sent", "ticket.closed", "ticket.opened"]));
+    for seen in &seen {
+        assert!(seen.is_signed_by(hook["secret"].as_str().unwrap_or_default()));
+        let event = lines(&seen.body).remove(0);
+        assert_eq!((seen.id(), seen.headers["content-type"].as_str()), (event["id"].as_str().unwrap_or_default(), "application/json"));
+    }
+    let one = sent.seen().remove(0);
+    assert!(one.body.contains("สวัสดี \u{1F600}"), "{one:?}");
+    assert!(one.is_signed_by(&rotated) && one.is_signed_by(picky["secret"].as_str().unwrap_or_default()));
+    assert_eq!((sent.seen().len(), one.headers["webhook-signature"].split(' ').count()), (1, 2));
+
+    until("all is logged", || log(database, &hook).len() == 5);
+    for attempt in log(database, &hook) {
+        assert_eq!((&attempt["status"], &attempt["outcome"], &attempt["attempt"]), (&json!(200), &json!("delivered"), &json!(1)));
+        assert!(seen.iter().any(|seen| attempt["eventId"] == seen.id()));
+        assert_eq!((attempt.get("nextAttemptAt"), attempt.get("reason")), (None, None));
+    }
+    // The same bytes again; then a test, which no other endpoint is told of.
+    assert_eq!(run(database, "replay", &hook, &["--event", one.id(), "--dry-run"]), "1");
+    assert_eq!(run(database, "replay", &hook, &["--event", one.id()]), "1");
+    until("it came again", || all.times().get(one.id()) == Some(&2));
+    assert_eq!(all.seen().last().map(|seen| seen.body.clone()), Some(one.body));
+    assert_eq!(run(database, "replay", &hook, &["--missing"]), "0");
+    let test = run(database, "test", &picky, &[]);
+    until("the test came", || sent.times().contains_key(&test));
+    let body = lines(&sent.seen().last().map(|seen| seen.body.clone()).unwrap_or_default()).remove(0);
+    assert_eq!(
+        (&body["type"], &body["storeId"], &body["data"]),
+        (&json!("webhook.test"), &json!("shop"), &json!({"webhookId": picky["id"]}))
+    );
+    assert!(!all.times().contains_key(&test));
+}
+
+#[test]
+fn nothing_connects_to_this_machine_unless_it_is_allowed() {
+    let server = Server::start_with(Database::with(&[("shop", channels())]), &[]);
+    let database = &server.database;
+    let endpoint = Endpoint::open();
+    let hosts = ["127.0.0.1", "localhost", "LOCALHOST", "2130706433", "[::1]", "[::ffff:127.0.0.1]", "0x7f.1", "127.1", "0"];
+    let hooks: Vec<Value> =
+        hosts.iter().map(|host| create(database, &format!("http://{host}:{}/", endpoint.port), &["--events", "ai.escalated"])).collect();
+    for hook in &hooks {
+        run(database, "test", hook, &[]);
+    }
+    for (hook, host) in hooks.iter().zip(hosts) {
+        until("it was tried", || !log(database, hook).is_empty());
+        let attempt = log(database, hook).remove(0);
+        assert_eq!((&attempt["outcome"], attempt.get("status")), (&json!("retrying"), None), "{host}");
+        assert!(attempt["reason"].as_str().is_some_and(|reason| reason.contains("not a public one")), "{host}: {attempt}");
+    }
+    assert_eq!(endpoint.connections.load(Ordering::SeqCst), 0);
+}
+
+#[test]
+fn after_a_kill_only_what_was_in_flight_is_sent_again() {
+    let server = Server::start_with(Database::with(&[("shop", channels())]), PRIVATE);
+    let api = server.api("shop", &ALL_SCOPES);
+    let endpoint = Endpoint::open();
+    let hook = create(&server.database, &endpoint.url(), &[]);
+    endpoint.answers(Some(10));
+    for n in 0..40 {
+        send(&api, "conv-web", &format!("message {n}"));
+    }
+    let delivered = |database: &Database| -> Vec<Value> {
+        log(database, &hook)
+            .into_iter()
+            .filter(|attempt| attempt["outcome"] == "delivered")
+            .map(|attempt| attempt["eventId"].clone())
+            .collect()
+    };
+    until("as many hang as may", || endpoint.seen().len() >= 26 && delivered(&server.database).len() == 10);
+    let before = endpoint.times();
+    assert_eq!((before.len(), endpoint.seen().len()), (26, 26), "16 at a time");
+    let early = delivered(&server.database);
+    let database = server.kill();
+    // As if the leases had run out.
+    database.sql("UPDATE deliveries SET due_at = 1 WHERE due_at IS NOT NULL");
+    endpoint.answers(None);
+    let server = Server::start_with(database, PRIVATE);
+    until("all is delivered", || delivered(&server.database).len() == 40);
+    let printed = server.database.run(&["events", "--store", "shop"]);
+    let events = lines(&printed);
+    assert_eq!(events.len(), 40, "nothing is lost");
+    let after = endpoint.times();
+    for event in &events {
+        let id = event["id"].as_str().unwrap_or_default();
+        let in_flight = before.contains_key(id) && !early.contains(&event["id"]);
+        assert_eq!(after.get(id), Some(&if in_flight { 2 } else { 1 }), "{id}, in flight: {in_flight}");
+    }
+    assert!(endpoint.seen().iter().all(|seen| printed.lines().any(|line| line == seen.body)), "the same bytes");
+}

@@ -146,7 +146,7 @@ impl Bench {
         let fact = Fact::ContactFieldUpdated { contact, change };
         let event = Event { id: RandomIds.fresh(), at: self.hands.now(), actor: Actor::System, fact };
         let body = body.map_or_else(|| Brief.render(self.store(), &event), <[u8]>::to_vec);
-        let write = self.fixture.db.write(self.store(), &*self.hands).await.unwrap();
+        let write = self.fixture.db.write(self.store(), &(self.hands.clone() as Arc<dyn Clock>)).await.unwrap();
         write.record(&[(event, body)]).await.unwrap();
         write.commit().await.unwrap();
     }

@@ -7,7 +7,7 @@
 //! - [`http`] is the contract as both revisions share it; [`revision`] is what they do not share, and the only place
 //!   that knows which one this build serves.
 //! - [`service`] holds the use-cases, one file a noun.
-//! - [`delivery`] hands messages to their channels.
+//! - [`delivery`] hands messages to their channels, and events to those who subscribed to them.
 //! - [`store`] is the database, SQLite or PostgreSQL: the only room that knows SQL.
 //! - [`domain`] holds the nouns and their rules, and knows none of the others.
 

@@ -1,9 +1,10 @@
-//! What leaves the store: messages to channels.
+//! What leaves the store: messages to channels, and events to webhooks.
 //!
 //! Called by `app`; calls `service`, which keeps what is to be delivered and writes down what became of it.
-//! - [`connector`]: what a channel must be able to do to be sent to, and which connector serves which account.
-//! - [`simulator`]: a connector that is no channel, for development, the demo and tests.
-//! - [`outbound`]: the worker that hands messages over.
+//! - [`worker`]: empties a queue, whichever of the two.
+//! - [`outbound`]: the queue of messages. [`connector`]: what a channel must be able to do to be sent to, and which
+//!   connector serves which account. [`simulator`]: a connector that is no channel, for development, the demo and tests.
+//! - [`webhooks`]: the queue of events, and the signed attempts. [`guard`]: where nothing is delivered to.
 
 pub mod connector;
 pub mod guard;

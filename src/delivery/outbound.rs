@@ -1,4 +1,4 @@
-//! The worker that hands messages to their channels.
+//! Messages to their channels.
 //!
 //! Each attempt is settled in a transaction of its own, so that a message counts as sent only once the channel has it.
 //! Messages of one conversation go one after the other; many conversations go at once.

@@ -20,8 +20,9 @@ use super::{
 };
 use crate::{
     domain::{
+        retry::LONGEST_ASKED,
         time::Timestamp,
-        webhooks::{Answer, Attempted, LONGEST_ASKED, Shipment},
+        webhooks::{Answer, Attempted, Shipment},
     },
     service::{Result, Service},
     store::{

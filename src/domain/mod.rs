@@ -16,6 +16,7 @@ pub mod outbound;
 pub mod paging;
 pub mod receive;
 pub mod records;
+pub mod retry;
 pub mod rules;
 pub mod scopes;
 pub mod store;

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::{
     events::Actor,
     ids::{AccountId, ConversationId, MessageId, StoreId, TemplateId, TicketId},
+    retry,
     store::{Channel, NAMED, Template, WHATSAPP},
     time::Timestamp,
 };
@@ -188,15 +189,8 @@ pub fn accepts_at_once(channel: &str) -> bool {
 const PAUSES: [i64; 6] = [1_000, 5_000, 30_000, 120_000, 600_000, 1_800_000];
 
 /// When a message is tried again after so many attempts, the channel having asked for a pause or not. None: no more.
-pub fn next_attempt(attempts: i64, now: Timestamp, asked: Option<i64>, jitter: f64) -> Option<Timestamp> {
-    let pause = usize::try_from(attempts).ok().and_then(|attempts| PAUSES.get(attempts.saturating_sub(1)))?;
-    Some(now.plus_millis(spread(*pause, jitter).max(asked.unwrap_or(0))))
-}
-
-/// A pause made up to a fifth shorter or longer, so that what failed together does not come back together. `jitter` in 0..1.
-#[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "a pause has few digits")]
-pub fn spread(pause: i64, jitter: f64) -> i64 {
-    (pause as f64 * (0.8 + 0.4 * jitter)).round() as i64
+pub fn next_attempt(attempts: i64, ended: Timestamp, asked: Option<i64>, jitter: f64) -> Option<Timestamp> {
+    retry::next_attempt(&PAUSES, attempts, ended, asked, jitter)
 }
 
 const HOUR: i64 = 60 * 60 * 1000;

@@ -6,6 +6,7 @@ use sha2::Sha256;
 
 use super::{
     ids::{AccountId, StoreId, WebhookId},
+    retry,
     time::Timestamp,
 };
 
@@ -98,16 +99,12 @@ const HOUR: i64 = 60 * MINUTE;
 /// The pause after each failed attempt, counted from its end, in milliseconds.
 pub const PAUSES: [i64; 9] = [5 * SECOND, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, 24 * HOUR];
 
-/// The longest pause that an endpoint may ask for with `Retry-After`, in milliseconds.
-pub const LONGEST_ASKED: i64 = 24 * HOUR;
-
 /// How long nothing but failures may come from an endpoint before it is told nothing more, in milliseconds.
 pub const PATIENCE_MILLIS: i64 = 5 * 24 * HOUR;
 
 /// When an event is tried again after so many attempts; none: it is given up. `jitter` in 0..1 spreads it by a fifth.
 pub fn next_attempt(attempts: i64, ended: Timestamp, asked: Option<i64>, jitter: f64) -> Option<Timestamp> {
-    let pause = usize::try_from(attempts).ok().and_then(|attempts| PAUSES.get(attempts.checked_sub(1)?))?;
-    Some(ended.plus_millis(super::outbound::spread(*pause, jitter).max(asked.unwrap_or(0).clamp(0, LONGEST_ASKED))))
+    retry::next_attempt(&PAUSES, attempts, ended, asked, jitter)
 }
 
 /// How an attempt ended.

@@ -13,10 +13,11 @@ use crate::{
     domain::{
         contacts::{is_e164, is_email},
         ids::UserId,
+        receive::Person,
         time::Timestamp,
     },
     service::{
-        contact_writes::{ContactFieldUpdate, NewContact},
+        contact_writes::ContactFieldUpdate,
         ticket_writes::{Assignment, Closing, FieldUpdate},
     },
 };
@@ -128,7 +129,7 @@ pub struct ContactCreation {
 }
 
 impl ContactCreation {
-    pub fn check(self) -> Result<NewContact, ApiError> {
+    pub fn check(self) -> Result<Person, ApiError> {
         let email = self.email.map(|email| email.0);
         for (name, value, max) in [
             ("firstName", Some(&self.first_name), 50),
@@ -151,7 +152,7 @@ impl ContactCreation {
         if self.phone.as_deref().is_some_and(|phone| !is_e164(phone)) {
             return Err(ApiError::field("body.phone", "must be a number in E.164: `+`, a country code, and up to 14 digits in all"));
         }
-        Ok(NewContact { first_name: self.first_name, last_name: self.last_name, email, phone: self.phone })
+        Ok(Person { first_name: self.first_name, last_name: self.last_name, email, phone: self.phone })
     }
 }
 

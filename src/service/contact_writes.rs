@@ -10,19 +10,11 @@ use crate::{
         events::{Fact, FieldChange},
         fields::MAX_CONTACT_VALUES,
         ids::{ContactId, FieldId},
+        receive::Person,
         time::Timestamp,
     },
     store::{self, write::Changed},
 };
-
-/// A new contact.
-#[derive(Debug)]
-pub struct NewContact {
-    pub first_name: String,
-    pub last_name: Option<String>,
-    pub email: Option<String>,
-    pub phone: Option<String>,
-}
 
 /// One custom field's new value.
 #[derive(Debug)]
@@ -36,29 +28,9 @@ pub struct ContactFieldUpdate {
 }
 
 impl Service {
-    pub async fn create_contact(&self, by: &By<'_, Contact>, new: NewContact) -> Result<Outcome<Contact>> {
+    pub async fn create_contact(&self, by: &By<'_, Contact>, new: Person) -> Result<Outcome<Contact>> {
         let change = begin!(self, by);
-        let now = change.now();
-        let full_name = match &new.last_name {
-            Some(last) => format!("{} {last}", new.first_name),
-            None => new.first_name.clone(),
-        };
-        let contact = Contact {
-            id: ContactId::from(self.world().ids.fresh()),
-            full_name,
-            first_name: new.first_name,
-            last_name: new.last_name,
-            email: new.email,
-            phone: new.phone,
-            secondary_phones: None,
-            secondary_emails: None,
-            addresses: None,
-            note: None,
-            custom_fields: None,
-            custom_fields_updated_at: None,
-            created_at: now,
-            updated_at: now,
-        };
+        let contact = self.new_contact(&change, new);
         // The index decides, so that two who come at once cannot both be let in.
         match change.insert_contact(&contact).await {
             Err(store::Error::Unique(index)) => {

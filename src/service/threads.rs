@@ -83,7 +83,8 @@ impl Service {
         Ok(conversation)
     }
 
-    fn new_contact(&self, change: &Change<'_>, person: Person) -> Contact {
+    /// A contact with what is known of a person, not stored yet.
+    pub(super) fn new_contact(&self, change: &Change<'_>, person: Person) -> Contact {
         Contact {
             id: ContactId::from(self.world().ids.fresh()),
             full_name: person.full_name(),

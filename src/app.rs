@@ -4,7 +4,9 @@ use std::{future::Future, io, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use poem::{
-    Endpoint, EndpointExt, IntoResponse, Response, Route, Server, get, handler,
+    Endpoint, EndpointExt, IntoResponse, Response, Route, Server,
+    endpoint::make_sync,
+    get, handler,
     http::StatusCode,
     listener::{Acceptor, Listener, TcpListener},
     web::Data,
@@ -15,7 +17,16 @@ use crate::{
     config::Config,
     delivery::{connector::Connectors, guard::Targets, outbound::Messages, webhooks::Webhooks, worker::Worker},
     domain::clock::World,
-    http::{api::Api, cursor::Seal, document, edge::Edge, events::WireEvents, rate::RateLimit, slow::Timed},
+    http::{
+        api::Api,
+        cursor::Seal,
+        document,
+        edge::Edge,
+        events::WireEvents,
+        rate::RateLimit,
+        settings::{self, page},
+        slow::Timed,
+    },
     revision,
     service::{self, Service},
     store::{self, Db},
@@ -71,18 +82,31 @@ impl App {
 
     /// Everything that is served.
     pub fn endpoint(&self) -> impl Endpoint<Output = Response> + 'static {
-        let pages = Arc::new(Pages { docs: document::page(), json: document::json(), yaml: document::yaml() });
-        let route = Route::new()
+        let (contract, plane) = (document::document(), settings::document());
+        let routes = document::routes(&contract).into_iter().map(|route| route.under(document::PREFIX));
+        let routes = routes.chain(document::routes(&plane).into_iter().map(|route| route.under(settings::PREFIX))).collect();
+        let pages = Arc::new(Pages {
+            docs: document::page(),
+            json: document::json(&contract),
+            yaml: document::yaml(&contract),
+            settings_docs: settings::docs(),
+            settings_json: document::json(&plane),
+        });
+        let mut route = Route::new()
             .nest(document::PREFIX, document::contract())
+            .nest(settings::PREFIX, settings::plane())
             .at("/docs", get(docs))
             .at("/openapi.json", get(openapi_json))
             .at("/openapi.yaml", get(openapi_yaml))
             .at("/healthz", get(healthz))
             .at("/readyz", get(readyz))
-            .at("/metrics", get(metrics_page))
-            .data(pages)
-            .map_to_response();
-        Edge { inner: route, api: self.api.clone(), routes: document::routes() }
+            .at("/settings/docs", get(settings_docs))
+            .at("/settings/openapi.json", get(settings_json))
+            .at("/metrics", get(metrics_page));
+        for asset in page::ASSETS {
+            route = route.at(asset.path, get(make_sync(move |_| asset.response())));
+        }
+        Edge { inner: route.data(pages).map_to_response(), api: self.api.clone(), routes }
     }
 
     /// Serves, and hands messages to their channels, until `stop` resolves; what is in progress is then finished, and the
@@ -101,7 +125,8 @@ impl App {
         let service = &self.api.service;
         let messages = Worker::new(Messages::new(service.clone(), self.connectors.clone()));
         let webhooks = Worker::new(Webhooks::new(service.clone(), self.targets).map_err(io::Error::other)?);
-        let workers = [tokio::spawn(messages.run(stopped())), tokio::spawn(webhooks.run(stopped()))];
+        let uses = save_key_uses(service.clone(), stopped());
+        let workers = [tokio::spawn(messages.run(stopped())), tokio::spawn(webhooks.run(stopped())), tokio::spawn(uses)];
         let served = server.run_with_graceful_shutdown(self.endpoint(), stop, Some(GRACE)).await;
         drop(stop_workers);
         match tokio::time::timeout(GRACE, join_all(workers)).await {
@@ -113,10 +138,29 @@ impl App {
     }
 }
 
+/// How often it is written down when keys were last used.
+const USES_SAVED: Duration = Duration::from_secs(60);
+
+/// Writes down when keys were last used, from time to time and at the end.
+async fn save_key_uses(service: Service, stopped: impl Future<Output = ()>) {
+    let mut stopped = std::pin::pin!(stopped);
+    loop {
+        let stop = tokio::time::timeout(USES_SAVED, &mut stopped).await.is_ok();
+        if let Err(error) = service.save_key_uses().await {
+            tracing::warn!(%error, "it could not be written down when keys were last used");
+        }
+        if stop {
+            return;
+        }
+    }
+}
+
 struct Pages {
     docs: String,
     json: String,
     yaml: String,
+    settings_docs: String,
+    settings_json: String,
 }
 
 fn text(media_type: &'static str, body: impl Into<poem::Body>) -> Response {
@@ -136,6 +180,16 @@ fn openapi_json(Data(pages): Data<&Arc<Pages>>) -> Response {
 #[handler]
 fn openapi_yaml(Data(pages): Data<&Arc<Pages>>) -> Response {
     text("application/yaml", pages.yaml.clone())
+}
+
+#[handler]
+fn settings_docs(Data(pages): Data<&Arc<Pages>>) -> Response {
+    text("text/html; charset=utf-8", pages.settings_docs.clone())
+}
+
+#[handler]
+fn settings_json(Data(pages): Data<&Arc<Pages>>) -> Response {
+    text("application/json", pages.settings_json.clone())
 }
 
 /// The process lives.

@@ -16,6 +16,7 @@ mod m0002_access;
 mod m0003_journal;
 mod m0004_outbound;
 mod m0005_webhooks;
+mod m0006_settings;
 
 pub use sea_orm_migration::{MigrationStatus, MigratorTrait};
 
@@ -30,12 +31,14 @@ impl MigratorTrait for Migrator {
             Box::new(m0003_journal::Migration),
             Box::new(m0004_outbound::Migration),
             Box::new(m0005_webhooks::Migration),
+            Box::new(m0006_settings::Migration),
         ]
     }
 }
 
 /// Runs a script written in the common dialect: `;` ends a statement, a line that starts with `--` is a comment, and the
-/// words in braces stand for what the databases spell differently.
+/// words in braces stand for what the databases spell differently. `APPEND ONLY table` has the database refuse to change or
+/// remove its rows.
 pub(crate) async fn run(manager: &SchemaManager<'_>, script: &str) -> Result<(), DbErr> {
     let connection = manager.get_connection();
     let words: [(&str, &str); 4] = match connection.get_database_backend() {
@@ -56,7 +59,32 @@ pub(crate) async fn run(manager: &SchemaManager<'_>, script: &str) -> Result<(),
     let script = words.iter().fold(script.to_owned(), |text, (from, to)| text.replace(from, to));
     let script: String = script.lines().filter(|line| !line.trim_start().starts_with("--")).map(|line| format!("{line}\n")).collect();
     for statement in script.split(';').map(str::trim).filter(|statement| !statement.is_empty()) {
-        connection.execute_unprepared(statement).await?;
+        match statement.strip_prefix("APPEND ONLY ") {
+            Some(table) => append_only(manager, table).await?,
+            None => {
+                connection.execute_unprepared(statement).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+async fn append_only(manager: &SchemaManager<'_>, table: &str) -> Result<(), DbErr> {
+    let connection = manager.get_connection();
+    let refusal = format!("rows of {table} stay as they are");
+    let statements = match connection.get_database_backend() {
+        DbBackend::Sqlite => ["UPDATE", "DELETE"]
+            .map(|event| {
+                format!("CREATE TRIGGER {table}_stays_on_{event} BEFORE {event} ON {table} BEGIN SELECT RAISE(ABORT, '{refusal}'); END")
+            })
+            .to_vec(),
+        _ => vec![
+            format!("CREATE FUNCTION {table}_stays() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RAISE EXCEPTION '{refusal}'; END$$"),
+            format!("CREATE TRIGGER {table}_stays BEFORE UPDATE OR DELETE ON {table} FOR EACH ROW EXECUTE FUNCTION {table}_stays()"),
+        ],
+    };
+    for statement in statements {
+        connection.execute_unprepared(&statement).await?;
     }
     Ok(())
 }
@@ -65,6 +93,10 @@ pub(crate) async fn run(manager: &SchemaManager<'_>, script: &str) -> Result<(),
 pub(crate) async fn drop_all(manager: &SchemaManager<'_>, tables: &[&str]) -> Result<(), DbErr> {
     for table in tables.iter().rev() {
         manager.get_connection().execute_unprepared(&format!("DROP TABLE {table}")).await?;
+        if manager.get_database_backend() == DbBackend::Postgres {
+            // What held its rows does not go with it.
+            manager.get_connection().execute_unprepared(&format!("DROP FUNCTION IF EXISTS {table}_stays()")).await?;
+        }
     }
     Ok(())
 }

@@ -4,16 +4,23 @@ use std::{io::Cursor, sync::Arc};
 
 use clap::Args;
 
-use super::{Outcome, demo_data, print, serve::Listen};
+use super::{Outcome, demo_data, print, serve::Listen, settings};
 use crate::{
-    app::App,
+    app::{App, service},
     delivery::{connector::Connectors, guard::Targets, simulator::Simulator},
-    domain::{clock::World, ids::StoreId, scopes::Scope},
+    domain::{
+        clock::World,
+        ids::StoreId,
+        keys::Secret,
+        scopes::Scope,
+        settings::{Editor, GrantKind},
+    },
     http::document::PREFIX,
     revision,
     service::{
         import::{self, Options, Spool},
-        keys, stores,
+        keys::NewKey,
+        stores,
     },
     store::Db,
     telemetry::Metrics,
@@ -35,31 +42,37 @@ impl Demo {
         let db = Db::open(&url, 4, Some(metrics.on_statement())).await?;
         db.migrate_up().await?;
         let world = World::real();
-        let key = fill(&db, &world).await?;
+        let (key, link) = fill(&db, &world).await?;
         let app = App::new(db, world, metrics, None, Connectors::every(Arc::new(Simulator)), Targets::Public).await?;
-        self.listen.serve(&app, |base| print(&welcome(base, &key))).await
+        self.listen.serve(&app, |base| print(&welcome(base, &key, &link))).await
     }
 }
 
-/// Makes the store and a key that may read everything.
-async fn fill(db: &Db, world: &World) -> Result<String, super::Failed> {
+/// Makes the store, a key that may do everything, and a way into the settings.
+async fn fill(db: &Db, world: &World) -> Result<(Secret, Secret), super::Failed> {
     let store = StoreId::from(STORE);
     let settings = stores::Settings { name: Some("Demo shop".to_owned()), ..stores::Settings::default() };
     stores::create(db, world, store.clone(), settings).await?;
     let spool = Spool::copy(Cursor::new(demo_data::lines(world.now()).collect::<Vec<_>>().join("\n")))?;
     import::run(db, world, &store, spool, Options::default()).await?;
-    let (_, secret) = keys::create(db, world, &store, "demo".to_owned(), Scope::ALL.iter().copied().collect(), None).await?;
-    Ok(secret.reveal().to_owned())
+    let new = NewKey { name: "demo".to_owned(), scopes: Scope::ALL.iter().copied().collect(), owner: None };
+    let (service, editor) = (service(db.clone(), world.clone()), Editor::command_line(store));
+    let (_, key) = service.create_key(&editor, new).await?;
+    let (link, _) = service.grant(&editor, &demo_data::owner(), GrantKind::Link).await?;
+    Ok((key, link))
 }
 
-fn welcome(base: &str, key: &str) -> String {
+fn welcome(base: &str, key: &Secret, link: &Secret) -> String {
+    let key = key.reveal();
     format!(
         "A demo store is served in revision {revision}; it is gone when this stops.\n\n\
          Base URL  {base}{PREFIX}\n\
          API key   {key}\n\
-         Docs      {base}/docs\n\n\
+         Docs      {base}/docs\n\
+         Settings  {settings}\n          (opens once, within 15 minutes)\n\n\
          curl -H 'x-api-key: {key}' '{base}{PREFIX}/conversations?contactId={contact}&pageSize=2'",
         revision = revision::NAME,
+        settings = settings::link(base, link),
         contact = demo_data::FIRST_CONTACT,
     )
 }

@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use crate::domain::{store::CHANNELS, time::Timestamp};
+use crate::domain::{ids::UserId, store::CHANNELS, time::Timestamp};
 
 /// Numbers of records; the messages follow from the conversations.
 const CONTACTS: usize = 60;
@@ -87,6 +87,11 @@ fn line(kind: &str, mut record: Value) -> Value {
         record.retain(|_, value| !value.is_null());
     }
     json!({ "kind": kind, "record": record })
+}
+
+/// Who owns the store.
+pub fn owner() -> UserId {
+    user_id(1).into()
 }
 
 fn user_id(number: usize) -> String {

@@ -2,13 +2,15 @@
 
 use clap::Args;
 
-use super::{Failed, Outcome, print};
+use super::{Outcome, print};
 use crate::{
-    app::open_migrated,
+    app::{open_migrated, service},
     config::Config,
-    domain::{clock::World, events::numbered, ids::StoreId},
-    service::events,
+    domain::{clock::World, ids::StoreId},
 };
+
+/// Events that are read at once.
+const PAGE: i64 = 500;
 
 #[derive(Args, Debug)]
 pub struct Events {
@@ -24,16 +26,14 @@ pub struct Events {
 impl Events {
     pub async fn run(self, config: &Config) -> Outcome {
         let db = open_migrated(config, None).await?;
+        let service = service(db.clone(), World::real());
         let store = StoreId::from(self.store);
         let mut after = self.after;
         loop {
-            let page = events::after(&db, &World::real(), &store, after).await?;
+            let page = service.events_after(&store, after, PAGE).await?;
             let Some(last) = page.last() else { break };
             after = last.sequence;
-            let damaged = || Failed("a recorded event is damaged".to_owned());
-            let lines: Option<Vec<String>> =
-                page.iter().map(|event| String::from_utf8(numbered(event.sequence, &event.body)?).ok()).collect();
-            print(&lines.ok_or_else(damaged)?.join("\n"))?;
+            print(&page.into_iter().map(|event| event.text).collect::<Vec<_>>().join("\n"))?;
         }
         Ok(db.close().await?)
     }

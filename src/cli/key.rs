@@ -5,18 +5,18 @@ use serde_json::{Value, json};
 
 use super::{Outcome, print};
 use crate::{
-    app::open_migrated,
+    app::{open_migrated, service},
     config::Config,
     domain::{
         clock::World,
-        ids::{KeyId, StoreId, UserId},
-        keys::{ApiKey, PREFIX, Secret},
+        ids::{KeyId, UserId},
+        keys::{ApiKey, Secret},
         scopes::{Scope, ScopeError, ScopeSet},
+        settings::Editor,
         time::Timestamp,
     },
     http::params::Scalar,
-    service::keys,
-    store::Db,
+    service::{Service, keys::NewKey},
 };
 
 #[derive(Debug, Subcommand)]
@@ -104,43 +104,46 @@ pub struct Output {
 impl Command {
     pub async fn run(self, config: &Config) -> Outcome {
         let db = open_migrated(config, None).await?;
-        self.execute(&db, &World::real()).await?;
+        self.execute(&service(db.clone(), World::real())).await?;
         Ok(db.close().await?)
     }
 
-    async fn execute(self, db: &Db, world: &World) -> Outcome {
+    async fn execute(self, service: &Service) -> Outcome {
+        let now = service.world().now();
         match self {
             Self::Create { store, name, scopes, user, output } => {
-                let (key, secret) = keys::create(db, world, &StoreId::from(store.store), name, scopes.into_iter().collect(), user).await?;
-                output.print(&key, &secret, world.now())
+                let new = NewKey { name, scopes: scopes.into_iter().collect(), owner: user };
+                let (key, secret) = service.create_key(&Editor::command_line(store.store.into()), new).await?;
+                output.print(&key, &secret, now)
             }
             Self::List { store } => {
-                for key in keys::list(db, &StoreId::from(store.store)).await? {
-                    let mut line = shown(&key, world.now());
-                    line["masked"] = format!("{PREFIX}••••{}", key.last_four).into();
+                for key in service.keys(&store.store.into()).await? {
+                    let mut line = shown(&key, now);
+                    line["masked"] = key.masked().into();
                     line["userId"] = json!(key.owner);
+                    line["lastUsedAt"] = json!(key.last_used_at);
                     print(&line.to_string())?;
                 }
                 Ok(())
             }
             Self::Edit { key, name, scopes } => {
                 let scopes = scopes.map(ScopeSet::from_iter);
-                keys::edit(db, world, &key.store(), &key.id(), name, scopes).await?;
+                service.edit_key(&key.editor(), &key.id(), name, scopes).await?;
                 Ok(())
             }
             Self::Rotate { key, output } => {
-                let (key, secret) = keys::rotate(db, world, &key.store(), &key.id()).await?;
-                output.print(&key, &secret, world.now())
+                let (key, secret) = service.rotate_key(&key.editor(), &key.id()).await?;
+                output.print(&key, &secret, now)
             }
             Self::Deactivate { key } => {
-                keys::set_active(db, world, &key.store(), &key.id(), false).await?;
+                service.set_key_active(&key.editor(), &key.id(), false).await?;
                 Ok(())
             }
             Self::Activate { key } => {
-                keys::set_active(db, world, &key.store(), &key.id(), true).await?;
+                service.set_key_active(&key.editor(), &key.id(), true).await?;
                 Ok(())
             }
-            Self::Delete { key } => Ok(keys::delete(db, &key.store(), &key.id()).await?),
+            Self::Delete { key } => Ok(service.delete_key(&key.editor(), &key.id()).await?),
         }
     }
 }
@@ -156,8 +159,8 @@ fn user_id(text: &str) -> Result<UserId, String> {
 }
 
 impl Key {
-    fn store(&self) -> StoreId {
-        StoreId::from(self.store.store.as_str())
+    fn editor(&self) -> Editor {
+        Editor::command_line(self.store.store.as_str().into())
     }
 
     fn id(&self) -> KeyId {

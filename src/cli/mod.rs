@@ -12,6 +12,7 @@ mod message;
 mod migrate;
 mod openapi;
 mod serve;
+mod settings;
 mod store;
 mod webhook;
 
@@ -60,6 +61,9 @@ pub enum Command {
     /// Subscribe endpoints to events, and see what was delivered to them
     #[command(subcommand)]
     Webhook(webhook::Command),
+    /// Let owners and admins into a store's settings
+    #[command(subcommand)]
+    Settings(settings::Command),
     /// Print the OpenAPI document of this build's revision
     Openapi(openapi::Openapi),
 }
@@ -102,6 +106,7 @@ impl Command {
             Self::Events(command) => command.run(config).await,
             Self::Key(command) => command.run(config).await,
             Self::Webhook(command) => command.run(config).await,
+            Self::Settings(command) => command.run(config).await,
             Self::Openapi(command) => command.run(),
         }
     }

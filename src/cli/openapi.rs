@@ -5,12 +5,16 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::{Failed, Outcome, print};
-use crate::http::document;
+use crate::http::{document, settings};
 
 #[derive(Args, Debug)]
 pub struct Openapi {
     #[arg(long, env = "COUNTERPART_FORMAT", value_enum, default_value_t = Format::Json)]
     format: Format,
+
+    /// The document of the settings plane, the same in every build, instead of the contract's
+    #[arg(long, env = "COUNTERPART_SETTINGS")]
+    settings: bool,
 
     /// A file to write instead of standard output
     #[arg(long, env = "COUNTERPART_OUTPUT", value_name = "FILE")]
@@ -27,10 +31,11 @@ enum Format {
 
 impl Openapi {
     pub fn run(self) -> Outcome {
+        let document = if self.settings { settings::document() } else { document::document() };
         let text = match self.format {
-            Format::Json => document::json(),
-            Format::Yaml => document::yaml(),
-            Format::Routes => document::routes_page(),
+            Format::Json => document::json(&document),
+            Format::Yaml => document::yaml(&document),
+            Format::Routes => document::routes_page(&document),
         };
         match self.output {
             Some(file) => std::fs::write(&file, text).map_err(|error| Failed(format!("{} cannot be written: {error}", file.display()))),

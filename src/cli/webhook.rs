@@ -1,7 +1,7 @@
 //! `counterpart webhook`: subscriptions to events.
 
 use clap::{ArgGroup, Args, Subcommand};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{Outcome, print};
 use crate::{
@@ -10,12 +10,16 @@ use crate::{
     domain::{
         clock::World,
         ids::{AccountId, StoreId, WebhookId},
+        settings::Editor,
         time::Timestamp,
-        webhooks::{SigningSecret, Webhook},
+        webhooks::{Along, Replay, SigningSecret, Webhook},
     },
+    http::settings::{AttemptView, WebhookView},
     service::{Service, webhooks::Settings},
-    store::webhooks::{Logged, Replay},
 };
+
+/// Attempts of the log that are read at once.
+const LOG_PAGE: i64 = 500;
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -150,45 +154,45 @@ impl Command {
             Self::Create { store, url, events, account, output } => {
                 let account_id = Some(account.map(AccountId::from));
                 let settings = Settings { url: Some(url), kinds: Some(trimmed(events)), account_id };
-                let (webhook, secret) = service.create_webhook(&StoreId::from(store.store), settings).await?;
-                output.print(&webhook, &secret)
+                let (webhook, secret) = service.create_webhook(&Editor::command_line(store.store.into()), settings).await?;
+                output.print(webhook, &secret)
             }
             Self::List { store } => {
-                service.webhooks(&StoreId::from(store.store)).await?.iter().try_for_each(|webhook| print(&shown(webhook).to_string()))
+                service.webhooks(&StoreId::from(store.store)).await?.into_iter().try_for_each(|webhook| print(&shown(webhook)?.to_string()))
             }
             Self::Edit { hook, url, events, all_events, account, all_accounts } => {
                 let kinds = if all_events { Some(Vec::new()) } else { events.map(trimmed) };
                 let account_id = if all_accounts { Some(None) } else { account.map(|id| Some(AccountId::from(id))) };
-                service.edit_webhook(&hook.store(), &hook.id(), Settings { url, kinds, account_id }).await?;
+                service.edit_webhook(&hook.editor(), &hook.id(), Settings { url, kinds, account_id }).await?;
                 Ok(())
             }
             Self::Enable { hook } => {
-                service.enable_webhook(&hook.store(), &hook.id(), true).await?;
+                service.enable_webhook(&hook.editor(), &hook.id(), true).await?;
                 Ok(())
             }
             Self::Disable { hook } => {
-                service.enable_webhook(&hook.store(), &hook.id(), false).await?;
+                service.enable_webhook(&hook.editor(), &hook.id(), false).await?;
                 Ok(())
             }
             Self::Rotate { hook, output } => {
-                let (webhook, secret) = service.rotate_webhook(&hook.store(), &hook.id()).await?;
-                output.print(&webhook, &secret)
+                let (webhook, secret) = service.rotate_webhook(&hook.editor(), &hook.id()).await?;
+                output.print(webhook, &secret)
             }
-            Self::Test { hook } => print(&service.test_webhook(&hook.store(), &hook.id()).await?),
+            Self::Test { hook } => print(&service.test_webhook(&hook.editor(), &hook.id()).await?),
             Self::Log { hook } => {
                 let mut after = 0;
                 loop {
-                    let page = service.attempts(&hook.store(), &hook.id(), after).await?;
+                    let page = service.attempts(&hook.store(), &hook.id(), Along::After(after), LOG_PAGE).await?;
                     let Some(last) = page.last() else { return Ok(()) };
                     after = last.position;
-                    page.iter().try_for_each(|attempt| print(&logged(attempt).to_string()))?;
+                    page.into_iter().try_for_each(|attempt| print(&serde_json::to_string(&AttemptView::from(attempt))?))?;
                 }
             }
             Self::Replay { hook, event, since, until, missing, dry_run } => {
                 let replay = Replay { event, since, until, missing };
-                print(&service.replay(&hook.store(), &hook.id(), replay, dry_run).await?.to_string())
+                print(&service.replay(&hook.editor(), &hook.id(), replay, dry_run).await?.to_string())
             }
-            Self::Delete { hook } => Ok(service.delete_webhook(&hook.store(), &hook.id()).await?),
+            Self::Delete { hook } => Ok(service.delete_webhook(&hook.editor(), &hook.id()).await?),
         }
     }
 }
@@ -207,54 +211,27 @@ impl Hook {
         StoreId::from(self.store.store.as_str())
     }
 
+    fn editor(&self) -> Editor {
+        Editor::command_line(self.store())
+    }
+
     fn id(&self) -> WebhookId {
         WebhookId::from(self.id.as_str())
     }
 }
 
 impl Output {
-    fn print(&self, webhook: &Webhook, secret: &SigningSecret) -> Outcome {
+    fn print(&self, webhook: Webhook, secret: &SigningSecret) -> Outcome {
         if !self.json {
             return print(&secret.reveal());
         }
-        let mut line = shown(webhook);
+        let mut line = shown(webhook)?;
         line["secret"] = secret.reveal().into();
         print(&line.to_string())
     }
 }
 
-/// A webhook without its secret. What is absent is left out.
-fn shown(webhook: &Webhook) -> Value {
-    let events = if webhook.kinds.is_empty() { json!(crate::domain::webhooks::KINDS) } else { json!(webhook.kinds) };
-    let mut line = json!({
-        "id": webhook.id, "url": webhook.url, "events": events, "enabled": webhook.enabled, "createdAt": webhook.created_at,
-        "updatedAt": webhook.updated_at,
-    });
-    if let Some(account) = &webhook.account_id {
-        line["accountId"] = json!(account);
-    }
-    if let Some(reason) = &webhook.disabled_reason {
-        line["disabledReason"] = json!(reason);
-    }
-    if let Some(since) = webhook.failing_since {
-        line["failingSince"] = json!(since);
-    }
-    line
-}
-
-fn logged(attempt: &Logged) -> Value {
-    let mut line = json!({
-        "eventId": attempt.event_id, "type": attempt.kind, "attempt": attempt.attempt, "startedAt": attempt.started_at,
-        "millis": attempt.took, "outcome": attempt.outcome,
-    });
-    if let Some(status) = attempt.status {
-        line["status"] = json!(status);
-    }
-    if let Some(reason) = &attempt.reason {
-        line["reason"] = json!(reason);
-    }
-    if let Some(next) = attempt.next_at {
-        line["nextAttemptAt"] = json!(next);
-    }
-    line
+/// A webhook without its secret.
+fn shown(webhook: Webhook) -> serde_json::Result<Value> {
+    serde_json::to_value(WebhookView::from(webhook))
 }

@@ -33,9 +33,16 @@ pub struct ApiKey {
     pub last_four: String,
     pub created_at: Timestamp,
     pub expires_at: Timestamp,
+    /// When a request last came with one of its secrets.
+    pub last_used_at: Option<Timestamp>,
 }
 
 impl ApiKey {
+    /// What a list shows in the place of the secret.
+    pub fn masked(&self) -> String {
+        format!("{PREFIX}••••{}", self.last_four)
+    }
+
     /// `active`, `inactive` or `expired`.
     pub fn status(&self, now: Timestamp) -> &'static str {
         match (self.expires_at <= now, self.active) {
@@ -46,24 +53,25 @@ impl ApiKey {
     }
 }
 
-/// The secret of a key in plain text. Shown once, never stored; its `Debug` form hides it.
+/// The secret of a key, or of whatever else is proved by knowing it, in plain text. Shown once, never stored; its `Debug` form hides it.
 pub struct Secret(String);
 
-/// What every secret begins with.
+/// What the secret of every key begins with.
 pub const PREFIX: &str = "cp_";
 const RANDOM_CHARS: usize = 40;
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 impl Secret {
     /// A secret out of random bytes. `random` fills a buffer; bytes that would favour a character are thrown away.
-    pub fn generate<E>(mut random: impl FnMut(&mut [u8]) -> Result<(), E>) -> Result<Self, E> {
-        let mut text = String::with_capacity(PREFIX.len() + RANDOM_CHARS);
-        text.push_str(PREFIX);
+    pub fn generate<E>(prefix: &str, mut random: impl FnMut(&mut [u8]) -> Result<(), E>) -> Result<Self, E> {
+        let length = prefix.len() + RANDOM_CHARS;
+        let mut text = String::with_capacity(length);
+        text.push_str(prefix);
         let mut buffer = [0_u8; 64];
-        while text.len() < PREFIX.len() + RANDOM_CHARS {
+        while text.len() < length {
             random(&mut buffer)?;
             let fair = buffer.iter().filter(|byte| **byte < 248).map(|byte| char::from(ALPHABET[usize::from(byte % 62)]));
-            text.extend(fair.take(PREFIX.len() + RANDOM_CHARS - text.len()));
+            text.extend(fair.take(length - text.len()));
         }
         Ok(Self(text))
     }
@@ -136,7 +144,7 @@ mod tests {
     #[test]
     fn a_secret_has_the_prefix_forty_characters_and_a_hash() {
         let mut next = 0_u8;
-        let secret = Secret::generate(|buffer: &mut [u8]| {
+        let secret = Secret::generate(PREFIX, |buffer: &mut [u8]| {
             buffer.iter_mut().for_each(|byte| {
                 *byte = next;
                 next = next.wrapping_add(7);

@@ -134,6 +134,43 @@ impl Answer {
     }
 }
 
+/// What was tried, as the log shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Logged {
+    pub position: i64,
+    pub event_id: String,
+    pub kind: String,
+    pub attempt: i64,
+    pub started_at: Timestamp,
+    /// Milliseconds.
+    pub took: i64,
+    pub status: Option<i64>,
+    pub reason: Option<String>,
+    pub outcome: String,
+    pub next_at: Option<Timestamp>,
+}
+
+/// A direction through the log.
+#[derive(Clone, Copy, Debug)]
+pub enum Along {
+    /// Behind this position, the oldest first.
+    After(i64),
+    /// Before this position, the newest first; none: from the newest on.
+    Before(Option<i64>),
+}
+
+/// Which events are sent again.
+#[derive(Clone, Debug, Default)]
+pub struct Replay {
+    pub event: Option<String>,
+    /// Inclusive.
+    pub since: Option<Timestamp>,
+    /// Exclusive.
+    pub until: Option<Timestamp>,
+    /// Only those that never arrived.
+    pub missing: bool,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

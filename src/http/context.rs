@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use poem::http::HeaderMap;
 
-use crate::domain::{clock::World, ids::StoreId, time::Timestamp};
+use crate::domain::{clock::World, ids::StoreId, rules::ReceivedAt, time::Timestamp};
 
 /// The header that carries the request id, in both directions.
 pub const REQUEST_ID: &str = "x-request-id";
@@ -17,18 +17,19 @@ pub struct Context(Arc<Inner>);
 struct Inner {
     request_id: String,
     received_at: Timestamp,
+    received_at_form: ReceivedAt,
     store: OnceLock<StoreId>,
 }
 
 impl Context {
     /// Keeps an incoming request id of 1 to 128 visible ASCII characters, else makes one.
-    pub fn arrive(headers: &HeaderMap, world: &World) -> Self {
+    pub fn arrive(headers: &HeaderMap, world: &World, received_at_form: ReceivedAt) -> Self {
         let given = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
         let request_id = match given {
             Some(id) if (1..=128).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic()) => id.to_owned(),
             _ => world.ids.fresh(),
         };
-        Self(Arc::new(Inner { request_id, received_at: world.now(), store: OnceLock::new() }))
+        Self(Arc::new(Inner { request_id, received_at: world.now(), received_at_form, store: OnceLock::new() }))
     }
 
     pub fn request_id(&self) -> &str {
@@ -37,6 +38,14 @@ impl Context {
 
     pub fn received_at(&self) -> Timestamp {
         self.0.received_at
+    }
+
+    /// `requestReceivedAt` as the contract that was asked writes it.
+    pub fn received_at_text(&self) -> String {
+        match self.0.received_at_form {
+            ReceivedAt::Timestamp => self.0.received_at.to_string(),
+            ReceivedAt::UnixMillis => self.0.received_at.millis().to_string(),
+        }
     }
 
     /// Called once, by authentication.

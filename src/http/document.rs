@@ -76,8 +76,13 @@ pub fn contract() -> OpenApiService<Contract, ()> {
 
 /// The document.
 pub fn document() -> Value {
+    canonical(&contract().spec())
+}
+
+/// A document that the generator made, in the canonical form.
+pub fn canonical(spec: &str) -> Value {
     // The generator's own output is JSON.
-    let mut document: Value = serde_json::from_str(&contract().spec()).unwrap_or_default();
+    let mut document: Value = serde_json::from_str(spec).unwrap_or_default();
     document["openapi"] = "3.0.3".into();
     let strict = request_schemas(&document);
     let mut nullable = BTreeSet::new();
@@ -111,16 +116,16 @@ pub fn document() -> Value {
     sorted(document)
 }
 
-/// The document as JSON text, with a line end.
-pub fn json() -> String {
-    let mut text = serde_json::to_string_pretty(&document()).unwrap_or_default();
+/// A document as JSON text, with a line end.
+pub fn json(document: &Value) -> String {
+    let mut text = serde_json::to_string_pretty(document).unwrap_or_default();
     text.push('\n');
     text
 }
 
-/// The document as YAML text.
-pub fn yaml() -> String {
-    serde_yaml::to_string(&document()).unwrap_or_default()
+/// A document as YAML text.
+pub fn yaml(document: &Value) -> String {
+    serde_yaml::to_string(document).unwrap_or_default()
 }
 
 /// One operation, as the reviewer's page and the router's `Allow` need it.
@@ -133,9 +138,15 @@ pub struct Route {
     pub scope: String,
 }
 
-/// Every operation, by path and method.
-pub fn routes() -> Vec<Route> {
-    let document = document();
+impl Route {
+    /// The same with what it is served under in front of its path.
+    pub fn under(self, prefix: &str) -> Self {
+        Self { path: format!("{prefix}{}", self.path), ..self }
+    }
+}
+
+/// Every operation of a document, by path and method.
+pub fn routes(document: &Value) -> Vec<Route> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let mut routes = Vec::new();
     for (path, item) in document["paths"].as_object().into_iter().flatten() {
@@ -151,20 +162,24 @@ pub fn routes() -> Vec<Route> {
     routes
 }
 
-/// The page that a reviewer reads: one operation a line, `METHOD PATH operationId scope`.
-pub fn routes_page() -> String {
-    routes().iter().map(|route| format!("{} {} {} {}\n", route.method, route.path, route.operation_id, route.scope)).collect()
+/// The page that a reviewer reads: one operation a line, `METHOD PATH operationId`, and the scope where there is one.
+pub fn routes_page(document: &Value) -> String {
+    let line =
+        |route: Route| format!("{} {} {} {}", route.method, route.path, route.operation_id, route.scope).trim_end().to_owned() + "\n";
+    routes(document).into_iter().map(line).collect()
 }
 
 /// The documentation page, self-contained.
 pub fn page() -> String {
     let service = contract();
+    page_of(&service.swagger_ui_html(), &service.spec(), &document(), &format!("counterpart API, revision {}", revision::NAME))
+}
+
+/// A page that the generator made around its own document, around `document` instead.
+pub fn page_of(page: &str, spec: &str, document: &Value, title: &str) -> String {
     // Within a script element `</` would end it.
-    let document = json().replace("</", "<\\/");
-    service
-        .swagger_ui_html()
-        .replace(&service.spec(), &document)
-        .replace("<title>Swagger UI</title>", &format!("<title>counterpart API, revision {}</title>", revision::NAME))
+    let document = json(document).replace("</", "<\\/");
+    page.replace(spec, &document).replace("<title>Swagger UI</title>", &format!("<title>{title}</title>"))
 }
 
 /// Calls `change` on every object, the inner ones first.
@@ -301,7 +316,7 @@ mod tests {
 
     #[test]
     fn every_operation_names_itself_and_its_scope() {
-        let routes = routes();
+        let routes = routes(&document());
         assert!(routes.len() >= 12);
         let mut ids: Vec<_> = routes.iter().map(|route| &route.operation_id).collect();
         ids.sort_unstable();
@@ -318,7 +333,7 @@ mod tests {
 
     #[test]
     fn nothing_internal_is_left_in_the_document() {
-        let text = json();
+        let text = json(&document());
         for word in [OPEN_ENUM, "ApiKey:", "charset"] {
             assert!(!text.contains(word), "{word}");
         }

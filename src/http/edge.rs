@@ -13,10 +13,12 @@ use poem_openapi::OperationId;
 use super::{
     api::Api,
     context::{Context, REQUEST_ID},
-    document::{PREFIX, Route},
+    document::Route,
     error::{ApiError, ErrorDetail},
     reply::{self, Content, JSON},
+    settings::in_settings,
 };
+use crate::domain::rules::ReceivedAt;
 
 /// The longest that a request may take, its body included.
 const REQUEST_LIMIT: Duration = Duration::from_secs(30);
@@ -25,6 +27,7 @@ const REQUEST_LIMIT: Duration = Duration::from_secs(30);
 pub struct Edge<E> {
     pub inner: E,
     pub api: Arc<Api>,
+    /// Every operation, by the whole path.
     pub routes: Vec<Route>,
 }
 
@@ -33,7 +36,8 @@ impl<E: Endpoint<Output = Response>> Endpoint for Edge<E> {
 
     async fn call(&self, mut request: Request) -> poem::Result<Response> {
         let started = std::time::Instant::now();
-        let context = Context::arrive(request.headers(), self.api.service.world());
+        let form = if in_settings(request.uri().path()) { ReceivedAt::Timestamp } else { self.api.service.rules().received_at };
+        let context = Context::arrive(request.headers(), self.api.service.world(), form);
         request.set_data(context.clone());
         request.set_data(self.api.clone());
         let path = request.uri().path().to_owned();
@@ -96,7 +100,7 @@ async fn without_body(mut response: Response) -> Response {
 impl<E> Edge<E> {
     fn failure(&self, context: &Context, path: &str, error: ApiError) -> Response {
         let detail = ErrorDetail { message: error.message, status_code: error.status.as_u16().into() };
-        let body = reply::write(context, self.api.service.rules(), Content::Error(detail)).unwrap_or_default();
+        let body = reply::write(context, Content::Error(detail)).unwrap_or_default();
         let mut response = Response::builder().status(error.status).content_type(JSON).body(body);
         let headers = response.headers_mut();
         if let Some(seconds) = error.retry_after {
@@ -110,12 +114,12 @@ impl<E> Edge<E> {
         response
     }
 
-    /// The methods that a path takes. What is not in the contract is a page to GET.
+    /// The methods that a path takes. What no document lists is a page to GET.
     fn allowed(&self, path: &str) -> String {
-        let mut methods: Vec<&str> = match path.strip_prefix(PREFIX) {
-            Some(path) => self.routes.iter().filter(|route| route.path == path).map(|route| route.method.as_str()).collect(),
-            None => vec![Method::GET.as_str()],
-        };
+        let mut methods: Vec<&str> = self.routes.iter().filter(|route| route.path == path).map(|route| route.method.as_str()).collect();
+        if methods.is_empty() {
+            methods.push(Method::GET.as_str());
+        }
         if methods.contains(&Method::GET.as_str()) {
             methods.push(Method::HEAD.as_str());
         }

@@ -60,6 +60,14 @@ impl ApiError {
         Self::new(status, error.to_string())
     }
 
+    /// A use-case's failure whose field, if it names one, is a member of the request's body.
+    pub fn in_body(error: service::Error) -> Self {
+        match error {
+            service::Error::Invalid { field, reason } => Self::field(&format!("body.{field}"), reason),
+            other => other.into(),
+        }
+    }
+
     pub fn internal() -> Self {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "something went wrong on our side; the request id identifies it in our log")
     }
@@ -122,10 +130,19 @@ pub trait Documented: Send + Sync + 'static {
     const STATUSES: &'static [u16];
     /// What a 409 says, where there is one.
     const CONFLICT: &'static str;
+    /// What proves the caller.
+    const CREDENTIAL: Credential = Credential::ApiKey;
+}
+
+/// What a caller proves itself with, as far as failures tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Credential {
+    ApiKey,
+    Session,
 }
 
 macro_rules! documented {
-    ($($(#[$doc:meta])* $name:ident = $statuses:expr, $conflict:expr;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident = $statuses:expr, $conflict:expr $(, $credential:ident)?;)*) => {$(
         $(#[$doc])*
         #[derive(Debug)]
         pub struct $name;
@@ -133,6 +150,7 @@ macro_rules! documented {
         impl Documented for $name {
             const STATUSES: &'static [u16] = $statuses;
             const CONFLICT: &'static str = $conflict;
+            $(const CREDENTIAL: Credential = Credential::$credential;)?
         }
     )*};
 }
@@ -160,6 +178,18 @@ documented! {
     ContactMaking = &[400, 401, 403, 409, 413, 415], key_conflict!("Another contact of the store has the same primary e-mail or phone.");
     /// A list whose filters are a body.
     FilteredListing = &[400, 401, 403, 413, 415], "";
+    /// A read of the settings that names no record.
+    SettingsListing = &[400, 401, 403], "", Session;
+    /// A read of the settings, or a removal, that names a record.
+    SettingsLookup = &[400, 401, 403, 404], "", Session;
+    /// A change of settings that makes something.
+    SettingsCreation = &[400, 401, 403, 413, 415], "", Session;
+    /// A change of settings that names a record.
+    SettingsChange = &[400, 401, 403, 404, 409, 413, 415], "The record is in a state that does not allow it; `error.message` says which.", Session;
+    /// A removal that the state of a record may forbid.
+    SettingsRemoval = &[400, 401, 403, 404, 409], "The record is in a state that does not allow it; `error.message` says which.", Session;
+    /// A change of a record by way of the settings, which can be repeated.
+    SettingsAction = &[400, 401, 403, 404, 409, 413, 415], key_conflict!(), Session;
 }
 
 /// The error side of a handler's result.
@@ -189,11 +219,13 @@ impl<D: Documented> ApiResponse for Failure<D> {
                 schema: MetaSchemaRef::Reference(ErrorEnvelope::NAME.to_owned()),
             }],
             headers: match status {
-                Some(409) => vec![request_id_header(), retry_after_header()],
+                Some(409) if D::CONFLICT.contains("Idempotency-Key") => vec![request_id_header(), retry_after_header()],
                 _ => vec![request_id_header()],
             },
         };
-        let named = D::STATUSES.iter().map(|status| response(Some(*status), if *status == 409 { D::CONFLICT } else { describe(*status) }));
+        let named = D::STATUSES
+            .iter()
+            .map(|status| response(Some(*status), if *status == 409 { D::CONFLICT } else { describe(*status, D::CREDENTIAL) }));
         MetaResponses { responses: named.chain([response(None, "Any other failure, in the same form.")]).collect() }
     }
 
@@ -207,8 +239,12 @@ fn retry_after_header() -> MetaHeader {
     header("retry-after", description, false, MetaSchema { minimum: Some(0.0), ..MetaSchema::new("integer") })
 }
 
-fn describe(status: u16) -> &'static str {
+fn describe(status: u16, credential: Credential) -> &'static str {
     match status {
+        401 if credential == Credential::Session => "There is no session or token, or it is unknown or has ended.",
+        403 if credential == Credential::Session => {
+            "The user is neither owner nor admin of the store, or a browser sent the request for another site."
+        }
         400 => "The request is malformed or invalid; `error.message` names the offending field.",
         401 => "`x-api-key` is missing, unrecognised, inactive, expired or deleted.",
         403 => "The key lacks the scope of this operation.",

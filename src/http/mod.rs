@@ -31,6 +31,7 @@ pub mod params;
 pub mod rate;
 pub mod related;
 pub mod reply;
+pub mod settings;
 pub mod shape;
 pub mod slow;
 pub mod teams;

@@ -98,7 +98,7 @@ impl Walk {
             headers.extend(total.map(|total| (TOTAL, HeaderValue::from(total))));
         }
         let records: Vec<T> = page.rows.into_iter().map(T::from).collect();
-        Reply::of(request, &records, headers)
+        Reply::of(&request.context, &records, headers)
     }
 }
 

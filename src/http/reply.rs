@@ -12,22 +12,10 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{auth::Request, context::Context};
-use crate::{
-    domain::rules::{ReceivedAt, Rules},
-    revision,
-    service::Outcome,
-};
+use crate::{domain::rules::ReceivedAt, revision, service::Outcome};
 
 /// The media type of every answer.
 pub const JSON: &str = "application/json";
-
-/// `requestReceivedAt` as the revision writes it.
-pub fn received_at(context: &Context, rules: &Rules) -> String {
-    match rules.received_at {
-        ReceivedAt::Timestamp => context.received_at().to_string(),
-        ReceivedAt::UnixMillis => context.received_at().millis().to_string(),
-    }
-}
 
 /// What the envelope holds.
 #[derive(Debug)]
@@ -37,7 +25,7 @@ pub enum Content<T> {
 }
 
 /// The bytes of an envelope.
-pub fn write<T: Serialize>(context: &Context, rules: &Rules, content: Content<T>) -> Result<Vec<u8>, serde_json::Error> {
+pub fn write<T: Serialize>(context: &Context, content: Content<T>) -> Result<Vec<u8>, serde_json::Error> {
     let (name, content) = match &content {
         Content::Data(data) => ("data", data),
         Content::Error(error) => ("error", error),
@@ -46,7 +34,7 @@ pub fn write<T: Serialize>(context: &Context, rules: &Rules, content: Content<T>
     bytes.extend_from_slice(b"{\"requestId\":");
     serde_json::to_writer(&mut bytes, context.request_id())?;
     bytes.extend_from_slice(b",\"requestReceivedAt\":\"");
-    bytes.extend_from_slice(received_at(context, rules).as_bytes());
+    bytes.extend_from_slice(context.received_at_text().as_bytes());
     bytes.extend_from_slice(b"\",\"storeId\":");
     serde_json::to_writer(&mut bytes, context.store_id())?;
     bytes.extend_from_slice(b",\"");
@@ -138,14 +126,14 @@ pub struct Reply<S> {
 
 impl<T: Type + Serialize + 'static> Reply<One<T>> {
     pub fn one(request: &Request, record: T) -> Self {
-        Self::of(request, &record, vec![])
+        Self::of(&request.context, &record, vec![])
     }
 }
 
 impl<T: Type + Serialize + 'static> Reply<All<T>> {
     pub fn all(request: &Request, records: impl IntoIterator<Item = impl Into<T>>) -> Self {
         let records: Vec<T> = records.into_iter().map(Into::into).collect();
-        Self::of(request, &records, vec![])
+        Self::of(&request.context, &records, vec![])
     }
 }
 
@@ -160,17 +148,22 @@ pub const REPLAYED: &str = "idempotency-replayed";
 impl<S: Shape> Reply<S> {
     /// The answer to a write: a new one, or the one that was kept for this request.
     pub fn written<V, T: From<V> + Serialize>(request: &Request, outcome: Outcome<V>) -> Self {
+        Self::outcome::<V, T>(&request.context, outcome)
+    }
+
+    /// The same for a request that no API key made.
+    pub fn outcome<V, T: From<V> + Serialize>(context: &Context, outcome: Outcome<V>) -> Self {
         match outcome {
-            Outcome::New(answer) => Self::of(request, &T::from(answer), vec![]),
-            Outcome::Replayed(data) => Self::of(request, &kept(data), vec![(REPLAYED, HeaderValue::from_static("true"))]),
+            Outcome::New(answer) => Self::of(context, &T::from(answer), vec![]),
+            Outcome::Replayed(data) => Self::of(context, &kept(data), vec![(REPLAYED, HeaderValue::from_static("true"))]),
         }
     }
 }
 
 impl<S> Reply<S> {
-    pub(super) fn of(request: &Request, data: &impl Serialize, headers: Vec<(&'static str, HeaderValue)>) -> Self {
+    pub(super) fn of(context: &Context, data: &impl Serialize, headers: Vec<(&'static str, HeaderValue)>) -> Self {
         #[expect(clippy::expect_used, reason = "string keys and finite numbers only: writing them to memory cannot fail")]
-        let bytes = write(&request.context, request.api.service.rules(), Content::Data(data)).expect("plain data");
+        let bytes = write(context, Content::Data(data)).expect("plain data");
         Self { bytes, headers, shape: PhantomData }
     }
 }

@@ -65,14 +65,19 @@ impl Request {
         W: From<V> + Serialize,
         T: types::Type + serde::de::DeserializeOwned + 'static,
     {
-        let once = key.0.as_deref().map(|key| Once {
-            operation,
-            key,
-            request_hash: hexadecimal(&Sha256::digest(body.bytes())),
-            render: render::<V, W>,
-        });
-        By { store: self.store(), actor: Actor::ApiKey(self.caller.key_id.clone()), once }
+        let once = once::<V, W, T, E>(operation, key, body);
+        By::alone(self.store(), Actor::ApiKey(self.caller.key_id.clone())).once(once)
     }
+}
+
+/// How the write is answered when it is repeated, if the request wants to be told apart.
+pub fn once<'a, V, W, T, const E: bool>(operation: &'static str, key: &'a IdempotencyKey, body: &Body<T, E>) -> Option<Once<'a, V>>
+where
+    V: Clone,
+    W: From<V> + Serialize,
+    T: types::Type + serde::de::DeserializeOwned + 'static,
+{
+    key.0.as_deref().map(|key| Once { operation, key, request_hash: hexadecimal(&Sha256::digest(body.bytes())), render: render::<V, W> })
 }
 
 fn render<V: Clone, W: From<V> + Serialize>(answer: &V) -> Vec<u8> {

@@ -17,6 +17,7 @@ use crate::{
         events::{Actor, Event, Fact},
         ids::StoreId,
         outbound::Parcel,
+        settings::{Editor, Entry},
     },
     store::{self, Write, write::Kept},
 };
@@ -31,6 +32,25 @@ pub struct By<'a, T> {
     pub store: &'a StoreId,
     pub actor: Actor,
     pub once: Option<Once<'a, T>>,
+    /// Set where the write is a change of settings.
+    pub editor: Option<&'a Editor>,
+}
+
+impl<'a, T> By<'a, T> {
+    /// A write that nobody can ask for twice.
+    pub fn alone(store: &'a StoreId, actor: Actor) -> Self {
+        Self { store, actor, once: None, editor: None }
+    }
+
+    /// A change of settings.
+    pub fn editor(editor: &'a Editor) -> Self {
+        Self { editor: Some(editor), ..Self::alone(&editor.store_id, editor.actor()) }
+    }
+
+    /// The same write, answered as before when it is repeated.
+    pub fn once(self, once: Option<Once<'a, T>>) -> Self {
+        Self { once, ..self }
+    }
 }
 
 /// A request that carries an idempotency key.
@@ -87,6 +107,8 @@ pub(super) struct Change<'s> {
     write: Write,
     actor: Actor,
     facts: Vec<Fact>,
+    editor: Option<Editor>,
+    entries: Vec<Entry>,
     /// Whether a message was put on its way.
     dispatched: bool,
     /// Whether there is something for webhooks.
@@ -103,11 +125,11 @@ pub(super) enum Begun<'s> {
 
 impl Service {
     pub(super) async fn begin<T>(&self, by: &By<'_, T>) -> Result<Begun<'_>> {
-        let Some(once) = &by.once else { return Ok(Begun::Fresh(self.begin_alone(by.store, by.actor.clone()).await?)) };
+        let Some(once) = &by.once else { return Ok(Begun::Fresh(self.begin_by(by).await?)) };
         let busy = || Error::InProgress { reason: "a request with this `Idempotency-Key` is in progress".to_owned(), retry_after: 1 };
         let name = format!("{}\u{1f}{}\u{1f}{}", by.store, once.operation, once.key);
         let held = self.in_progress.hold(name).ok_or_else(busy)?;
-        let mut change = self.begin_alone(by.store, by.actor.clone()).await?;
+        let mut change = self.begin_by(by).await?;
         // One that was refused just now may hold the name until its rollback has reached the database.
         let mut looks = 0;
         while !change.try_name(&format!("{}\u{1f}{}", once.operation, once.key)).await? {
@@ -129,10 +151,29 @@ impl Service {
         Ok(Begun::Fresh(change))
     }
 
+    pub(super) async fn begin_by<T>(&self, by: &By<'_, T>) -> Result<Change<'_>> {
+        Ok(Change { editor: by.editor.cloned(), ..self.begin_alone(by.store, by.actor.clone()).await? })
+    }
+
     /// A write that nobody can ask for twice.
     pub(super) async fn begin_alone(&self, store: &StoreId, actor: Actor) -> Result<Change<'_>> {
         let write = self.db().write(store, &self.world().clock).await?;
-        Ok(Change { service: self, write, actor, facts: Vec::new(), dispatched: false, delivers: false, held: None })
+        Ok(Change {
+            service: self,
+            write,
+            actor,
+            facts: Vec::new(),
+            editor: None,
+            entries: Vec::new(),
+            dispatched: false,
+            delivers: false,
+            held: None,
+        })
+    }
+
+    /// A change of settings that nobody can ask for twice.
+    pub(super) async fn begin_edit(&self, editor: &Editor) -> Result<Change<'_>> {
+        Ok(Change { editor: Some(editor.clone()), ..self.begin_alone(&editor.store_id, editor.actor()).await? })
     }
 }
 
@@ -165,6 +206,11 @@ impl Change<'_> {
         self.facts.push(fact);
     }
 
+    /// Notes what is written down of a change of settings. A write of anybody else leaves no such note.
+    pub fn audit(&mut self, entry: Entry) {
+        self.entries.push(entry);
+    }
+
     /// Queued an event for webhooks.
     pub fn deliver(&mut self) {
         self.delivers = true;
@@ -190,6 +236,9 @@ impl Change<'_> {
         };
         let events: Vec<_> = self.facts.into_iter().map(record).collect();
         self.write.record(&events).await?;
+        if let Some(editor) = &self.editor {
+            self.write.audit(editor, &self.entries).await?;
+        }
         self.write.commit().await?;
         if self.dispatched {
             self.service.parcels.notify_one();

@@ -1,27 +1,37 @@
 //! Reading recorded events.
 
-use super::{Error, Result};
-use crate::{
-    domain::{clock::World, ids::StoreId},
-    store::{self, Db, events::Recorded},
-};
+use super::{Error, Result, Service};
+use crate::{domain::events::numbered, domain::ids::StoreId, store};
 
-/// Events of a page.
-const PAGE: i64 = 500;
+/// A recorded event as it is told.
+#[derive(Debug)]
+pub struct Told {
+    pub sequence: i64,
+    /// A JSON object.
+    pub text: String,
+}
 
-/// The next events behind a number, in their order; none at the end. Those that have no number yet get one first, unless
-/// another process writes for so long that only those which have one can be told.
-pub async fn after(db: &Db, world: &World, store: &StoreId, sequence: i64) -> Result<Vec<Recorded>> {
-    let mut events = db.events_after(store, sequence, PAGE).await?;
-    if events.len() < PAGE as usize {
-        match db.number_events(world.now()).await {
-            Ok(()) => events = db.events_after(store, sequence, PAGE).await?,
-            Err(store::Error::Busy) => tracing::warn!("other writers hold the database; events without a number are left out"),
-            Err(error) => return Err(error.into()),
+impl Service {
+    /// At most `limit` events behind a number, in their order; none at the end. Those that have no number yet get one first,
+    /// unless another process writes for so long that only those which have one can be told.
+    pub async fn events_after(&self, store: &StoreId, sequence: i64, limit: i64) -> Result<Vec<Told>> {
+        let db = self.db();
+        let mut events = db.events_after(store, sequence, limit).await?;
+        if i64::try_from(events.len()).is_ok_and(|found| found < limit) {
+            match db.number_events(self.world().now()).await {
+                Ok(()) => events = db.events_after(store, sequence, limit).await?,
+                Err(store::Error::Busy) => tracing::warn!("other writers hold the database; events without a number are left out"),
+                Err(error) => return Err(error.into()),
+            }
         }
+        if events.is_empty() {
+            self.must_exist(store).await?;
+        }
+        let told = |event: store::events::Recorded| {
+            let text = numbered(event.sequence, &event.body).and_then(|bytes| String::from_utf8(bytes).ok());
+            let damaged = || Error::Internal(format!("the recorded event {} of the store `{store}` is damaged", event.sequence));
+            Ok(Told { sequence: event.sequence, text: text.ok_or_else(damaged)? })
+        };
+        events.into_iter().map(told).collect()
     }
-    if events.is_empty() && !db.store_exists(store).await? {
-        return Err(Error::NotFound(format!("there is no store `{store}`")));
-    }
-    Ok(events)
 }

@@ -1,20 +1,79 @@
-//! API keys (sections 3.2 and 5; decisions, section 7). Called by `http`, `cli` and the settings.
+//! API keys (sections 3.2 and 5; decisions, section 7). Called by `http` and `cli`.
+//!
+//! When a key was last used is kept in memory and written down once in a while, since a write for each request would cost
+//! more than most requests do.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+};
 
 use super::{Error, Result, Service};
 use crate::{
     domain::{
-        clock::World,
         ids::{KeyId, StoreId, UserId},
-        keys::{ApiKey, Caller, OVERLAP_MILLIS, Secret, SecretHash, expiry},
+        keys::{ApiKey, Caller, OVERLAP_MILLIS, PREFIX, Secret, SecretHash, expiry},
         scopes::ScopeSet,
+        settings::{Editor, Entry, Subject},
+        time::Timestamp,
     },
-    store::Db,
+    store::Write,
 };
+
+/// The longest name of a key, in characters.
+const MAX_NAME_CHARS: usize = 100;
+
+/// What a new key is made of.
+#[derive(Debug)]
+pub struct NewKey {
+    pub name: String,
+    pub scopes: ScopeSet,
+    /// The user in whose name it acts; absent: the store's oldest owner.
+    pub owner: Option<UserId>,
+}
+
+/// When keys were last used, as far as that is not written down yet.
+#[derive(Clone, Default)]
+pub(super) struct Uses(Arc<Mutex<HashMap<KeyId, (StoreId, Timestamp)>>>);
+
+impl Uses {
+    fn note(&self, caller: &Caller, now: Timestamp) {
+        let mut uses = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match uses.get_mut(&caller.key_id) {
+            Some((_, last)) => *last = now.max(*last),
+            None => {
+                uses.insert(caller.key_id.clone(), (caller.store_id.clone(), now));
+            }
+        }
+    }
+
+    fn last(&self, key: &KeyId) -> Option<Timestamp> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).get(key).map(|(_, at)| *at)
+    }
+
+    fn take(&self) -> HashMap<KeyId, (StoreId, Timestamp)> {
+        std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Notes again what could not be written down.
+    fn put_back(&self, store: &StoreId, uses: Vec<(KeyId, Timestamp)>) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        for (key, at) in uses {
+            let last = &mut all.entry(key).or_insert_with(|| (store.clone(), at)).1;
+            *last = at.max(*last);
+        }
+    }
+}
 
 impl Service {
     /// Who presents this secret. Looked up on every call, so that a change of a key is seen at once by every process.
     pub async fn authenticate(&self, secret: &str) -> Result<Option<Caller>> {
-        Ok(self.db().find_caller(&SecretHash::of(secret), self.world().now()).await?)
+        let now = self.world().now();
+        let caller = self.db().find_caller(&SecretHash::of(secret), now).await?;
+        if let Some(caller) = &caller {
+            self.uses.note(caller, now);
+        }
+        Ok(caller)
     }
 
     /// A secret of the server itself, made when it is first asked for.
@@ -23,92 +82,143 @@ impl Service {
         getrandom::fill(&mut fresh).map_err(|error| Error::Internal(format!("no randomness: {error}")))?;
         Ok(self.db().server_secret(name, fresh).await?)
     }
-}
 
-/// The longest name of a key, in characters.
-const MAX_NAME_CHARS: usize = 100;
-
-/// Makes a key. The secret is told here and never again.
-pub async fn create(
-    db: &Db,
-    world: &World,
-    store: &StoreId,
-    name: String,
-    scopes: ScopeSet,
-    owner: Option<UserId>,
-) -> Result<(ApiKey, Secret)> {
-    check(Some(&name), Some(scopes))?;
-    if !db.store_exists(store).await? {
-        return Err(Error::NotFound(format!("there is no store `{store}`")));
+    /// Makes a key. The secret is told here and never again.
+    pub async fn create_key(&self, editor: &Editor, new: NewKey) -> Result<(ApiKey, Secret)> {
+        check(Some(&new.name), Some(new.scopes))?;
+        self.must_exist(&editor.store_id).await?;
+        let secret = fresh_secret(PREFIX)?;
+        let mut change = self.begin_edit(editor).await?;
+        if let Some(user) = &new.owner
+            && change.known_users(&[user]).await?.is_empty()
+        {
+            return Err(Error::invalid("userId", format!("`{user}` is not the userId of a user of the store")));
+        }
+        let now = change.now();
+        let key = ApiKey {
+            id: KeyId::from(self.world().ids.fresh()),
+            name: new.name,
+            scopes: new.scopes,
+            active: true,
+            owner: new.owner,
+            last_four: secret.last_four().to_owned(),
+            created_at: now,
+            expires_at: expiry(now),
+            last_used_at: None,
+        };
+        change.insert_key(&key).await?;
+        change.add_key_secret(&key, &secret.hash(), now).await?;
+        change.audit(changed("key.created", &key));
+        change.end().await?;
+        Ok((key, secret))
     }
-    if let Some(user) = &owner
-        && !db.is_user(store, user).await?
-    {
-        return Err(Error::invalid("user", format!("`{user}` is not the userId of a user of the store")));
+
+    /// Every key of a store, oldest first.
+    pub async fn keys(&self, store: &StoreId) -> Result<Vec<ApiKey>> {
+        self.must_exist(store).await?;
+        let mut keys = self.db().keys(store).await?;
+        for key in &mut keys {
+            key.last_used_at = key.last_used_at.max(self.uses.last(&key.id));
+        }
+        Ok(keys)
     }
-    let (secret, now) = (fresh_secret()?, world.now());
-    let key = ApiKey {
-        id: KeyId::from(world.ids.fresh()),
-        name,
-        scopes,
-        active: true,
-        owner,
-        last_four: secret.last_four().to_owned(),
-        created_at: now,
-        expires_at: expiry(now),
-    };
-    db.insert_key(store, &key, &secret.hash()).await?;
-    Ok((key, secret))
-}
 
-/// Every key of a store, oldest first.
-pub async fn list(db: &Db, store: &StoreId) -> Result<Vec<ApiKey>> {
-    if !db.store_exists(store).await? {
-        return Err(Error::NotFound(format!("there is no store `{store}`")));
+    /// Changes name or scopes; what is `None` stays. The secret stays too.
+    pub async fn edit_key(&self, editor: &Editor, id: &KeyId, name: Option<String>, scopes: Option<ScopeSet>) -> Result<ApiKey> {
+        check(name.as_deref(), scopes)?;
+        let mut change = self.begin_edit(editor).await?;
+        let mut key = known(&change, id).await?;
+        key.name = name.unwrap_or(key.name);
+        key.scopes = scopes.unwrap_or(key.scopes);
+        change.save_key(&key).await?;
+        change.audit(changed("key.edited", &key));
+        change.end().await?;
+        Ok(key)
     }
-    Ok(db.keys(store).await?)
-}
 
-/// Changes name or scopes; what is `None` stays. The secret stays too.
-pub async fn edit(db: &Db, world: &World, store: &StoreId, id: &KeyId, name: Option<String>, scopes: Option<ScopeSet>) -> Result<ApiKey> {
-    check(name.as_deref(), scopes)?;
-    db.edit_key(store, id, name, scopes, None, world.now()).await?.ok_or_else(|| unknown(id))
-}
-
-/// Suspends a key, or lifts the suspension. Its expiry runs on.
-pub async fn set_active(db: &Db, world: &World, store: &StoreId, id: &KeyId, active: bool) -> Result<ApiKey> {
-    db.edit_key(store, id, None, None, Some(active), world.now()).await?.ok_or_else(|| unknown(id))
-}
-
-/// Gives a key a new secret and six more months; the former one stays valid for two hours, its own expiry permitting.
-pub async fn rotate(db: &Db, world: &World, store: &StoreId, id: &KeyId) -> Result<(ApiKey, Secret)> {
-    let (secret, now) = (fresh_secret()?, world.now());
-    let key = db.key(store, id).await?.ok_or_else(|| unknown(id))?;
-    let refuse = |status: &str, remedy: &str| Err(Error::Conflict(format!("the key `{id}` is {status}; {remedy}")));
-    match key.status(now) {
-        "inactive" => return refuse("inactive", "activate it before rotating it"),
-        "expired" => return refuse("expired", "create a new one"),
-        _ => {}
+    /// Suspends a key, or lifts the suspension. Its expiry runs on.
+    pub async fn set_key_active(&self, editor: &Editor, id: &KeyId, active: bool) -> Result<ApiKey> {
+        let mut change = self.begin_edit(editor).await?;
+        let mut key = known(&change, id).await?;
+        if key.active != active {
+            key.active = active;
+            change.save_key(&key).await?;
+            change.audit(changed(if active { "key.activated" } else { "key.deactivated" }, &key));
+        }
+        change.end().await?;
+        Ok(key)
     }
-    let rotated = db.rotate_key(store, id, &secret.hash(), secret.last_four(), now, expiry(now), now.plus_millis(OVERLAP_MILLIS)).await?;
-    Ok((rotated.ok_or_else(|| unknown(id))?, secret))
+
+    /// Gives a key a new secret and six more months; each former one stays valid for two hours, its own expiry permitting.
+    pub async fn rotate_key(&self, editor: &Editor, id: &KeyId) -> Result<(ApiKey, Secret)> {
+        let secret = fresh_secret(PREFIX)?;
+        let mut change = self.begin_edit(editor).await?;
+        let mut key = known(&change, id).await?;
+        let now = change.now();
+        let refuse = |status: &str, remedy: &str| Err(Error::Conflict(format!("the key `{id}` is {status}; {remedy}")));
+        match key.status(now) {
+            "inactive" => return refuse("inactive", "activate it before rotating it"),
+            "expired" => return refuse("expired", "create a new one"),
+            _ => {}
+        }
+        key.expires_at = expiry(now);
+        key.last_four = secret.last_four().to_owned();
+        change.save_key(&key).await?;
+        change.add_key_secret(&key, &secret.hash(), now.plus_millis(OVERLAP_MILLIS)).await?;
+        change.audit(changed("key.rotated", &key));
+        change.end().await?;
+        Ok((key, secret))
+    }
+
+    /// Removes a key and every secret of it, at once and for good.
+    pub async fn delete_key(&self, editor: &Editor, id: &KeyId) -> Result<()> {
+        let mut change = self.begin_edit(editor).await?;
+        let key = known(&change, id).await?;
+        change.delete_key(id).await?;
+        change.audit(changed("key.deleted", &key));
+        change.end().await
+    }
+
+    /// Writes down when keys were last used. What cannot be written now is written the next time.
+    pub async fn save_key_uses(&self) -> Result<()> {
+        let mut stores: HashMap<StoreId, Vec<(KeyId, Timestamp)>> = HashMap::new();
+        for (key, (store, at)) in self.uses.take() {
+            stores.entry(store).or_default().push((key, at));
+        }
+        let mut outcome = Ok(());
+        for (store, uses) in stores {
+            if let Err(error) = self.save_uses(&store, &uses).await {
+                self.uses.put_back(&store, uses);
+                outcome = Err(error);
+            }
+        }
+        outcome
+    }
+
+    async fn save_uses(&self, store: &StoreId, uses: &[(KeyId, Timestamp)]) -> Result<()> {
+        let write = self.db().write(store, &self.world().clock).await?;
+        write.save_key_uses(uses).await?;
+        Ok(write.commit().await?)
+    }
 }
 
-/// Removes a key and every secret of it, at once and for good.
-pub async fn delete(db: &Db, store: &StoreId, id: &KeyId) -> Result<()> {
-    if db.delete_key(store, id).await? { Ok(()) } else { Err(unknown(id)) }
+async fn known(change: &Write, id: &KeyId) -> Result<ApiKey> {
+    change.key(id).await?.ok_or_else(|| Error::NotFound(format!("there is no key `{id}` in the store")))
 }
 
-fn unknown(id: &KeyId) -> Error {
-    Error::NotFound(format!("there is no key `{id}` in the store"))
+fn changed(action: &'static str, key: &ApiKey) -> Entry {
+    let scopes: Vec<&str> = key.scopes.iter().map(|scope| scope.name()).collect();
+    let detail = serde_json::json!({ "name": key.name, "scopes": scopes, "masked": key.masked(), "expiresAt": key.expires_at });
+    Entry { action, subject: Subject::Key, subject_id: key.id.to_string(), detail }
 }
 
-fn fresh_secret() -> Result<Secret> {
-    Secret::generate(getrandom::fill).map_err(|error| Error::Internal(format!("the system gives no random bytes: {error}")))
+/// A secret that nobody knows yet.
+pub(super) fn fresh_secret(prefix: &str) -> Result<Secret> {
+    Secret::generate(prefix, getrandom::fill).map_err(|error| Error::Internal(format!("the system gives no random bytes: {error}")))
 }
 
 fn check(name: Option<&str>, scopes: Option<ScopeSet>) -> Result<()> {
-    if name.is_some_and(|name| name.trim().is_empty() || name.chars().count() > MAX_NAME_CHARS) {
+    if name.is_some_and(|name| name.trim().is_empty() || name.chars().count() > MAX_NAME_CHARS || name.contains('\0')) {
         return Err(Error::invalid("name", format!("must have 1 to {MAX_NAME_CHARS} characters and not be blank")));
     }
     if scopes.is_some_and(ScopeSet::is_empty) {

@@ -18,6 +18,7 @@ pub mod outbound;
 mod read_tests;
 pub mod receive;
 pub mod sends;
+pub mod settings;
 #[cfg(test)]
 mod state_tests;
 pub mod stores;
@@ -33,7 +34,7 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 
 use crate::{
-    domain::{clock::World, rules::Rules},
+    domain::{clock::World, ids::StoreId, rules::Rules},
     store::Db,
 };
 
@@ -41,6 +42,7 @@ pub use change::{By, Once, Outcome, Renderer};
 pub use error::{Error, Result};
 
 use change::InProgress;
+use keys::Uses;
 
 /// Every use-case of one deployment.
 #[derive(Clone)]
@@ -50,6 +52,7 @@ pub struct Service {
     rules: Rules,
     events: Arc<dyn Renderer>,
     in_progress: InProgress,
+    uses: Uses,
     /// Told of each message that was put on its way.
     parcels: Arc<Notify>,
     /// Told of each event that was recorded or queued.
@@ -58,7 +61,16 @@ pub struct Service {
 
 impl Service {
     pub fn new(db: Db, world: World, rules: Rules, events: Arc<dyn Renderer>) -> Self {
-        Self { db, world, rules, events, in_progress: InProgress::default(), parcels: Arc::default(), deliveries: Arc::default() }
+        Self {
+            db,
+            world,
+            rules,
+            events,
+            in_progress: InProgress::default(),
+            uses: Uses::default(),
+            parcels: Arc::default(),
+            deliveries: Arc::default(),
+        }
     }
 
     pub fn db(&self) -> &Db {
@@ -71,5 +83,9 @@ impl Service {
 
     pub fn rules(&self) -> &Rules {
         &self.rules
+    }
+
+    async fn must_exist(&self, store: &StoreId) -> Result<()> {
+        if self.db().store_exists(store).await? { Ok(()) } else { Err(Error::NotFound(format!("there is no store `{store}`"))) }
     }
 }

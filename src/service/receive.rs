@@ -1,7 +1,9 @@
 //! Messages from contacts: the thread, its contact and its ticket are found or made (decisions, section 7).
 
+use serde_json::json;
+
 use super::{
-    Error, Result, Service,
+    By, Error, Result, Service,
     change::Change,
     threads::{ATTEMPTS, Halt, Opening, count},
 };
@@ -13,6 +15,7 @@ use crate::{
         ids::{MAX_ID_CHARS, MessageId, StoreId, TicketId},
         messages::Message,
         receive::{Inbound, Received},
+        settings::{Editor, Entry, Subject},
         store::Account,
         tickets::Ticket,
         time::Timestamp,
@@ -26,12 +29,22 @@ const MAX_REFERENCE_CHARS: usize = 512;
 impl Service {
     /// Takes a message. One that was taken before changes nothing and is answered as it was.
     pub async fn receive(&self, store: &StoreId, inbound: Inbound) -> Result<Received> {
+        self.take(&By::alone(store, Actor::System), inbound).await
+    }
+
+    /// The same from a bridge, which comes through the settings.
+    pub async fn receive_from_bridge(&self, editor: &Editor, inbound: Inbound) -> Result<Received> {
+        self.take(&By::editor(editor), inbound).await
+    }
+
+    async fn take(&self, by: &By<'_, ()>, inbound: Inbound) -> Result<Received> {
         check(&inbound)?;
+        let store = by.store;
         let account = self.db().account(store, &inbound.account_id).await?;
         let account =
             account.ok_or_else(|| Error::invalid("accountId", format!("`{}` is no account of this store", inbound.account_id)))?;
         for _ in 0..ATTEMPTS {
-            match self.try_receive(store, &account, &inbound).await {
+            match self.try_receive(by, &account, &inbound).await {
                 Ok(received) => return Ok(received),
                 Err(Halt::Raced) => {}
                 Err(Halt::Failed(error)) => return Err(error),
@@ -40,9 +53,9 @@ impl Service {
         Err(Error::Unavailable { reason: "other messages of this thread are being received; try again".to_owned(), retry_after: 1 })
     }
 
-    async fn try_receive(&self, store: &StoreId, account: &Account, inbound: &Inbound) -> std::result::Result<Received, Halt> {
+    async fn try_receive(&self, by: &By<'_, ()>, account: &Account, inbound: &Inbound) -> std::result::Result<Received, Halt> {
         // The contact causes the change; who that is shows within.
-        let mut change = self.begin_alone(store, Actor::System).await?;
+        let mut change = self.begin_by(by).await?;
         // Held before the look for a former delivery, so that of two at once the second sees what the first did.
         let thread = change.conversation_of_thread(&account.id, &inbound.reference_id).await?;
         if let Some(former) = change.message_of_channel(&account.id, &inbound.external_id).await? {
@@ -80,6 +93,12 @@ impl Service {
         let ticket_id = ticket.as_ref().map(|(ticket, _)| ticket.id.clone());
         let received =
             Received { message_id: message.id.clone(), conversation_id: conversation.id, ticket_id: ticket_id.clone(), duplicate: false };
+        change.audit(Entry {
+            action: "message.received",
+            subject: Subject::Message,
+            subject_id: message.id.to_string(),
+            detail: json!({ "accountId": account.id, "externalId": inbound.external_id }),
+        });
         change.note(Fact::MessageReceived { message, ticket_id });
         if let Some((ticket, Some(reopened))) = ticket {
             change.note(Fact::TicketOpened { ticket, reopened });

@@ -75,7 +75,7 @@ impl Desk {
     }
 
     fn by<T>(&self) -> By<'_, T> {
-        By { store: &self.fixture.store, actor: Actor::User("u".into()), once: None }
+        By::alone(&self.fixture.store, Actor::User("u".into()))
     }
 
     fn wait(&self, millis: i64) {

@@ -1,11 +1,14 @@
 //! Moves of tickets that no operation of `/v1` asks for: taking one from its assignee, snoozing it, and the AI that hands
 //! a conversation over (decisions, sections 7 and 8). Called by the settings plane.
 
+use serde_json::{Value, json};
+
 use super::{By, Error, Outcome, Result, Service, change::begin};
 use crate::{
     domain::{
         events::{Actor, Fact},
         ids::{ConversationId, TicketId},
+        settings::{Entry, Subject},
         ticket_states::Refusal,
         tickets::{TicketExpand, TicketView},
         time::Timestamp,
@@ -32,6 +35,7 @@ impl Service {
         if let Some(previous) = ticket.unassign(change.now()) {
             change.save_ticket(&ticket).await?;
             change.changed(Changed::Ticket(&id));
+            change.audit(moved("ticket.unassigned", &id, json!({ "previousAssigneeUserId": previous })));
             change.note(Fact::TicketUnassigned { ticket: ticket.clone(), previous: Some(previous) });
         }
         let view = self.expanded(by, ticket, expand).await?;
@@ -46,7 +50,7 @@ impl Service {
         until: Timestamp,
         expand: TicketExpand,
     ) -> Result<Outcome<TicketView>> {
-        let change = begin!(self, by);
+        let mut change = begin!(self, by);
         let mut ticket = change.ticket(&id).await?.ok_or_else(|| Error::missing("ticket", &id))?;
         let snoozed = ticket.snooze(until, change.now()).map_err(|refusal| match refusal {
             Refusal::Past => Error::invalid("until", "must lie in the future"),
@@ -57,6 +61,7 @@ impl Service {
         if snoozed {
             change.save_ticket(&ticket).await?;
             change.changed(Changed::Ticket(&id));
+            change.audit(moved("ticket.snoozed", &id, json!({ "snoozedUntil": until })));
         }
         let view = self.expanded(by, ticket, expand).await?;
         change.finish(by, view).await
@@ -64,11 +69,12 @@ impl Service {
 
     /// Ends a ticket's snooze; one that is not snoozed stays as it is.
     pub async fn unsnooze_ticket(&self, by: &By<'_, TicketView>, id: TicketId, expand: TicketExpand) -> Result<Outcome<TicketView>> {
-        let change = begin!(self, by);
+        let mut change = begin!(self, by);
         let mut ticket = change.ticket(&id).await?.ok_or_else(|| Error::missing("ticket", &id))?;
         if ticket.wake() {
             change.save_ticket(&ticket).await?;
             change.changed(Changed::Ticket(&id));
+            change.audit(moved("ticket.unsnoozed", &id, json!({})));
         }
         let view = self.expanded(by, ticket, expand).await?;
         change.finish(by, view).await
@@ -86,7 +92,17 @@ impl Service {
         let id = &escalation.conversation_id;
         let conversation = change.conversation(id).await?.ok_or_else(|| Error::missing("conversation", id))?;
         let ticket = change.latest_ticket(id).await?.filter(|ticket| ticket.is_open).map(Box::new);
+        change.audit(Entry {
+            action: "conversation.escalated",
+            subject: Subject::Conversation,
+            subject_id: id.to_string(),
+            detail: json!({ "reason": reason }),
+        });
         change.note(Fact::AiEscalated { conversation, ticket, reason });
         change.finish(by, ()).await
     }
+}
+
+fn moved(action: &'static str, id: &TicketId, detail: Value) -> Entry {
+    Entry { action, subject: Subject::Ticket, subject_id: id.to_string(), detail }
 }

@@ -95,10 +95,13 @@ impl Service {
             }
         }
         let mut change = begin!(self, by);
+        // The user before the ticket, as whoever removes a user.
+        let handler_known = match &closing.handled_by {
+            Some(user) => !change.known_users(&[user]).await?.is_empty(),
+            None => true,
+        };
         let mut ticket = change.ticket(&closing.ticket_id).await?.ok_or_else(|| Error::missing("ticket", &closing.ticket_id))?;
-        if let Some(user) = &closing.handled_by
-            && change.known_users(&[user]).await?.is_empty()
-        {
+        if !handler_known {
             return Err(Error::invalid("body.handledBy", "names nobody in this store"));
         }
         let mut values = Vec::new();
@@ -160,13 +163,16 @@ impl Service {
             return Err(Error::invalid(format!("body[{i}].ticketId"), "is named twice"));
         }
         let mut change = begin!(self, by);
-        let held = change.tickets(&items.iter().map(|item| &item.ticket_id).collect::<Vec<_>>()).await?;
+        let ids: Vec<&TicketId> = items.iter().map(|item| &item.ticket_id).collect();
+        // Users and accounts before the tickets, as whoever removes a user or takes access away.
+        let users: HashSet<UserId> =
+            change.known_users(&items.iter().map(|item| &item.assignee).collect::<Vec<_>>()).await?.into_iter().collect();
+        change.keep_accounts_of(&ids).await?;
+        let held = change.tickets(&ids).await?;
         let mut tickets: HashMap<TicketId, Ticket> = held.into_iter().map(|ticket| (ticket.id.clone(), ticket)).collect();
         if let Some(item) = items.iter().find(|item| !tickets.contains_key(&item.ticket_id)) {
             return Err(Error::missing("ticket", &item.ticket_id));
         }
-        let users: HashSet<UserId> =
-            change.known_users(&items.iter().map(|item| &item.assignee).collect::<Vec<_>>()).await?.into_iter().collect();
         let accounts: Vec<&AccountId> = tickets.values().map(|ticket| &ticket.account_id).collect();
         let listed = change.account_users(&accounts).await?;
         let mut assigned = Vec::with_capacity(items.len());

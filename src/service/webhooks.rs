@@ -2,6 +2,7 @@
 //!
 //! `delivery` claims what is queued, tries it, and has [`Service::settle_delivery`] write down how that ended.
 
+use serde_json::{Value, json};
 use url::{Host, Url};
 
 use super::{Error, Result, Service, change::Change};
@@ -9,14 +10,16 @@ use crate::{
     domain::{
         events::Actor,
         ids::{AccountId, StoreId, WebhookId},
+        settings::{Editor, Entry, Subject},
         time::Timestamp,
         webhooks::{
-            Answer, Attempted, KINDS, PATIENCE_MILLIS, ROTATION_MILLIS, SECRET_BYTES, SigningSecret, TEST_KIND, Webhook, next_attempt,
+            Along, Answer, Attempted, KINDS, Logged, PATIENCE_MILLIS, ROTATION_MILLIS, Replay, SECRET_BYTES, SigningSecret, TEST_KIND,
+            Webhook, next_attempt,
         },
     },
     store::{
         queue::Room,
-        webhooks::{Claimed, Logged, Place, Replay},
+        webhooks::{Claimed, Place},
     },
 };
 
@@ -36,18 +39,15 @@ pub const LEASE_MILLIS: i64 = 60_000;
 /// The longest address that is taken, in characters.
 const MAX_URL_CHARS: usize = 2048;
 
-/// Attempts of a page of the log.
-const PAGE: i64 = 500;
-
 impl Service {
     /// A new subscription, and the secret that its deliveries are signed with.
-    pub async fn create_webhook(&self, store: &StoreId, settings: Settings) -> Result<(Webhook, SigningSecret)> {
-        self.must_exist(store).await?;
+    pub async fn create_webhook(&self, editor: &Editor, settings: Settings) -> Result<(Webhook, SigningSecret)> {
+        self.must_exist(&editor.store_id).await?;
         let url = settings.url.ok_or_else(|| Error::invalid("url", "is missing"))?;
         check_url(&url)?;
         let secret = fresh_secret()?;
         self.number_former().await?;
-        let mut change = self.begin_alone(store, Actor::System).await?;
+        let mut change = self.begin_edit(editor).await?;
         let now = change.now();
         let webhook = Webhook {
             id: WebhookId::from(self.world().ids.fresh()),
@@ -62,6 +62,7 @@ impl Service {
         };
         self.check_account(&mut change, &webhook).await?;
         change.insert_webhook(&webhook, &secret).await?;
+        change.audit(changed("webhook.created", &webhook));
         change.end().await?;
         Ok((webhook, secret))
     }
@@ -71,13 +72,13 @@ impl Service {
         Ok(self.db().webhooks(store).await?)
     }
 
-    pub async fn edit_webhook(&self, store: &StoreId, id: &WebhookId, settings: Settings) -> Result<Webhook> {
+    pub async fn edit_webhook(&self, editor: &Editor, id: &WebhookId, settings: Settings) -> Result<Webhook> {
         if let Some(url) = &settings.url {
             check_url(url)?;
         }
         let kinds = settings.kinds.map(checked_kinds).transpose()?;
         self.number_former().await?;
-        let mut change = self.begin_alone(store, Actor::System).await?;
+        let mut change = self.begin_edit(editor).await?;
         let mut webhook = change.webhook(id).await?.ok_or_else(|| unknown(id))?;
         if let Some(url) = settings.url.filter(|url| *url != webhook.url) {
             webhook.url = url;
@@ -88,14 +89,15 @@ impl Service {
         webhook.updated_at = change.now();
         self.check_account(&mut change, &webhook).await?;
         change.save_webhook(&webhook).await?;
+        change.audit(changed("webhook.edited", &webhook));
         change.end().await?;
         Ok(webhook)
     }
 
     /// Tells an endpoint of events again from now on, or of nothing more. What happened meanwhile is a replay away.
-    pub async fn enable_webhook(&self, store: &StoreId, id: &WebhookId, enabled: bool) -> Result<Webhook> {
+    pub async fn enable_webhook(&self, editor: &Editor, id: &WebhookId, enabled: bool) -> Result<Webhook> {
         self.number_former().await?;
-        let change = self.begin_alone(store, Actor::System).await?;
+        let mut change = self.begin_edit(editor).await?;
         let mut webhook = change.webhook(id).await?.ok_or_else(|| unknown(id))?;
         if webhook.enabled != enabled {
             webhook.enabled = enabled;
@@ -103,63 +105,68 @@ impl Service {
             webhook.failing_since = None;
             webhook.updated_at = change.now();
             change.save_webhook(&webhook).await?;
+            change.audit(changed(if enabled { "webhook.enabled" } else { "webhook.disabled" }, &webhook));
         }
         change.end().await?;
         Ok(webhook)
     }
 
     /// A new secret. The former one signs beside it for a day.
-    pub async fn rotate_webhook(&self, store: &StoreId, id: &WebhookId) -> Result<(Webhook, SigningSecret)> {
+    pub async fn rotate_webhook(&self, editor: &Editor, id: &WebhookId) -> Result<(Webhook, SigningSecret)> {
         let secret = fresh_secret()?;
-        let change = self.begin_alone(store, Actor::System).await?;
+        let mut change = self.begin_edit(editor).await?;
         let mut webhook = change.webhook(id).await?.ok_or_else(|| unknown(id))?;
         webhook.updated_at = change.now();
         change.supersede_secrets(id, &secret, change.now().plus_millis(ROTATION_MILLIS)).await?;
         change.save_webhook(&webhook).await?;
+        change.audit(changed("webhook.rotated", &webhook));
         change.end().await?;
         Ok((webhook, secret))
     }
 
-    pub async fn delete_webhook(&self, store: &StoreId, id: &WebhookId) -> Result<()> {
-        let change = self.begin_alone(store, Actor::System).await?;
-        if !change.delete_webhook(id).await? {
-            return Err(unknown(id));
-        }
+    pub async fn delete_webhook(&self, editor: &Editor, id: &WebhookId) -> Result<()> {
+        let mut change = self.begin_edit(editor).await?;
+        let webhook = change.webhook(id).await?.ok_or_else(|| unknown(id))?;
+        change.delete_webhook(id).await?;
+        change.audit(changed("webhook.deleted", &webhook));
         change.end().await
     }
 
     /// Queues a made-up event for one endpoint; the event's id.
-    pub async fn test_webhook(&self, store: &StoreId, id: &WebhookId) -> Result<String> {
-        let mut change = self.begin_alone(store, Actor::System).await?;
+    pub async fn test_webhook(&self, editor: &Editor, id: &WebhookId) -> Result<String> {
+        let mut change = self.begin_edit(editor).await?;
         let webhook = change.webhook(id).await?.ok_or_else(|| unknown(id))?;
         if !webhook.enabled {
             return Err(Error::Conflict(format!("the webhook `{id}` is disabled; enable it first")));
         }
         let event = self.world().ids.fresh();
-        let body = serde_json::json!({
-            "id": event, "type": TEST_KIND, "timestamp": change.now(), "apiRevision": self.rules().revision, "storeId": store,
+        let body = json!({
+            "id": event, "type": TEST_KIND, "timestamp": change.now(), "apiRevision": self.rules().revision, "storeId": editor.store_id,
             "actor": { "type": "system" }, "data": { "webhookId": id },
         });
         change.queue_test(id, &event, TEST_KIND, body.to_string().into_bytes()).await?;
         change.deliver();
+        change.audit(entry("webhook.tested", id, json!({ "eventId": event })));
         change.end().await?;
         Ok(event)
     }
 
     /// Queues events again; how many. `dry_run` only counts them.
-    pub async fn replay(&self, store: &StoreId, id: &WebhookId, replay: Replay, dry_run: bool) -> Result<i64> {
+    pub async fn replay(&self, editor: &Editor, id: &WebhookId, replay: Replay, dry_run: bool) -> Result<i64> {
         self.number_former().await?;
-        let mut change = self.begin_alone(store, Actor::System).await?;
+        let mut change = self.begin_edit(editor).await?;
         let webhook = change.webhook(id).await?.ok_or_else(|| unknown(id))?;
         if !webhook.enabled && !dry_run {
             return Err(Error::Conflict(format!("the webhook `{id}` is disabled; enable it first")));
         }
-        let count = if dry_run {
-            change.count_again(&webhook, &replay).await?
-        } else {
-            change.deliver();
-            change.queue_again(&webhook, &replay).await?
-        };
+        if dry_run {
+            return Ok(change.count_again(&webhook, &replay).await?);
+        }
+        let count = change.queue_again(&webhook, &replay).await?;
+        change.deliver();
+        let Replay { event, since, until, missing } = replay;
+        let detail = json!({ "eventId": event, "since": since, "until": until, "missing": missing, "count": count });
+        change.audit(entry("webhook.replayed", id, detail));
         change.end().await?;
         Ok(count)
     }
@@ -170,9 +177,9 @@ impl Service {
         Ok(self.db().number_events(self.world().now()).await?)
     }
 
-    /// The next attempts behind a position of the log; none at the end.
-    pub async fn attempts(&self, store: &StoreId, id: &WebhookId, after: i64) -> Result<Vec<Logged>> {
-        let page = self.db().attempts(store, id, after, PAGE).await?;
+    /// At most `limit` attempts of the log in one direction; none at its end.
+    pub async fn attempts(&self, store: &StoreId, id: &WebhookId, along: Along, limit: i64) -> Result<Vec<Logged>> {
+        let page = self.db().attempts(store, id, along, limit).await?;
         if page.is_empty() && !self.webhooks(store).await?.iter().any(|webhook| webhook.id == *id) {
             return Err(unknown(id));
         }
@@ -254,12 +261,8 @@ impl Service {
         let Some(account) = &webhook.account_id else { return Ok(()) };
         match change.account(account).await? {
             Some(_) => Ok(()),
-            None => Err(Error::invalid("account", format!("`{account}` is no account of this store"))),
+            None => Err(Error::invalid("accountId", format!("`{account}` is no account of this store"))),
         }
-    }
-
-    async fn must_exist(&self, store: &StoreId) -> Result<()> {
-        if self.db().store_exists(store).await? { Ok(()) } else { Err(Error::NotFound(format!("there is no store `{store}`"))) }
     }
 }
 
@@ -273,6 +276,15 @@ fn disables(webhook: &Webhook, attempted: &Attempted) -> Option<&'static str> {
     } else {
         None
     }
+}
+
+fn changed(action: &'static str, webhook: &Webhook) -> Entry {
+    let Webhook { id, url, kinds, account_id, enabled, .. } = webhook;
+    entry(action, id, json!({ "url": url, "events": kinds, "accountId": account_id, "enabled": enabled }))
+}
+
+fn entry(action: &'static str, id: &WebhookId, detail: Value) -> Entry {
+    Entry { action, subject: Subject::Webhook, subject_id: id.to_string(), detail }
 }
 
 fn unknown(id: &WebhookId) -> Error {

@@ -1,20 +1,15 @@
-//! API keys and the server's own secrets.
+//! Who is calling, and the server's own secrets.
 
-use sea_orm::{
-    ActiveModelTrait,
-    ActiveValue::Set,
-    ColumnTrait, ConnectionTrait, EntityTrait, QueryFilter, QueryOrder,
-    sea_query::{Expr, OnConflict},
-};
+use sea_orm::{ActiveValue::Set, ColumnTrait, EntityTrait, QueryFilter, sea_query::OnConflict};
 
 use super::{
     Db, Error, Result,
-    entity::{api_key_secrets, api_keys, server_secrets, stores, users},
+    entity::{server_secrets, stores, users},
     sql::{Param, Sql},
 };
 use crate::domain::{
-    ids::{KeyId, StoreId, UserId},
-    keys::{ApiKey, Caller, SecretHash},
+    ids::{StoreId, UserId},
+    keys::{Caller, SecretHash},
     scopes::ScopeSet,
     time::Timestamp,
 };
@@ -70,172 +65,4 @@ impl Db {
             .await?;
         Ok(found.is_some())
     }
-
-    /// Stores a new key with its first secret.
-    pub async fn insert_key(&self, store: &StoreId, key: &ApiKey, hash: &SecretHash) -> Result<()> {
-        let tx = self.begin().await?;
-        let row = api_keys::ActiveModel {
-            store_id: Set(store.to_string()),
-            id: Set(key.id.to_string()),
-            name: Set(key.name.clone()),
-            scopes: Set(key.scopes.to_string()),
-            active: Set(key.active),
-            owner_user_id: Set(key.owner.as_ref().map(ToString::to_string)),
-            created_at: Set(key.created_at.millis()),
-            updated_at: Set(key.created_at.millis()),
-            expires_at: Set(key.expires_at.millis()),
-            last_used_at: Set(None),
-        };
-        api_keys::Entity::insert(row).exec_without_returning(&*tx).await?;
-        insert_secret(&*tx, store, &key.id, hash, &key.last_four, key.created_at, key.expires_at).await?;
-        tx.commit().await
-    }
-
-    /// A key of the store.
-    pub async fn key(&self, store: &StoreId, id: &KeyId) -> Result<Option<ApiKey>> {
-        let Some(row) = find_key(store, id).one(self.read()).await? else { return Ok(None) };
-        Ok(Some(with_last_four(self.read(), row).await?))
-    }
-
-    /// Every key of the store, oldest first.
-    pub async fn keys(&self, store: &StoreId) -> Result<Vec<ApiKey>> {
-        let rows = api_keys::Entity::find()
-            .filter(api_keys::Column::StoreId.eq(store.as_str()))
-            .order_by_asc(api_keys::Column::CreatedAt)
-            .order_by_asc(api_keys::Column::Id)
-            .all(self.read())
-            .await?;
-        let secrets = api_key_secrets::Entity::find()
-            .filter(api_key_secrets::Column::StoreId.eq(store.as_str()))
-            .order_by_asc(api_key_secrets::Column::CreatedAt)
-            .all(self.read())
-            .await?;
-        // The newest secret of a key comes last and stays.
-        let newest: std::collections::HashMap<String, String> = secrets.into_iter().map(|row| (row.key_id, row.last_four)).collect();
-        Ok(rows
-            .into_iter()
-            .map(|row| {
-                let last_four = newest.get(&row.id).cloned().unwrap_or_default();
-                api_key(row, last_four)
-            })
-            .collect())
-    }
-
-    /// Changes a key; what is `None` stays. `None` when the store has no such key.
-    pub async fn edit_key(
-        &self,
-        store: &StoreId,
-        id: &KeyId,
-        name: Option<String>,
-        scopes: Option<ScopeSet>,
-        active: Option<bool>,
-        now: Timestamp,
-    ) -> Result<Option<ApiKey>> {
-        let tx = self.begin().await?;
-        let Some(row) = find_key(store, id).one(&*tx).await? else { return Ok(None) };
-        let mut row: api_keys::ActiveModel = row.into();
-        row.updated_at = Set(now.millis());
-        if let Some(name) = name {
-            row.name = Set(name);
-        }
-        if let Some(scopes) = scopes {
-            row.scopes = Set(scopes.to_string());
-        }
-        if let Some(active) = active {
-            row.active = Set(active);
-        }
-        let key = with_last_four(&*tx, row.update(&*tx).await?).await?;
-        tx.commit().await?;
-        Ok(Some(key))
-    }
-
-    /// Puts a new secret beside those that a key has, which end at `overlap_end` unless they end before.
-    #[expect(clippy::too_many_arguments, reason = "the new secret's columns, each of its own type")]
-    pub async fn rotate_key(
-        &self,
-        store: &StoreId,
-        id: &KeyId,
-        hash: &SecretHash,
-        last_four: &str,
-        now: Timestamp,
-        expires_at: Timestamp,
-        overlap_end: Timestamp,
-    ) -> Result<Option<ApiKey>> {
-        let tx = self.begin().await?;
-        let Some(row) = find_key(store, id).one(&*tx).await? else { return Ok(None) };
-        let mut row: api_keys::ActiveModel = row.into();
-        row.updated_at = Set(now.millis());
-        row.expires_at = Set(expires_at.millis());
-        let row = row.update(&*tx).await?;
-        api_key_secrets::Entity::update_many()
-            .col_expr(api_key_secrets::Column::ExpiresAt, Expr::value(overlap_end.millis()))
-            .filter(api_key_secrets::Column::StoreId.eq(store.as_str()))
-            .filter(api_key_secrets::Column::KeyId.eq(id.as_str()))
-            .filter(api_key_secrets::Column::ExpiresAt.gt(overlap_end.millis()))
-            .exec(&*tx)
-            .await?;
-        insert_secret(&*tx, store, id, hash, last_four, now, expires_at).await?;
-        tx.commit().await?;
-        Ok(Some(api_key(row, last_four.to_owned())))
-    }
-
-    /// Removes a key and its secrets; `false` when the store has no such key.
-    pub async fn delete_key(&self, store: &StoreId, id: &KeyId) -> Result<bool> {
-        let tx = self.begin().await?;
-        let done = api_keys::Entity::delete_many()
-            .filter(api_keys::Column::StoreId.eq(store.as_str()))
-            .filter(api_keys::Column::Id.eq(id.as_str()))
-            .exec(&*tx)
-            .await?;
-        tx.commit().await?;
-        Ok(done.rows_affected > 0)
-    }
-}
-
-fn find_key(store: &StoreId, id: &KeyId) -> sea_orm::Select<api_keys::Entity> {
-    api_keys::Entity::find().filter(api_keys::Column::StoreId.eq(store.as_str())).filter(api_keys::Column::Id.eq(id.as_str()))
-}
-
-async fn with_last_four(connection: &impl ConnectionTrait, row: api_keys::Model) -> Result<ApiKey> {
-    let newest = api_key_secrets::Entity::find()
-        .filter(api_key_secrets::Column::StoreId.eq(row.store_id.as_str()))
-        .filter(api_key_secrets::Column::KeyId.eq(row.id.as_str()))
-        .order_by_desc(api_key_secrets::Column::CreatedAt)
-        .one(connection)
-        .await?;
-    Ok(api_key(row, newest.map(|secret| secret.last_four).unwrap_or_default()))
-}
-
-fn api_key(row: api_keys::Model, last_four: String) -> ApiKey {
-    ApiKey {
-        id: row.id.into(),
-        name: row.name,
-        scopes: ScopeSet::from_stored(&row.scopes),
-        active: row.active,
-        owner: row.owner_user_id.map(Into::into),
-        last_four,
-        created_at: Timestamp::from_millis(row.created_at),
-        expires_at: Timestamp::from_millis(row.expires_at),
-    }
-}
-
-async fn insert_secret(
-    connection: &impl ConnectionTrait,
-    store: &StoreId,
-    key: &KeyId,
-    hash: &SecretHash,
-    last_four: &str,
-    created_at: Timestamp,
-    expires_at: Timestamp,
-) -> Result<()> {
-    let row = api_key_secrets::ActiveModel {
-        hash: Set(hash.as_str().to_owned()),
-        store_id: Set(store.to_string()),
-        key_id: Set(key.to_string()),
-        last_four: Set(last_four.to_owned()),
-        created_at: Set(created_at.millis()),
-        expires_at: Set(expires_at.millis()),
-    };
-    api_key_secrets::Entity::insert(row).exec_without_returning(connection).await?;
-    Ok(())
 }

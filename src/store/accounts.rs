@@ -63,6 +63,13 @@ impl Db {
         self.first(sql, Account::decode).await
     }
 
+    /// Every account of the store, oldest first.
+    pub async fn every_account(&self, store: &StoreId) -> Result<Vec<Account>> {
+        let mut sql = Sql::of(store, "SELECT ");
+        sql.push(Account::COLUMNS).push(" FROM accounts WHERE store_id = $1 ORDER BY created_at, id");
+        self.all(sql, Account::decode).await
+    }
+
     /// A page of the accounts that are not disconnected, oldest first.
     pub async fn active_accounts(&self, store: &StoreId, channel: Option<&Channel>, page: &PageRequest) -> Result<Page<Account>> {
         let mut sql = Sql::of(store, "store_id = $1");

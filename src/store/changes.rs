@@ -7,11 +7,16 @@ use crate::domain::{
     fields::{Comparable, Field},
     ids::{AccountId, ContactId, ConversationId, FieldId, LabelId, TicketId, UserId},
     messages::Comment,
+    store::Account,
     text::fold,
     tickets::Ticket,
 };
 
 impl Write {
+    pub async fn held_account(&self, id: &AccountId) -> Result<Option<Account>> {
+        self.held("accounts", id.as_str()).await
+    }
+
     pub async fn ticket(&self, id: &TicketId) -> Result<Option<Ticket>> {
         self.held("tickets", id.as_str()).await
     }
@@ -94,8 +99,24 @@ impl Write {
     /// Which of these are users of the store.
     pub async fn known_users(&self, ids: &[&UserId]) -> Result<Vec<UserId>> {
         let mut sql = self.sql("SELECT user_id FROM users WHERE store_id = $1 AND user_id IN ");
-        sql.texts(ids.iter().map(|id| id.as_str()));
+        sql.texts(ids.iter().map(|id| id.as_str())).push(" ORDER BY id");
+        self.share(&mut sql);
         self.all(sql, |cells| cells.id()).await
+    }
+
+    /// Keeps the accounts of these tickets as they are, with whom they list. Before the tickets are held: who takes access
+    /// away holds the account first and the tickets then.
+    pub async fn keep_accounts_of(&self, tickets: &[&TicketId]) -> Result<()> {
+        let mut sql = self.sql(
+            "SELECT a.id FROM accounts a WHERE a.store_id = $1 AND a.id IN (SELECT t.account_id FROM tickets t WHERE t.store_id = $1 AND t.id IN ",
+        );
+        sql.texts(tickets.iter().map(|id| id.as_str())).push(") ORDER BY a.id");
+        self.share(&mut sql);
+        // One writer keeps them anyway.
+        if sql.holds() {
+            self.all(sql, |cells| cells.id::<AccountId>()).await?;
+        }
+        Ok(())
     }
 
     /// The owner of the store who has been one the longest.

@@ -5,6 +5,7 @@
 
 pub mod access;
 pub mod accounts;
+pub mod audit;
 mod changes;
 pub mod connect;
 pub mod contacts;
@@ -18,6 +19,7 @@ pub mod fields;
 pub(crate) mod fixture;
 mod idempotency;
 pub mod import;
+mod keys;
 pub mod messages;
 pub mod outbound;
 pub mod queue;
@@ -25,6 +27,7 @@ pub mod queue;
 mod read_tests;
 mod readers;
 pub mod receive;
+mod settings;
 mod sql;
 pub mod stores;
 pub mod team;

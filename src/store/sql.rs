@@ -91,6 +91,12 @@ impl Sql {
         self.push(" FOR UPDATE")
     }
 
+    /// Has the rows stay as they are until the end of the transaction, beside others that want the same. PostgreSQL's own.
+    pub fn share(&mut self) -> &mut Self {
+        self.holds = true;
+        self.push(" FOR SHARE")
+    }
+
     pub fn holds(&self) -> bool {
         self.holds
     }

@@ -16,7 +16,7 @@ use crate::domain::{
     events::numbered,
     ids::{StoreId, WebhookId},
     time::Timestamp,
-    webhooks::{Answer, Attempted, Shipment, SigningSecret, Webhook},
+    webhooks::{Along, Answer, Attempted, Logged, Replay, Shipment, SigningSecret, Webhook},
 };
 
 impl Row for Webhook {
@@ -48,34 +48,6 @@ pub struct Claimed {
     /// With this one.
     pub attempts: i64,
     pub shipment: Shipment,
-}
-
-/// What was tried, as the log shows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Logged {
-    pub position: i64,
-    pub event_id: String,
-    pub kind: String,
-    pub attempt: i64,
-    pub started_at: Timestamp,
-    /// Milliseconds.
-    pub took: i64,
-    pub status: Option<i64>,
-    pub reason: Option<String>,
-    pub outcome: String,
-    pub next_at: Option<Timestamp>,
-}
-
-/// Which events are sent again.
-#[derive(Clone, Debug, Default)]
-pub struct Replay {
-    pub event: Option<String>,
-    /// Inclusive.
-    pub since: Option<Timestamp>,
-    /// Exclusive.
-    pub until: Option<Timestamp>,
-    /// Only those that never arrived.
-    pub missing: bool,
 }
 
 impl Write {
@@ -295,14 +267,20 @@ impl Db {
         Ok(webhooks)
     }
 
-    /// At most `limit` attempts behind a position, the oldest first.
-    pub async fn attempts(&self, store: &StoreId, webhook: &WebhookId, after: i64, limit: i64) -> Result<Vec<Logged>> {
+    /// At most `limit` attempts.
+    pub async fn attempts(&self, store: &StoreId, webhook: &WebhookId, along: Along, limit: i64) -> Result<Vec<Logged>> {
         let mut sql = Sql::of(
             store,
             "SELECT position, event_id, kind, attempt, started_at, took, status, reason, outcome, next_at FROM attempts \
              WHERE store_id = $1 AND webhook_id = ",
         );
-        sql.text(webhook.as_str()).push(" AND position > ").integer(after).push(" ORDER BY position LIMIT ").integer(limit);
+        sql.text(webhook.as_str());
+        match along {
+            Along::After(position) => sql.push(" AND position > ").integer(position).push(" ORDER BY position"),
+            Along::Before(Some(position)) => sql.push(" AND position < ").integer(position).push(" ORDER BY position DESC"),
+            Along::Before(None) => sql.push(" ORDER BY position DESC"),
+        };
+        sql.push(" LIMIT ").integer(limit);
         self.all(sql, |cells| {
             Ok(Logged {
                 position: cells.take()?,

@@ -25,6 +25,9 @@ use crate::domain::{
     time::Timestamp,
 };
 
+/// Rows of one statement: the databases bound how many values one may have.
+const ROWS_MAX: usize = 500;
+
 /// A write transaction on one store.
 pub struct Write {
     on: On,
@@ -141,6 +144,13 @@ impl Write {
         }
     }
 
+    /// Keeps the rows that a SELECT finds from being changed or removed by others, who may do the same.
+    pub(super) fn share(&self, sql: &mut Sql) {
+        if self.on_postgres() {
+            sql.share();
+        }
+    }
+
     /// Notes a changed record for whoever follows the change log.
     pub fn changed(&self, record: Changed<'_>) {
         let (kind, id) = record.parts();
@@ -153,32 +163,34 @@ impl Write {
             return Ok(());
         }
         let transaction = if self.on_postgres() { ", pg_current_xact_id()::text::bigint)" } else { ", 0)" };
-        let mut sql = self.sql("INSERT INTO changes (store_id, kind, record_id, changed_at, transaction_id) VALUES ");
-        for (i, (kind, id)) in log.iter().enumerate() {
-            sql.push(if i == 0 { "($1, " } else { ", ($1, " }).text(kind).push(", ").text(id).push(", ").integer(self.now().millis());
-            sql.push(transaction);
+        let log: Vec<_> = log.into_iter().collect();
+        for rows in log.chunks(ROWS_MAX) {
+            let mut sql = self.sql("INSERT INTO changes (store_id, kind, record_id, changed_at, transaction_id) VALUES ");
+            for (i, (kind, id)) in rows.iter().enumerate() {
+                sql.push(if i == 0 { "($1, " } else { ", ($1, " }).text(kind).push(", ").text(id).push(", ").integer(self.now().millis());
+                sql.push(transaction);
+            }
+            self.run(sql).await?;
         }
-        self.run(sql).await?;
         Ok(())
     }
 
     /// Records events, rendered. They get their numbers after the commit.
     pub async fn record(&self, events: &[(Event, Vec<u8>)]) -> Result<()> {
-        if events.is_empty() {
-            return Ok(());
+        for rows in events.chunks(ROWS_MAX) {
+            let mut sql = self.sql("INSERT INTO events (store_id, id, type, account_id, occurred_at, body) VALUES ");
+            for (i, (event, body)) in rows.iter().enumerate() {
+                sql.push(if i == 0 { "($1, " } else { ", ($1, " }).text(&event.id).push(", ").text(event.fact.kind());
+                sql.push(", ")
+                    .optional_text(event.fact.account().map(AccountId::as_str))
+                    .push(", ")
+                    .integer(event.at.millis())
+                    .push(", ")
+                    .bytes(body.clone())
+                    .push(")");
+            }
+            self.run(sql).await?;
         }
-        let mut sql = self.sql("INSERT INTO events (store_id, id, type, account_id, occurred_at, body) VALUES ");
-        for (i, (event, body)) in events.iter().enumerate() {
-            sql.push(if i == 0 { "($1, " } else { ", ($1, " }).text(&event.id).push(", ").text(event.fact.kind());
-            sql.push(", ")
-                .optional_text(event.fact.account().map(AccountId::as_str))
-                .push(", ")
-                .integer(event.at.millis())
-                .push(", ")
-                .bytes(body.clone())
-                .push(")");
-        }
-        self.run(sql).await?;
         Ok(())
     }
 

@@ -90,7 +90,7 @@ impl Bench {
     }
 
     fn by(&self) -> By<'_, ()> {
-        By { store: &self.fixture.store, actor: Actor::System, once: None }
+        By::alone(&self.fixture.store, Actor::System)
     }
 
     async fn text(&self, conversation: &str, text: &str) {

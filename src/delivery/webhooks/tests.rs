@@ -22,7 +22,8 @@ use crate::{
         events::{Actor, Event, Fact, FieldChange},
         ids::{StoreId, WebhookId},
         rules::{ReceivedAt, Rules},
-        webhooks::{PATIENCE_MILLIS, PAUSES, ROTATION_MILLIS, SigningSecret, Webhook},
+        settings::Editor,
+        webhooks::{Along, Logged, PATIENCE_MILLIS, PAUSES, ROTATION_MILLIS, Replay, SigningSecret, Webhook},
     },
     service::{
         By, Error, Renderer,
@@ -30,11 +31,7 @@ use crate::{
         ticket_states::Escalation,
         webhooks::{LEASE_MILLIS, Settings},
     },
-    store::{
-        Db,
-        fixture::Fixture,
-        webhooks::{Logged, Replay},
-    },
+    store::{Db, fixture::Fixture},
 };
 
 /// When the tests begin.
@@ -90,7 +87,7 @@ fn service(db: Db, clock: Arc<dyn Clock>) -> Service {
 
 /// Records one event of the account `a1`.
 async fn escalate(service: &Service, store: &StoreId, conversation: &str) {
-    let by = By { store, actor: Actor::System, once: None };
+    let by = By::alone(store, Actor::System);
     service.escalate(&by, Escalation { conversation_id: conversation.into(), reason: None }).await.unwrap();
 }
 
@@ -110,6 +107,10 @@ impl Bench {
         &self.fixture.store
     }
 
+    fn editor(&self) -> Editor {
+        Editor::command_line(self.store().clone())
+    }
+
     fn pass(&self, millis: i64) {
         self.hands.0.fetch_add(millis, Ordering::SeqCst);
     }
@@ -125,7 +126,7 @@ impl Bench {
     async fn hook_for(&self, url: &str, kinds: &[&str], account: Option<&str>) -> (WebhookId, SigningSecret) {
         let kinds = Some(kinds.iter().map(|kind| (*kind).to_owned()).collect());
         let settings = Settings { url: Some(url.to_owned()), kinds, account_id: Some(account.map(Into::into)) };
-        let (webhook, secret) = self.service.create_webhook(self.store(), settings).await.unwrap();
+        let (webhook, secret) = self.service.create_webhook(&self.editor(), settings).await.unwrap();
         (webhook.id, secret)
     }
 
@@ -134,7 +135,7 @@ impl Bench {
     }
 
     async fn label(&self, conversation: &str, label: &str) {
-        let by = By { store: self.store(), actor: Actor::System, once: None };
+        let by = By::alone(self.store(), Actor::System);
         let update = LabelUpdate { conversation_id: conversation.into(), add: vec![label.into()], remove: vec![] };
         self.service.update_conversation_labels(&by, update).await.unwrap();
     }
@@ -169,7 +170,7 @@ impl Bench {
     }
 
     async fn log(&self, id: &WebhookId) -> Vec<Logged> {
-        self.service.attempts(self.store(), id, 0).await.unwrap()
+        self.service.attempts(self.store(), id, Along::After(0), 500).await.unwrap()
     }
 
     async fn outcomes(&self, id: &WebhookId) -> Vec<String> {
@@ -177,8 +178,8 @@ impl Bench {
     }
 
     async fn replay(&self, id: &WebhookId, replay: Replay) -> i64 {
-        let counted = self.service.replay(self.store(), id, replay.clone(), true).await.unwrap();
-        let queued = self.service.replay(self.store(), id, replay, false).await.unwrap();
+        let counted = self.service.replay(&self.editor(), id, replay.clone(), true).await.unwrap();
+        let queued = self.service.replay(&self.editor(), id, replay, false).await.unwrap();
         assert_eq!(counted, queued, "a dry run tells something else");
         queued
     }
@@ -455,7 +456,7 @@ async fn only_a_success_is_one() {
         let outcome = if matches!(status, Some(200..300)) { "delivered" } else { "retrying" };
         assert_eq!((attempt.status, attempt.outcome.as_str(), attempt.kind.as_str()), (status, outcome, "ai.escalated"), "{reply:?}");
         assert!(attempt.reason.as_deref().unwrap_or_default().contains(reason), "{reply:?}: {attempt:?}");
-        bench.service.delete_webhook(bench.store(), &id).await.unwrap();
+        bench.service.delete_webhook(&bench.editor(), &id).await.unwrap();
     }
     let (id, _) = bench.hook("http://127.0.0.1:1/secret").await;
     bench.event().await;
@@ -509,7 +510,7 @@ async fn an_endpoint_that_is_gone_is_told_nothing_more() {
     // Enabled again, it is told of what happens from now on, and of the rest by a replay.
     gone.now_says("200 OK");
     bench.event().await;
-    bench.service.enable_webhook(bench.store(), &id, true).await.unwrap();
+    bench.service.enable_webhook(&bench.editor(), &id, true).await.unwrap();
     worker.drain().await.unwrap();
     assert_eq!((gone.count(), bench.due().await), (before, None), "what happened while it was disabled is not queued");
     bench.event().await;
@@ -563,7 +564,7 @@ async fn another_address_has_its_own_time() {
     worker.drain().await.unwrap();
     bench.pass(PATIENCE_MILLIS);
     let other = Endpoint::says("500 Broken too").await;
-    bench.service.edit_webhook(bench.store(), &id, Settings { url: Some(other.url.clone()), ..Settings::default() }).await.unwrap();
+    bench.service.edit_webhook(&bench.editor(), &id, Settings { url: Some(other.url.clone()), ..Settings::default() }).await.unwrap();
     worker.drain().await.unwrap();
     assert_eq!((endpoint.count(), other.count(), bench.shown(&id).await.enabled), (1, 1, true));
 }
@@ -574,7 +575,7 @@ async fn both_secrets_sign_for_a_day_after_a_rotation() {
     let endpoint = Endpoint::says("200 OK").await;
     let (id, first) = bench.hook(&endpoint.url).await;
     let mut worker = bench.worker();
-    let (_, second) = bench.service.rotate_webhook(bench.store(), &id).await.unwrap();
+    let (_, second) = bench.service.rotate_webhook(&bench.editor(), &id).await.unwrap();
     assert_ne!(first.0, second.0);
     for pause in [0, ROTATION_MILLIS - 1] {
         bench.pass(pause);
@@ -584,7 +585,7 @@ async fn both_secrets_sign_for_a_day_after_a_rotation() {
         assert_eq!(seen.signatures(), [seen.signed_by(&second), seen.signed_by(&first)]);
     }
     // One that is superseded in its turn takes nothing from the one before it.
-    let (_, third) = bench.service.rotate_webhook(bench.store(), &id).await.unwrap();
+    let (_, third) = bench.service.rotate_webhook(&bench.editor(), &id).await.unwrap();
     bench.event().await;
     worker.drain().await.unwrap();
     assert_eq!(endpoint.last().signatures().len(), 3);
@@ -636,12 +637,12 @@ async fn a_change_of_a_subscription_is_for_what_happens_after_it() {
     let (id, _) = bench.hook_for(&endpoint.url, &["ticket.closed"], None).await;
     bench.event().await;
     let all = Settings { kinds: Some(vec![]), ..Settings::default() };
-    bench.service.edit_webhook(bench.store(), &id, all).await.unwrap();
+    bench.service.edit_webhook(&bench.editor(), &id, all).await.unwrap();
     worker.drain().await.unwrap();
     assert_eq!(endpoint.count(), 0);
-    bench.service.enable_webhook(bench.store(), &id, false).await.unwrap();
+    bench.service.enable_webhook(&bench.editor(), &id, false).await.unwrap();
     bench.event().await;
-    bench.service.enable_webhook(bench.store(), &id, true).await.unwrap();
+    bench.service.enable_webhook(&bench.editor(), &id, true).await.unwrap();
     worker.drain().await.unwrap();
     assert_eq!(endpoint.count(), 0);
     bench.event().await;
@@ -657,14 +658,14 @@ async fn disabling_drops_what_waits() {
     let mut worker = bench.worker();
     bench.event().await;
     worker.drain().await.unwrap();
-    bench.service.enable_webhook(bench.store(), &id, false).await.unwrap();
+    bench.service.enable_webhook(&bench.editor(), &id, false).await.unwrap();
     assert_eq!(bench.due().await, None);
-    let refused = bench.service.replay(bench.store(), &id, every(), false).await.unwrap_err();
+    let refused = bench.service.replay(&bench.editor(), &id, every(), false).await.unwrap_err();
     assert!(matches!(refused, Error::Conflict(_)), "{refused:?}");
-    assert!(matches!(bench.service.test_webhook(bench.store(), &id).await.unwrap_err(), Error::Conflict(_)));
-    assert_eq!(bench.service.replay(bench.store(), &id, every(), true).await.unwrap(), 1);
+    assert!(matches!(bench.service.test_webhook(&bench.editor(), &id).await.unwrap_err(), Error::Conflict(_)));
+    assert_eq!(bench.service.replay(&bench.editor(), &id, every(), true).await.unwrap(), 1);
     endpoint.now_says("200 OK");
-    bench.service.enable_webhook(bench.store(), &id, true).await.unwrap();
+    bench.service.enable_webhook(&bench.editor(), &id, true).await.unwrap();
     bench.pass(DAY);
     worker.drain().await.unwrap();
     assert_eq!(endpoint.count(), 1);
@@ -734,7 +735,7 @@ async fn events_are_sent_again() {
         bench.pass(2 * DAY / 5);
     }
     if !bench.shown(&id).await.enabled {
-        bench.service.enable_webhook(bench.store(), &id, true).await.unwrap();
+        bench.service.enable_webhook(&bench.editor(), &id, true).await.unwrap();
     }
     endpoint.now_says("200 OK");
     assert_eq!(bench.replay(&id, Replay { missing: true, ..every() }).await, 1);
@@ -750,7 +751,7 @@ async fn a_test_event_goes_to_one_endpoint_and_can_be_sent_again() {
     let (id, secret) = bench.hook_for(&endpoint.url, &["ticket.closed"], None).await;
     bench.hook(&other.url).await;
     let mut worker = bench.worker();
-    let event = bench.service.test_webhook(bench.store(), &id).await.unwrap();
+    let event = bench.service.test_webhook(&bench.editor(), &id).await.unwrap();
     worker.drain().await.unwrap();
     let seen = endpoint.last();
     let body: serde_json::Value = serde_json::from_slice(&seen.body).unwrap();
@@ -787,8 +788,8 @@ async fn an_attempt_is_a_lease_that_runs_out() {
     let told: Vec<_> = log.iter().map(|one| (one.attempt, one.status, one.reason.as_deref(), one.outcome.as_str())).collect();
     assert_eq!(told, [(1, Some(500), None, "late"), (1, Some(200), None, "late"), (2, None, Some("down"), "retrying")]);
     // It arrived, whoever was told.
-    bench.service.enable_webhook(bench.store(), &id, false).await.unwrap();
-    assert_eq!(bench.service.replay(bench.store(), &id, Replay { missing: true, ..every() }, true).await.unwrap(), 0);
+    bench.service.enable_webhook(&bench.editor(), &id, false).await.unwrap();
+    assert_eq!(bench.service.replay(&bench.editor(), &id, Replay { missing: true, ..every() }, true).await.unwrap(), 0);
 }
 
 #[tokio::test]
@@ -798,10 +799,10 @@ async fn what_is_removed_while_it_is_tried_leaves_nothing() {
     bench.event().await;
     assert_eq!(bench.due().await, Some(0));
     let claimed = bench.claim().await.remove(0);
-    bench.service.delete_webhook(bench.store(), &id).await.unwrap();
+    bench.service.delete_webhook(&bench.editor(), &id).await.unwrap();
     bench.service.settle_delivery(&claimed, bench.attempted(Answer::Status(200, None)), 0.5).await.unwrap();
-    assert!(bench.fixture.db.attempts(bench.store(), &id, 0, 10).await.unwrap().is_empty());
-    assert!(matches!(bench.service.attempts(bench.store(), &id, 0).await, Err(Error::NotFound(_))));
+    assert!(bench.fixture.db.attempts(bench.store(), &id, Along::After(0), 10).await.unwrap().is_empty());
+    assert!(matches!(bench.service.attempts(bench.store(), &id, Along::After(0), 10).await, Err(Error::NotFound(_))));
 }
 
 #[tokio::test]
@@ -933,13 +934,13 @@ async fn disabling_amid_deliveries_leaves_nothing_queued() {
     });
     let operator = another(&bench).await;
     for n in 0..20 {
-        operator.enable_webhook(bench.store(), &id, n % 2 == 1).await.unwrap();
+        operator.enable_webhook(&bench.editor(), &id, n % 2 == 1).await.unwrap();
         tokio::time::sleep(Duration::from_millis(7)).await;
     }
-    operator.enable_webhook(bench.store(), &id, false).await.unwrap();
+    operator.enable_webhook(&bench.editor(), &id, false).await.unwrap();
     writer.await.unwrap();
     drop(stop);
     worker.await.unwrap();
     assert_eq!(bench.due().await, None);
-    operator.delete_webhook(bench.store(), &id).await.unwrap();
+    operator.delete_webhook(&bench.editor(), &id).await.unwrap();
 }

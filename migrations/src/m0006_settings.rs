@@ -1,0 +1,38 @@
+//! Who may change a store's settings, and what was changed.
+
+crate::migration!(
+    "m0006_settings",
+    tables: ["grants", "audit"],
+    r#"
+-- What a person or a machine proves itself with: a link that opens one session, a session, or a token.
+CREATE TABLE grants (
+    -- SHA-256 of the secret, in hexadecimal; the secret itself is never stored.
+    hash {text} PRIMARY KEY,
+    store_id {text} NOT NULL REFERENCES stores (id),
+    user_id {text} NOT NULL,
+    kind {text} NOT NULL,
+    created_at BIGINT NOT NULL,
+    expires_at BIGINT NOT NULL
+) {clustered};
+CREATE INDEX grants_by_user ON grants (store_id, user_id);
+
+CREATE TABLE audit (
+    position {serial},
+    store_id {text} NOT NULL REFERENCES stores (id),
+    at BIGINT NOT NULL,
+    -- Absent: the command line.
+    user_id {text},
+    -- `session`, `token` or `command_line`.
+    via TEXT NOT NULL,
+    request_id TEXT,
+    action {text} NOT NULL,
+    subject_kind {text} NOT NULL,
+    subject_id {text} NOT NULL,
+    -- A JSON object.
+    detail TEXT NOT NULL
+);
+CREATE INDEX audit_by_store ON audit (store_id, position);
+CREATE INDEX audit_by_subject ON audit (store_id, subject_kind, position);
+APPEND ONLY audit
+"#
+);

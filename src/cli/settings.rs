@@ -1,0 +1,116 @@
+//! `counterpart settings`: the ways into a store's settings.
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use super::{Outcome, print};
+use crate::{
+    app::{open_migrated, service},
+    config::Config,
+    domain::{
+        clock::World,
+        ids::{StoreId, UserId},
+        keys::Secret,
+        settings::{Editor, GrantKind, Manager},
+    },
+    http::{params::Scalar, settings::LINK_FRAGMENT},
+    service::Service,
+};
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Print a link that opens the settings page, once and within 15 minutes
+    Link {
+        #[command(flatten)]
+        whose: Whose,
+        /// The address that browsers reach the server at
+        #[arg(long, env = "COUNTERPART_PUBLIC_URL", default_value = "http://127.0.0.1:8080", value_name = "URL")]
+        public_url: String,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// Print a token for machines, valid for 90 days: `authorization: Bearer` and this
+    Token {
+        #[command(flatten)]
+        whose: Whose,
+        #[command(flatten)]
+        output: Output,
+    },
+    /// End every link, session and token of a user; prints how many there were
+    Revoke {
+        #[command(flatten)]
+        whose: Whose,
+    },
+}
+
+#[derive(Args, Debug)]
+pub struct Whose {
+    /// The store
+    #[arg(long, env = "COUNTERPART_STORE", value_name = "ID")]
+    store: String,
+    /// The userId of an owner or admin of the store
+    #[arg(long, env = "COUNTERPART_USER", value_name = "USERID", value_parser = user_id)]
+    user: UserId,
+}
+
+#[derive(Args, Debug)]
+pub struct Output {
+    /// Print one JSON object, which tells the end too
+    #[arg(long, env = "COUNTERPART_JSON")]
+    json: bool,
+}
+
+/// As a request spells it: a UUID in any case.
+fn user_id(text: &str) -> Result<UserId, String> {
+    Scalar::parse(text)
+}
+
+impl Command {
+    pub async fn run(self, config: &Config) -> Outcome {
+        let db = open_migrated(config, None).await?;
+        self.execute(&service(db.clone(), World::real())).await?;
+        Ok(db.close().await?)
+    }
+
+    async fn execute(self, service: &Service) -> Outcome {
+        match self {
+            Self::Link { whose, public_url, output } => {
+                let (secret, manager) = whose.grant(service, GrantKind::Link).await?;
+                output.print("link", link(&public_url, &secret), &manager)
+            }
+            Self::Token { whose, output } => {
+                let (secret, manager) = whose.grant(service, GrantKind::Token).await?;
+                output.print("token", secret.reveal().to_owned(), &manager)
+            }
+            Self::Revoke { whose } => print(&service.revoke_grants(&whose.editor(), &whose.user).await?.to_string()),
+        }
+    }
+}
+
+/// The address of the settings page with a link's secret, which no browser sends to any server.
+pub fn link(public_url: &str, secret: &Secret) -> String {
+    format!("{}/settings{LINK_FRAGMENT}{}", public_url.trim_end_matches('/'), secret.reveal())
+}
+
+impl Whose {
+    fn editor(&self) -> Editor {
+        Editor::command_line(StoreId::from(self.store.as_str()))
+    }
+
+    async fn grant(&self, service: &Service, kind: GrantKind) -> Result<(Secret, Manager), super::Failed> {
+        let (secret, manager) = service.grant(&self.editor(), &self.user, kind).await?;
+        if !manager.may_manage() {
+            tracing::warn!(user = %self.user, role = manager.role, "only owners and admins see the settings; this user will be refused");
+        }
+        Ok((secret, manager))
+    }
+}
+
+impl Output {
+    fn print(&self, name: &str, text: String, manager: &Manager) -> Outcome {
+        if !self.json {
+            return print(&text);
+        }
+        print(&json!({ name: text, "userId": manager.user_id, "role": manager.role, "expiresAt": manager.expires_at }).to_string())
+    }
+}

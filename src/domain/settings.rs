@@ -1,0 +1,162 @@
+//! Who changes a store's settings, what proves it, and what is written down of a change (section 5; decisions, sections 1
+//! and 7). Pure.
+
+use serde_json::Value;
+
+use super::{
+    events::Actor,
+    ids::{StoreId, UserId},
+    time::Timestamp,
+};
+
+/// What somebody proves to be a user of a store with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GrantKind {
+    /// Opens one session and is used up by it.
+    Link,
+    /// A browser's.
+    Session,
+    /// A machine's.
+    Token,
+}
+
+/// What the secrets of grants begin with.
+pub const GRANT_PREFIX: &str = "cps_";
+
+const MINUTE: i64 = 60_000;
+const HOUR: i64 = 60 * MINUTE;
+const DAY: i64 = 24 * HOUR;
+
+impl GrantKind {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Link => "link",
+            Self::Session => "session",
+            Self::Token => "token",
+        }
+    }
+
+    /// How long one lasts, in milliseconds.
+    pub const fn lifetime(self) -> i64 {
+        match self {
+            Self::Link => 15 * MINUTE,
+            Self::Session => 12 * HOUR,
+            Self::Token => 90 * DAY,
+        }
+    }
+}
+
+/// A user of a store whose proof was found and is valid now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Manager {
+    pub store_id: StoreId,
+    pub user_id: UserId,
+    /// Absent: the user has no role.
+    pub role: Option<String>,
+    pub expires_at: Timestamp,
+}
+
+/// The roles that change settings; all others are refused.
+pub const MANAGING_ROLES: [&str; 2] = ["owner", "admin"];
+
+impl Manager {
+    pub fn may_manage(&self) -> bool {
+        self.role.as_deref().is_some_and(|role| MANAGING_ROLES.contains(&role))
+    }
+}
+
+/// The way that a change came in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Via {
+    Session,
+    Token,
+    CommandLine,
+}
+
+impl Via {
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Session => "session",
+            Self::Token => "token",
+            Self::CommandLine => "command_line",
+        }
+    }
+}
+
+/// Who makes a change of a store's settings.
+#[derive(Clone, Debug)]
+pub struct Editor {
+    pub store_id: StoreId,
+    /// Absent: whoever has the command line.
+    pub user_id: Option<UserId>,
+    pub via: Via,
+    pub request_id: Option<String>,
+}
+
+impl Editor {
+    pub fn command_line(store_id: StoreId) -> Self {
+        Self { store_id, user_id: None, via: Via::CommandLine, request_id: None }
+    }
+
+    /// The same in the words of events.
+    pub fn actor(&self) -> Actor {
+        self.user_id.clone().map_or(Actor::System, Actor::User)
+    }
+}
+
+/// A kind of record that settings are changed of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Subject {
+    Account,
+    Conversation,
+    Key,
+    Message,
+    Session,
+    Ticket,
+    User,
+    Webhook,
+}
+
+impl Subject {
+    pub const ALL: [Self; 8] =
+        [Self::Account, Self::Conversation, Self::Key, Self::Message, Self::Session, Self::Ticket, Self::User, Self::Webhook];
+
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Account => "account",
+            Self::Conversation => "conversation",
+            Self::Key => "key",
+            Self::Message => "message",
+            Self::Session => "session",
+            Self::Ticket => "ticket",
+            Self::User => "user",
+            Self::Webhook => "webhook",
+        }
+    }
+}
+
+/// One change, as it is written down.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// `key.rotated`, …
+    pub action: &'static str,
+    pub subject: Subject,
+    pub subject_id: String,
+    /// An object; never a secret.
+    pub detail: Value,
+}
+
+/// One change, as it is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Audited {
+    pub position: i64,
+    pub at: Timestamp,
+    pub user_id: Option<UserId>,
+    pub via: String,
+    pub request_id: Option<String>,
+    pub action: String,
+    pub subject_kind: String,
+    pub subject_id: String,
+    /// A JSON object.
+    pub detail: String,
+}

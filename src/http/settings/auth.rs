@@ -1,0 +1,158 @@
+//! Who asks the settings plane: an owner or admin of a store, by a browser's session or a machine's token.
+//!
+//! A browser sends its cookie with whatever any site asks it to send. `SameSite=Strict` keeps it from other sites, but not
+//! from other hosts of the same site; so a change by cookie must come from our own origin, which the browser tells in
+//! headers that no page can set.
+
+use std::sync::Arc;
+
+use poem::{
+    RequestBody,
+    http::{Method, StatusCode, header},
+};
+use poem_openapi::{
+    ApiExtractor, ApiExtractorType, ExtractParamOptions,
+    registry::{MetaSecurityScheme, Registry},
+};
+
+use crate::{
+    domain::{
+        ids::StoreId,
+        settings::{Editor, GrantKind, Manager, Via},
+    },
+    http::{api::Api, context::Context, error::ApiError},
+    service::{By, Once},
+};
+
+/// The cookie of a session.
+pub const COOKIE: &str = "counterpart_session";
+
+const SESSION_SCHEME: &str = "Session";
+const TOKEN_SCHEME: &str = "Token";
+
+/// A request by somebody who may change settings.
+#[derive(Clone, Debug)]
+pub struct Managed {
+    pub api: Arc<Api>,
+    pub context: Context,
+    pub manager: Manager,
+    pub editor: Editor,
+    /// What the caller proved itself with.
+    pub secret: String,
+}
+
+impl Managed {
+    pub fn store(&self) -> &StoreId {
+        &self.manager.store_id
+    }
+
+    /// This caller as the author of a write.
+    pub fn by<'a, T>(&'a self, once: Option<Once<'a, T>>) -> By<'a, T> {
+        By::editor(&self.editor).once(once)
+    }
+}
+
+impl<'a> ApiExtractor<'a> for Managed {
+    const TYPES: &'static [ApiExtractorType] = &[ApiExtractorType::SecurityScheme];
+    type ParamType = ();
+    type ParamRawType = ();
+
+    fn register(registry: &mut Registry) {
+        let scheme = |ty, description| MetaSecurityScheme {
+            ty,
+            description: Some(description),
+            name: None,
+            key_in: None,
+            scheme: None,
+            bearer_format: None,
+            flows: None,
+            openid_connect_url: None,
+        };
+        registry.create_security_scheme(
+            SESSION_SCHEME,
+            MetaSecurityScheme {
+                name: Some(COOKIE),
+                key_in: Some("cookie"),
+                ..scheme(
+                    "apiKey",
+                    "A browser's session, which POST /session opens. A change must come from the page's own origin \
+                     (`Sec-Fetch-Site: same-origin`, or an `Origin` that is the host asked).",
+                )
+            },
+        );
+        registry.create_security_scheme(
+            TOKEN_SCHEME,
+            MetaSecurityScheme {
+                scheme: Some("bearer"),
+                ..scheme("http", "A machine's token, which `counterpart settings token` prints.")
+            },
+        );
+    }
+
+    fn security_schemes() -> Vec<&'static str> {
+        vec![SESSION_SCHEME, TOKEN_SCHEME]
+    }
+
+    async fn from_request(request: &'a poem::Request, _: &mut RequestBody, _: ExtractParamOptions<()>) -> poem::Result<Self> {
+        let (Some(api), Some(context)) = (request.data::<Arc<Api>>(), request.data::<Context>()) else {
+            return Err(ApiError::internal().into());
+        };
+        let (secret, kind, via) = presented(request)?;
+        let manager = api.service.manager(&secret, kind).await.map_err(ApiError::from)?;
+        let manager = manager.ok_or_else(|| ApiError::unauthorized("the session or token is unknown or has ended"))?;
+        context.authenticated(manager.store_id.clone());
+        if !manager.may_manage() {
+            return Err(not_a_manager().into());
+        }
+        if via == Via::Session && !matches!(*request.method(), Method::GET | Method::HEAD) {
+            own_origin(request, false)?;
+        }
+        let editor = Editor {
+            store_id: manager.store_id.clone(),
+            user_id: Some(manager.user_id.clone()),
+            via,
+            request_id: Some(context.request_id().to_owned()),
+        };
+        Ok(Self { api: api.clone(), context: context.clone(), manager, editor, secret })
+    }
+}
+
+pub fn not_a_manager() -> ApiError {
+    ApiError::new(StatusCode::FORBIDDEN, "only owners and admins of the store may see and change its settings")
+}
+
+/// The proof that a request carries: a token before a cookie.
+fn presented(request: &poem::Request) -> Result<(String, GrantKind, Via), ApiError> {
+    let headers = request.headers();
+    if let Some(value) = headers.get(header::AUTHORIZATION) {
+        let token = value.to_str().ok().and_then(|text| text.split_once(' ')).filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+        let (_, token) = token.ok_or_else(|| ApiError::unauthorized("`authorization` must be `Bearer` and a settings token"))?;
+        return Ok((token.trim().to_owned(), GrantKind::Token, Via::Token));
+    }
+    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok()).flat_map(|text| text.split(';'));
+    let session = cookies.filter_map(|cookie| cookie.trim().split_once('=')).find(|(name, _)| *name == COOKIE);
+    let (_, session) = session.ok_or_else(|| {
+        ApiError::unauthorized(
+            "there is no session; open the link that `counterpart settings link` prints, or send `authorization: Bearer` and a token",
+        )
+    })?;
+    Ok((session.to_owned(), GrantKind::Session, Via::Session))
+}
+
+/// Refuses what a browser sends for a page that is not ours. `strangers`: whether a client that is no browser may pass.
+pub fn own_origin(request: &poem::Request, strangers: bool) -> Result<(), ApiError> {
+    let text = |name| request.headers().get(name).map(|value| value.to_str().unwrap_or_default());
+    let own = match (text("sec-fetch-site"), text("origin")) {
+        (Some(site), _) => site == "same-origin",
+        (None, Some(origin)) => {
+            let host = text("host").unwrap_or_default();
+            origin.split_once("://").is_some_and(|(_, origin)| !host.is_empty() && origin.eq_ignore_ascii_case(host))
+        }
+        (None, None) => strangers,
+    };
+    if own {
+        return Ok(());
+    }
+    let message = "a change by a browser's session must come from the settings page itself; machines use a token";
+    Err(ApiError::new(StatusCode::FORBIDDEN, message))
+}

@@ -1,0 +1,267 @@
+//! What happens to tickets, conversations and messages by way of the settings: moves that the contract has no operation
+//! for, and messages that a channel bridge brings (decisions, sections 7 and 8).
+
+use poem_openapi::{Object, OpenApi};
+use serde::{Deserialize, Serialize};
+
+use super::auth::Managed;
+use crate::{
+    domain::{
+        receive::{Inbound, InboundContact, Received},
+        tickets::{TicketExpand, TicketView},
+        time::Timestamp,
+    },
+    http::{
+        body::Body,
+        error::{ApiError, Failure, SettingsAction, SettingsCreation},
+        reply::{One, Reply},
+        values::EmailText,
+        writing::{Acknowledgement, IdempotencyKey, once},
+    },
+    service::ticket_states::Escalation,
+};
+
+/// A ticket that something happens to.
+#[derive(Debug, Object, Deserialize)]
+#[oai(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct TicketReference {
+    ticket_id: String,
+}
+
+/// A ticket that is put out of sight.
+#[derive(Debug, Object, Deserialize)]
+#[oai(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Snooze {
+    ticket_id: String,
+    /// When it comes back, unless its contact writes before; an instant in the future.
+    until: Timestamp,
+}
+
+/// Where a ticket stands. GET /v1/tickets has all of it.
+#[derive(Debug, Object, Serialize)]
+#[oai(rename_all = "camelCase", skip_serializing_if_is_none)]
+#[serde(rename_all = "camelCase")]
+pub struct TicketState {
+    id: String,
+    is_open: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    assignee_user_id: Option<String>,
+    /// Set while it is snoozed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    snoozed_until: Option<Timestamp>,
+    updated_at: Timestamp,
+}
+
+impl From<TicketView> for TicketState {
+    fn from(view: TicketView) -> Self {
+        let ticket = view.ticket;
+        Self {
+            id: ticket.id.into_string(),
+            is_open: ticket.is_open,
+            assignee_user_id: ticket.assignee_user_id.map(|id| id.into_string()),
+            snoozed_until: ticket.snoozed_until,
+            updated_at: ticket.updated_at,
+        }
+    }
+}
+
+/// A conversation that the AI hands over.
+#[derive(Debug, Object, Deserialize)]
+#[oai(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Handover {
+    conversation_id: String,
+    /// Why, for whoever takes over.
+    #[oai(validator(max_length = 1000))]
+    reason: Option<String>,
+}
+
+/// A message from a contact, as its channel delivers it.
+#[derive(Debug, Object, Deserialize)]
+#[oai(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct InboundMessage {
+    account_id: String,
+    /// The thread, as the channel names it: the phone number in E.164 on WhatsApp, for one.
+    #[oai(validator(min_length = 1, max_length = 512))]
+    reference_id: String,
+    /// The message, as the channel names it. One that was received before changes nothing.
+    #[oai(validator(min_length = 1, max_length = 512))]
+    external_id: String,
+    sender: Sender,
+    text: Option<String>,
+    /// Addresses.
+    images: Option<Vec<String>>,
+    /// The time of receipt when omitted.
+    sent_at: Option<Timestamp>,
+    /// The subject of the thread, where this message begins it.
+    email_subject: Option<String>,
+    contact: Option<SenderDetails>,
+}
+
+/// Who wrote, as the channel names them.
+#[derive(Debug, Object, Deserialize)]
+#[oai(deny_unknown_fields)]
+#[serde(deny_unknown_fields)]
+pub struct Sender {
+    #[oai(validator(min_length = 1, max_length = 512))]
+    id: String,
+    name: Option<String>,
+}
+
+/// What the channel knows of the person, for a contact that is made.
+#[derive(Debug, Object, Deserialize)]
+#[oai(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SenderDetails {
+    first_name: String,
+    last_name: Option<String>,
+    email: Option<EmailText>,
+    /// In E.164.
+    phone: Option<String>,
+}
+
+impl From<InboundMessage> for Inbound {
+    fn from(message: InboundMessage) -> Self {
+        Self {
+            account_id: message.account_id.into(),
+            reference_id: message.reference_id,
+            external_id: message.external_id,
+            sender_id: message.sender.id,
+            sender_name: message.sender.name,
+            text: message.text,
+            images: message.images,
+            sent_at: message.sent_at,
+            email_subject: message.email_subject,
+            contact: message.contact.map(|contact| InboundContact {
+                first_name: contact.first_name,
+                last_name: contact.last_name,
+                email: contact.email.map(|email| email.0),
+                phone: contact.phone,
+            }),
+        }
+    }
+}
+
+/// Where a message went.
+#[derive(Debug, Object, Serialize)]
+#[oai(rename_all = "camelCase", skip_serializing_if_is_none)]
+#[serde(rename_all = "camelCase")]
+pub struct MessageReceipt {
+    message_id: String,
+    conversation_id: String,
+    /// The ticket that it belongs to, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ticket_id: Option<String>,
+    /// It had been received before; nothing changed.
+    duplicate: bool,
+}
+
+impl From<Received> for MessageReceipt {
+    fn from(received: Received) -> Self {
+        Self {
+            message_id: received.message_id.into_string(),
+            conversation_id: received.conversation_id.into_string(),
+            ticket_id: received.ticket_id.map(|id| id.into_string()),
+            duplicate: received.duplicate,
+        }
+    }
+}
+
+/// Moves of tickets and conversations, and messages of bridges.
+#[derive(Debug)]
+pub struct Inbox;
+
+#[OpenApi(tag = "super::document::Tag::Inbox")]
+impl Inbox {
+    /// Unassign a ticket
+    ///
+    /// Takes a ticket from its assignee. One that nobody has stays as it is.
+    #[oai(path = "/tickets/unassign", method = "post", operation_id = "unassignTicket")]
+    async fn unassign_ticket(
+        &self,
+        managed: Managed,
+        body: Body<TicketReference>,
+        /// Makes a repeated request answer what the first one did, for 24 hours.
+        #[oai(name = "Idempotency-Key")]
+        key: IdempotencyKey,
+    ) -> Result<Reply<One<TicketState>>, Failure<SettingsAction>> {
+        let id = body.parse()?.ticket_id.into();
+        let by = managed.by(once::<TicketView, TicketState, _, _>("unassignTicket", &key, &body));
+        let outcome = managed.api.service.unassign_ticket(&by, id, TicketExpand::default()).await.map_err(ApiError::in_body)?;
+        Ok(Reply::outcome::<_, TicketState>(&managed.context, outcome))
+    }
+
+    /// Snooze a ticket
+    ///
+    /// Puts an open ticket out of sight until an instant, or until its contact writes.
+    #[oai(path = "/tickets/snooze", method = "post", operation_id = "snoozeTicket")]
+    async fn snooze_ticket(
+        &self,
+        managed: Managed,
+        body: Body<Snooze>,
+        /// Makes a repeated request answer what the first one did, for 24 hours.
+        #[oai(name = "Idempotency-Key")]
+        key: IdempotencyKey,
+    ) -> Result<Reply<One<TicketState>>, Failure<SettingsAction>> {
+        let snooze = body.parse()?;
+        let by = managed.by(once::<TicketView, TicketState, _, _>("snoozeTicket", &key, &body));
+        let (id, until) = (snooze.ticket_id.into(), snooze.until);
+        let outcome = managed.api.service.snooze_ticket(&by, id, until, TicketExpand::default()).await.map_err(ApiError::in_body)?;
+        Ok(Reply::outcome::<_, TicketState>(&managed.context, outcome))
+    }
+
+    /// End a snooze
+    ///
+    /// Brings a snoozed ticket back. One that is not snoozed stays as it is.
+    #[oai(path = "/tickets/unsnooze", method = "post", operation_id = "unsnoozeTicket")]
+    async fn unsnooze_ticket(
+        &self,
+        managed: Managed,
+        body: Body<TicketReference>,
+        /// Makes a repeated request answer what the first one did, for 24 hours.
+        #[oai(name = "Idempotency-Key")]
+        key: IdempotencyKey,
+    ) -> Result<Reply<One<TicketState>>, Failure<SettingsAction>> {
+        let id = body.parse()?.ticket_id.into();
+        let by = managed.by(once::<TicketView, TicketState, _, _>("unsnoozeTicket", &key, &body));
+        let outcome = managed.api.service.unsnooze_ticket(&by, id, TicketExpand::default()).await.map_err(ApiError::in_body)?;
+        Ok(Reply::outcome::<_, TicketState>(&managed.context, outcome))
+    }
+
+    /// Hand a conversation over to people
+    ///
+    /// Tells subscribers, by the event `ai.escalated`, that the AI hands a conversation over. Nothing else changes.
+    #[oai(path = "/conversations/escalate", method = "post", operation_id = "escalateConversation")]
+    async fn escalate_conversation(
+        &self,
+        managed: Managed,
+        body: Body<Handover>,
+        /// Makes a repeated request answer what the first one did, for 24 hours.
+        #[oai(name = "Idempotency-Key")]
+        key: IdempotencyKey,
+    ) -> Result<Reply<One<Acknowledgement>>, Failure<SettingsAction>> {
+        let Handover { conversation_id, reason } = body.parse()?;
+        let by = managed.by(once::<(), Acknowledgement, _, _>("escalateConversation", &key, &body));
+        let escalation = Escalation { conversation_id: conversation_id.into(), reason };
+        let outcome = managed.api.service.escalate(&by, escalation).await.map_err(ApiError::in_body)?;
+        Ok(Reply::outcome::<_, Acknowledgement>(&managed.context, outcome))
+    }
+
+    /// Receive a message
+    ///
+    /// Takes a message from a contact, as a bridge to a channel delivers it. Thread, contact and ticket are found or made.
+    /// One with a known `externalId` of the account changes nothing, so that a repetition is safe.
+    #[oai(path = "/messages", method = "post", operation_id = "receiveMessage")]
+    async fn receive_message(
+        &self,
+        managed: Managed,
+        body: Body<InboundMessage>,
+    ) -> Result<Reply<One<MessageReceipt>>, Failure<SettingsCreation>> {
+        let inbound = body.parse()?.into();
+        let received = managed.api.service.receive_from_bridge(&managed.editor, inbound).await.map_err(ApiError::in_body)?;
+        Ok(Reply::of(&managed.context, &MessageReceipt::from(received), vec![]))
+    }
+}

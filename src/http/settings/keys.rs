@@ -1,0 +1,232 @@
+//! API keys: sections 3.2 and 5.
+
+use poem_openapi::{Object, OpenApi};
+use serde::{Deserialize, Serialize};
+
+use super::auth::Managed;
+use crate::{
+    domain::{
+        ids::KeyId,
+        keys::{ApiKey, Secret},
+        scopes::{Scope, ScopeSet},
+        time::Timestamp,
+    },
+    http::{
+        body::Body,
+        error::{ApiError, Failure, SettingsChange, SettingsCreation, SettingsListing, SettingsLookup},
+        params::{Id, Query, Required, Scalar},
+        reply::{All, One, Reply},
+        values::{Listed, UserIdText, ValueSet},
+        writing::Acknowledgement,
+    },
+    service::keys::NewKey,
+};
+
+/// Every scope.
+#[derive(Debug, Clone)]
+pub struct Scopes;
+
+impl ValueSet for Scopes {
+    const NAME: &'static str = "Scope";
+    const OPEN: bool = false;
+    const VALUES: &'static [&'static str] = &{
+        let mut names = [""; Scope::ALL.len()];
+        let mut i = 0;
+        while i < names.len() {
+            names[i] = Scope::ALL[i].name();
+            i += 1;
+        }
+        names
+    };
+}
+
+/// What a key can be.
+#[derive(Debug, Clone)]
+pub struct KeyStatus;
+
+impl ValueSet for KeyStatus {
+    const NAME: &'static str = "KeyStatus";
+    const OPEN: bool = false;
+    const VALUES: &'static [&'static str] = &["active", "inactive", "expired"];
+}
+
+/// An API key without its secret.
+#[derive(Debug, Object, Serialize)]
+#[oai(rename = "Key", rename_all = "camelCase", skip_serializing_if_is_none)]
+#[serde(rename_all = "camelCase")]
+pub struct KeyView {
+    pub id: String,
+    pub name: String,
+    /// What stands for the secret: its beginning, and its last four characters.
+    pub masked: String,
+    pub scopes: Vec<Listed<Scopes>>,
+    pub status: Listed<KeyStatus>,
+    /// The user in whose name the key acts; absent: the store's oldest owner.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub user_id: Option<String>,
+    pub created_at: Timestamp,
+    /// Six calendar months after it was made or last rotated.
+    pub expires_at: Timestamp,
+    /// When a request last came with it. Written down within a minute; absent: never.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_used_at: Option<Timestamp>,
+}
+
+impl KeyView {
+    pub fn of(key: ApiKey, now: Timestamp) -> Self {
+        Self {
+            masked: key.masked(),
+            scopes: key.scopes.iter().map(|scope| scope.name().to_owned().into()).collect(),
+            status: key.status(now).to_owned().into(),
+            id: key.id.into_string(),
+            name: key.name,
+            user_id: key.owner.map(|user| user.into_string()),
+            created_at: key.created_at,
+            expires_at: key.expires_at,
+            last_used_at: key.last_used_at,
+        }
+    }
+}
+
+/// An API key with its secret, which is not shown again.
+#[derive(Debug, Object, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct KeyWithSecret {
+    pub key: KeyView,
+    /// Sent as `x-api-key`.
+    pub secret: String,
+}
+
+/// A new key.
+#[derive(Debug, Object, Deserialize)]
+#[oai(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct KeyCreation {
+    /// What it is for.
+    #[oai(validator(min_length = 1, max_length = 100))]
+    name: String,
+    /// At least one; a write scope grants its read scope.
+    scopes: Vec<String>,
+    /// The user in whose name it acts; the store's oldest owner when omitted.
+    user_id: Option<UserIdText>,
+}
+
+/// What changes of a key. The secret stays.
+#[derive(Debug, Object, Deserialize)]
+#[oai(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct KeyChange {
+    key_id: String,
+    #[oai(validator(min_length = 1, max_length = 100))]
+    name: Option<String>,
+    /// All its scopes from now on; a write scope grants its read scope.
+    scopes: Option<Vec<String>>,
+}
+
+/// A key that something happens to.
+#[derive(Debug, Object, Deserialize)]
+#[oai(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct KeyReference {
+    key_id: String,
+}
+
+fn scopes(names: &[String]) -> Result<ScopeSet, ApiError> {
+    let scope = |(i, name): (usize, &String)| name.parse::<Scope>().map_err(|error| ApiError::field(&format!("body.scopes[{i}]"), error));
+    names.iter().enumerate().map(scope).collect()
+}
+
+/// API keys of the store.
+#[derive(Debug)]
+pub struct Keys;
+
+impl Keys {
+    fn with_secret(managed: &Managed, (key, secret): (ApiKey, Secret)) -> Reply<One<KeyWithSecret>> {
+        let key = KeyView::of(key, managed.context.received_at());
+        Reply::of(&managed.context, &KeyWithSecret { key, secret: secret.reveal().to_owned() }, vec![])
+    }
+
+    fn view(managed: &Managed, key: ApiKey) -> Reply<One<KeyView>> {
+        Reply::of(&managed.context, &KeyView::of(key, managed.context.received_at()), vec![])
+    }
+}
+
+#[OpenApi(tag = "super::document::Tag::Keys")]
+impl Keys {
+    /// List keys
+    ///
+    /// Lists the store's API keys, the oldest first, without their secrets.
+    #[oai(path = "/keys", method = "get", operation_id = "listKeys")]
+    async fn list_keys(&self, managed: Managed) -> Result<Reply<All<KeyView>>, Failure<SettingsListing>> {
+        let now = managed.context.received_at();
+        let keys = managed.api.service.keys(managed.store()).await?;
+        let keys: Vec<KeyView> = keys.into_iter().map(|key| KeyView::of(key, now)).collect();
+        Ok(Reply::of(&managed.context, &keys, vec![]))
+    }
+
+    /// Create a key
+    ///
+    /// Makes an API key. Its secret is in this answer and never again.
+    #[oai(path = "/keys", method = "post", operation_id = "createKey")]
+    async fn create_key(&self, managed: Managed, body: Body<KeyCreation>) -> Result<Reply<One<KeyWithSecret>>, Failure<SettingsCreation>> {
+        let new = body.parse()?;
+        let owner = new.user_id.map(|id| Scalar::parse(&id.0).map_err(|reason| ApiError::field("body.userId", reason))).transpose()?;
+        let new = NewKey { scopes: scopes(&new.scopes)?, name: new.name, owner };
+        Ok(Self::with_secret(&managed, managed.api.service.create_key(&managed.editor, new).await.map_err(ApiError::in_body)?))
+    }
+
+    /// Edit a key
+    ///
+    /// Changes a key's name or scopes. The next request with it, and with secrets that rotation left, has the new scopes.
+    #[oai(path = "/keys", method = "patch", operation_id = "editKey")]
+    async fn edit_key(&self, managed: Managed, body: Body<KeyChange>) -> Result<Reply<One<KeyView>>, Failure<SettingsChange>> {
+        let change = body.parse()?;
+        let scopes = change.scopes.as_deref().map(scopes).transpose()?;
+        let key =
+            managed.api.service.edit_key(&managed.editor, &change.key_id.into(), change.name, scopes).await.map_err(ApiError::in_body)?;
+        Ok(Self::view(&managed, key))
+    }
+
+    /// Rotate a key
+    ///
+    /// Gives a key a new secret, which is in this answer and never again, and six more months. Each former secret stays
+    /// valid for two hours, unless it ends before.
+    #[oai(path = "/keys/rotate", method = "post", operation_id = "rotateKey")]
+    async fn rotate_key(&self, managed: Managed, body: Body<KeyReference>) -> Result<Reply<One<KeyWithSecret>>, Failure<SettingsChange>> {
+        let id: KeyId = body.parse()?.key_id.into();
+        Ok(Self::with_secret(&managed, managed.api.service.rotate_key(&managed.editor, &id).await?))
+    }
+
+    /// Suspend a key
+    ///
+    /// Refuses every request with this key until it is activated again. Its expiry runs on.
+    #[oai(path = "/keys/deactivate", method = "post", operation_id = "deactivateKey")]
+    async fn deactivate_key(&self, managed: Managed, body: Body<KeyReference>) -> Result<Reply<One<KeyView>>, Failure<SettingsChange>> {
+        let id: KeyId = body.parse()?.key_id.into();
+        Ok(Self::view(&managed, managed.api.service.set_key_active(&managed.editor, &id, false).await?))
+    }
+
+    /// Activate a key
+    ///
+    /// Lifts a key's suspension.
+    #[oai(path = "/keys/activate", method = "post", operation_id = "activateKey")]
+    async fn activate_key(&self, managed: Managed, body: Body<KeyReference>) -> Result<Reply<One<KeyView>>, Failure<SettingsChange>> {
+        let id: KeyId = body.parse()?.key_id.into();
+        Ok(Self::view(&managed, managed.api.service.set_key_active(&managed.editor, &id, true).await?))
+    }
+
+    /// Delete a key
+    ///
+    /// Removes a key and every secret of it, at once and for good.
+    #[oai(path = "/keys", method = "delete", operation_id = "deleteKey")]
+    async fn delete_key(
+        &self,
+        managed: Managed,
+        /// The key.
+        #[oai(name = "keyId")]
+        key_id: Query<Required<Id<KeyId>>>,
+    ) -> Result<Reply<One<Acknowledgement>>, Failure<SettingsLookup>> {
+        managed.api.service.delete_key(&managed.editor, &key_id.0.0.0).await?;
+        Ok(Reply::of(&managed.context, &Acknowledgement::from(()), vec![]))
+    }
+}

@@ -1,0 +1,167 @@
+//! Sessions of the settings page.
+//!
+//! A link carries its secret behind the `#`, which no browser sends and no log holds; the page takes it from there and
+//! asks for the session. So neither a look-ahead of a mail program nor a proxy's log uses it up or keeps it.
+
+use std::sync::Arc;
+
+use poem::{
+    RequestBody,
+    http::{HeaderValue, header},
+};
+use poem_openapi::{
+    ApiExtractor, ApiExtractorType, ExtractParamOptions, Object, OpenApi,
+    registry::{MetaHeader, MetaSchema, MetaSchemaRef, Registry},
+    types::Type,
+};
+use serde::{Deserialize, Serialize};
+
+use super::auth::{COOKIE, Managed, not_a_manager, own_origin};
+use crate::{
+    domain::{
+        settings::{GrantKind, Manager},
+        time::Timestamp,
+    },
+    http::{
+        api::Api,
+        body::Body,
+        context::Context,
+        error::{ApiError, Failure, SettingsCreation, SettingsListing},
+        reply::{self, One, Reply, Shape},
+        writing::Acknowledgement,
+    },
+};
+
+/// What stands in front of a link's secret, behind the page's address.
+pub const LINK_FRAGMENT: &str = "#link=";
+
+/// The way in.
+#[derive(Debug, Object, Deserialize)]
+#[oai(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct SessionOpening {
+    /// The secret of a link that `counterpart settings link` printed. It opens one session.
+    link: String,
+}
+
+/// Who is asking.
+#[derive(Debug, Object, Serialize)]
+#[oai(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+pub struct Session {
+    store_id: String,
+    user_id: String,
+    role: String,
+    /// When the session or the token ends.
+    expires_at: Timestamp,
+}
+
+impl From<Manager> for Session {
+    fn from(manager: Manager) -> Self {
+        Self {
+            store_id: manager.store_id.into_string(),
+            user_id: manager.user_id.into_string(),
+            role: manager.role.unwrap_or_default(),
+            expires_at: manager.expires_at,
+        }
+    }
+}
+
+/// A session, with the cookie that keeps it.
+#[derive(Debug)]
+pub struct Opened;
+
+impl Shape for Opened {
+    fn envelope() -> String {
+        One::<Session>::envelope()
+    }
+
+    fn data() -> MetaSchemaRef {
+        One::<Session>::data()
+    }
+
+    fn headers() -> Vec<MetaHeader> {
+        let description = "The session: `HttpOnly`, `SameSite=Strict`, for /settings alone.";
+        vec![reply::header("set-cookie", description, true, MetaSchema::new("string"))]
+    }
+
+    fn register(registry: &mut Registry) {
+        Session::register(registry);
+    }
+}
+
+/// A request that nobody has proved anything for yet.
+#[derive(Debug)]
+pub struct Stranger {
+    api: Arc<Api>,
+    context: Context,
+    /// Whether it came over TLS, as far as a proxy in front of us says.
+    secure: bool,
+}
+
+impl<'a> ApiExtractor<'a> for Stranger {
+    const TYPES: &'static [ApiExtractorType] = &[ApiExtractorType::PoemExtractor];
+    type ParamType = ();
+    type ParamRawType = ();
+
+    fn register(_: &mut Registry) {}
+
+    async fn from_request(request: &'a poem::Request, _: &mut RequestBody, _: ExtractParamOptions<()>) -> poem::Result<Self> {
+        let (Some(api), Some(context)) = (request.data::<Arc<Api>>(), request.data::<Context>()) else {
+            return Err(ApiError::internal().into());
+        };
+        // A page of somebody else must not put its reader into a session of its choosing.
+        own_origin(request, true)?;
+        let secure = request.headers().get("x-forwarded-proto").is_some_and(|proto| proto.as_bytes().eq_ignore_ascii_case(b"https"));
+        Ok(Self { api: api.clone(), context: context.clone(), secure })
+    }
+}
+
+fn cookie(secret: &str, seconds: i64, secure: bool) -> Option<HeaderValue> {
+    let secure = if secure { "; Secure" } else { "" };
+    HeaderValue::from_str(&format!("{COOKIE}={secret}; Path=/settings; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}")).ok()
+}
+
+/// Opening, seeing and ending sessions.
+#[derive(Debug)]
+pub struct Sessions;
+
+#[OpenApi(tag = "super::document::Tag::Session")]
+impl Sessions {
+    /// Open a session
+    ///
+    /// Uses a link up and answers with the cookie of a session of 12 hours.
+    #[oai(path = "/session", method = "post", operation_id = "openSession")]
+    async fn open_session(&self, stranger: Stranger, body: Body<SessionOpening>) -> Result<Reply<Opened>, Failure<SettingsCreation>> {
+        let link = body.parse()?.link;
+        let unknown = || ApiError::unauthorized("`body.link` is unknown, used up or older than 15 minutes; ask for a new one");
+        let service = &stranger.api.service;
+        let manager = service.manager(&link, GrantKind::Link).await?.ok_or_else(unknown)?;
+        stranger.context.authenticated(manager.store_id.clone());
+        if !manager.may_manage() {
+            return Err(not_a_manager().into());
+        }
+        let (secret, manager) = service.open_session(&link, &manager, stranger.context.request_id()).await?.ok_or_else(unknown)?;
+        let cookie = cookie(secret.reveal(), GrantKind::Session.lifetime() / 1000, stranger.secure);
+        let headers = cookie.map(|cookie| (header::SET_COOKIE.as_str(), cookie)).into_iter().collect();
+        Ok(Reply::of(&stranger.context, &Session::from(manager), headers))
+    }
+
+    /// See who is asking
+    ///
+    /// The user behind the session or the token.
+    #[oai(path = "/session", method = "get", operation_id = "getSession")]
+    async fn get_session(&self, managed: Managed) -> Result<Reply<One<Session>>, Failure<SettingsListing>> {
+        Ok(Reply::of(&managed.context, &Session::from(managed.manager.clone()), vec![]))
+    }
+
+    /// End the session
+    ///
+    /// Ends the session or the token that the request is made with.
+    #[oai(path = "/session", method = "delete", operation_id = "endSession")]
+    async fn end_session(&self, managed: Managed) -> Result<Reply<One<Acknowledgement>>, Failure<SettingsListing>> {
+        managed.api.service.end_session(&managed.editor, &managed.secret).await?;
+        let headers = cookie("", 0, false).map(|cookie| (header::SET_COOKIE.as_str(), cookie)).into_iter().collect();
+        Ok(Reply::of(&managed.context, &Acknowledgement::from(()), headers))
+    }
+}

@@ -1,0 +1,163 @@
+//! Seats of the store, and who may work on which channel account.
+
+use poem_openapi::{Object, OpenApi};
+use serde::{Deserialize, Serialize};
+
+use super::auth::Managed;
+use crate::{
+    domain::{
+        ids::{SeatId, UserId},
+        team::UserView,
+    },
+    http::{
+        body::Body,
+        error::{ApiError, Failure, SettingsChange, SettingsListing, SettingsRemoval},
+        params::{Id, Query, Required, Scalar},
+        reply::{All, One, Reply},
+        values::UserIdText,
+    },
+    service::settings::{AccountAccess, Taken},
+};
+
+/// A teammate, or an invited seat.
+#[derive(Debug, Object, Serialize)]
+#[oai(rename_all = "camelCase", skip_serializing_if_is_none)]
+#[serde(rename_all = "camelCase")]
+pub struct Seat {
+    id: String,
+    /// Absent until the invitation is accepted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    name: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    email: Option<String>,
+    /// The role's name.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    role: Option<String>,
+}
+
+impl From<UserView> for Seat {
+    fn from(view: UserView) -> Self {
+        let user = view.user;
+        Self {
+            id: user.id.into_string(),
+            user_id: user.user_id.map(|id| id.into_string()),
+            name: user.name,
+            email: user.email,
+            role: view.role.map(|role| role.name),
+        }
+    }
+}
+
+/// A channel account and who may work on it.
+#[derive(Debug, Object, Serialize)]
+#[oai(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+pub struct AccountUsers {
+    account_id: String,
+    name: String,
+    channel: String,
+    /// The users that it is open to; empty: all of them.
+    user_ids: Vec<String>,
+}
+
+impl From<AccountAccess> for AccountUsers {
+    fn from(access: AccountAccess) -> Self {
+        Self {
+            account_id: access.account.id.into_string(),
+            name: access.account.name,
+            channel: access.account.channel.0,
+            user_ids: access.users.into_iter().map(|id| id.into_string()).collect(),
+        }
+    }
+}
+
+/// Who may work on an account from now on.
+#[derive(Debug, Object, Deserialize)]
+#[oai(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct AccountUsersChange {
+    account_id: String,
+    /// The `userId` of each; empty: everybody.
+    #[oai(validator(max_items = 1000))]
+    user_ids: Vec<UserIdText>,
+}
+
+/// An account as it is now, and what that took from users.
+#[derive(Debug, Object, Serialize)]
+#[oai(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+pub struct AccountUsersChanged {
+    account: AccountUsers,
+    /// Tickets that lost their assignee.
+    unassigned_tickets: usize,
+}
+
+/// What the removal of a user took.
+#[derive(Debug, Object, Serialize)]
+#[oai(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+pub struct UserRemoved {
+    /// Tickets that lost their assignee.
+    unassigned_tickets: usize,
+}
+
+/// Seats and access.
+#[derive(Debug)]
+pub struct Team;
+
+#[OpenApi(tag = "super::document::Tag::Team")]
+impl Team {
+    /// List users
+    ///
+    /// Lists the store's seats, the oldest first.
+    #[oai(path = "/users", method = "get", operation_id = "listSeats")]
+    async fn list_seats(&self, managed: Managed) -> Result<Reply<All<Seat>>, Failure<SettingsListing>> {
+        let users: Vec<Seat> = managed.api.service.users(managed.store(), None, true).await?.into_iter().map(Into::into).collect();
+        Ok(Reply::of(&managed.context, &users, vec![]))
+    }
+
+    /// Remove a user
+    ///
+    /// Removes a seat, at once and for good. The user's tickets lose their assignee, with an event each; the user's API keys
+    /// act in the name of the store's oldest owner; sessions and tokens end. The last owner cannot be removed.
+    #[oai(path = "/users", method = "delete", operation_id = "removeUser")]
+    async fn remove_user(
+        &self,
+        managed: Managed,
+        /// The seat: `id` of the user, not `userId`.
+        id: Query<Required<Id<SeatId>>>,
+    ) -> Result<Reply<One<UserRemoved>>, Failure<SettingsRemoval>> {
+        let Taken { unassigned } = managed.api.service.remove_user(&managed.editor, &id.0.0.0).await?;
+        Ok(Reply::of(&managed.context, &UserRemoved { unassigned_tickets: unassigned }, vec![]))
+    }
+
+    /// List accounts with their users
+    ///
+    /// Lists the store's channel accounts, disconnected ones too, with the users that each is open to.
+    #[oai(path = "/accounts", method = "get", operation_id = "listAccountUsers")]
+    async fn list_account_users(&self, managed: Managed) -> Result<Reply<All<AccountUsers>>, Failure<SettingsListing>> {
+        let accounts: Vec<AccountUsers> = managed.api.service.account_access(managed.store()).await?.into_iter().map(Into::into).collect();
+        Ok(Reply::of(&managed.context, &accounts, vec![]))
+    }
+
+    /// Set an account's users
+    ///
+    /// Opens an account to these users alone. Tickets on it that are assigned to anybody else lose their assignee, with an
+    /// event each.
+    #[oai(path = "/accounts/users", method = "put", operation_id = "setAccountUsers")]
+    async fn set_account_users(
+        &self,
+        managed: Managed,
+        body: Body<AccountUsersChange>,
+    ) -> Result<Reply<One<AccountUsersChanged>>, Failure<SettingsChange>> {
+        let change = body.parse()?;
+        let user =
+            |(i, id): (usize, UserIdText)| Scalar::parse(&id.0).map_err(|reason| ApiError::field(&format!("body.userIds[{i}]"), reason));
+        let users = change.user_ids.into_iter().enumerate().map(user).collect::<Result<Vec<UserId>, _>>()?;
+        let (account, taken) = managed.api.service.set_account_users(&managed.editor, &change.account_id.into(), users).await?;
+        let changed = AccountUsersChanged { account: account.into(), unassigned_tickets: taken.unassigned };
+        Ok(Reply::of(&managed.context, &changed, vec![]))
+    }
+}

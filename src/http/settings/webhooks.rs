@@ -1,0 +1,363 @@
+//! Subscriptions to events, the log of what was delivered to them, and deliveries on demand (section 6; decisions, section 8).
+
+use poem_openapi::{Object, OpenApi};
+use serde::{Deserialize, Serialize};
+
+use super::{
+    auth::Managed,
+    params::{Clearable, Limit, Position},
+};
+use crate::{
+    domain::{
+        ids::WebhookId,
+        time::Timestamp,
+        webhooks::{Along, KINDS, Logged, Replay, SigningSecret, Webhook},
+    },
+    http::{
+        body::Body,
+        error::{ApiError, Failure, SettingsChange, SettingsCreation, SettingsListing, SettingsLookup},
+        params::{Id, Query, Required},
+        reply::{All, One, Reply},
+        values::{Listed, ValueSet},
+        writing::Acknowledgement,
+    },
+    service::webhooks::Settings,
+};
+
+/// Every kind of event.
+#[derive(Debug, Clone)]
+pub struct EventKinds;
+
+impl ValueSet for EventKinds {
+    const NAME: &'static str = "EventKind";
+    const OPEN: bool = false;
+    const VALUES: &'static [&'static str] = &KINDS;
+}
+
+/// How an attempt can end.
+#[derive(Debug, Clone)]
+pub struct Outcomes;
+
+impl ValueSet for Outcomes {
+    const NAME: &'static str = "AttemptOutcome";
+    const VALUES: &'static [&'static str] = &["delivered", "retrying", "given_up", "disabled", "late"];
+}
+
+/// A subscription to events, without its secret.
+#[derive(Debug, Object, Serialize)]
+#[oai(rename = "Webhook", rename_all = "camelCase", skip_serializing_if_is_none)]
+#[serde(rename_all = "camelCase")]
+pub struct WebhookView {
+    pub id: String,
+    /// Where events are sent.
+    pub url: String,
+    /// The kinds of events that it is told of.
+    pub events: Vec<Listed<EventKinds>>,
+    /// Set: it is told only of events on this channel account.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub account_id: Option<String>,
+    pub enabled: bool,
+    /// Why it is not enabled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub disabled_reason: Option<String>,
+    /// Since when nothing but failures came from it. After 5 days of that it is disabled.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub failing_since: Option<Timestamp>,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+}
+
+impl From<Webhook> for WebhookView {
+    fn from(webhook: Webhook) -> Self {
+        let kinds = if webhook.kinds.is_empty() { KINDS.map(str::to_owned).to_vec() } else { webhook.kinds };
+        Self {
+            id: webhook.id.into_string(),
+            url: webhook.url,
+            events: kinds.into_iter().map(Listed::from).collect(),
+            account_id: webhook.account_id.map(|id| id.into_string()),
+            enabled: webhook.enabled,
+            disabled_reason: webhook.disabled_reason,
+            failing_since: webhook.failing_since,
+            created_at: webhook.created_at,
+            updated_at: webhook.updated_at,
+        }
+    }
+}
+
+/// A subscription with its secret, which is not shown again.
+#[derive(Debug, Object, Serialize)]
+pub struct WebhookWithSecret {
+    webhook: WebhookView,
+    /// What deliveries are signed with, as the libraries of Standard Webhooks take it.
+    secret: String,
+}
+
+/// An attempt to deliver one event.
+#[derive(Debug, Object, Serialize)]
+#[oai(rename = "Attempt", rename_all = "camelCase", skip_serializing_if_is_none)]
+#[serde(rename_all = "camelCase")]
+pub struct AttemptView {
+    /// Its place in the log.
+    pub position: i64,
+    pub event_id: String,
+    /// The event's kind; `webhook.test` for one that was made to test the endpoint.
+    #[oai(rename = "type")]
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Which of the event's attempts it was, from 1.
+    pub attempt: i64,
+    pub started_at: Timestamp,
+    /// How long it took, in milliseconds.
+    pub millis: i64,
+    /// The endpoint's HTTP status; absent: no answer came.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub status: Option<i64>,
+    /// Why no answer came.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// What became of the event with it. `late`: somebody else had taken the event over by then.
+    pub outcome: Listed<Outcomes>,
+    /// When it is tried next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_attempt_at: Option<Timestamp>,
+}
+
+impl From<Logged> for AttemptView {
+    fn from(attempt: Logged) -> Self {
+        Self {
+            position: attempt.position,
+            event_id: attempt.event_id,
+            kind: attempt.kind,
+            attempt: attempt.attempt,
+            started_at: attempt.started_at,
+            millis: attempt.took,
+            status: attempt.status,
+            reason: attempt.reason,
+            outcome: attempt.outcome.into(),
+            next_attempt_at: attempt.next_at,
+        }
+    }
+}
+
+/// A new subscription.
+#[derive(Debug, Object, Deserialize)]
+#[oai(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WebhookCreation {
+    /// An address that begins with https:// (or http:// where there is no choice).
+    #[oai(validator(max_length = 2048))]
+    url: String,
+    /// The kinds of events that it is told of; omitted or empty: every kind.
+    events: Option<Vec<String>>,
+    /// Set: it is told only of events on this channel account.
+    account_id: Option<String>,
+}
+
+/// What changes of a subscription, for events from then on.
+#[derive(Debug, Object, Deserialize)]
+#[oai(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WebhookChange {
+    webhook_id: String,
+    #[oai(validator(max_length = 2048))]
+    url: Option<String>,
+    /// All its kinds of events from now on; empty: every kind.
+    events: Option<Vec<String>>,
+    /// The one account whose events it is told of; `null`: all of them.
+    #[oai(default)]
+    #[serde(default)]
+    account_id: Clearable,
+}
+
+/// A subscription that something happens to.
+#[derive(Debug, Object, Deserialize)]
+#[oai(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct WebhookReference {
+    webhook_id: String,
+}
+
+/// Which events are sent again.
+#[derive(Debug, Object, Deserialize)]
+#[oai(rename_all = "camelCase", deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ReplayOrder {
+    webhook_id: String,
+    /// Only this event.
+    event_id: Option<String>,
+    /// Only events at or after this instant.
+    since: Option<Timestamp>,
+    /// Only events before this instant.
+    until: Option<Timestamp>,
+    /// Only events that never arrived and are not waiting.
+    missing: Option<bool>,
+    /// Only count them.
+    dry_run: Option<bool>,
+}
+
+/// How many events a replay is about.
+#[derive(Debug, Object, Serialize)]
+pub struct Replayed {
+    count: i64,
+}
+
+/// A made-up event that is on its way.
+#[derive(Debug, Object, Serialize)]
+#[oai(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+pub struct TestEvent {
+    /// What the log shows it under.
+    event_id: String,
+}
+
+/// Subscriptions to events.
+#[derive(Debug)]
+pub struct Webhooks;
+
+impl Webhooks {
+    fn view(managed: &Managed, webhook: Webhook) -> Reply<One<WebhookView>> {
+        Reply::of(&managed.context, &WebhookView::from(webhook), vec![])
+    }
+
+    fn with_secret(managed: &Managed, (webhook, secret): (Webhook, SigningSecret)) -> Reply<One<WebhookWithSecret>> {
+        Reply::of(&managed.context, &WebhookWithSecret { webhook: webhook.into(), secret: secret.reveal() }, vec![])
+    }
+}
+
+#[OpenApi(tag = "super::document::Tag::Webhooks")]
+impl Webhooks {
+    /// List webhooks
+    ///
+    /// Lists the store's subscriptions, the oldest first, without their secrets.
+    #[oai(path = "/webhooks", method = "get", operation_id = "listWebhooks")]
+    async fn list_webhooks(&self, managed: Managed) -> Result<Reply<All<WebhookView>>, Failure<SettingsListing>> {
+        let webhooks: Vec<WebhookView> = managed.api.service.webhooks(managed.store()).await?.into_iter().map(Into::into).collect();
+        Ok(Reply::of(&managed.context, &webhooks, vec![]))
+    }
+
+    /// Create a webhook
+    ///
+    /// Subscribes an endpoint to events from now on. The secret that deliveries are signed with is in this answer and never
+    /// again.
+    #[oai(path = "/webhooks", method = "post", operation_id = "createWebhook")]
+    async fn create_webhook(
+        &self,
+        managed: Managed,
+        body: Body<WebhookCreation>,
+    ) -> Result<Reply<One<WebhookWithSecret>>, Failure<SettingsCreation>> {
+        let new = body.parse()?;
+        let settings = Settings { url: Some(new.url), kinds: new.events, account_id: Some(new.account_id.map(Into::into)) };
+        let made = managed.api.service.create_webhook(&managed.editor, settings).await.map_err(ApiError::in_body)?;
+        Ok(Self::with_secret(&managed, made))
+    }
+
+    /// Edit a webhook
+    ///
+    /// Changes where events are sent, or which, for events from now on. The secret stays.
+    #[oai(path = "/webhooks", method = "patch", operation_id = "editWebhook")]
+    async fn edit_webhook(&self, managed: Managed, body: Body<WebhookChange>) -> Result<Reply<One<WebhookView>>, Failure<SettingsChange>> {
+        let change = body.parse()?;
+        let account_id = change.account_id.0.map(|account| account.map(Into::into));
+        let settings = Settings { url: change.url, kinds: change.events, account_id };
+        let id = change.webhook_id.into();
+        let webhook = managed.api.service.edit_webhook(&managed.editor, &id, settings).await.map_err(ApiError::in_body)?;
+        Ok(Self::view(&managed, webhook))
+    }
+
+    /// Enable a webhook
+    ///
+    /// Sends events again, from now on. What happened meanwhile is a replay away.
+    #[oai(path = "/webhooks/enable", method = "post", operation_id = "enableWebhook")]
+    async fn enable_webhook(
+        &self,
+        managed: Managed,
+        body: Body<WebhookReference>,
+    ) -> Result<Reply<One<WebhookView>>, Failure<SettingsChange>> {
+        let id = body.parse()?.webhook_id.into();
+        Ok(Self::view(&managed, managed.api.service.enable_webhook(&managed.editor, &id, true).await?))
+    }
+
+    /// Disable a webhook
+    ///
+    /// Sends nothing more, and forgets what is waiting.
+    #[oai(path = "/webhooks/disable", method = "post", operation_id = "disableWebhook")]
+    async fn disable_webhook(
+        &self,
+        managed: Managed,
+        body: Body<WebhookReference>,
+    ) -> Result<Reply<One<WebhookView>>, Failure<SettingsChange>> {
+        let id = body.parse()?.webhook_id.into();
+        Ok(Self::view(&managed, managed.api.service.enable_webhook(&managed.editor, &id, false).await?))
+    }
+
+    /// Rotate a webhook's secret
+    ///
+    /// Gives a webhook a new secret, which is in this answer and never again. The former one signs beside it for 24 hours.
+    #[oai(path = "/webhooks/rotate", method = "post", operation_id = "rotateWebhook")]
+    async fn rotate_webhook(
+        &self,
+        managed: Managed,
+        body: Body<WebhookReference>,
+    ) -> Result<Reply<One<WebhookWithSecret>>, Failure<SettingsChange>> {
+        let id = body.parse()?.webhook_id.into();
+        Ok(Self::with_secret(&managed, managed.api.service.rotate_webhook(&managed.editor, &id).await?))
+    }
+
+    /// Send a test event
+    ///
+    /// Sends a made-up event of the kind `webhook.test` to one endpoint.
+    #[oai(path = "/webhooks/test", method = "post", operation_id = "testWebhook")]
+    async fn test_webhook(&self, managed: Managed, body: Body<WebhookReference>) -> Result<Reply<One<TestEvent>>, Failure<SettingsChange>> {
+        let id = body.parse()?.webhook_id.into();
+        let event_id = managed.api.service.test_webhook(&managed.editor, &id).await?;
+        Ok(Reply::of(&managed.context, &TestEvent { event_id }, vec![]))
+    }
+
+    /// Send events again
+    ///
+    /// Queues events again, as if they had not been tried; or, with `dryRun`, counts those that would be.
+    #[oai(path = "/webhooks/replay", method = "post", operation_id = "replayWebhook")]
+    async fn replay_webhook(&self, managed: Managed, body: Body<ReplayOrder>) -> Result<Reply<One<Replayed>>, Failure<SettingsChange>> {
+        let order = body.parse()?;
+        let replay = Replay { event: order.event_id, since: order.since, until: order.until, missing: order.missing.unwrap_or_default() };
+        let dry_run = order.dry_run.unwrap_or_default();
+        let count = managed.api.service.replay(&managed.editor, &order.webhook_id.into(), replay, dry_run).await?;
+        Ok(Reply::of(&managed.context, &Replayed { count }, vec![]))
+    }
+
+    /// List attempts
+    ///
+    /// Lists the attempts to deliver events to an endpoint, the newest first.
+    #[oai(path = "/webhooks/attempts", method = "get", operation_id = "listAttempts")]
+    async fn list_attempts(
+        &self,
+        managed: Managed,
+        /// The webhook.
+        #[oai(name = "webhookId")]
+        webhook_id: Query<Required<Id<WebhookId>>>,
+        /// Only attempts before this `position`: that of the last one received.
+        before: Query<Option<Position>>,
+        /// At most so many.
+        limit: Query<Limit>,
+    ) -> Result<Reply<All<AttemptView>>, Failure<SettingsLookup>> {
+        let along = Along::Before(before.0.map(|position| position.0));
+        let attempts = managed.api.service.attempts(managed.store(), &webhook_id.0.0.0, along, limit.0.0).await?;
+        let attempts: Vec<AttemptView> = attempts.into_iter().map(Into::into).collect();
+        Ok(Reply::of(&managed.context, &attempts, vec![]))
+    }
+
+    /// Delete a webhook
+    ///
+    /// Removes a webhook with its log, at once and for good.
+    #[oai(path = "/webhooks", method = "delete", operation_id = "deleteWebhook")]
+    async fn delete_webhook(
+        &self,
+        managed: Managed,
+        /// The webhook.
+        #[oai(name = "webhookId")]
+        webhook_id: Query<Required<Id<WebhookId>>>,
+    ) -> Result<Reply<One<Acknowledgement>>, Failure<SettingsLookup>> {
+        managed.api.service.delete_webhook(&managed.editor, &webhook_id.0.0.0).await?;
+        Ok(Reply::of(&managed.context, &Acknowledgement::from(()), vec![]))
+    }
+}

@@ -1,0 +1,138 @@
+//! Who may change a store's settings, and the changes that take something from users: a seat, or access to an account.
+
+use super::{
+    Db, Result,
+    sql::{Param, Row, Sql},
+    write::Write,
+};
+use crate::domain::{
+    ids::{AccountId, SeatId, StoreId, TicketId, UserId},
+    keys::SecretHash,
+    settings::{GrantKind, Manager},
+    team::User,
+    time::Timestamp,
+};
+
+/// The store is what this finds out.
+const FIND_MANAGER: &str = "SELECT g.store_id, g.user_id, r.kind, g.expires_at FROM grants g \
+     JOIN users u ON u.store_id = g.store_id AND u.user_id = g.user_id \
+     LEFT JOIN roles r ON r.store_id = u.store_id AND r.id = u.role_id \
+     WHERE g.hash = $1 AND g.kind = $2 AND g.expires_at > $3";
+
+impl Db {
+    /// Who holds a grant of that kind; `None` when it is unknown or has ended, or the user has left the store.
+    pub async fn find_manager(&self, hash: &SecretHash, kind: GrantKind, now: Timestamp) -> Result<Option<Manager>> {
+        let sql = Sql::fixed(FIND_MANAGER)
+            .with(Param::Text(hash.as_str().to_owned()))
+            .with(Param::Text(kind.name().to_owned()))
+            .with(Param::Integer(now.millis()));
+        self.first(sql, |cells| Ok(Manager { store_id: cells.id()?, user_id: cells.id()?, role: cells.take()?, expires_at: cells.time()? }))
+            .await
+    }
+
+    /// The users that each account of the store lists, in the order of their ids; an account that lists none is open to all.
+    pub async fn all_account_users(&self, store: &StoreId) -> Result<Vec<(AccountId, UserId)>> {
+        let sql = Sql::of(store, "SELECT account_id, user_id FROM account_users WHERE store_id = $1 ORDER BY account_id, user_id");
+        self.all(sql, |cells| Ok((cells.id()?, cells.id()?))).await
+    }
+}
+
+impl Write {
+    /// Stores a grant, and forgets the store's that have ended.
+    pub async fn insert_grant(&self, hash: &SecretHash, user: &UserId, kind: GrantKind, expires_at: Timestamp) -> Result<()> {
+        let now = self.now().millis();
+        let mut sql = self.sql("DELETE FROM grants WHERE store_id = $1 AND expires_at <= ");
+        sql.integer(now);
+        self.run(sql).await?;
+        let mut sql = self.sql("INSERT INTO grants (store_id, hash, user_id, kind, created_at, expires_at) VALUES ($1, ");
+        sql.text(hash.as_str()).push(", ").text(user.as_str()).push(", ").text(kind.name());
+        sql.push(", ").integer(now).push(", ").integer(expires_at.millis()).push(")");
+        self.run(sql).await?;
+        Ok(())
+    }
+
+    /// Ends a grant; `false` when it is not there, so that of two who use a link up only one does.
+    pub async fn delete_grant(&self, hash: &SecretHash) -> Result<bool> {
+        let mut sql = self.sql("DELETE FROM grants WHERE store_id = $1 AND hash = ");
+        sql.text(hash.as_str());
+        Ok(self.run(sql).await? == 1)
+    }
+
+    /// Ends every grant of a user; how many.
+    pub async fn delete_grants(&self, user: &UserId) -> Result<u64> {
+        let mut sql = self.sql("DELETE FROM grants WHERE store_id = $1 AND user_id = ");
+        sql.text(user.as_str());
+        self.run(sql).await
+    }
+
+    /// The user on a seat and the kind of the role, held until the end of the transaction.
+    pub async fn seat(&self, id: &SeatId) -> Result<Option<(User, Option<String>)>> {
+        let Some(user) = self.held_user(id).await? else { return Ok(None) };
+        let Some(role) = &user.role_id else { return Ok(Some((user, None))) };
+        let mut sql = self.sql("SELECT kind FROM roles WHERE store_id = $1 AND id = ");
+        sql.text(role.as_str());
+        let kind = self.first(sql, |cells| cells.take()).await?;
+        Ok(Some((user, kind)))
+    }
+
+    async fn held_user(&self, id: &SeatId) -> Result<Option<User>> {
+        let mut sql = self.sql("SELECT ");
+        sql.push(User::COLUMNS).push(" FROM users u WHERE u.store_id = $1 AND u.id = ").text(id.as_str());
+        self.hold(&mut sql);
+        self.first(sql, User::decode).await
+    }
+
+    /// The seats of owners who have joined the store, held until the end of the transaction, so that of two removals at
+    /// once the second sees what the first left.
+    pub async fn owner_seats(&self) -> Result<Vec<SeatId>> {
+        let mut sql = self.sql(
+            "SELECT u.id FROM users u WHERE u.store_id = $1 AND u.user_id IS NOT NULL AND EXISTS (SELECT 1 FROM roles r \
+             WHERE r.store_id = u.store_id AND r.id = u.role_id AND r.kind = 'owner') ORDER BY u.id",
+        );
+        self.hold(&mut sql);
+        self.all(sql, |cells| cells.id()).await
+    }
+
+    /// Removes a seat.
+    pub async fn delete_seat(&self, id: &SeatId) -> Result<()> {
+        let mut sql = self.sql("DELETE FROM users WHERE store_id = $1 AND id = ");
+        sql.text(id.as_str());
+        self.run(sql).await?;
+        Ok(())
+    }
+
+    /// Has the keys that act in a user's name act in that of the store's oldest owner; how many there are.
+    pub async fn disown_keys(&self, user: &UserId) -> Result<u64> {
+        let mut sql = self.sql("UPDATE api_keys SET owner_user_id = NULL WHERE store_id = $1 AND owner_user_id = ");
+        sql.text(user.as_str());
+        self.run(sql).await
+    }
+
+    /// The tickets that are assigned to a user, on whatever account, in the order of their ids.
+    pub async fn tickets_of_assignee(&self, user: &UserId) -> Result<Vec<TicketId>> {
+        let mut sql = self.sql("SELECT id FROM tickets WHERE store_id = $1 AND assignee_user_id = ");
+        sql.text(user.as_str()).push(" ORDER BY id");
+        self.all(sql, |cells| cells.id()).await
+    }
+
+    /// The tickets of an account that lists users which are assigned to somebody else, in the order of their ids.
+    pub async fn tickets_of_others(&self, account: &AccountId) -> Result<Vec<TicketId>> {
+        let mut sql = self.sql("SELECT t.id FROM tickets t WHERE t.store_id = $1 AND t.assignee_user_id IS NOT NULL AND t.account_id = ");
+        sql.text(account.as_str()).push(" AND t.assignee_user_id NOT IN (SELECT a.user_id FROM account_users a WHERE a.store_id = $1");
+        sql.push(" AND a.account_id = ").text(account.as_str()).push(") ORDER BY t.id");
+        self.all(sql, |cells| cells.id()).await
+    }
+
+    /// Replaces the users that an account lists.
+    pub async fn save_account_users(&self, account: &AccountId, users: &[UserId]) -> Result<()> {
+        let mut sql = self.sql("DELETE FROM account_users WHERE store_id = $1 AND account_id = ");
+        sql.text(account.as_str());
+        self.run(sql).await?;
+        for user in users {
+            let mut sql = self.sql("INSERT INTO account_users (store_id, account_id, user_id) VALUES ($1, ");
+            sql.text(account.as_str()).push(", ").text(user.as_str()).push(")");
+            self.run(sql).await?;
+        }
+        Ok(())
+    }
+}

@@ -6,14 +6,10 @@ use super::{
     bench::{Bench, DAY, MINUTE, numbered},
     endpoint::{Endpoint, Reply},
 };
-use crate::{
-    delivery::webhooks::asked,
-    domain::{
-        clock::Clock,
-        retry::LONGEST_ASKED,
-        time::Timestamp,
-        webhooks::{Answer, Attempted, PAUSES},
-    },
+use crate::domain::{
+    clock::Clock,
+    time::Timestamp,
+    webhooks::{Answer, Attempted, PAUSES},
 };
 
 #[tokio::test]
@@ -131,21 +127,4 @@ async fn a_damaged_event_keeps_nothing_from_being_sent() {
     bench.event().await;
     bench.worker().drain().await.unwrap();
     assert_eq!((endpoint.count(), bench.due().await), (2, None));
-}
-
-#[test]
-fn a_pause_is_asked_for_in_seconds_or_by_a_date() {
-    let now = Timestamp::from_millis(1_445_412_480_000);
-    for (text, pause) in [
-        ("120", Some(120_000)),
-        (" 0 ", Some(0)),
-        ("-5", Some(0)),
-        ("99999999999999", Some(LONGEST_ASKED)),
-        ("Wed, 21 Oct 2015 07:28:30 GMT", Some(30_000)),
-        ("Wed, 21 Oct 2015 07:27:00 GMT", Some(0)),
-        ("soon", None),
-        ("", None),
-    ] {
-        assert_eq!(asked(text, now), pause, "{text:?}");
-    }
 }

@@ -6,7 +6,7 @@
 
 use std::{
     net::{IpAddr, SocketAddr},
-    sync::LazyLock,
+    sync::{Arc, LazyLock},
 };
 
 use ipnet::IpNet;
@@ -92,12 +92,29 @@ impl Targets {
     }
 }
 
-impl Resolve for Targets {
-    /// Addresses of a name, those that are allowed.
+/// Names as the machine knows them.
+pub(super) struct MachineNames;
+
+impl Resolve for MachineNames {
     fn resolve(&self, name: Name) -> Resolving {
-        let targets = *self;
         Box::pin(async move {
             let found: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
+            Ok(Box::new(found.into_iter()) as Addrs)
+        })
+    }
+}
+
+/// Names, with those of their addresses that are allowed.
+pub(super) struct Guard {
+    pub targets: Targets,
+    pub names: Arc<dyn Resolve>,
+}
+
+impl Resolve for Guard {
+    fn resolve(&self, name: Name) -> Resolving {
+        let (targets, found) = (self.targets, self.names.resolve(name));
+        Box::pin(async move {
+            let found: Vec<SocketAddr> = found.await?.collect();
             let allowed: Vec<SocketAddr> = found.iter().copied().filter(|address| targets.allow(address.ip())).collect();
             if allowed.is_empty() {
                 let reason = if found.is_empty() { "the name has no address" } else { REFUSED };

@@ -8,6 +8,8 @@ pub mod events;
 pub mod field_tests;
 pub mod fields;
 pub mod filters;
+#[cfg(test)]
+pub(crate) mod fixture;
 pub mod ids;
 pub mod keys;
 pub mod messages;

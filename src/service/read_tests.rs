@@ -14,10 +14,11 @@ use crate::{
         events::Event,
         fields::Comparable,
         filters::{FieldFilter, FieldOperator, TicketFilter},
+        fixture::RULES,
         ids::StoreId,
         messages::{CommentExpand, MessageExpand},
         paging::PageRequest,
-        rules::{ReceivedAt, Rules},
+        rules::Rules,
         store::TemplateFilter,
         team::Member,
         tickets::TicketExpand,
@@ -37,24 +38,8 @@ impl Renderer for Unheard {
     }
 }
 
-pub(super) fn rules(user_name_fallback: bool) -> Rules {
-    Rules {
-        revision: "test",
-        max_page_size: 100,
-        messages_default_page_size: None,
-        messages_max_page_size: 100,
-        received_at: ReceivedAt::Timestamp,
-        page_echo: false,
-        strict_cursors: false,
-        conversation_history: true,
-        unknown_labels_refused: true,
-        user_name_fallback,
-        template_operation: None,
-    }
-}
-
 fn service(db: Db, user_name_fallback: bool) -> Service {
-    Service::new(db, World::real(), rules(user_name_fallback), Arc::new(Unheard))
+    Service::new(db, World::real(), Rules { user_name_fallback, ..RULES }, Arc::new(Unheard))
 }
 
 fn shape<T>(result: super::Result<T>) -> String {

@@ -1,15 +1,11 @@
 //! Moves of tickets on a database: what is stored, which events they leave, and what is refused.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicI64, Ordering},
-};
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::{
     By, Error, Outcome, Renderer, Service,
-    read_tests::rules,
     stores::{self, Settings},
     ticket_states::Escalation,
     ticket_writes::Closing,
@@ -20,6 +16,7 @@ use crate::{
         entries::Entries,
         events::{Actor, Event, Fact},
         filters::TicketFilter,
+        fixture::{MovableClock, RULES},
         ids::{StoreId, TicketId},
         messages::MessageExpand,
         receive::Inbound,
@@ -49,18 +46,10 @@ impl Renderer for Heard {
     }
 }
 
-struct Hands(AtomicI64);
-
-impl Clock for Hands {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_millis(self.0.load(Ordering::Relaxed))
-    }
-}
-
 struct Desk {
     fixture: Fixture,
     service: Service,
-    hands: Arc<Hands>,
+    clock: Arc<MovableClock>,
 }
 
 const NOW: i64 = 1_000_000;
@@ -68,10 +57,10 @@ const NOW: i64 = 1_000_000;
 impl Desk {
     async fn open() -> Self {
         let fixture = Fixture::new().await;
-        let hands = Arc::new(Hands(AtomicI64::new(NOW)));
-        let world = World { clock: hands.clone(), ids: Arc::new(RandomIds) };
-        let service = Service::new(fixture.db.clone(), world, rules(false), Arc::new(Heard));
-        Self { fixture, service, hands }
+        let clock = MovableClock::at(NOW);
+        let world = World { clock: clock.clone(), ids: Arc::new(RandomIds) };
+        let service = Service::new(fixture.db.clone(), world, RULES, Arc::new(Heard));
+        Self { fixture, service, clock }
     }
 
     fn by<T>(&self) -> By<'_, T> {
@@ -79,12 +68,12 @@ impl Desk {
     }
 
     fn wait(&self, millis: i64) {
-        self.hands.0.fetch_add(millis, Ordering::Relaxed);
+        self.clock.pass(millis);
     }
 
     /// What was recorded since the last look.
     async fn heard(&self, seen: &mut i64) -> Vec<Value> {
-        self.fixture.db.number_events(self.hands.now()).await.unwrap();
+        self.fixture.db.number_events(self.clock.now()).await.unwrap();
         let recorded = self.fixture.db.events_after(&self.fixture.store, *seen, 99).await.unwrap();
         *seen += recorded.len() as i64;
         recorded.iter().map(|event| serde_json::from_slice(&event.body).unwrap()).collect()

@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicI64, AtomicUsize, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
 };
 
@@ -19,10 +19,9 @@ use crate::{
     domain::{
         clock::{Clock, RandomIds, World},
         events::{Actor, Event},
+        fixture::{MovableClock, RULES},
         ids::{MessageId, StoreId},
         outbound::{Mailbox, Parcel},
-        rules::{ReceivedAt, Rules},
-        time::Timestamp,
     },
     service::{By, Renderer, sends::Letter},
     store::{Db, fixture::Fixture},
@@ -30,14 +29,6 @@ use crate::{
 
 /// When the tests begin.
 const START: i64 = 1_700_000_000_000;
-
-struct Hands(AtomicI64);
-
-impl Clock for Hands {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_millis(self.0.load(Ordering::SeqCst))
-    }
-}
 
 /// Tells the kind of an event alone.
 struct Kinds;
@@ -48,24 +39,10 @@ impl Renderer for Kinds {
     }
 }
 
-const RULES: Rules = Rules {
-    revision: "test",
-    max_page_size: 100,
-    messages_default_page_size: None,
-    messages_max_page_size: 100,
-    received_at: ReceivedAt::Timestamp,
-    page_echo: false,
-    strict_cursors: false,
-    conversation_history: true,
-    unknown_labels_refused: true,
-    user_name_fallback: false,
-    template_operation: None,
-};
-
 /// A store on a database of its own: claims look at all stores.
 struct Bench {
     fixture: Fixture,
-    hands: Arc<Hands>,
+    clock: Arc<MovableClock>,
     service: Service,
 }
 
@@ -76,17 +53,17 @@ fn service(db: Db, clock: Arc<dyn Clock>) -> Service {
 impl Bench {
     async fn new() -> Self {
         let fixture = Fixture::alone().await;
-        let hands = Arc::new(Hands(AtomicI64::new(START)));
-        let service = service(fixture.db.clone(), hands.clone());
-        Self { fixture, hands, service }
+        let clock = MovableClock::at(START);
+        let service = service(fixture.db.clone(), clock.clone());
+        Self { fixture, clock, service }
     }
 
     fn pass(&self, millis: i64) {
-        self.hands.0.fetch_add(millis, Ordering::SeqCst);
+        self.clock.pass(millis);
     }
 
     fn now(&self) -> i64 {
-        self.hands.now().millis()
+        self.clock.now().millis()
     }
 
     fn by(&self) -> By<'_, ()> {
@@ -108,7 +85,7 @@ impl Bench {
     }
 
     async fn events(&self) -> usize {
-        self.fixture.db.number_events(self.hands.now()).await.unwrap();
+        self.fixture.db.number_events(self.clock.now()).await.unwrap();
         self.fixture.db.events_after(&self.fixture.store, 0, 1000).await.unwrap().len()
     }
 }
@@ -396,7 +373,7 @@ async fn two_workers_hand_nothing_over_twice() {
     for _ in 0..2 {
         let db = Db::open(&bench.fixture.url, 4, None).await.unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
-        let worker = Outbound::new(Messages::new(service(db, bench.hands.clone()), Connectors::every(channel.clone())));
+        let worker = Outbound::new(Messages::new(service(db, bench.clock.clone()), Connectors::every(channel.clone())));
         workers.push(tokio::spawn(worker.run(async { _ = stopped.await })));
         stops.push(stop);
     }

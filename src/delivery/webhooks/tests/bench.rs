@@ -1,0 +1,159 @@
+//! A store with subscriptions, a clock that can be moved, and a worker to drain.
+
+use std::{collections::HashMap, sync::Arc, time::Duration};
+
+use crate::{
+    delivery::{guard::Targets, webhooks::Webhooks, worker::Worker},
+    domain::{
+        clock::{Clock, Ids, RandomIds, World},
+        events::{self, Actor, Event, Fact, FieldChange},
+        fixture::{MovableClock, RULES},
+        ids::{StoreId, WebhookId},
+        settings::Editor,
+        webhooks::{Along, Answer, Attempted, Logged, Replay, SigningSecret, Webhook},
+    },
+    service::{By, Renderer, Service, conversation_writes::LabelUpdate, ticket_states::Escalation, webhooks::Settings},
+    store::{Db, fixture::Fixture, queue::Room, webhooks::Claimed},
+};
+
+/// When the tests begin.
+pub(super) const START: i64 = 1_700_000_000_000;
+
+pub(super) const MINUTE: i64 = 60_000;
+pub(super) const DAY: i64 = 24 * 60 * MINUTE;
+
+/// How long an endpoint has in these tests.
+pub(super) const SHORT: Duration = Duration::from_millis(400);
+
+/// Tells of an event what the tests look at.
+struct Brief;
+
+impl Renderer for Brief {
+    fn render(&self, _: &StoreId, event: &Event) -> Vec<u8> {
+        format!("{{\"id\":\"{}\",\"type\":\"{}\",\"text\":\"ฟ\\u0000 é\"}}", event.id, event.fact.kind()).into_bytes()
+    }
+}
+
+/// A store on a database of its own: claims look at all stores.
+pub(super) struct Bench {
+    pub(super) fixture: Fixture,
+    pub(super) clock: Arc<MovableClock>,
+    pub(super) service: Service,
+}
+
+pub(super) fn service(db: Db, clock: Arc<dyn Clock>) -> Service {
+    Service::new(db, World { clock, ids: Arc::new(RandomIds) }, RULES, Arc::new(Brief))
+}
+
+/// Records one event of the account `a1`.
+pub(super) async fn escalate(service: &Service, store: &StoreId, conversation: &str) {
+    let by = By::alone(store, Actor::System);
+    service.escalate(&by, Escalation { conversation_id: conversation.into(), reason: None }).await.unwrap();
+}
+
+pub(super) fn every() -> Replay {
+    Replay::default()
+}
+
+impl Bench {
+    pub(super) async fn new() -> Self {
+        let fixture = Fixture::alone().await;
+        let clock = MovableClock::at(START);
+        let service = service(fixture.db.clone(), clock.clone());
+        Self { fixture, clock, service }
+    }
+
+    pub(super) fn store(&self) -> &StoreId {
+        &self.fixture.store
+    }
+
+    pub(super) fn pass(&self, millis: i64) {
+        self.clock.pass(millis);
+    }
+
+    pub(super) fn now(&self) -> i64 {
+        self.clock.now().millis()
+    }
+
+    pub(super) async fn hook(&self, url: &str) -> (WebhookId, SigningSecret) {
+        self.hook_for(url, &[], None).await
+    }
+
+    pub(super) async fn hook_for(&self, url: &str, kinds: &[&str], account: Option<&str>) -> (WebhookId, SigningSecret) {
+        let kinds = Some(kinds.iter().map(|kind| (*kind).to_owned()).collect());
+        let settings = Settings { url: Some(url.to_owned()), kinds, account_id: Some(account.map(Into::into)) };
+        let (webhook, secret) = self.service.create_webhook(&self.editor(), settings).await.unwrap();
+        (webhook.id, secret)
+    }
+
+    pub(super) async fn event(&self) {
+        escalate(&self.service, self.store(), "c0").await;
+    }
+
+    pub(super) async fn label(&self, conversation: &str, label: &str) {
+        let by = By::alone(self.store(), Actor::System);
+        let update = LabelUpdate { conversation_id: conversation.into(), add: vec![label.into()], remove: vec![] };
+        self.service.update_conversation_labels(&by, update).await.unwrap();
+    }
+
+    /// An event that has no account; with a body of the caller's.
+    pub(super) async fn contact_event(&self, body: Option<&[u8]>) {
+        let contact = self.fixture.db.contact(self.store(), &"k1".into()).await.unwrap().unwrap();
+        let change = FieldChange { field_id: "f1".into(), old: None, new: None };
+        let fact = Fact::ContactFieldUpdated { contact, change };
+        let event = Event { id: RandomIds.fresh(), at: self.clock.now(), actor: Actor::System, fact };
+        let body = body.map_or_else(|| Brief.render(self.store(), &event), <[u8]>::to_vec);
+        let write = self.fixture.db.write(self.store(), &(self.clock.clone() as Arc<dyn Clock>)).await.unwrap();
+        write.record(&[(event, body)]).await.unwrap();
+        write.commit().await.unwrap();
+    }
+
+    pub(super) fn worker(&self) -> Worker<Webhooks> {
+        self.worker_within(SHORT, Targets::Any)
+    }
+
+    pub(super) fn worker_within(&self, timeout: Duration, targets: Targets) -> Worker<Webhooks> {
+        Worker::new(Webhooks::within(timeout, self.service.clone(), targets).unwrap())
+    }
+
+    /// Milliseconds until something is tried.
+    pub(super) async fn due(&self) -> Option<i64> {
+        self.service.next_delivery_at().await.unwrap().map(|at| at.millis() - self.now())
+    }
+
+    pub(super) async fn shown(&self, id: &WebhookId) -> Webhook {
+        self.service.webhooks(self.store()).await.unwrap().into_iter().find(|webhook| webhook.id == *id).unwrap()
+    }
+
+    pub(super) fn editor(&self) -> Editor {
+        Editor::command_line(self.store().clone())
+    }
+
+    pub(super) async fn log(&self, id: &WebhookId) -> Vec<Logged> {
+        self.service.attempts(self.store(), id, Along::After(0), 500).await.unwrap()
+    }
+
+    pub(super) async fn outcomes(&self, id: &WebhookId) -> Vec<String> {
+        self.log(id).await.into_iter().map(|attempt| attempt.outcome).collect()
+    }
+
+    pub(super) async fn replay(&self, id: &WebhookId, replay: Replay) -> i64 {
+        let counted = self.service.replay(&self.editor(), id, replay.clone(), true).await.unwrap();
+        let queued = self.service.replay(&self.editor(), id, replay, false).await.unwrap();
+        assert_eq!(counted, queued, "a dry run tells something else");
+        queued
+    }
+
+    pub(super) async fn claim(&self) -> Vec<Claimed> {
+        let none = HashMap::new();
+        self.service.claim_deliveries(Room { all: 100, each: 100, busy: &none }).await.unwrap()
+    }
+
+    pub(super) fn attempted(&self, answer: Answer) -> Attempted {
+        Attempted { started_at: self.clock.now(), ended_at: self.clock.now(), answer }
+    }
+}
+
+pub(super) fn numbered(sequence: i64, body: &[u8]) -> Vec<u8> {
+    events::numbered(sequence, body).unwrap()
+}

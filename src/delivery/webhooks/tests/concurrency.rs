@@ -1,0 +1,187 @@
+//! Attempts at the same time: leases, the limit of each endpoint, and workers and writers beside each other.
+
+use std::{collections::HashMap, sync::atomic::Ordering, time::Duration};
+
+use tokio::sync::oneshot;
+
+use super::{
+    bench::{Bench, MINUTE, escalate, every, numbered, service},
+    endpoint::{Endpoint, Reply},
+};
+use crate::{
+    delivery::{
+        guard::Targets,
+        webhooks::Webhooks,
+        worker::{PLACE_MAX, Worker},
+    },
+    domain::webhooks::{Along, Answer, Replay},
+    service::{Error, Service, webhooks::LEASE_MILLIS},
+    store::{Db, queue::Room, webhooks::Claimed},
+};
+
+#[tokio::test]
+async fn an_attempt_is_a_lease_that_runs_out() {
+    let bench = Bench::new().await;
+    let (id, _) = bench.hook("http://127.0.0.1:1/").await;
+    bench.event().await;
+    assert_eq!(bench.due().await, Some(0));
+    let first = bench.claim().await.remove(0);
+    bench.pass(LEASE_MILLIS - 1);
+    assert!(bench.claim().await.is_empty(), "the attempt goes on");
+    bench.pass(1);
+    let second = bench.claim().await.remove(0);
+    assert_eq!((first.attempts, second.attempts, &first.shipment), (1, 2, &second.shipment));
+    // The one that was given up for dead was slow only: it is told in the log, and changes no more.
+    bench.service.settle_delivery(&first, bench.attempted(Answer::Status(500, None)), 0.5).await.unwrap();
+    bench.service.settle_delivery(&first, bench.attempted(Answer::Status(200, None)), 0.5).await.unwrap();
+    assert!(bench.claim().await.is_empty());
+    bench.service.settle_delivery(&second, bench.attempted(Answer::None("down".to_owned())), 0.5).await.unwrap();
+    assert_eq!(bench.due().await, Some(5 * MINUTE), "the second attempt keeps the second pause");
+    let log = bench.log(&id).await;
+    let told: Vec<_> = log.iter().map(|one| (one.attempt, one.status, one.reason.as_deref(), one.outcome.as_str())).collect();
+    assert_eq!(told, [(1, Some(500), None, "late"), (1, Some(200), None, "late"), (2, None, Some("down"), "retrying")]);
+    // It arrived, whoever was told.
+    bench.service.enable_webhook(&bench.editor(), &id, false).await.unwrap();
+    assert_eq!(bench.service.replay(&bench.editor(), &id, Replay { missing: true, ..every() }, true).await.unwrap(), 0);
+}
+
+#[tokio::test]
+async fn what_is_removed_while_it_is_tried_leaves_nothing() {
+    let bench = Bench::new().await;
+    let (id, _) = bench.hook("http://127.0.0.1:1/").await;
+    bench.event().await;
+    assert_eq!(bench.due().await, Some(0));
+    let claimed = bench.claim().await.remove(0);
+    bench.service.delete_webhook(&bench.editor(), &id).await.unwrap();
+    bench.service.settle_delivery(&claimed, bench.attempted(Answer::Status(200, None)), 0.5).await.unwrap();
+    assert!(bench.fixture.db.attempts(bench.store(), &id, Along::After(0), 10).await.unwrap().is_empty());
+    assert!(matches!(bench.service.attempts(bench.store(), &id, Along::After(0), 10).await, Err(Error::NotFound(_))));
+}
+
+#[tokio::test]
+async fn a_place_has_its_limit_and_what_is_left_goes_round() {
+    let bench = Bench::new().await;
+    let mut places = Vec::new();
+    for _ in 0..3 {
+        places.push((bench.store().clone(), bench.hook("http://127.0.0.1:1/").await.0));
+    }
+    for _ in 0..20 {
+        bench.event().await;
+    }
+    assert_eq!(bench.due().await, Some(0));
+    let busy = HashMap::from([(places[0].clone(), 4), (places[1].clone(), 6)]);
+    let claimed = bench.service.claim_deliveries(Room { all: 6, each: 6, busy: &busy }).await.unwrap();
+    let of = |claimed: &[Claimed], n: usize| claimed.iter().filter(|one| one.shipment.webhook_id == places[n].1).count();
+    assert_eq!([0, 1, 2].map(|n| of(&claimed, n)), [1, 0, 5], "who has the least going on comes first");
+    let claimed = bench.service.claim_deliveries(Room { all: 100, each: 6, busy: &busy }).await.unwrap();
+    assert_eq!([0, 1, 2].map(|n| of(&claimed, n)), [2, 0, 6]);
+}
+
+#[tokio::test]
+async fn an_endpoint_that_hangs_delays_its_own_alone() {
+    let bench = Bench::new().await;
+    let hanging = Endpoint::new(Reply::Hang).await;
+    bench.hook(&hanging.url).await;
+    let mut well = Vec::new();
+    for _ in 0..3 {
+        let endpoint = Endpoint::says("200 OK").await;
+        bench.hook(&endpoint.url).await;
+        well.push(endpoint);
+    }
+    for _ in 0..50 {
+        bench.event().await;
+    }
+    let mut worker = bench.worker_within(Duration::from_secs(60), Targets::Any);
+    while well.iter().any(|endpoint| endpoint.count() < 50) {
+        worker.begin_due().await.unwrap();
+        assert!(worker.attempts.len() <= 4 * PLACE_MAX);
+        let ended = worker.attempts.join_next().await.unwrap();
+        worker.ended(ended);
+    }
+    assert!(hanging.connections.load(Ordering::SeqCst) <= PLACE_MAX);
+}
+
+/// A connection pool of its own, as another process would have.
+async fn another(bench: &Bench) -> Service {
+    service(Db::open(&bench.fixture.url, 4, None).await.unwrap(), bench.clock.clone())
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn every_event_of_concurrent_writers_goes_to_everybody_once() {
+    let bench = Bench::new().await;
+    let mut endpoints = Vec::new();
+    for kinds in [&[][..], &["ai.escalated"][..], &["ticket.closed"][..]] {
+        let endpoint = Endpoint::new(Reply::Slowly("200 OK")).await;
+        bench.hook_for(&endpoint.url, kinds, None).await;
+        endpoints.push(endpoint);
+    }
+    let (mut workers, mut stops) = (Vec::new(), Vec::new());
+    for _ in 0..2 {
+        let (stop, stopped) = oneshot::channel::<()>();
+        let worker = Worker::new(Webhooks::new(another(&bench).await, Targets::Any).unwrap());
+        workers.push(tokio::spawn(worker.run(async { _ = stopped.await })));
+        stops.push(stop);
+    }
+    let mut writers = Vec::new();
+    for n in 0..6 {
+        let conversation = format!("w{n}");
+        bench.fixture.conversation(&conversation, |_| {}).await;
+        let (writer, store) = (another(&bench).await, bench.store().clone());
+        writers.push(tokio::spawn(async move {
+            for _ in 0..15 {
+                escalate(&writer, &store, &conversation).await;
+            }
+        }));
+    }
+    for writer in writers {
+        writer.await.unwrap();
+    }
+    let done = async {
+        while bench.due().await.is_some() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), done).await.unwrap();
+    drop(stops);
+    for worker in workers {
+        worker.await.unwrap();
+    }
+    let recorded = bench.fixture.db.events_after(bench.store(), 0, 1000).await.unwrap();
+    assert_eq!(recorded.iter().map(|event| event.sequence).collect::<Vec<_>>(), (1..=90).collect::<Vec<_>>());
+    let mut expected: Vec<Vec<u8>> = recorded.iter().map(|event| numbered(event.sequence, &event.body)).collect();
+    expected.sort_unstable();
+    for endpoint in &endpoints[..2] {
+        let mut bodies: Vec<Vec<u8>> = endpoint.seen().into_iter().map(|seen| seen.body).collect();
+        bodies.sort_unstable();
+        assert_eq!(bodies.len(), 90);
+        assert!(bodies == expected);
+    }
+    assert_eq!(endpoints[2].count(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 3)]
+async fn disabling_amid_deliveries_leaves_nothing_queued() {
+    let bench = Bench::new().await;
+    let endpoint = Endpoint::new(Reply::Slowly("500 Broken")).await;
+    let (id, _) = bench.hook(&endpoint.url).await;
+    let (stop, stopped) = oneshot::channel::<()>();
+    let worker = Worker::new(Webhooks::new(another(&bench).await, Targets::Any).unwrap());
+    let worker = tokio::spawn(worker.run(async { _ = stopped.await }));
+    let (writer, store) = (another(&bench).await, bench.store().clone());
+    let writer = tokio::spawn(async move {
+        for _ in 0..60 {
+            escalate(&writer, &store, "c0").await;
+        }
+    });
+    let operator = another(&bench).await;
+    for n in 0..20 {
+        operator.enable_webhook(&bench.editor(), &id, n % 2 == 1).await.unwrap();
+        tokio::time::sleep(Duration::from_millis(7)).await;
+    }
+    operator.enable_webhook(&bench.editor(), &id, false).await.unwrap();
+    writer.await.unwrap();
+    drop(stop);
+    worker.await.unwrap();
+    assert_eq!(bench.due().await, None);
+    operator.delete_webhook(&bench.editor(), &id).await.unwrap();
+}

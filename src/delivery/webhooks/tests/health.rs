@@ -1,0 +1,99 @@
+//! Endpoints that are told nothing more.
+
+use super::{
+    bench::{Bench, DAY, START, every},
+    endpoint::Endpoint,
+};
+use crate::{
+    delivery::worker::PLACE_MAX,
+    domain::{
+        time::Timestamp,
+        webhooks::{PATIENCE_MILLIS, Replay},
+    },
+    service::webhooks::Settings,
+};
+
+#[tokio::test]
+async fn an_endpoint_that_is_gone_is_told_nothing_more() {
+    let bench = Bench::new().await;
+    let gone = Endpoint::says("410 Gone").await;
+    let well = Endpoint::says("200 OK").await;
+    let (id, _) = bench.hook(&gone.url).await;
+    let (other, _) = bench.hook(&well.url).await;
+    for _ in 0..40 {
+        bench.event().await;
+    }
+    let mut worker = bench.worker();
+    worker.drain().await.unwrap();
+    let shown = bench.shown(&id).await;
+    assert_eq!((shown.enabled, shown.disabled_reason.as_deref()), (false, Some("the endpoint answered 410 Gone")));
+    let outcomes = bench.outcomes(&id).await;
+    assert!(outcomes.len() <= PLACE_MAX, "{} attempts", outcomes.len());
+    assert_eq!(outcomes.iter().filter(|outcome| *outcome == "disabled").count(), 1);
+    assert!(outcomes.iter().all(|outcome| outcome == "disabled" || outcome == "late"), "{outcomes:?}");
+    assert_eq!((well.count(), bench.due().await), (40, None));
+    bench.event().await;
+    bench.pass(2 * DAY);
+    let before = gone.count();
+    worker.drain().await.unwrap();
+    // Enabled again, it is told of what happens from now on, and of the rest by a replay.
+    gone.now_says("200 OK");
+    bench.event().await;
+    bench.service.enable_webhook(&bench.editor(), &id, true).await.unwrap();
+    worker.drain().await.unwrap();
+    assert_eq!((gone.count(), bench.due().await), (before, None), "what happened while it was disabled is not queued");
+    bench.event().await;
+    worker.drain().await.unwrap();
+    assert_eq!((gone.count(), well.count()), (before + 1, 43));
+    assert_eq!(bench.replay(&id, Replay { missing: true, ..every() }).await, 42);
+    worker.drain().await.unwrap();
+    assert_eq!((gone.count(), bench.replay(&id, Replay { missing: true, ..every() }).await), (before + 43, 0));
+    assert_eq!(bench.shown(&other).await.failing_since, None);
+}
+
+#[tokio::test]
+async fn five_days_of_nothing_but_failures_disable() {
+    let bench = Bench::new().await;
+    let endpoint = Endpoint::says("500 Broken").await;
+    let (id, _) = bench.hook(&endpoint.url).await;
+    let mut worker = bench.worker();
+    bench.event().await;
+    worker.drain().await.unwrap();
+    assert_eq!(bench.shown(&id).await.failing_since.map(Timestamp::millis), Some(START));
+    bench.pass(PATIENCE_MILLIS - 1);
+    worker.drain().await.unwrap();
+    assert!(bench.shown(&id).await.enabled);
+    // A success begins it anew.
+    endpoint.now_says("200 OK");
+    bench.event().await;
+    worker.drain().await.unwrap();
+    assert_eq!(bench.shown(&id).await.failing_since, None);
+    endpoint.now_says("500 Broken");
+    bench.event().await;
+    worker.drain().await.unwrap();
+    bench.pass(PATIENCE_MILLIS - 1);
+    bench.event().await;
+    worker.drain().await.unwrap();
+    assert!(bench.shown(&id).await.enabled, "the time before the success does not count");
+    bench.pass(1);
+    bench.event().await;
+    worker.drain().await.unwrap();
+    let shown = bench.shown(&id).await;
+    assert_eq!((shown.enabled, shown.disabled_reason.as_deref()), (false, Some("nothing but failures for 5 days")));
+    assert_eq!((bench.outcomes(&id).await.iter().filter(|outcome| *outcome == "disabled").count(), bench.due().await), (1, None));
+}
+
+#[tokio::test]
+async fn another_address_has_its_own_time() {
+    let bench = Bench::new().await;
+    let endpoint = Endpoint::says("500 Broken").await;
+    let (id, _) = bench.hook(&endpoint.url).await;
+    bench.event().await;
+    let mut worker = bench.worker();
+    worker.drain().await.unwrap();
+    bench.pass(PATIENCE_MILLIS);
+    let other = Endpoint::says("500 Broken too").await;
+    bench.service.edit_webhook(&bench.editor(), &id, Settings { url: Some(other.url.clone()), ..Settings::default() }).await.unwrap();
+    worker.drain().await.unwrap();
+    assert_eq!((endpoint.count(), other.count(), bench.shown(&id).await.enabled), (1, 1, true));
+}

@@ -11,6 +11,8 @@ pub mod events;
 pub mod export;
 pub mod fields;
 pub mod import;
+#[cfg(test)]
+mod key_tests;
 pub mod keys;
 pub mod messages;
 pub mod outbound;

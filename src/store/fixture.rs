@@ -72,6 +72,13 @@ impl Fixture {
         fixture
     }
 
+    /// Runs a statement as it stands.
+    pub async fn execute(&self, statement: &str) -> Result<(), super::Error> {
+        let tx = self.db.begin().await?;
+        tx.execute_unprepared(statement).await?;
+        tx.commit().await
+    }
+
     pub async fn put<A, M>(&self, model: M)
     where
         A: ActiveModelTrait + ActiveModelBehavior + Send,

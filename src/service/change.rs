@@ -207,7 +207,11 @@ impl Change<'_> {
     }
 
     /// Notes what is written down of a change of settings. A write of anybody else leaves no such note.
-    pub fn audit(&mut self, entry: Entry) {
+    pub fn audit(&mut self, mut entry: Entry) {
+        if let Some(detail) = entry.detail.as_object_mut() {
+            // What is absent is left out.
+            detail.retain(|_, value| !value.is_null());
+        }
         self.entries.push(entry);
     }
 

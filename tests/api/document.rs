@@ -61,6 +61,22 @@ fn the_served_document_is_the_committed_one() {
 }
 
 #[test]
+fn the_settings_have_a_document_of_their_own_which_is_the_same_in_both_revisions() {
+    let committed = |extension: &str| {
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("openapi").join(format!("settings.{extension}"));
+        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    };
+    for (format, extension) in [("json", "json"), ("routes", "routes")] {
+        let stale = format!("stale: run `counterpart openapi --settings --format {format}` and commit openapi/settings.{extension}");
+        assert!(printed(&["--settings", "--format", format]) == committed(extension), "{stale}");
+    }
+    let served = one().anonymous().raw("GET", "/settings/openapi.json").exchange();
+    assert!(served.text == committed("json"), "the served document differs from the committed one");
+    let page = one().anonymous().raw("GET", "/settings/docs").exchange();
+    assert!(page.text.contains("counterpart settings API") && page.text.contains("rotateKey"));
+}
+
+#[test]
 fn the_document_is_printed_as_yaml_too() {
     let yaml = printed(&["--format", "yaml"]);
     assert!(yaml.contains("openapi:") && yaml.contains("operationId: getTicket"), "{yaml}");

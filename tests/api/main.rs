@@ -3,7 +3,8 @@
 //! - [`client`] speaks HTTP; every answer goes through [`contract`], which holds it against the published document.
 //! - [`harness`] starts and stops servers; [`fixture`] is the data; [`pages`] walks lists.
 //! - [`writes`] are the tests of the operations that change something, each on a server of its own; the other modules are
-//!   the tests of the reads, one a noun or a rule, most on one server that nothing changes.
+//!   the tests of the reads, one a noun or a rule, most on one server that nothing changes. [`settings`] are the tests of
+//!   the settings plane, which has a document of its own.
 //!
 //! `COUNTERPART_TEST_POSTGRES` names a PostgreSQL server to run on; without it every server has its own SQLite file.
 
@@ -31,6 +32,7 @@ mod migrations;
 mod pagination;
 mod protocol;
 mod scopes;
+mod settings;
 mod shapes;
 mod statements;
 mod teams;

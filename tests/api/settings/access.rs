@@ -1,0 +1,246 @@
+//! Who may enter: links, sessions and tokens, and what other sites cannot do with them.
+
+use serde_json::json;
+
+use super::{DEE, Plane, grant, link};
+use crate::{
+    client::{Answer, Call},
+    contract,
+    fixture::{ANN, BO, CAT, GHOST},
+};
+
+/// Every operation of the plane but the one that opens sessions.
+fn operations(plane: &Plane) -> Vec<(String, String)> {
+    let all = contract::settings(&plane.api).operations();
+    assert!(all.len() >= 31, "{}", all.len());
+    all.into_iter().filter(|one| one.id != "openSession").map(|one| (one.method, one.path)).collect()
+}
+
+/// The session behind a link: the cookie's name and value.
+#[track_caller]
+fn session(plane: &Plane, user: &str) -> String {
+    let opened = open(plane, &link(&plane.desk, user));
+    opened.ok();
+    cookie(&opened)
+}
+
+#[track_caller]
+fn cookie(opened: &Answer) -> String {
+    let header = opened.header("set-cookie").unwrap_or_else(|| panic!("no cookie\n{}", opened.described()));
+    header.split(';').next().unwrap_or_default().to_owned()
+}
+
+#[track_caller]
+fn open(plane: &Plane, link: &str) -> Answer {
+    plane.api.raw("POST", "/settings/v1/session").json(json!({"link": link})).send()
+}
+
+fn with_cookie(plane: &Plane, cookie: &str, method: &str, path: &str) -> Call {
+    plane.api.raw(method, &format!("/settings/v1{path}")).header("cookie", cookie)
+}
+
+#[test]
+fn nobody_enters_without_proof() {
+    let plane = Plane::open();
+    let session = session(&plane, ANN);
+    let token_as_cookie = format!("counterpart_session={}", plane.token);
+    let session_as_token = format!("Bearer {}", session.split('=').nth(1).unwrap_or_default());
+    for (method, path) in operations(&plane) {
+        let call = || plane.api.raw(&method, &format!("/settings/v1{path}"));
+        call().send().fails(401);
+        call().header("x-api-key", &plane.desk.key.secret).send().fails(401);
+        call().header("authorization", "Bearer ").send().fails(401);
+        call().header("authorization", "Basic YTpi").send().fails(401);
+        call().header("authorization", "Bearer cps_0000000000000000000000000000000000000000").send().fails(401);
+        call().header("authorization", &format!("Bearer {}", plane.desk.key.secret)).send().fails(401);
+        call().header("authorization", &format!("Bearer {}", link(&plane.desk, ANN))).send().fails(401);
+        call().header("authorization", &session_as_token).send().fails(401);
+        call().header("cookie", &token_as_cookie).send().fails(401);
+        call().header("cookie", "counterpart_session=; other=1").send().fails(401);
+    }
+    // Nor does a proof of the settings open the contract.
+    plane.desk.api.with_key(&plane.token).get("/labels").send().fails(401);
+}
+
+#[test]
+fn owners_and_admins_alone_are_let_in() {
+    let plane = Plane::open();
+    let agent = grant(&plane.desk, "token", BO);
+    let before = plane.changes();
+    for (method, path) in operations(&plane) {
+        let message = plane.call_as(&agent, &method, &path).send().fails(403);
+        assert!(message.contains("owners and admins"), "{message}");
+    }
+    let refused = open(&plane, &link(&plane.desk, BO));
+    refused.fails(403);
+    assert_eq!(refused.header("set-cookie"), None);
+    // The agent's own link is what was noted, and nothing else.
+    assert_eq!(plane.changes() - before, 1);
+    for user in [ANN, CAT, DEE] {
+        plane.call_as(&grant(&plane.desk, "token", user), "GET", "/keys").send().ok();
+        with_cookie(&plane, &session(&plane, user), "GET", "/keys").send().ok();
+    }
+    let complaint = plane.desk.server.database.fails(&["settings", "token", "--store", "desk", "--user", GHOST]);
+    assert!(complaint.contains(GHOST), "{complaint}");
+    plane.desk.server.database.fails(&["settings", "link", "--store", "nope", "--user", ANN]);
+    plane.desk.server.database.fails(&["settings", "link", "--store", "desk", "--user", "ann"]);
+}
+
+#[test]
+fn a_role_that_is_lost_is_lost_on_the_next_request() {
+    let plane = Plane::open();
+    let token = grant(&plane.desk, "token", DEE);
+    let session = session(&plane, DEE);
+    plane.call_as(&token, "GET", "/keys").send().ok();
+    plane.desk.server.database.sql("update users set role_id = 'role-agent' where id = 'seat-dee' and store_id = 'desk'");
+    plane.call_as(&token, "GET", "/keys").send().fails(403);
+    with_cookie(&plane, &session, "GET", "/keys").send().fails(403);
+    plane.desk.server.database.sql("update users set role_id = null where id = 'seat-dee' and store_id = 'desk'");
+    plane.call_as(&token, "GET", "/keys").send().fails(403);
+    plane.desk.server.database.sql("update users set role_id = 'role-admin' where id = 'seat-dee' and store_id = 'desk'");
+    plane.call_as(&token, "GET", "/keys").send().ok();
+}
+
+#[test]
+fn a_link_opens_one_session() {
+    let plane = Plane::open();
+    let link = link(&plane.desk, ANN);
+    let opened = open(&plane, &link);
+    let data = opened.ok();
+    assert_eq!((&data["storeId"], &data["userId"], &data["role"]), (&json!("desk"), &json!(ANN), &json!("owner")));
+    let header = opened.header("set-cookie").unwrap_or_default();
+    for attribute in ["; HttpOnly", "; SameSite=Strict", "; Path=/settings", "; Max-Age=43200"] {
+        assert!(header.contains(attribute), "{header}");
+    }
+    assert!(!header.contains("Secure"), "{header}");
+    let session = cookie(&opened);
+    with_cookie(&plane, &session, "GET", "/session").send().is(data);
+    with_cookie(&plane, &format!("a=b; {session}; c=d"), "GET", "/session").send().ok();
+    for used in [link.as_str(), "", "cps_", "x"] {
+        let refused = open(&plane, used);
+        refused.fails(401);
+        assert_eq!(refused.header("set-cookie"), None);
+    }
+    plane.api.raw("POST", "/settings/v1/session").json(json!({})).send().refuses("body.link");
+    plane.api.raw("POST", "/settings/v1/session").json(json!({"link": 5})).send().refuses("body.link");
+    // A token is no link, and stays what it is.
+    open(&plane, &plane.token).fails(401);
+    plane.get("/session").send().ok();
+}
+
+#[test]
+fn of_many_who_come_with_one_link_one_enters() {
+    let plane = Plane::open();
+    let link = link(&plane.desk, ANN);
+    let entered: usize = std::thread::scope(|scope| {
+        let tries: Vec<_> = (0..12).map(|_| scope.spawn(|| usize::from(open(&plane, &link).status == 200))).collect();
+        tries.into_iter().map(|entering| entering.join().unwrap_or_default()).sum()
+    });
+    assert_eq!(entered, 1);
+}
+
+#[test]
+fn grants_end_with_their_time() {
+    let plane = Plane::open();
+    let (link, session) = (link(&plane.desk, ANN), session(&plane, ANN));
+    let later = |kind: &str, millis: i64| {
+        plane.desk.server.database.sql(&format!("update grants set expires_at = expires_at - {millis} where kind = '{kind}'"));
+    };
+    later("link", 14 * 60_000);
+    later("session", 11 * 60 * 60_000);
+    later("token", 89 * 24 * 60 * 60_000);
+    with_cookie(&plane, &session, "GET", "/session").send().ok();
+    plane.get("/session").send().ok();
+    later("link", 60_000);
+    later("session", 60 * 60_000);
+    open(&plane, &link).fails(401);
+    with_cookie(&plane, &session, "GET", "/session").send().fails(401);
+    later("token", 24 * 60 * 60_000);
+    plane.get("/session").send().fails(401);
+}
+
+#[test]
+fn a_session_ends_when_it_is_told_to() {
+    let plane = Plane::open();
+    let (session, other) = (session(&plane, ANN), session(&plane, ANN));
+    let ended = with_cookie(&plane, &session, "DELETE", "/session").header("sec-fetch-site", "same-origin").send();
+    ended.ok();
+    assert!(ended.header("set-cookie").is_some_and(|cookie| cookie.contains("Max-Age=0")), "{}", ended.described());
+    with_cookie(&plane, &session, "GET", "/session").send().fails(401);
+    with_cookie(&plane, &other, "GET", "/session").send().ok();
+    plane.call("DELETE", "/session").send().ok();
+    plane.get("/session").send().fails(401);
+    let token = grant(&plane.desk, "token", ANN);
+    assert_eq!(plane.desk.server.database.run(&["settings", "revoke", "--store", "desk", "--user", ANN]), "2");
+    plane.call_as(&token, "GET", "/session").send().fails(401);
+    with_cookie(&plane, &other, "GET", "/session").send().fails(401);
+}
+
+#[test]
+fn another_site_changes_nothing_with_a_readers_cookie() {
+    let plane = Plane::open();
+    let session = session(&plane, ANN);
+    let host = plane.api.address.clone();
+    let before = plane.changes();
+    let make = || with_cookie(&plane, &session, "POST", "/keys").json(json!({"name": "Forged", "scopes": ["labels:read"]}));
+    make().send().fails(403);
+    for site in ["cross-site", "same-site", "none", ""] {
+        make().header("sec-fetch-site", site).send().fails(403);
+        make().header("sec-fetch-site", site).header("origin", &format!("http://{host}")).send().fails(403);
+    }
+    for origin in ["null", "http://evil.example", &format!("http://evil.example:{host}"), &format!("http://{host}.evil.example"), "http://"]
+    {
+        make().header("origin", origin).send().fails(403);
+    }
+    // A form can be posted across sites without asking first, in three media types.
+    for media in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data"] {
+        let form = with_cookie(&plane, &session, "POST", "/keys").header("content-type", media).header("origin", "http://evil.example");
+        form.bytes("{\"name\":\"Forged\",\"scopes\":[\"labels:read\"]}").send().fails(403);
+    }
+    for (method, path) in operations(&plane).iter().filter(|(method, _)| method != "GET") {
+        with_cookie(&plane, &session, method, path).header("sec-fetch-site", "cross-site").send().fails(403);
+    }
+    let link = link(&plane.desk, ANN);
+    let login = || plane.api.raw("POST", "/settings/v1/session").json(json!({"link": link}));
+    login().header("sec-fetch-site", "cross-site").send().fails(403);
+    login().header("origin", "http://evil.example").send().fails(403);
+    assert_eq!(plane.changes() - before, 1, "the link alone");
+    make().header("sec-fetch-site", "same-origin").send().ok();
+    make().header("origin", &format!("http://{host}")).send().ok();
+    let secure = login().header("origin", &format!("http://{host}")).header("x-forwarded-proto", "https").send();
+    assert!(secure.header("set-cookie").is_some_and(|cookie| cookie.ends_with("; Secure")), "{}", secure.described());
+}
+
+#[test]
+fn stores_are_apart() {
+    let plane = Plane::open();
+    let (key, _) = plane.key(&["labels:read"]);
+    let hook = plane.post("/webhooks", json!({"url": "https://example.com/"})).ok()["webhook"]["id"].clone();
+    let stranger = plane.desk.server.database.ask(
+        "SELECT u.user_id FROM users u JOIN roles r ON r.store_id = u.store_id AND r.id = u.role_id \
+         WHERE u.store_id = 'two' AND r.kind = 'owner' AND u.user_id IS NOT NULL",
+    );
+    let stranger = stranger.first().expect("store two has an owner");
+    let token = plane.desk.server.database.run(&["settings", "token", "--store", "two", "--user", stranger]);
+    let mut two = plane.api.clone();
+    two.store = "two".to_owned();
+    let call =
+        |method: &str, path: &str| two.raw(method, &format!("/settings/v1{path}")).header("authorization", &format!("Bearer {token}"));
+    assert_eq!(call("GET", "/keys").send().ok(), json!([]));
+    assert_eq!(call("GET", "/webhooks").send().ok(), json!([]));
+    call("DELETE", "/keys").query("keyId", &key).send().fails(404);
+    for path in ["/keys/rotate", "/keys/activate", "/keys/deactivate"] {
+        call("POST", path).json(json!({"keyId": key})).send().fails(404);
+    }
+    call("PATCH", "/keys").json(json!({"keyId": key, "name": "Mine"})).send().fails(404);
+    for path in ["/webhooks/rotate", "/webhooks/enable", "/webhooks/disable", "/webhooks/test", "/webhooks/replay"] {
+        call("POST", path).json(json!({"webhookId": hook})).send().fails(404);
+    }
+    call("GET", "/webhooks/attempts").query("webhookId", hook.as_str().unwrap_or_default()).send().fails(404);
+    call("PATCH", "/webhooks").json(json!({"webhookId": hook, "url": "https://evil.example/"})).send().fails(404);
+    call("DELETE", "/webhooks").query("webhookId", hook.as_str().unwrap_or_default()).send().fails(404);
+    call("DELETE", "/users").query("id", "seat-bo").send().fails(404);
+    call("POST", "/tickets/unassign").json(json!({"ticketId": "t-set"})).send().fails(404);
+    call("POST", "/conversations/escalate").json(json!({"conversationId": "conv-free"})).send().fails(404);
+    call("PUT", "/accounts/users").json(json!({"accountId": "acc-ann", "userIds": []})).send().fails(404);
+}

@@ -1,0 +1,90 @@
+//! The log of changes: everything is in it, nothing leaves it.
+
+use serde_json::{Value, json};
+
+use super::{Plane, grant, text};
+use crate::fixture::{ANN, BO};
+
+#[test]
+fn every_change_is_written_down_with_its_author() {
+    let plane = Plane::open();
+    let before = plane.changes();
+    let (key, _) = plane.key(&["labels:read"]);
+    let call = plane.call("PATCH", "/keys").header("x-request-id", "req-1").json(json!({"keyId": key, "name": "Renamed"}));
+    call.send().ok();
+    for path in ["/keys/rotate", "/keys/deactivate", "/keys/activate"] {
+        plane.post(path, json!({"keyId": key})).ok();
+    }
+    // What was so already is no change.
+    plane.post("/keys/activate", json!({"keyId": key})).ok();
+    plane.call("DELETE", "/keys").query("keyId", &key).send().ok();
+    let hook = text(&plane.post("/webhooks", json!({"url": "https://example.com/"})).ok()["webhook"]["id"]);
+    plane.call("PATCH", "/webhooks").json(json!({"webhookId": hook, "events": ["ai.escalated"]})).send().ok();
+    plane.post("/webhooks/disable", json!({"webhookId": hook})).ok();
+    plane.post("/webhooks/disable", json!({"webhookId": hook})).ok();
+    for path in ["/webhooks/enable", "/webhooks/rotate", "/webhooks/test", "/webhooks/replay"] {
+        plane.post(path, json!({"webhookId": hook})).ok();
+    }
+    plane.call("DELETE", "/webhooks").query("webhookId", &hook).send().ok();
+    plane.desk.server.database.run(&["key", "create", "--store", "desk", "--name", "By hand", "--scopes", "labels:read"]);
+    let told: Vec<_> = plane.changes_since(before).into_iter().map(|(action, _, _)| action).collect();
+    assert_eq!(
+        told,
+        [
+            "key.created",
+            "key.edited",
+            "key.rotated",
+            "key.deactivated",
+            "key.activated",
+            "key.deleted",
+            "webhook.created",
+            "webhook.edited",
+            "webhook.disabled",
+            "webhook.enabled",
+            "webhook.rotated",
+            "webhook.tested",
+            "webhook.replayed",
+            "webhook.deleted",
+            "key.created",
+        ]
+    );
+    let entries = plane.get("/audit").query("limit", 500).send().ok().as_array().cloned().unwrap_or_default();
+    let edited = entries.iter().find(|entry| entry["action"] == "key.edited").cloned().unwrap_or_default();
+    assert_eq!((&edited["userId"], &edited["via"], &edited["requestId"]), (&json!(ANN), &json!("token"), &json!("req-1")));
+    assert_eq!((&edited["subjectType"], &edited["subjectId"]), (&json!("key"), &json!(key)));
+    assert_eq!((&edited["detail"]["name"], &edited["detail"]["scopes"]), (&json!("Renamed"), &json!(["labels:read"])));
+    let by_hand = &entries[0];
+    assert_eq!((&by_hand["via"], by_hand.get("userId"), by_hand.get("requestId")), (&json!("command_line"), None, None));
+}
+
+#[test]
+fn the_log_is_walked_and_narrowed() {
+    let plane = Plane::open();
+    for _ in 0..5 {
+        plane.key(&["labels:read"]);
+    }
+    plane.post("/tickets/unassign", json!({"ticketId": "t-set"})).ok();
+    let all = plane.get("/audit").send().ok().as_array().cloned().unwrap_or_default();
+    let position = |entry: &Value| entry["position"].as_i64().unwrap_or_default();
+    assert!(all.windows(2).all(|pair| position(&pair[0]) > position(&pair[1])));
+    let (mut walked, mut before) = (Vec::new(), None);
+    loop {
+        let mut call = plane.get("/audit").query("limit", 2);
+        if let Some(before) = before {
+            call = call.query("before", before);
+        }
+        let page = call.send().ok().as_array().cloned().unwrap_or_default();
+        let Some(last) = page.last() else { break };
+        before = Some(position(last));
+        walked.extend(page);
+    }
+    assert_eq!(walked, all);
+    let narrowed = plane.get("/audit").query("subjectType", "ticket").send().ok();
+    assert_eq!(narrowed.as_array().map(Vec::len), Some(1));
+    assert_eq!(narrowed[0]["detail"]["previousAssigneeUserId"], BO);
+    plane.get("/audit").query("subjectType", "nothing").send().refuses("subjectType");
+    plane.get("/audit").query("before", "x").send().refuses("before");
+    grant(&plane.desk, "token", BO);
+    let sessions = plane.get("/audit").query("subjectType", "session").send().ok();
+    assert_eq!((&sessions[0]["action"], &sessions[0]["subjectId"]), (&json!("session.granted"), &json!(BO)));
+}

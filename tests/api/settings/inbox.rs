@@ -1,0 +1,135 @@
+//! Moves of tickets and conversations, and messages that a bridge brings.
+
+use serde_json::{Value, json};
+
+use super::Plane;
+use crate::{
+    fixture::{ANN, BO, SHUT},
+    writes::acknowledged,
+};
+
+const LATER: &str = "2098-01-01T00:00:00.000Z";
+
+fn kinds(plane: &Plane) -> Vec<String> {
+    plane.desk.kinds()
+}
+
+#[test]
+fn a_ticket_is_taken_from_its_assignee() {
+    let plane = Plane::open();
+    let before = plane.changes();
+    let answer = plane.post("/tickets/unassign", json!({"ticketId": "t-set"})).ok();
+    assert_eq!((&answer["id"], &answer["isOpen"], answer.get("assigneeUserId")), (&json!("t-set"), &json!(true), None));
+    assert_eq!(plane.desk.ticket("t-set").get("assigneeUserId"), None);
+    assert_eq!(plane.desk.ticket("t-set")["updatedAt"], answer["updatedAt"]);
+    plane.post("/tickets/unassign", json!({"ticketId": "t-set"})).is(answer);
+    let events = plane.desk.events();
+    assert_eq!(events.len(), 1, "a ticket that nobody has leaves no event");
+    assert_eq!((&events[0]["type"], &events[0]["actor"]), (&json!("ticket.unassigned"), &json!({"type": "user", "id": ANN})));
+    assert_eq!(events[0]["data"]["previousAssigneeUserId"], BO);
+    assert_eq!(plane.changes_since(before), [("ticket.unassigned".into(), "ticket".into(), "t-set".into())]);
+}
+
+#[test]
+fn a_ticket_sleeps_until_it_is_woken() {
+    let plane = Plane::open();
+    let open = || plane.desk.post("/tickets/list", json!({})).query("pageSize", 50).send().ids();
+    assert!(open().contains(&"t-free".to_owned()));
+    let shown = plane.post("/tickets/snooze", json!({"ticketId": "t-free", "until": "2098-01-01T07:00:00+07:00"})).ok();
+    assert_eq!((&shown["snoozedUntil"], &shown["isOpen"]), (&json!(LATER), &json!(true)));
+    assert!(!open().contains(&"t-free".to_owned()));
+    let shown = plane.post("/tickets/unsnooze", json!({"ticketId": "t-free"})).ok();
+    assert_eq!(shown.get("snoozedUntil"), None);
+    assert!(open().contains(&"t-free".to_owned()));
+    assert_eq!(kinds(&plane), Vec::<String>::new());
+    let refused = plane.desk.unmoved(|| {
+        let snooze = |ticket: &str, until: Value| plane.post("/tickets/snooze", json!({"ticketId": ticket, "until": until}));
+        snooze("t-free", json!("2020-01-01T00:00:00Z")).refuses("body.until");
+        snooze("t-free", json!("soon")).refuses("body.until");
+        snooze("t-free", json!(null)).refuses("body.until");
+        snooze("t-free", json!(4_000_000_000_i64)).refuses("body.until");
+        snooze("nope", json!(LATER)).fails(404);
+        plane.post("/tickets/snooze", json!({"ticketId": "t-free"})).refuses("body.until");
+        snooze("t-shut", json!(LATER))
+    });
+    refused.refuses("body.ticketId");
+    assert_eq!(plane.desk.ticket("t-shut")["closedAt"], SHUT);
+}
+
+#[test]
+fn the_ai_hands_a_conversation_over() {
+    let plane = Plane::open();
+    plane.post("/conversations/escalate", json!({"conversationId": "conv-free", "reason": " ลูกค้าต้องการคน "})).is(acknowledged());
+    plane.post("/conversations/escalate", json!({"conversationId": "conv-bare"})).is(acknowledged());
+    let events = plane.desk.events();
+    assert_eq!(events.iter().map(|event| &event["type"]).collect::<Vec<_>>(), ["ai.escalated", "ai.escalated"]);
+    assert_eq!(events[0]["actor"], json!({"type": "ai"}));
+    assert_eq!((&events[0]["data"]["reason"], &events[0]["data"]["ticket"]["id"]), (&json!("ลูกค้าต้องการคน"), &json!("t-free")));
+    assert_eq!(events[0]["data"]["conversation"], plane.desk.conversation("conv-free"));
+    assert_eq!((events[1]["data"].get("reason"), events[1]["data"].get("ticket")), (None, None));
+    plane.post("/conversations/escalate", json!({"conversationId": "nope"})).fails(404);
+    plane.post("/conversations/escalate", json!({"conversationId": "conv-free", "reason": "x".repeat(1001)})).refuses("body.reason");
+    assert_eq!(plane.desk.events().len(), 2);
+}
+
+#[test]
+fn a_repeated_request_is_answered_as_before() {
+    let plane = Plane::open();
+    for (path, body) in [
+        ("/conversations/escalate", json!({"conversationId": "conv-free"})),
+        ("/tickets/unassign", json!({"ticketId": "t-set"})),
+        ("/tickets/snooze", json!({"ticketId": "t-free", "until": LATER})),
+        ("/tickets/unsnooze", json!({"ticketId": "t-asleep"})),
+    ] {
+        let call = || plane.call("POST", path).header("idempotency-key", "one").json(body.clone());
+        let first = call().send();
+        let (events, changes) = (plane.desk.events().len(), plane.changes());
+        let second = call().send();
+        assert_eq!((second.ok(), second.header("idempotency-replayed")), (first.ok(), Some("true")));
+        call().reworded().send().fails(409);
+        assert_eq!((plane.desk.events().len(), plane.changes()), (events, changes));
+    }
+}
+
+#[test]
+fn a_bridge_brings_messages() {
+    let plane = Plane::open();
+    let message = json!({
+        "accountId": "acc-line", "referenceId": "U-new", "externalId": "x-1", "sender": {"id": "U1", "name": "มะลิ"},
+        "text": "สวัสดี", "images": ["https://cdn.example/1.png"], "sentAt": "2025-06-01T10:00:00+07:00",
+        "contact": {"firstName": "มะลิ", "lastName": "ศรีสุข", "email": "mali@example.com", "phone": "+66811111111"},
+    });
+    let before = plane.changes();
+    let first = plane.post("/messages", message.clone()).ok();
+    assert_eq!((&first["duplicate"], first["ticketId"].is_string()), (&json!(false), true));
+    let conversation = first["conversationId"].as_str().unwrap_or_default();
+    let shown = plane.desk.newest(conversation);
+    assert_eq!((&shown["id"], &shown["sentAt"]), (&first["messageId"], &json!("2025-06-01T03:00:00.000Z")));
+    assert_eq!(kinds(&plane), ["message.received", "ticket.opened"]);
+    assert_eq!(plane.desk.events()[0]["actor"]["type"], "contact");
+    assert_eq!(plane.changes_since(before).iter().map(|change| change.0.as_str()).collect::<Vec<_>>(), ["message.received"]);
+    let again = plane.desk.unmoved(|| plane.post("/messages", message.clone()).ok());
+    assert_eq!((&again["duplicate"], &again["messageId"], &again["ticketId"]), (&json!(true), &first["messageId"], &first["ticketId"]));
+    assert_eq!(plane.changes() - before, 1);
+    let with = |member: &str, value: Value| {
+        let mut changed = message.clone();
+        changed[member] = value;
+        plane.post("/messages", changed)
+    };
+    plane.desk.unmoved(|| {
+        with("accountId", json!("nope")).refuses("body.accountId");
+        with("referenceId", json!("")).refuses("body.referenceId");
+        with("externalId", json!("x".repeat(513))).refuses("body.externalId");
+        with("sender", json!({"name": "x"})).refuses("body.sender.id");
+        with("sender", json!({"id": ""})).refuses("body.sender.id");
+        with("sentAt", json!("now")).refuses("body.sentAt");
+        with("text", json!("a\u{0}b")).refuses("body.text");
+        with("text", json!(null)).refuses("body.text");
+        with("images", json!("one")).refuses("body.images");
+        with("contact", json!({"firstName": " "})).refuses("body.contact.firstName");
+        with("contact", json!({"firstName": "x", "email": "nobody"})).refuses("body.contact.email");
+        with("contact", json!({"firstName": "x", "phone": "081"})).refuses("body.contact.phone");
+        with("unread", json!(1)).refuses("body.unread");
+        plane.post("/messages", json!({})).refuses("body.accountId");
+    });
+}

@@ -1,0 +1,115 @@
+//! The settings plane: who may enter, and everything that can be changed there. Each test has a server of its own
+//! ([`Plane`]); every answer goes through the same check as those of the contract, against the plane's document.
+
+mod access;
+mod audit;
+mod inbox;
+mod keys;
+mod shapes;
+mod team;
+mod webhooks;
+
+use serde_json::{Value, json};
+
+use crate::{
+    client::{Answer, Api, Call},
+    fixture::{ANN, desk, line, two},
+    harness::Settings,
+    writes::Desk,
+};
+
+/// An admin.
+pub const DEE: &str = "0a000000-0000-4000-8000-000000000005";
+
+/// A store's settings, and an owner with a token.
+pub struct Plane {
+    pub desk: Desk,
+    pub token: String,
+    /// Asks without any proof.
+    pub api: Api,
+}
+
+impl Plane {
+    pub fn open() -> Self {
+        Self::with(&[])
+    }
+
+    pub fn with(settings: Settings<'_>) -> Self {
+        let mut lines = desk();
+        lines.extend([
+            line("role", json!({"id": "role-admin", "name": "Admin", "kind": "admin"})),
+            line(
+                "user",
+                json!({"id": "seat-dee", "userId": DEE, "name": "Dee", "roleId": "role-admin", "createdAt": "2025-01-05T00:00:00.000Z"}),
+            ),
+            line("user", json!({"id": "seat-invited", "email": "new@example.com", "createdAt": "2025-01-06T00:00:00.000Z"})),
+        ]);
+        let desk = Desk::with_settings(&[("desk", lines), ("two", two())], settings);
+        let token = grant(&desk, "token", ANN);
+        let api = desk.api.anonymous();
+        Self { desk, token, api }
+    }
+
+    /// The same server with another proof.
+    pub fn call_as(&self, token: &str, method: &str, path: &str) -> Call {
+        self.api.raw(method, &format!("/settings/v1{path}")).header("authorization", &format!("Bearer {token}"))
+    }
+
+    pub fn call(&self, method: &str, path: &str) -> Call {
+        self.call_as(&self.token, method, path)
+    }
+
+    pub fn get(&self, path: &str) -> Call {
+        self.call("GET", path)
+    }
+
+    #[track_caller]
+    pub fn post(&self, path: &str, body: Value) -> Answer {
+        self.call("POST", path).json(body).send()
+    }
+
+    /// The log of changes since it held so many, the oldest first: action, kind and id of what was changed.
+    #[track_caller]
+    pub fn changes_since(&self, count: usize) -> Vec<(String, String, String)> {
+        let entries = self.get("/audit").query("limit", 500).send().ok();
+        let text = |entry: &Value, name: &str| entry[name].as_str().unwrap_or_default().to_owned();
+        let all: Vec<_> = entries
+            .as_array()
+            .into_iter()
+            .flatten()
+            .rev()
+            .map(|entry| (text(entry, "action"), text(entry, "subjectType"), text(entry, "subjectId")))
+            .collect();
+        all[count..].to_vec()
+    }
+
+    #[track_caller]
+    pub fn changes(&self) -> usize {
+        self.changes_since(0).len()
+    }
+
+    /// A key by way of the plane: its id and its secret.
+    #[track_caller]
+    pub fn key(&self, scopes: &[&str]) -> (String, String) {
+        let made = self.post("/keys", json!({"name": "Sync", "scopes": scopes})).ok();
+        (text(&made["key"]["id"]), text(&made["secret"]))
+    }
+}
+
+/// What `settings link` or `settings token` prints for a user of the store.
+#[track_caller]
+pub fn grant(desk: &Desk, kind: &str, user: &str) -> String {
+    desk.server.database.run(&["settings", kind, "--store", "desk", "--user", user])
+}
+
+/// The secret of a link.
+#[track_caller]
+pub fn link(desk: &Desk, user: &str) -> String {
+    let printed = grant(desk, "link", user);
+    printed.strip_prefix("http://127.0.0.1:8080/settings#link=").unwrap_or_else(|| panic!("not a link: {printed}")).to_owned()
+}
+
+#[track_caller]
+pub fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_else(|| panic!("not a text: {value}")).to_owned()
+}

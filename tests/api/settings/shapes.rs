@@ -1,0 +1,67 @@
+//! What all operations of the plane have in common: the envelope, the order of checks, and answers to nonsense.
+
+use serde_json::{Value, json};
+
+use super::Plane;
+use crate::contract;
+
+#[test]
+fn nonsense_is_refused_everywhere_and_changes_nothing() {
+    let plane = Plane::open();
+    let before = plane.changes();
+    plane.desk.unmoved(|| {
+        for operation in contract::settings(&plane.api).operations() {
+            let call = || plane.call(&operation.method, &operation.path);
+            if operation.node.get("requestBody").is_none() {
+                continue;
+            }
+            for nonsense in ["", "{", "null", "[]", "5", "\"text\"", "{\"a\":1}", "{\"keyId\":{}}", "{\"webhookId\":[]}", "{}{}"] {
+                let answer = call().bytes(nonsense).send();
+                answer.fails(400);
+            }
+            call().header("content-type", "text/plain").bytes("{}").send().fails(415);
+            call().json(json!({"x": "y".repeat(1024 * 1024)})).send().fails(413);
+        }
+    });
+    assert_eq!(plane.changes(), before);
+}
+
+#[test]
+fn unknown_paths_and_methods_are_told_apart() {
+    let plane = Plane::open();
+    for path in ["/nope", "/keys/", "/keys/rotate/x", ""] {
+        plane.get(path).send().fails(404);
+    }
+    let refused = plane.call("PUT", "/keys").send();
+    refused.fails(405);
+    let mut allowed: Vec<_> = refused.header("allow").unwrap_or_default().split(", ").collect();
+    allowed.sort_unstable();
+    assert_eq!(allowed, ["DELETE", "GET", "HEAD", "PATCH", "POST"]);
+    assert_eq!(plane.call("POST", "/events").send().header("allow"), Some("GET, HEAD"));
+    plane.call("HEAD", "/keys").send();
+    // Proof comes before shape.
+    plane.api.raw("POST", "/settings/v1/keys").bytes("{").send().fails(401);
+}
+
+#[test]
+fn the_page_is_ours_alone() {
+    let plane = Plane::open();
+    for (path, media) in [("/settings", "text/html"), ("/settings/page.js", "text/javascript"), ("/settings/page.css", "text/css")] {
+        let page = plane.api.raw("GET", path).exchange();
+        assert_eq!(page.status, 200);
+        assert!(page.header("content-type").is_some_and(|found| found.starts_with(media)), "{path}");
+        let policy = page.header("content-security-policy").unwrap_or_default();
+        assert!(
+            policy.starts_with("default-src 'none'") && policy.contains("frame-ancestors 'none'") && !policy.contains("unsafe"),
+            "{policy}"
+        );
+        assert!(!page.text.contains("http://") && !page.text.contains("//cdn"), "{path} names another place");
+    }
+    let document = &contract::settings(&plane.api).document;
+    assert_eq!(document["servers"], json!([{"url": "/settings/v1"}]));
+    for operation in contract::settings(&plane.api).operations() {
+        let security = &operation.node["security"];
+        let expected = if operation.id == "openSession" { Value::Null } else { json!([{"Session": []}, {"Token": []}]) };
+        assert_eq!(*security, expected, "{}", operation.id);
+    }
+}

@@ -1,0 +1,178 @@
+//! Seats that are removed, and access to accounts: both take tickets from those who lose them.
+
+use std::thread;
+
+use serde_json::{Value, json};
+
+use super::{DEE, Plane, grant};
+use crate::{
+    REV_A,
+    fixture::{ANN, BO, CAT, GHOST},
+};
+
+fn set(plane: &Plane, account: &str, users: &[&str]) -> crate::client::Answer {
+    plane.call("PUT", "/accounts/users").json(json!({"accountId": account, "userIds": users})).send()
+}
+
+fn assignee(plane: &Plane, ticket: &str) -> Option<String> {
+    plane.desk.ticket(ticket).get("assigneeUserId").and_then(Value::as_str).map(str::to_owned)
+}
+
+#[test]
+fn a_removed_user_loses_tickets_keys_and_sessions() {
+    let plane = Plane::open();
+    let desk = &plane.desk;
+    desk.server
+        .database
+        .sql(&format!("update tickets set assignee_user_id = '{BO}' where id in ('t-shut', 't-free') and store_id = 'desk'"));
+    let token = grant(desk, "token", BO);
+    let made = plane.post("/keys", json!({"name": "Bo's", "scopes": ["messages:write"], "userId": BO})).ok();
+    let before = plane.changes();
+    let removed = plane.call("DELETE", "/users").query("id", "seat-bo").send().ok();
+    assert_eq!(removed, json!({"unassignedTickets": 3}));
+    for ticket in ["t-free", "t-set", "t-shut"] {
+        assert_eq!(assignee(&plane, ticket), None);
+    }
+    let events = desk.events();
+    let told: Vec<_> = events.iter().map(|event| (event["type"].as_str(), event["data"]["ticket"]["id"].as_str())).collect();
+    assert_eq!(
+        told,
+        [
+            (Some("ticket.unassigned"), Some("t-free")),
+            (Some("ticket.unassigned"), Some("t-set")),
+            (Some("ticket.unassigned"), Some("t-shut"))
+        ]
+    );
+    assert!(
+        events.iter().all(|event| event["data"]["previousAssigneeUserId"] == BO && event["actor"] == json!({"type": "user", "id": ANN}))
+    );
+    assert!(!plane.get("/users").send().ids().contains(&"seat-bo".to_owned()));
+    plane.call_as(&token, "GET", "/session").send().fails(401);
+    // The key goes on, in the name of the oldest owner.
+    let key = made["key"]["id"].as_str().unwrap_or_default();
+    assert_eq!(plane.get("/keys").send().row(key).get("userId"), None);
+    let api = desk.api.with_key(made["secret"].as_str().unwrap_or_default());
+    api.post("/messages/internal-comments", json!({"conversationId": "conv-free", "text": "still here"})).send().ok();
+    assert_eq!(plane.changes_since(before), [("user.removed".into(), "user".into(), "seat-bo".into())]);
+    plane.call("DELETE", "/users").query("id", "seat-bo").send().fails(404);
+    plane.call("DELETE", "/users").query("id", "seat-invited").send().is(json!({"unassignedTickets": 0}));
+    plane.call("DELETE", "/users").send().refuses("id");
+}
+
+#[test]
+fn the_last_owner_stays() {
+    let plane = Plane::open();
+    plane.call("DELETE", "/users").query("id", "seat-cat").send().ok();
+    let dee = grant(&plane.desk, "token", DEE);
+    let message = plane.call_as(&dee, "DELETE", "/users").query("id", "seat-ann").send().fails(409);
+    assert!(message.contains("last owner"), "{message}");
+    // Whoever removes herself is out at once.
+    plane.call_as(&dee, "DELETE", "/users").query("id", "seat-dee").send().ok();
+    plane.call_as(&dee, "GET", "/users").send().fails(401);
+}
+
+#[test]
+fn of_two_owners_who_remove_each_other_one_stays() {
+    for _ in 0..3 {
+        let plane = Plane::open();
+        let cat = grant(&plane.desk, "token", CAT);
+        let statuses = thread::scope(|scope| {
+            let one = scope.spawn(|| plane.call("DELETE", "/users").query("id", "seat-cat").exchange().status);
+            let other = scope.spawn(|| plane.call_as(&cat, "DELETE", "/users").query("id", "seat-ann").exchange().status);
+            [one.join().unwrap_or_default(), other.join().unwrap_or_default()]
+        });
+        // Whoever comes second is no owner any more, or the last one's removal is refused.
+        assert!(statuses.contains(&200) && statuses.iter().any(|status| [401, 409].contains(status)), "{statuses:?}");
+        let owners = plane.desk.server.database.ask("SELECT id FROM users WHERE store_id = 'desk' AND role_id = 'role-owner'");
+        assert_eq!(owners.len(), 1);
+    }
+}
+
+#[test]
+fn an_account_is_opened_to_some_and_taken_from_the_others() {
+    let plane = Plane::open();
+    let listed = plane.get("/accounts").send().ok();
+    let users = |account: &str| {
+        let all = plane.get("/accounts").send().ok();
+        all.as_array().into_iter().flatten().find(|one| one["accountId"] == account).map(|one| one["userIds"].clone()).unwrap_or_default()
+    };
+    assert_eq!(listed.as_array().map(Vec::len), Some(3));
+    assert_eq!((users("acc-line"), users("acc-ann")), (json!([]), json!([ANN])));
+    let changed = set(&plane, "acc-line", &[BO, CAT]).ok();
+    assert_eq!(changed["unassignedTickets"], 0);
+    assert_eq!(users("acc-line"), json!([BO, CAT]));
+    assert_eq!(assignee(&plane, "t-set").as_deref(), Some(BO));
+    assert_eq!(plane.desk.events().len(), 0);
+    let changed = set(&plane, "acc-line", &[CAT]).ok();
+    assert_eq!((&changed["unassignedTickets"], &changed["account"]["userIds"]), (&json!(1), &json!([CAT])));
+    assert_eq!(assignee(&plane, "t-set"), None);
+    assert_eq!(plane.desk.kinds(), ["ticket.unassigned"]);
+    if !REV_A {
+        plane.desk.assign(&[("t-set", BO)]).refuses("body[0].assigneeUserId");
+        plane.desk.assign(&[("t-set", CAT)]).ok();
+    }
+    set(&plane, "acc-line", &[]).ok();
+    assert_eq!(users("acc-line"), json!([]));
+    plane.desk.unmoved(|| {
+        set(&plane, "nope", &[ANN]).fails(404);
+        set(&plane, "acc-line", &[ANN, GHOST]).refuses("body.userIds[1]");
+        set(&plane, "acc-line", &[ANN, "bo"]).refuses("body.userIds[1]");
+        set(&plane, "acc-line", &[ANN, BO, ANN]).refuses("body.userIds[2]");
+        set(&plane, "acc-line", &vec![ANN; 1001]).refuses("body.userIds");
+        plane.call("PUT", "/accounts/users").json(json!({"accountId": "acc-line"})).send().refuses("body.userIds");
+        plane.call("PUT", "/accounts/users").json(json!({"accountId": "acc-line", "userIds": null})).send().refuses("body.userIds");
+    });
+}
+
+/// A ticket is never left with somebody who is gone or shut out, whatever is assigned at the same moment.
+#[test]
+fn nobody_is_assigned_who_goes_at_the_same_moment() {
+    if REV_A {
+        return;
+    }
+    for round in 0..4 {
+        let plane = Plane::open();
+        let tickets = ["t-free", "t-set", "t-ahead", "t-asleep"];
+        thread::scope(|scope| {
+            for ticket in tickets {
+                let plane = &plane;
+                scope.spawn(move || {
+                    for user in [CAT, BO, CAT, BO] {
+                        let body = json!([{"ticketId": ticket, "assigneeUserId": user}]);
+                        let status = plane.desk.post("/tickets/assign", body).exchange().status;
+                        assert!([200, 400].contains(&status), "{status}");
+                    }
+                });
+            }
+            scope.spawn(|| {
+                let gone = match round % 2 {
+                    0 => plane.call("DELETE", "/users").query("id", "seat-bo").exchange(),
+                    _ => plane.call("PUT", "/accounts/users").json(json!({"accountId": "acc-line", "userIds": [CAT]})).exchange(),
+                };
+                assert_eq!(gone.status, 200, "{}", gone.described());
+            });
+        });
+        for ticket in tickets {
+            assert_ne!(assignee(&plane, ticket).as_deref(), Some(BO), "{ticket}");
+        }
+    }
+}
+
+#[test]
+fn many_tickets_are_taken_at_once() {
+    let plane = Plane::open();
+    plane.desk.server.database.sql(&format!(
+        "INSERT INTO conversations (store_id, id, channel, account_id, contact_id, display_name, reference_id, label_ids, is_spam, unread_count, \
+         message_count, sort_at, created_at, updated_at) \
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1200) \
+         SELECT 'desk', 'many-' || i, 'line', 'acc-line', 'con-mia', 'x', 'many-' || i, '[]', FALSE, 0, 0, 0, 0, 0 FROM n; \
+         INSERT INTO tickets (store_id, id, ticket_number, is_open, is_spam, is_follow_up, channel, contact_id, account_id, conversation_id, \
+         opened_at, assignee_user_id, ticket_fields, sort_at, created_at, updated_at) \
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1200) \
+         SELECT 'desk', 'many-' || i, 'many-' || i, TRUE, FALSE, FALSE, 'line', 'con-mia', 'acc-line', 'many-' || i, 0, '{BO}', '{{}}', 0, 0, 0 FROM n"
+    ));
+    plane.call("DELETE", "/users").query("id", "seat-bo").send().is(json!({"unassignedTickets": 1201}));
+    assert_eq!(plane.desk.kinds().len(), 1201);
+    let left = plane.desk.server.database.ask(&format!("SELECT id FROM tickets WHERE assignee_user_id = '{BO}' AND store_id = 'desk'"));
+    assert_eq!(left, Vec::<String>::new());
+}

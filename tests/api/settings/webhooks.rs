@@ -1,0 +1,163 @@
+//! Subscriptions by way of the plane, and the feed of events.
+
+use serde_json::{Value, json};
+
+use super::{Plane, text};
+use crate::{fixture::BO, writes::parsed};
+
+const HOOK: &str = "https://hooks.example.com/counterpart";
+
+#[test]
+fn a_subscription_is_made_changed_and_removed() {
+    let plane = Plane::open();
+    let made = plane.post("/webhooks", json!({"url": HOOK, "events": ["ticket.closed", "ai.escalated"], "accountId": "acc-line"})).ok();
+    let secret = text(&made["secret"]);
+    assert!(secret.starts_with("whsec_"), "{secret}");
+    let id = text(&made["webhook"]["id"]);
+    let hook = plane.get("/webhooks").send().row(&id);
+    assert_eq!(hook, made["webhook"]);
+    assert_eq!(
+        (&hook["events"], &hook["accountId"], &hook["enabled"]),
+        (&json!(["ai.escalated", "ticket.closed"]), &json!("acc-line"), &json!(true))
+    );
+    let edit = |body: Value| plane.call("PATCH", "/webhooks").json(body).send();
+    let moved = edit(json!({"webhookId": id, "url": "https://hooks.example.com/two"})).ok();
+    assert_eq!((&moved["url"], &moved["accountId"]), (&json!("https://hooks.example.com/two"), &json!("acc-line")));
+    let widened = edit(json!({"webhookId": id, "events": [], "accountId": null})).ok();
+    assert_eq!((widened["events"].as_array().map(Vec::len), widened.get("accountId")), (Some(11), None));
+    assert_eq!(edit(json!({"webhookId": id, "accountId": "acc-wa"})).ok()["accountId"], "acc-wa");
+    let disabled = plane.post("/webhooks/disable", json!({"webhookId": id})).ok();
+    assert_eq!((&disabled["enabled"], disabled["disabledReason"].is_string()), (&json!(false), true));
+    plane.post("/webhooks/test", json!({"webhookId": id})).fails(409);
+    plane.post("/webhooks/replay", json!({"webhookId": id})).fails(409);
+    plane.post("/webhooks/enable", json!({"webhookId": id})).ok();
+    let rotated = plane.post("/webhooks/rotate", json!({"webhookId": id})).ok();
+    assert_ne!(text(&rotated["secret"]), secret);
+    for answer in [plane.get("/webhooks").send(), plane.get("/audit").send()] {
+        assert!(!answer.text.contains("whsec_"), "a secret was shown again");
+    }
+    plane.call("DELETE", "/webhooks").query("webhookId", &id).send().ok();
+    plane.call("DELETE", "/webhooks").query("webhookId", &id).send().fails(404);
+    assert_eq!(plane.get("/webhooks").send().ok(), json!([]));
+}
+
+#[test]
+fn what_does_not_fit_makes_no_subscription() {
+    let plane = Plane::open();
+    let before = plane.changes();
+    for (body, field) in [
+        (json!({}), "body.url"),
+        (json!({"url": "example.com"}), "body.url"),
+        (json!({"url": "ftp://example.com"}), "body.url"),
+        (json!({"url": "https://a:b@example.com"}), "body.url"),
+        (json!({"url": format!("https://example.com/{}", "x".repeat(2048))}), "body.url"),
+        (json!({"url": HOOK, "events": ["ticket.close"]}), "body.events"),
+        (json!({"url": HOOK, "events": "ticket.closed"}), "body.events"),
+        (json!({"url": HOOK, "events": null}), "body.events"),
+        (json!({"url": HOOK, "accountId": "acc-nope"}), "body.accountId"),
+        (json!({"url": HOOK, "secret": "whsec_mine"}), "body.secret"),
+    ] {
+        plane.post("/webhooks", body).refuses(field);
+    }
+    for (path, body, field) in [
+        ("/webhooks/replay", json!({"webhookId": "x", "since": "yesterday"}), "body.since"),
+        ("/webhooks/replay", json!({"webhookId": "x", "missing": 1}), "body.missing"),
+        ("/webhooks/replay", json!({}), "body.webhookId"),
+        ("/webhooks/test", json!({}), "body.webhookId"),
+    ] {
+        plane.post(path, body).refuses(field);
+    }
+    for path in ["/webhooks/enable", "/webhooks/disable", "/webhooks/rotate", "/webhooks/test", "/webhooks/replay"] {
+        plane.post(path, json!({"webhookId": "nope"})).fails(404);
+    }
+    plane.call("PATCH", "/webhooks").json(json!({"webhookId": "nope", "url": HOOK})).send().fails(404);
+    plane.get("/webhooks/attempts").send().refuses("webhookId");
+    plane.get("/webhooks/attempts").query("webhookId", "nope").send().fails(404);
+    for (name, values) in [("limit", ["0", "501", "x", "", "1.5"]), ("before", ["-1", "x", "", "+1", "99999999999999999999"])] {
+        for value in values {
+            plane.get("/webhooks/attempts").query("webhookId", "x").query(name, value).send().refuses(name);
+        }
+    }
+    assert_eq!(plane.changes(), before);
+}
+
+/// Nothing is delivered to this machine, which is an end that an attempt can have.
+#[test]
+fn the_log_tells_every_attempt_the_newest_first() {
+    let plane = Plane::open();
+    let id = text(&plane.post("/webhooks", json!({"url": "http://127.0.0.1:9/"})).ok()["webhook"]["id"]);
+    let attempts = |query: &[(&str, String)]| {
+        let call =
+            query.iter().fold(plane.get("/webhooks/attempts").query("webhookId", &id), |call, (name, value)| call.query(name, value));
+        call.send().ok().as_array().cloned().unwrap_or_default()
+    };
+    let mut events = Vec::new();
+    for n in 1..=3 {
+        events.push(text(&plane.post("/webhooks/test", json!({"webhookId": id})).ok()["eventId"]));
+        plane.desk.until("the attempt is in the log", || attempts(&[]).len() >= n);
+    }
+    let first = |attempt: &&Value| attempt["attempt"] == 1;
+    let log = attempts(&[]);
+    let told: Vec<_> = log.iter().filter(first).map(|attempt| text(&attempt["eventId"])).collect();
+    assert_eq!(told, events.into_iter().rev().collect::<Vec<_>>());
+    let newest = &log[0];
+    assert_eq!((&newest["type"], &newest["outcome"], newest.get("status")), (&json!("webhook.test"), &json!("retrying"), None));
+    assert!(newest["reason"].as_str().is_some_and(|reason| reason.contains("public")) && newest["nextAttemptAt"].is_string(), "{newest}");
+    let top = attempts(&[("limit", "1".to_owned())]);
+    let rest = attempts(&[("before", top[0]["position"].to_string())]);
+    assert!(rest.iter().all(|attempt| attempt["position"].as_i64() < top[0]["position"].as_i64()) && rest.len() >= 2);
+    let hook = plane.get("/webhooks").send().row(&id);
+    assert!(hook["failingSince"].is_string(), "{hook}");
+}
+
+#[test]
+fn a_replay_is_counted_before_it_is_made() {
+    let plane = Plane::open();
+    let desk = &plane.desk;
+    desk.label("conv-free", &["lab-0", "lab-1"], &["lab-a"]).ok();
+    let id = text(&plane.post("/webhooks", json!({"url": HOOK, "events": ["conversation.label_added"]})).ok()["webhook"]["id"]);
+    let replay = |more: Value| {
+        let mut body = json!({"webhookId": id});
+        body.as_object_mut().into_iter().for_each(|body| body.extend(more.as_object().cloned().unwrap_or_default()));
+        plane.post("/webhooks/replay", body).ok()["count"].clone()
+    };
+    let before = plane.changes();
+    assert_eq!(replay(json!({"dryRun": true})), 2);
+    assert_eq!(replay(json!({"dryRun": true, "missing": true})), 2);
+    assert_eq!(replay(json!({"dryRun": true, "until": "2020-01-01T00:00:00Z"})), 0);
+    assert_eq!(plane.changes(), before, "a dry run is no change");
+    let event = plane.get("/events").send().ok()[0]["id"].clone();
+    assert_eq!(replay(json!({"eventId": event, "since": "2020-01-01T00:00:00Z"})), 1);
+    assert_eq!(replay(json!({"missing": true})), 1, "the other one");
+    assert_eq!(plane.changes_since(before).len(), 2);
+}
+
+#[test]
+fn the_feed_misses_nothing_and_ends_with_the_newest() {
+    let plane = Plane::open();
+    let desk = &plane.desk;
+    assert_eq!(plane.get("/events").send().ok(), json!([]));
+    desk.set("t-free", "f-text", json!("now")).ok();
+    desk.label("conv-free", &["lab-0"], &["lab-a"]).ok();
+    plane.post("/tickets/unassign", json!({"ticketId": "t-set"})).ok();
+    let all = plane.get("/events").send().ok();
+    let printed = parsed(&desk.server.database.run(&["events", "--store", "desk"]));
+    assert_eq!(all, Value::from(printed));
+    let all = all.as_array().cloned().unwrap_or_default();
+    assert_eq!(all.iter().map(|event| event["sequence"].clone()).collect::<Vec<_>>(), [1, 2, 3, 4]);
+    assert_eq!((&all[3]["type"], &all[3]["actor"]["type"]), (&json!("ticket.unassigned"), &json!("user")));
+    assert_eq!(all[3]["data"]["previousAssigneeUserId"], BO);
+    let (mut walked, mut after) = (Vec::new(), 0);
+    loop {
+        let page = plane.get("/events").query("after", after).query("limit", 3).send().ok().as_array().cloned().unwrap_or_default();
+        let Some(last) = page.last() else { break };
+        after = last["sequence"].as_i64().unwrap_or_default();
+        walked.extend(page);
+    }
+    assert_eq!(walked, all);
+    for bad in ["-1", "x", "", "1.0"] {
+        plane.get("/events").query("after", bad).send().refuses("after");
+    }
+    plane.get("/events").query("limit", 501).send().refuses("limit");
+    plane.get("/events").raw_query("after=1&after=2").send().refuses("after");
+}

@@ -98,6 +98,9 @@ impl Write {
 
     /// Which of these are users of the store.
     pub async fn known_users(&self, ids: &[&UserId]) -> Result<Vec<UserId>> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
         let mut sql = self.sql("SELECT user_id FROM users WHERE store_id = $1 AND user_id IN ");
         sql.texts(ids.iter().map(|id| id.as_str())).push(" ORDER BY id");
         self.share(&mut sql);

@@ -52,12 +52,12 @@ pub struct Webhooks {
 
 impl Webhooks {
     pub fn new(service: Service, targets: Targets) -> std::result::Result<Self, NoClient> {
-        Self::within(TIMEOUT, service, targets)
+        Ok(Self::over(client::guarded(TIMEOUT, targets)?, TIMEOUT, service, targets))
     }
 
-    fn within(timeout: Duration, service: Service, targets: Targets) -> std::result::Result<Self, NoClient> {
-        let client = client::guarded(timeout, targets)?;
-        Ok(Self { service, client, targets, looked: Arc::default(), timeout })
+    /// With a client that was made for this time-out and these targets.
+    fn over(client: Client, timeout: Duration, service: Service, targets: Targets) -> Self {
+        Self { service, client, targets, looked: Arc::default(), timeout }
     }
 
     async fn answer(&self, shipment: &Shipment, started_at: Timestamp) -> Answer {

@@ -95,18 +95,20 @@ impl<Q: Queue> Worker<Q> {
 
     /// Begins what is due; how long to rest if nothing happens.
     pub(super) async fn begin_due(&mut self) -> Result<Duration> {
+        let next = self.queue.next_at().await?;
+        // After the look, which takes its time: what ended meanwhile makes room.
         while let Some(ended) = self.attempts.try_join_next() {
             self.ended(ended);
+        }
+        let Some(next) = next else { return Ok(REST) };
+        let wait = next.millis().saturating_sub(self.queue.now().millis());
+        if wait > 0 {
+            return Ok(Duration::from_millis(u64::try_from(wait).unwrap_or(0)).clamp(Duration::from_millis(1), REST));
         }
         let room = MAX.saturating_sub(self.attempts.len());
         if room == 0 {
             // Until an attempt ends.
             return Ok(REST);
-        }
-        let Some(next) = self.queue.next_at().await? else { return Ok(REST) };
-        let wait = next.millis().saturating_sub(self.queue.now().millis());
-        if wait > 0 {
-            return Ok(Duration::from_millis(u64::try_from(wait).unwrap_or(0)).clamp(Duration::from_millis(1), REST));
         }
         let claimed = self.queue.claim(Room { all: room, each: PLACE_MAX, busy: &self.busy }).await?;
         // What is due and cannot be claimed waits for an attempt that goes on, here or elsewhere.

@@ -2,15 +2,17 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
+use reqwest::Client;
+
 use crate::{
-    delivery::{guard::Targets, webhooks::Webhooks, worker::Worker},
+    delivery::{client, guard::Targets, webhooks::Webhooks, worker::Worker},
     domain::{
         clock::{Clock, Ids, RandomIds, World},
         events::{self, Actor, Event, Fact, FieldChange},
         fixture::{MovableClock, RULES},
         ids::{StoreId, WebhookId},
         settings::Editor,
-        webhooks::{Along, Answer, Attempted, Logged, Replay, SigningSecret, Webhook},
+        webhooks::{Along, Answer, Attempted, Logged, Replay, SECRET_BYTES, SigningSecret, Webhook},
     },
     service::{By, Renderer, Service, conversation_writes::LabelUpdate, ticket_states::Escalation, webhooks::Settings},
     store::{Db, fixture::Fixture, queue::Room, webhooks::Claimed},
@@ -86,6 +88,26 @@ impl Bench {
         (webhook.id, secret)
     }
 
+    /// A subscription whose address nobody looked at.
+    pub(super) async fn unchecked_hook(&self, url: &str) -> WebhookId {
+        let now = self.clock.now();
+        let webhook = Webhook {
+            id: WebhookId::from(RandomIds.fresh()),
+            url: url.to_owned(),
+            kinds: Vec::new(),
+            account_id: None,
+            enabled: true,
+            disabled_reason: None,
+            failing_since: None,
+            created_at: now,
+            updated_at: now,
+        };
+        let write = self.fixture.db.write(self.store(), &(self.clock.clone() as Arc<dyn Clock>)).await.unwrap();
+        write.insert_webhook(&webhook, &SigningSecret(vec![7; SECRET_BYTES])).await.unwrap();
+        write.commit().await.unwrap();
+        webhook.id
+    }
+
     pub(super) async fn event(&self) {
         escalate(&self.service, self.store(), "c0").await;
     }
@@ -98,13 +120,23 @@ impl Bench {
 
     /// An event that has no account; with a body of the caller's.
     pub(super) async fn contact_event(&self, body: Option<&[u8]>) {
+        self.contact_events(1, body).await;
+    }
+
+    /// That many in one transaction.
+    pub(super) async fn contact_events(&self, count: usize, body: Option<&[u8]>) {
         let contact = self.fixture.db.contact(self.store(), &"k1".into()).await.unwrap().unwrap();
-        let change = FieldChange { field_id: "f1".into(), old: None, new: None };
-        let fact = Fact::ContactFieldUpdated { contact, change };
-        let event = Event { id: RandomIds.fresh(), at: self.clock.now(), actor: Actor::System, fact };
-        let body = body.map_or_else(|| Brief.render(self.store(), &event), <[u8]>::to_vec);
+        let events: Vec<_> = (0..count)
+            .map(|_| {
+                let change = FieldChange { field_id: "f1".into(), old: None, new: None };
+                let fact = Fact::ContactFieldUpdated { contact: contact.clone(), change };
+                let event = Event { id: RandomIds.fresh(), at: self.clock.now(), actor: Actor::System, fact };
+                let body = body.map_or_else(|| Brief.render(self.store(), &event), <[u8]>::to_vec);
+                (event, body)
+            })
+            .collect();
         let write = self.fixture.db.write(self.store(), &(self.clock.clone() as Arc<dyn Clock>)).await.unwrap();
-        write.record(&[(event, body)]).await.unwrap();
+        write.record(&events).await.unwrap();
         write.commit().await.unwrap();
     }
 
@@ -113,7 +145,11 @@ impl Bench {
     }
 
     pub(super) fn worker_within(&self, timeout: Duration, targets: Targets) -> Worker<Webhooks> {
-        Worker::new(Webhooks::within(timeout, self.service.clone(), targets).unwrap())
+        self.worker_over(client::guarded(timeout, targets).unwrap(), timeout, targets)
+    }
+
+    pub(super) fn worker_over(&self, client: Client, timeout: Duration, targets: Targets) -> Worker<Webhooks> {
+        Worker::new(Webhooks::over(client, timeout, self.service.clone(), targets))
     }
 
     /// Milliseconds until something is tried.

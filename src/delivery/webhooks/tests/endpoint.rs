@@ -42,6 +42,31 @@ impl Seen {
     }
 }
 
+impl Seen {
+    /// The next request of a connection; none when the other side has no more.
+    async fn read(stream: &mut TcpStream) -> Option<Self> {
+        let mut bytes = Vec::new();
+        let end = loop {
+            if let Some(at) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
+                break at;
+            }
+            if stream.read_buf(&mut bytes).await.unwrap_or(0) == 0 {
+                return None;
+            }
+        };
+        let head = String::from_utf8(bytes[..end].to_vec()).unwrap();
+        let mut lines = head.lines();
+        let line = lines.next().unwrap().to_owned();
+        let pairs = lines.map(|line| line.split_once(": ").unwrap());
+        let headers: HashMap<String, String> = pairs.map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned())).collect();
+        let length: usize = headers["content-length"].parse().unwrap();
+        while bytes.len() < end + 4 + length {
+            assert_ne!(stream.read_buf(&mut bytes).await.unwrap(), 0);
+        }
+        Some(Self { line, headers, body: bytes[end + 4..].to_vec() })
+    }
+}
+
 #[derive(Clone, Debug)]
 pub(super) enum Reply {
     /// A status line and headers.
@@ -54,39 +79,93 @@ pub(super) enum Reply {
     Drip,
 }
 
-/// A local HTTP server.
+/// A local HTTP server, which answers what it is made to.
+#[derive(Clone)]
+pub(super) struct Server {
+    pub(super) port: u16,
+    pub(super) connections: Arc<AtomicUsize>,
+    going: Arc<Mutex<Vec<String>>>,
+    decide: Arc<dyn Fn(Seen) -> Reply + Send + Sync>,
+}
+
+impl Server {
+    pub(super) async fn new(decide: impl Fn(Seen) -> Reply + Send + Sync + 'static) -> Self {
+        Self::on(TcpListener::bind("127.0.0.1:0").await.unwrap(), decide)
+    }
+
+    pub(super) fn on(listener: TcpListener, decide: impl Fn(Seen) -> Reply + Send + Sync + 'static) -> Self {
+        let port = listener.local_addr().unwrap().port();
+        let server = Self { port, connections: Arc::default(), going: Arc::default(), decide: Arc::new(decide) };
+        let accepting = server.clone();
+        tokio::spawn(async move {
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                accepting.connections.fetch_add(1, Ordering::SeqCst);
+                let server = accepting.clone();
+                tokio::spawn(async move { server.talk(stream).await });
+            }
+        });
+        server
+    }
+
+    pub(super) fn url(&self) -> String {
+        format!("http://127.0.0.1:{}/hooks?a=b", self.port)
+    }
+
+    async fn talk(&self, mut stream: TcpStream) {
+        while let Some(seen) = Seen::read(&mut stream).await {
+            let id = seen.id().to_owned();
+            match (self.decide)(seen) {
+                Reply::Says(status) => say(&mut stream, &status).await,
+                Reply::Slowly(status) => {
+                    {
+                        let mut going = self.going.lock().unwrap();
+                        assert!(!going.contains(&id), "{id} twice at once");
+                        going.push(id.clone());
+                    }
+                    tokio::time::sleep(Duration::from_millis(5)).await;
+                    self.going.lock().unwrap().retain(|other| *other != id);
+                    say(&mut stream, status).await;
+                }
+                Reply::Hang => _ = stream.read_u8().await,
+                Reply::Drip => {
+                    _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n").await;
+                    while stream.write_all(b".").await.is_ok() {
+                        tokio::time::sleep(Duration::from_millis(20)).await;
+                    }
+                }
+                Reply::Reset => return stream.set_zero_linger().unwrap(),
+            }
+        }
+    }
+}
+
+/// Answers; the connection stays open.
+async fn say(stream: &mut TcpStream, status: &str) {
+    // An answer without content has none.
+    let content = if status.starts_with("204") { "" } else { "ok" };
+    _ = stream.write_all(format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n{content}", content.len()).as_bytes()).await;
+}
+
+/// A server that keeps what it is sent, and gives everybody the same answer.
 #[derive(Clone)]
 pub(super) struct Endpoint {
     pub(super) url: String,
-    pub(super) name: String,
+    pub(super) connections: Arc<AtomicUsize>,
     seen: Arc<Mutex<Vec<Seen>>>,
     reply: Arc<Mutex<Reply>>,
-    pub(super) connections: Arc<AtomicUsize>,
-    going: Arc<Mutex<Vec<String>>>,
 }
 
 impl Endpoint {
     pub(super) async fn new(reply: Reply) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let endpoint = Self {
-            url: format!("http://127.0.0.1:{port}/hooks?a=b"),
-            name: format!("http://localhost:{port}/hooks?a=b"),
-            seen: Arc::default(),
-            reply: Arc::new(Mutex::new(reply)),
-            connections: Arc::default(),
-            going: Arc::default(),
-        };
-        let server = endpoint.clone();
-        tokio::spawn(async move {
-            loop {
-                let (stream, _) = listener.accept().await.unwrap();
-                server.connections.fetch_add(1, Ordering::SeqCst);
-                let server = server.clone();
-                tokio::spawn(async move { server.talk(stream).await });
-            }
-        });
-        endpoint
+        let (seen, reply): (Arc<Mutex<Vec<Seen>>>, _) = (Arc::default(), Arc::new(Mutex::new(reply)));
+        let (keep, said) = (seen.clone(), reply.clone());
+        let server = Server::new(move |request| {
+            keep.lock().unwrap().push(request);
+            said.lock().unwrap().clone()
+        })
+        .await;
+        Self { url: server.url(), connections: server.connections, seen, reply }
     }
 
     pub(super) async fn says(status: &str) -> Self {
@@ -107,57 +186,5 @@ impl Endpoint {
 
     pub(super) fn last(&self) -> Seen {
         self.seen.lock().unwrap().last().cloned().unwrap()
-    }
-
-    async fn talk(&self, mut stream: TcpStream) {
-        let reply = self.reply.lock().unwrap().clone();
-        if matches!(reply, Reply::Reset) {
-            // Closed with something unread: the other side is told that the connection was reset.
-            _ = stream.read_u8().await;
-            return;
-        }
-        let mut bytes = Vec::new();
-        let end = loop {
-            if let Some(at) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
-                break at;
-            }
-            if stream.read_buf(&mut bytes).await.unwrap_or(0) == 0 {
-                return;
-            }
-        };
-        let head = String::from_utf8(bytes[..end].to_vec()).unwrap();
-        let mut lines = head.lines();
-        let line = lines.next().unwrap().to_owned();
-        let pairs = lines.map(|line| line.split_once(": ").unwrap());
-        let headers: HashMap<String, String> = pairs.map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned())).collect();
-        let length: usize = headers["content-length"].parse().unwrap();
-        while bytes.len() < end + 4 + length {
-            assert_ne!(stream.read_buf(&mut bytes).await.unwrap(), 0);
-        }
-        let seen = Seen { line, headers, body: bytes[end + 4..].to_vec() };
-        let id = seen.id().to_owned();
-        self.seen.lock().unwrap().push(seen);
-        let answer = |status: &str| format!("HTTP/1.1 {status}\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok");
-        match reply {
-            Reply::Says(status) => _ = stream.write_all(answer(&status).as_bytes()).await,
-            Reply::Slowly(status) => {
-                {
-                    let mut going = self.going.lock().unwrap();
-                    assert!(!going.contains(&id), "{id} twice at once");
-                    going.push(id.clone());
-                }
-                tokio::time::sleep(Duration::from_millis(5)).await;
-                self.going.lock().unwrap().retain(|other| *other != id);
-                _ = stream.write_all(answer(status).as_bytes()).await;
-            }
-            Reply::Hang => std::future::pending().await,
-            Reply::Drip => {
-                _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n").await;
-                while stream.write_all(b".").await.is_ok() {
-                    tokio::time::sleep(Duration::from_millis(20)).await;
-                }
-            }
-            Reply::Reset => {}
-        }
     }
 }

@@ -1,27 +1,269 @@
-//! Where no connection is made to.
+//! Where no connection is made to: each target goes the way of every delivery, past listeners that nobody must call.
 
-use std::sync::atomic::Ordering;
+use std::{
+    collections::{HashMap, VecDeque},
+    io,
+    net::{IpAddr, Ipv6Addr, SocketAddr},
+    sync::{Arc, Mutex, atomic::Ordering},
+};
+
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use tokio::net::{TcpListener, TcpStream};
 
 use super::{
-    bench::{Bench, DAY, SHORT},
-    endpoint::Endpoint,
+    bench::{Bench, SHORT},
+    endpoint::{Reply, Server},
 };
-use crate::delivery::guard::Targets;
+use crate::{
+    delivery::{
+        client,
+        guard::{MachineNames, Targets, tests::SPELT_OUT},
+    },
+    domain::ids::WebhookId,
+    service::{Error, webhooks::Settings},
+};
+
+/// What every refusal says.
+const REASON: &str = "not a public one";
+
+/// Whatever leads to the machine itself: hosts with a port behind them, in every spelling that a URL may have.
+const OURSELVES: [&str; 27] = [
+    "http://127.0.0.1",
+    "http://127.0.0.1.",
+    "http://127.1",
+    "http://127.0.1",
+    "http://2130706433",
+    "http://0x7f000001",
+    "http://0x7F.1",
+    "http://0x7f.0x0.0x0.0x1",
+    "http://017700000001",
+    "http://0177.0.0.01",
+    "http://0.0.0.0",
+    "http://0",
+    "http://0x0",
+    "http://１２７.0.0.1",
+    "http://127。0。0。1",
+    "http://%31%32%37.0.0.1",
+    "http://127.\t0.0.1",
+    "http:127.0.0.1",
+    "http:\\\\127.0.0.1",
+    "HTTP://///127.0.0.1",
+    "http://[::1]",
+    "http://[0:0:0:0:0:0:0:1]",
+    "http://[::]",
+    "http://[::ffff:127.0.0.1]",
+    "http://[::ffff:7f00:1]",
+    "http://localhost",
+    "http://LocalHost",
+];
+
+/// The same behind a name that looks like the host. No subscription is made with one.
+const WITH_A_NAME: [&str; 5] = [
+    "http://example.com@127.0.0.1",
+    "http://example.com:80@127.0.0.1",
+    "http://example.com%2f@127.1",
+    "http://a:b@localhost",
+    "http://example.com:pass@[::1]",
+];
+
+/// Names, and the addresses that they are given.
+const NAMES: [(&str, &[&str]); 18] = [
+    ("self.example", &["127.0.0.1"]),
+    ("six.example", &["::1"]),
+    ("localhost.", &["127.0.0.1", "::1"]),
+    ("dot.example.", &["127.0.0.1"]),
+    ("127.0.0.1.example", &["127.0.0.1"]),
+    ("xn--bcher-kva.example", &["127.0.0.1"]),
+    ("mapped.example", &["::ffff:127.0.0.1"]),
+    ("translated.example", &["64:ff9b::7f00:1"]),
+    ("zero.example", &["0.0.0.0"]),
+    ("zeros.example", &["::"]),
+    ("metadata.google.internal", &["169.254.169.254"]),
+    ("metadata.example", &["fd00:ec2::254", "169.254.169.254"]),
+    ("ten.example", &["10.0.0.5"]),
+    ("office.example", &["172.20.0.1"]),
+    ("home.example", &["192.168.1.10"]),
+    ("carrier.example", &["100.64.0.1"]),
+    ("link.example", &["fe80::1"]),
+    ("several.example", &["10.0.0.1", "127.0.0.1", "::1"]),
+];
+
+/// Listens at loopback addresses, under one port, and keeps who calls.
+struct Ears {
+    port: u16,
+    addresses: Vec<SocketAddr>,
+    callers: Arc<Mutex<Vec<SocketAddr>>>,
+}
+
+/// Listeners at 127.0.0.1 and ::1 with the same port.
+async fn both() -> (TcpListener, TcpListener) {
+    loop {
+        let four = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        match TcpListener::bind((Ipv6Addr::LOCALHOST, four.local_addr().unwrap().port())).await {
+            Ok(six) => return (four, six),
+            Err(error) => assert_eq!(error.kind(), io::ErrorKind::AddrInUse, "{error}"),
+        }
+    }
+}
+
+impl Ears {
+    async fn new() -> Self {
+        let (four, six) = both().await;
+        Self::at([four, six])
+    }
+
+    fn at(listeners: impl IntoIterator<Item = TcpListener>) -> Self {
+        let (mut addresses, callers) = (Vec::new(), Arc::<Mutex<Vec<SocketAddr>>>::default());
+        for listener in listeners {
+            addresses.push(listener.local_addr().unwrap());
+            let callers = callers.clone();
+            tokio::spawn(async move {
+                loop {
+                    let (_, caller) = listener.accept().await.unwrap();
+                    callers.lock().unwrap().push(caller);
+                }
+            });
+        }
+        Self { port: addresses[0].port(), addresses, callers }
+    }
+
+    /// How many have called. Calls are taken in their order, so that none is missed once a last one is seen.
+    async fn calls(&self) -> usize {
+        for address in &self.addresses {
+            let last = TcpStream::connect(address).await.unwrap().local_addr().unwrap();
+            while !self.callers.lock().unwrap().contains(&last) {
+                tokio::task::yield_now().await;
+            }
+            self.callers.lock().unwrap().retain(|caller| *caller != last);
+        }
+        self.callers.lock().unwrap().len()
+    }
+}
+
+/// Names with the addresses that a test gives them: each look-up takes the next answer, and the last one stays. All others
+/// are the machine's.
+#[derive(Default)]
+struct Names(Mutex<HashMap<String, VecDeque<Vec<SocketAddr>>>>);
+
+impl Names {
+    fn give(&self, name: &str, addresses: &[&str]) {
+        let answer = addresses.iter().map(|address| SocketAddr::new(address.parse().unwrap(), 0)).collect();
+        self.0.lock().unwrap().entry(name.to_owned()).or_default().push_back(answer);
+    }
+}
+
+impl Resolve for Names {
+    fn resolve(&self, name: Name) -> Resolving {
+        let mut names = self.0.lock().unwrap();
+        let Some(answers) = names.get_mut(name.as_str()) else { return MachineNames.resolve(name) };
+        let answer = if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() };
+        Box::pin(async move { Ok(Box::new(answer.unwrap_or_default().into_iter()) as Addrs) })
+    }
+}
+
+/// The status and the reason of the one attempt at an endpoint.
+async fn ended(bench: &Bench, id: &WebhookId) -> (Option<i64>, String) {
+    let log = bench.log(id).await;
+    assert_eq!(log.len(), 1, "{log:?}");
+    (log[0].status, log[0].reason.clone().unwrap_or_default())
+}
 
 #[tokio::test]
-async fn nothing_connects_to_a_private_address() {
+async fn nothing_connects_to_what_is_not_public() {
     let bench = Bench::new().await;
-    let endpoint = Endpoint::says("200 OK").await;
-    let mut worker = bench.worker_within(SHORT, Targets::Public);
-    for url in [&endpoint.url, &endpoint.name] {
-        let (id, _) = bench.hook(url).await;
+    let (ears, names) = (Ears::new().await, Arc::new(Names::default()));
+    let port = ears.port;
+    let mut hooks = Vec::new();
+    let spelt_out = SPELT_OUT.iter().map(|host| format!("http://{host}:{port}/"));
+    let ourselves = OURSELVES.iter().map(|url| format!("{url}:{port}/"));
+    let named = NAMES.iter().map(|(name, _)| format!("http://{name}:{port}/"));
+    for url in spelt_out.chain(ourselves).chain(named) {
+        hooks.push((bench.hook(&url).await.0, url));
+    }
+    for url in WITH_A_NAME.map(|url| format!("{url}:{port}/")) {
+        let refused = bench.service.create_webhook(&bench.editor(), Settings { url: Some(url.clone()), ..Settings::default() }).await;
+        assert!(matches!(refused, Err(Error::Invalid { .. })), "{url}");
+        hooks.push((bench.unchecked_hook(&url).await, url));
+    }
+    for (name, addresses) in NAMES {
+        names.give(name, addresses);
+    }
+    assert!(hooks.len() >= 100);
+    bench.event().await;
+    let client = client::naming(SHORT, Targets::Public, names).unwrap();
+    bench.worker_over(client, SHORT, Targets::Public).drain().await.unwrap();
+    for (id, url) in &hooks {
+        let (status, reason) = ended(&bench, id).await;
+        assert!(status.is_none() && reason.contains(REASON), "{url}: {status:?} {reason}");
+    }
+    assert_eq!(ears.calls().await, 0, "somebody connected");
+}
+
+#[tokio::test]
+async fn what_leads_to_ourselves_connects_where_it_is_allowed() {
+    let bench = Bench::new().await;
+    let ears = Ears::new().await;
+    let mut worker = bench.worker();
+    for (before, url) in OURSELVES.iter().chain(&WITH_A_NAME).enumerate() {
+        let id = bench.unchecked_hook(&format!("{url}:{}/", ears.port)).await;
         bench.event().await;
         worker.drain().await.unwrap();
-        let attempt = bench.log(&id).await.remove(0);
-        assert!(attempt.reason.as_deref().is_some_and(|reason| reason.contains("not a public one")), "{attempt:?}");
+        assert_eq!(bench.log(&id).await.len(), 1, "{url}");
+        assert_eq!(ears.calls().await, before + 1, "{url} leads elsewhere: the list says nothing of it");
+        bench.service.delete_webhook(&bench.editor(), &id).await.unwrap();
     }
-    assert_eq!(endpoint.connections.load(Ordering::SeqCst), 0);
-    bench.pass(DAY);
-    bench.worker().drain().await.unwrap();
-    assert_eq!(endpoint.count(), 3, "both names work where it is allowed");
+}
+
+#[tokio::test]
+async fn a_name_is_judged_by_the_addresses_of_each_connection() {
+    let (four, six) = both().await;
+    let ears = Ears::at([four]);
+    let permitted = Targets::PublicAnd(IpAddr::V6(Ipv6Addr::LOCALHOST));
+    // It closes every connection, so that each delivery needs another.
+    let origin = Server::on(six, |_| Reply::Says("200 OK\r\nconnection: close".to_owned()));
+    let names = Arc::new(Names::default());
+    // As a public one first, then as ours; and both at once.
+    for answer in [&["::1"][..], &["127.0.0.1"], &["::1"], &["127.0.0.1", "::1"], &["::ffff:127.0.0.1"]] {
+        names.give("rebinding.example", answer);
+    }
+    let bench = Bench::new().await;
+    let (id, _) = bench.hook(&format!("http://rebinding.example:{}/", ears.port)).await;
+    let mut worker = bench.worker_over(client::naming(SHORT, permitted, names).unwrap(), SHORT, permitted);
+    for arrives in [true, false, true, true, false] {
+        let before = origin.connections.load(Ordering::SeqCst);
+        bench.event().await;
+        worker.drain().await.unwrap();
+        let attempt = bench.log(&id).await.pop().unwrap();
+        assert_eq!(attempt.status, arrives.then_some(200), "{attempt:?}");
+        assert_eq!(attempt.reason.is_some_and(|reason| reason.contains(REASON)), !arrives);
+        assert_eq!(origin.connections.load(Ordering::SeqCst) - before, usize::from(arrives));
+    }
+    assert_eq!(ears.calls().await, 0, "somebody connected");
+}
+
+#[tokio::test]
+async fn no_redirect_leads_to_what_is_not_public() {
+    let (ears, listener) = (Ears::new().await, TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).await.unwrap());
+    let port = ears.port;
+    let locations = ["http://127.0.0.1", "//127.0.0.1", "http://2130706433", "http://[::ffff:7f00:1]", "http://[::1]", "http://localhost"];
+    // A request's path is the answer that it asks for: a status, and the place of a location.
+    let origin = Server::on(listener, move |seen| {
+        let (status, place) = seen.line.split([' ', '/']).filter(|part| !part.is_empty()).nth(1).unwrap().split_once('-').unwrap();
+        Reply::Says(format!("{status} Elsewhere\r\nlocation: {}:{port}/", locations[place.parse::<usize>().unwrap()]))
+    });
+    let bench = Bench::new().await;
+    let mut hooks = Vec::new();
+    for status in [301, 302, 303, 307, 308] {
+        for place in 0..locations.len() {
+            let (id, _) = bench.hook(&format!("http://[::1]:{}/{status}-{place}", origin.port)).await;
+            hooks.push((id, status));
+        }
+    }
+    let permitted = Targets::PublicAnd(IpAddr::V6(Ipv6Addr::LOCALHOST));
+    bench.event().await;
+    bench.worker_within(SHORT, permitted).drain().await.unwrap();
+    for (id, status) in &hooks {
+        assert_eq!(ended(&bench, id).await, (Some(*status), String::new()));
+    }
+    assert_eq!(ears.calls().await, 0, "somebody connected");
 }

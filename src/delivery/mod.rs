@@ -4,11 +4,15 @@
 //! - [`worker`]: empties a queue, whichever of the two.
 //! - [`outbound`]: the queue of messages. [`connector`]: what a channel must be able to do to be sent to, and which
 //!   connector serves which account. [`simulator`]: a connector that is no channel, for development, the demo and tests.
-//! - [`webhooks`]: the queue of events, and the signed attempts. [`guard`]: where nothing is delivered to.
+//! - [`webhooks`]: the queue of events, and the signed attempts.
+//! - [`client`]: what posts both. [`guard`]: where nothing is delivered to.
 
+mod client;
 pub mod connector;
 pub mod guard;
 pub mod outbound;
 pub mod simulator;
+#[cfg(test)]
+mod testing;
 pub mod webhooks;
 pub mod worker;

@@ -1,26 +1,21 @@
 //! Events to the endpoints that subscribed to them: signed attempts in the form of Standard Webhooks.
 
 use std::{
-    error::Error as _,
     sync::Arc,
     time::{Duration, Instant},
 };
 
-use reqwest::{
-    Client,
-    header::{CONTENT_TYPE, RETRY_AFTER, USER_AGENT},
-    redirect::Policy,
-};
+use reqwest::Client;
 use tokio::sync::Mutex;
 use url::Url;
 
 use super::{
+    client::{NoClient, guarded, pause, read, signed, told},
     guard::Targets,
     worker::{Queue, jitter, settle},
 };
 use crate::{
     domain::{
-        retry::LONGEST_ASKED,
         time::Timestamp,
         webhooks::{Answer, Attempted, Shipment},
     },
@@ -38,9 +33,6 @@ const GATHER: Duration = Duration::from_millis(20);
 /// How long an endpoint has to answer.
 const TIMEOUT: Duration = Duration::from_secs(15);
 
-/// The most of an answer that is read, so that the connection can be used again. What it says does not matter.
-const MAX_ANSWER: usize = 64 * 1024;
-
 /// The longest reason that is kept, in characters.
 const MAX_REASON_CHARS: usize = 500;
 
@@ -55,35 +47,13 @@ pub struct Webhooks {
     timeout: Duration,
 }
 
-/// Why no client can be made.
-#[derive(Debug, thiserror::Error)]
-pub enum NoClient {
-    #[error("no TLS: {0}")]
-    Tls(#[from] rustls::Error),
-    #[error("no HTTP client: {0}")]
-    Http(#[from] reqwest::Error),
-}
-
 impl Webhooks {
     pub fn new(service: Service, targets: Targets) -> std::result::Result<Self, NoClient> {
         Self::within(TIMEOUT, service, targets)
     }
 
     fn within(timeout: Duration, service: Service, targets: Targets) -> std::result::Result<Self, NoClient> {
-        let roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-        let tls = rustls::ClientConfig::builder_with_provider(rustls::crypto::ring::default_provider().into())
-            .with_safe_default_protocol_versions()?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        let client = Client::builder()
-            .tls_backend_preconfigured(tls)
-            .dns_resolver(targets)
-            // A proxy would make the connection in our place, unguarded.
-            .no_proxy()
-            .redirect(Policy::none())
-            .timeout(timeout)
-            .pool_idle_timeout(Duration::from_secs(30))
-            .build()?;
+        let client = guarded(timeout, targets)?;
         Ok(Self { service, client, targets, looked: Arc::default(), timeout })
     }
 
@@ -94,66 +64,20 @@ impl Webhooks {
             Err(error) => return refused(&error.to_string()),
         };
         if let Err(reason) = self.targets.check(&url) {
-            return refused(reason);
+            return refused(&reason.to_string());
         }
-        let seconds = started_at.millis().div_euclid(1000);
-        let signatures: Vec<String> =
-            shipment.secrets.iter().map(|secret| secret.sign(&shipment.event_id, seconds, &shipment.body)).collect();
-        let request = self
-            .client
-            .post(url)
-            .header(CONTENT_TYPE, "application/json")
-            .header(USER_AGENT, concat!("counterpart/", env!("CARGO_PKG_VERSION")))
-            .header("webhook-id", &shipment.event_id)
-            .header("webhook-timestamp", seconds)
-            .header("webhook-signature", signatures.join(" "))
-            .body(shipment.body.clone());
+        let request = signed(&self.client, url, &shipment.event_id, started_at, &shipment.secrets, shipment.body.clone());
         // The time-out is over all of it: an endpoint that drips is one that does not answer.
         let mut response = match request.send().await {
             Ok(response) => response,
             Err(error) => return refused(&told(&error, self.timeout)),
         };
-        let mut read = 0;
-        loop {
-            match response.chunk().await {
-                Ok(Some(chunk)) => read += chunk.len(),
-                Ok(None) => break,
-                Err(error) => return refused(&told(&error, self.timeout)),
-            }
-            if read > MAX_ANSWER {
-                break;
-            }
+        // Read so that the connection can be used again; what it says does not matter.
+        if let Err(error) = read(&mut response).await {
+            return refused(&told(&error, self.timeout));
         }
-        let asked = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()).and_then(|text| asked(text, started_at));
-        Answer::Status(response.status().as_u16(), asked)
+        Answer::Status(response.status().as_u16(), pause(&response, started_at))
     }
-}
-
-/// A pause in milliseconds out of `Retry-After`: seconds, or a date.
-fn asked(text: &str, now: Timestamp) -> Option<i64> {
-    let text = text.trim();
-    let pause = match text.parse::<i64>() {
-        Ok(seconds) => seconds.saturating_mul(1000),
-        Err(_) => {
-            let date = chrono::DateTime::parse_from_rfc2822(text).ok()?;
-            date.timestamp_millis().saturating_sub(now.millis())
-        }
-    };
-    Some(pause.clamp(0, LONGEST_ASKED))
-}
-
-/// An error with what caused it, which is where the reason stands; without the address, which may hold a secret.
-fn told(error: &reqwest::Error, timeout: Duration) -> String {
-    if error.is_timeout() {
-        return format!("no answer within {} seconds", timeout.as_secs());
-    }
-    let mut text = String::new();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text = inner.to_string();
-        cause = inner.source();
-    }
-    if text.is_empty() { "the request failed".to_owned() } else { text }
 }
 
 impl Queue for Webhooks {

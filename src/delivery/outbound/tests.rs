@@ -4,7 +4,7 @@ use std::{
     collections::HashMap,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicI64, AtomicUsize, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
 };
 
@@ -14,30 +14,18 @@ use super::*;
 use crate::{
     delivery::{
         connector::{Accepted, Capabilities, Class, Connector, NotTaken, Sending},
+        testing::{self, Hands},
         worker::{PLACE_MAX, REST},
     },
     domain::{
-        clock::{Clock, RandomIds, World},
+        clock::Clock,
         events::{Actor, Event},
         ids::{MessageId, StoreId},
         outbound::{Mailbox, Parcel},
-        rules::{ReceivedAt, Rules},
-        time::Timestamp,
     },
     service::{By, Renderer, sends::Letter},
     store::{Db, fixture::Fixture},
 };
-
-/// When the tests begin.
-const START: i64 = 1_700_000_000_000;
-
-struct Hands(AtomicI64);
-
-impl Clock for Hands {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_millis(self.0.load(Ordering::SeqCst))
-    }
-}
 
 /// Tells the kind of an event alone.
 struct Kinds;
@@ -48,20 +36,6 @@ impl Renderer for Kinds {
     }
 }
 
-const RULES: Rules = Rules {
-    revision: "test",
-    max_page_size: 100,
-    messages_default_page_size: None,
-    messages_max_page_size: 100,
-    received_at: ReceivedAt::Timestamp,
-    page_echo: false,
-    strict_cursors: false,
-    conversation_history: true,
-    unknown_labels_refused: true,
-    user_name_fallback: false,
-    template_operation: None,
-};
-
 /// A store on a database of its own: claims look at all stores.
 struct Bench {
     fixture: Fixture,
@@ -70,19 +44,19 @@ struct Bench {
 }
 
 fn service(db: Db, clock: Arc<dyn Clock>) -> Service {
-    Service::new(db, World { clock, ids: Arc::new(RandomIds) }, RULES, Arc::new(Kinds))
+    testing::service(db, clock, Kinds)
 }
 
 impl Bench {
     async fn new() -> Self {
         let fixture = Fixture::alone().await;
-        let hands = Arc::new(Hands(AtomicI64::new(START)));
+        let hands = Hands::at_start();
         let service = service(fixture.db.clone(), hands.clone());
         Self { fixture, hands, service }
     }
 
     fn pass(&self, millis: i64) {
-        self.hands.0.fetch_add(millis, Ordering::SeqCst);
+        self.hands.pass(millis);
     }
 
     fn now(&self) -> i64 {

@@ -2,26 +2,21 @@
 
 use std::{
     collections::HashMap,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicI64, AtomicUsize, Ordering},
-    },
+    sync::{Arc, atomic::Ordering},
 };
 
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::{TcpListener, TcpStream},
-    sync::oneshot,
-};
+use tokio::sync::oneshot;
 
 use super::*;
 use crate::{
-    delivery::worker::{PLACE_MAX, Worker},
+    delivery::{
+        testing::{self, Endpoint, Hands, Reply, SHORT, START, Seen},
+        worker::{PLACE_MAX, Worker},
+    },
     domain::{
-        clock::{Clock, Ids, RandomIds, World},
+        clock::{Clock, Ids, RandomIds},
         events::{Actor, Event, Fact, FieldChange},
         ids::{StoreId, WebhookId},
-        rules::{ReceivedAt, Rules},
         webhooks::{PATIENCE_MILLIS, PAUSES, ROTATION_MILLIS, SigningSecret, Webhook},
     },
     service::{
@@ -37,22 +32,8 @@ use crate::{
     },
 };
 
-/// When the tests begin.
-const START: i64 = 1_700_000_000_000;
-
 const MINUTE: i64 = 60_000;
 const DAY: i64 = 24 * 60 * MINUTE;
-
-/// How long an endpoint has in these tests.
-const SHORT: Duration = Duration::from_millis(400);
-
-struct Hands(AtomicI64);
-
-impl Clock for Hands {
-    fn now(&self) -> Timestamp {
-        Timestamp::from_millis(self.0.load(Ordering::SeqCst))
-    }
-}
 
 /// Tells of an event what the tests look at.
 struct Brief;
@@ -63,20 +44,6 @@ impl Renderer for Brief {
     }
 }
 
-const RULES: Rules = Rules {
-    revision: "test",
-    max_page_size: 100,
-    messages_default_page_size: None,
-    messages_max_page_size: 100,
-    received_at: ReceivedAt::Timestamp,
-    page_echo: false,
-    strict_cursors: false,
-    conversation_history: true,
-    unknown_labels_refused: true,
-    user_name_fallback: false,
-    template_operation: None,
-};
-
 /// A store on a database of its own: claims look at all stores.
 struct Bench {
     fixture: Fixture,
@@ -85,7 +52,7 @@ struct Bench {
 }
 
 fn service(db: Db, clock: Arc<dyn Clock>) -> Service {
-    Service::new(db, World { clock, ids: Arc::new(RandomIds) }, RULES, Arc::new(Brief))
+    testing::service(db, clock, Brief)
 }
 
 /// Records one event of the account `a1`.
@@ -101,7 +68,7 @@ fn every() -> Replay {
 impl Bench {
     async fn new() -> Self {
         let fixture = Fixture::alone().await;
-        let hands = Arc::new(Hands(AtomicI64::new(START)));
+        let hands = Hands::at_start();
         let service = service(fixture.db.clone(), hands.clone());
         Self { fixture, hands, service }
     }
@@ -111,7 +78,7 @@ impl Bench {
     }
 
     fn pass(&self, millis: i64) {
-        self.hands.0.fetch_add(millis, Ordering::SeqCst);
+        self.hands.pass(millis);
     }
 
     fn now(&self) -> i64 {
@@ -190,169 +157,6 @@ impl Bench {
 
     fn attempted(&self, answer: Answer) -> Attempted {
         Attempted { started_at: self.hands.now(), ended_at: self.hands.now(), answer }
-    }
-}
-
-/// A request that an endpoint was sent.
-#[derive(Clone, Debug)]
-struct Seen {
-    line: String,
-    headers: HashMap<String, String>,
-    body: Vec<u8>,
-}
-
-impl Seen {
-    fn id(&self) -> &str {
-        &self.headers["webhook-id"]
-    }
-
-    fn seconds(&self) -> i64 {
-        self.headers["webhook-timestamp"].parse().unwrap()
-    }
-
-    fn signatures(&self) -> Vec<&str> {
-        self.headers["webhook-signature"].split(' ').collect()
-    }
-
-    fn signed_by(&self, secret: &SigningSecret) -> String {
-        secret.sign(self.id(), self.seconds(), &self.body)
-    }
-}
-
-#[derive(Clone, Debug)]
-enum Reply {
-    /// A status line and headers.
-    Says(String),
-    /// The same after a while, in which nothing else may come for the event.
-    Slowly(&'static str),
-    Hang,
-    Reset,
-    /// Begins an answer and never ends it.
-    Drip,
-}
-
-/// A local HTTP server.
-#[derive(Clone)]
-struct Endpoint {
-    url: String,
-    name: String,
-    seen: Arc<Mutex<Vec<Seen>>>,
-    reply: Arc<Mutex<Reply>>,
-    connections: Arc<AtomicUsize>,
-    going: Arc<Mutex<Vec<String>>>,
-}
-
-impl Endpoint {
-    async fn new(reply: Reply) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let endpoint = Self {
-            url: format!("http://127.0.0.1:{port}/hooks?a=b"),
-            name: format!("http://localhost:{port}/hooks?a=b"),
-            seen: Arc::default(),
-            reply: Arc::new(Mutex::new(reply)),
-            connections: Arc::default(),
-            going: Arc::default(),
-        };
-        let server = endpoint.clone();
-        tokio::spawn(async move {
-            loop {
-                let (stream, _) = listener.accept().await.unwrap();
-                server.connections.fetch_add(1, Ordering::SeqCst);
-                let server = server.clone();
-                tokio::spawn(async move { server.talk(stream).await });
-            }
-        });
-        endpoint
-    }
-
-    async fn says(status: &str) -> Self {
-        Self::new(Reply::Says(status.to_owned())).await
-    }
-
-    fn now_says(&self, status: &str) {
-        *self.reply.lock().unwrap() = Reply::Says(status.to_owned());
-    }
-
-    fn seen(&self) -> Vec<Seen> {
-        self.seen.lock().unwrap().clone()
-    }
-
-    fn count(&self) -> usize {
-        self.seen.lock().unwrap().len()
-    }
-
-    fn last(&self) -> Seen {
-        self.seen.lock().unwrap().last().cloned().unwrap()
-    }
-
-    async fn talk(&self, mut stream: TcpStream) {
-        let reply = self.reply.lock().unwrap().clone();
-        if matches!(reply, Reply::Reset) {
-            // Closed with something unread: the other side is told that the connection was reset.
-            _ = stream.read_u8().await;
-            return;
-        }
-        let mut bytes = Vec::new();
-        let end = loop {
-            if let Some(at) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
-                break at;
-            }
-            if stream.read_buf(&mut bytes).await.unwrap_or(0) == 0 {
-                return;
-            }
-        };
-        let head = String::from_utf8(bytes[..end].to_vec()).unwrap();
-        let mut lines = head.lines();
-        let line = lines.next().unwrap().to_owned();
-        let pairs = lines.map(|line| line.split_once(": ").unwrap());
-        let headers: HashMap<String, String> = pairs.map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned())).collect();
-        let length: usize = headers["content-length"].parse().unwrap();
-        while bytes.len() < end + 4 + length {
-            assert_ne!(stream.read_buf(&mut bytes).await.unwrap(), 0);
-        }
-        let seen = Seen { line, headers, body: bytes[end + 4..].to_vec() };
-        let id = seen.id().to_owned();
-        self.seen.lock().unwrap().push(seen);
-        let answer = |status: &str| format!("HTTP/1.1 {status}\r\ncontent-length: 2\r\nconnection: close\r\n\r\nok");
-        match reply {
-            Reply::Says(status) => _ = stream.write_all(answer(&status).as_bytes()).await,
-            Reply::Slowly(status) => {
-                {
-                    let mut going = self.going.lock().unwrap();
-                    assert!(!going.contains(&id), "{id} twice at once");
-                    going.push(id.clone());
-                }
-                tokio::time::sleep(Duration::from_millis(5)).await;
-                self.going.lock().unwrap().retain(|other| *other != id);
-                _ = stream.write_all(answer(status).as_bytes()).await;
-            }
-            Reply::Hang => std::future::pending().await,
-            Reply::Drip => {
-                _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n").await;
-                while stream.write_all(b".").await.is_ok() {
-                    tokio::time::sleep(Duration::from_millis(20)).await;
-                }
-            }
-            Reply::Reset => {}
-        }
-    }
-}
-
-#[test]
-fn a_pause_is_asked_for_in_seconds_or_by_a_date() {
-    let now = Timestamp::from_millis(1_445_412_480_000);
-    for (text, pause) in [
-        ("120", Some(120_000)),
-        (" 0 ", Some(0)),
-        ("-5", Some(0)),
-        ("99999999999999", Some(LONGEST_ASKED)),
-        ("Wed, 21 Oct 2015 07:28:30 GMT", Some(30_000)),
-        ("Wed, 21 Oct 2015 07:27:00 GMT", Some(0)),
-        ("soon", None),
-        ("", None),
-    ] {
-        assert_eq!(asked(text, now), pause, "{text:?}");
     }
 }
 

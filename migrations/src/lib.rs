@@ -16,6 +16,7 @@ mod m0002_access;
 mod m0003_journal;
 mod m0004_outbound;
 mod m0005_webhooks;
+mod m0007_bridges;
 
 pub use sea_orm_migration::{MigrationStatus, MigratorTrait};
 
@@ -30,6 +31,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0003_journal::Migration),
             Box::new(m0004_outbound::Migration),
             Box::new(m0005_webhooks::Migration),
+            Box::new(m0007_bridges::Migration),
         ]
     }
 }

@@ -2,17 +2,17 @@
 //!
 //! `delivery` claims what is queued, tries it, and has [`Service::settle_delivery`] write down how that ended.
 
-use url::{Host, Url};
-
-use super::{Error, Result, Service, change::Change};
+use super::{
+    Error, Result, Service,
+    change::Change,
+    endpoints::{checked_url, fresh_secret},
+};
 use crate::{
     domain::{
         events::Actor,
         ids::{AccountId, StoreId, WebhookId},
         time::Timestamp,
-        webhooks::{
-            Answer, Attempted, KINDS, PATIENCE_MILLIS, ROTATION_MILLIS, SECRET_BYTES, SigningSecret, TEST_KIND, Webhook, next_attempt,
-        },
+        webhooks::{Answer, Attempted, KINDS, PATIENCE_MILLIS, ROTATION_MILLIS, SigningSecret, TEST_KIND, Webhook, next_attempt},
     },
     store::{
         queue::Room,
@@ -33,9 +33,6 @@ pub struct Settings {
 /// How long an attempt may take before another process may make it, in milliseconds. An endpoint has 15 seconds.
 pub const LEASE_MILLIS: i64 = 60_000;
 
-/// The longest address that is taken, in characters.
-const MAX_URL_CHARS: usize = 2048;
-
 /// Attempts of a page of the log.
 const PAGE: i64 = 500;
 
@@ -44,7 +41,7 @@ impl Service {
     pub async fn create_webhook(&self, store: &StoreId, settings: Settings) -> Result<(Webhook, SigningSecret)> {
         self.must_exist(store).await?;
         let url = settings.url.ok_or_else(|| Error::invalid("url", "is missing"))?;
-        check_url(&url)?;
+        checked_url(&url)?;
         let secret = fresh_secret()?;
         self.number_former().await?;
         let mut change = self.begin_alone(store, Actor::System).await?;
@@ -73,7 +70,7 @@ impl Service {
 
     pub async fn edit_webhook(&self, store: &StoreId, id: &WebhookId, settings: Settings) -> Result<Webhook> {
         if let Some(url) = &settings.url {
-            check_url(url)?;
+            checked_url(url)?;
         }
         let kinds = settings.kinds.map(checked_kinds).transpose()?;
         self.number_former().await?;
@@ -258,7 +255,7 @@ impl Service {
         }
     }
 
-    async fn must_exist(&self, store: &StoreId) -> Result<()> {
+    pub(super) async fn must_exist(&self, store: &StoreId) -> Result<()> {
         if self.db().store_exists(store).await? { Ok(()) } else { Err(Error::NotFound(format!("there is no store `{store}`"))) }
     }
 }
@@ -279,12 +276,6 @@ fn unknown(id: &WebhookId) -> Error {
     Error::NotFound(format!("there is no webhook `{id}` in the store"))
 }
 
-fn fresh_secret() -> Result<SigningSecret> {
-    let mut bytes = vec![0; SECRET_BYTES];
-    getrandom::fill(&mut bytes).map_err(|error| Error::Internal(format!("the system gives no random bytes: {error}")))?;
-    Ok(SigningSecret(bytes))
-}
-
 fn checked_kinds(mut kinds: Vec<String>) -> Result<Vec<String>> {
     if let Some(unknown) = kinds.iter().find(|kind| !KINDS.contains(&kind.as_str())) {
         return Err(Error::invalid("events", format!("names `{unknown}`; the events are {}", KINDS.join(", "))));
@@ -292,24 +283,4 @@ fn checked_kinds(mut kinds: Vec<String>) -> Result<Vec<String>> {
     kinds.sort();
     kinds.dedup();
     Ok(kinds)
-}
-
-/// Whether an address can be delivered to at all. Where it leads is looked at when a connection is made.
-fn check_url(text: &str) -> Result<()> {
-    let refuse = |reason: &str| Err(Error::invalid("url", reason.to_owned()));
-    if text.chars().count() > MAX_URL_CHARS {
-        return refuse("must be at most 2048 characters long");
-    }
-    let Ok(url) = Url::parse(text) else { return refuse("must be an address such as https://example.com/hooks") };
-    if !matches!(url.scheme(), "https" | "http") {
-        return refuse("must begin with https:// or http://");
-    }
-    if !url.username().is_empty() || url.password().is_some() {
-        return refuse("must not hold a name or a password; deliveries are signed");
-    }
-    match url.host() {
-        Some(Host::Domain("")) => refuse("must name a host"),
-        Some(_) => Ok(()),
-        None => refuse("must name a host"),
-    }
 }

@@ -5,6 +5,7 @@
 
 pub mod access;
 pub mod accounts;
+pub mod bridges;
 mod changes;
 pub mod connect;
 pub mod contacts;
@@ -25,6 +26,7 @@ pub mod queue;
 mod read_tests;
 mod readers;
 pub mod receive;
+mod secrets;
 mod sql;
 pub mod stores;
 pub mod team;

@@ -1,6 +1,6 @@
 //! How a delivery is posted: signed in the form of Standard Webhooks, by a client that is guarded.
 //!
-//! Called by `webhooks`. Guarantees: the guard judges every name that a connection is made to, no redirect is followed,
+//! Called by `webhooks` and `bridge`. Guarantees: the guard judges every name that a connection is made to, no redirect is followed,
 //! and of an answer no more than [`MAX_ANSWER`] is kept.
 
 use std::{error::Error as _, time::Duration};
@@ -12,7 +12,7 @@ use reqwest::{
 };
 use url::Url;
 
-use super::guard::Targets;
+use super::guard::{Refused, Targets};
 use crate::domain::{retry::LONGEST_ASKED, time::Timestamp, webhooks::SigningSecret};
 
 /// The most of an answer that is read.
@@ -103,6 +103,18 @@ pub fn told(error: &reqwest::Error, timeout: Duration) -> String {
         cause = inner.source();
     }
     if text.is_empty() { "the request failed".to_owned() } else { text }
+}
+
+/// Whether the guard is what kept a request from being made.
+pub fn is_refused(error: &reqwest::Error) -> bool {
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        if inner.is::<Refused>() {
+            return true;
+        }
+        cause = inner.source();
+    }
+    false
 }
 
 #[cfg(test)]

@@ -98,6 +98,8 @@ impl Seen {
 pub enum Reply {
     /// A status line and headers.
     Says(String),
+    /// A status line with headers, and a body.
+    Answers(String, String),
     /// The same after a while, in which nothing else may come for the event.
     Slowly(&'static str),
     Hang,
@@ -197,6 +199,7 @@ impl Endpoint {
             |status: &str, body: &str| format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}", body.len());
         match reply {
             Reply::Says(status) => _ = stream.write_all(answer(&status, "ok").as_bytes()).await,
+            Reply::Answers(status, body) => _ = stream.write_all(answer(&status, &body).as_bytes()).await,
             Reply::Slowly(status) => {
                 {
                     let mut going = self.going.lock().unwrap();

@@ -130,14 +130,13 @@ impl Write {
         self.first(sql, Message::decode).await
     }
 
-    /// Notes the channel's own id of a message, unless another message has it.
-    pub async fn name_message(&self, message: &Message, external_id: &str) -> Result<()> {
+    /// Notes the channel's own id of a message. False: another message has it.
+    pub async fn name_message(&self, message: &Message, external_id: &str) -> Result<bool> {
         let mut sql = self.sql("UPDATE messages SET external_id = ");
         sql.text(external_id).push(" WHERE store_id = $1 AND id = ").text(message.id.as_str());
         sql.push(" AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.store_id = $1 AND m.external_id IS NOT NULL AND m.account_id = ");
         sql.text(message.account_id.as_str()).push(" AND m.external_id = ").text(external_id).push(")");
-        self.run(sql).await?;
-        Ok(())
+        Ok(self.run(sql).await? == 1)
     }
 
     /// Notes the channel's own name of a thread, unless another thread of the account has it.

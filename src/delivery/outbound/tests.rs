@@ -72,7 +72,7 @@ impl Bench {
     }
 
     fn worker(&self, connector: Arc<dyn Connector>) -> Outbound {
-        Outbound::new(Messages::new(self.service.clone(), Connectors::every(connector)))
+        Outbound::new(Messages::new(self.service.clone(), Connectors::every(connector), Targets::Public).unwrap())
     }
 
     /// State, reason and attempts of each message that its channel does not have.
@@ -370,7 +370,8 @@ async fn two_workers_hand_nothing_over_twice() {
     for _ in 0..2 {
         let db = Db::open(&bench.fixture.url, 4, None).await.unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
-        let worker = Outbound::new(Messages::new(service(db, bench.hands.clone()), Connectors::every(channel.clone())));
+        let worker =
+            Outbound::new(Messages::new(service(db, bench.hands.clone()), Connectors::every(channel.clone()), Targets::Public).unwrap());
         workers.push(tokio::spawn(worker.run(async { _ = stopped.await })));
         stops.push(stop);
     }

@@ -5,6 +5,7 @@ use std::{
     sync::{Arc, atomic::Ordering},
 };
 
+use futures_util::future::join_all;
 use serde_json::json;
 
 use super::*;
@@ -417,6 +418,18 @@ async fn a_superseded_secret_signs_beside_the_new_one_for_a_day() {
     worker.drain().await.unwrap();
     let seen = moved.last();
     assert_eq!((seen.signatures(), local.count(), moved.count()), (vec![seen.signed_by(&third).as_str()], 5, 1));
+}
+
+#[tokio::test]
+async fn of_those_who_begin_a_bridge_at_once_one_gets_the_secret() {
+    let bench = Bench::new().await;
+    let set = (0..6).map(|n| {
+        let (service, store) = (bench.service.clone(), bench.fixture.store.clone());
+        tokio::spawn(async move { service.set_bridge(&store, &ACCOUNT.into(), &format!("https://example.com/{n}")).await.unwrap().1 })
+    });
+    let secrets: Vec<SigningSecret> = join_all(set).await.into_iter().filter_map(std::result::Result::unwrap).collect();
+    let endpoint = bench.service.bridge_endpoint(&bench.fixture.store, &ACCOUNT.into()).await.unwrap().unwrap();
+    assert_eq!((secrets.len(), secrets), (1, endpoint.secrets));
 }
 
 #[tokio::test]

@@ -67,7 +67,7 @@ impl Desk {
         Self::with_settings(&[("shop", channels())], SIMULATED)
     }
 
-    fn with_settings(stores: &[(&str, Vec<Value>)], settings: Settings<'_>) -> Self {
+    pub fn with_settings(stores: &[(&str, Vec<Value>)], settings: Settings<'_>) -> Self {
         let server = Server::start_with(Database::with(stores), settings);
         let key = server.database.key(stores[0].0, &ALL_SCOPES);
         let api = server.api_of(&key);

@@ -4,7 +4,7 @@
 //! Called by `outbound`. Guarantees: `webhook-id` is the message's id on every attempt, and a message counts as taken only
 //! where the answer names it. The README tells those who write a bridge what it is sent and what it may answer.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use reqwest::Client;
 use serde::Serialize;
@@ -16,25 +16,23 @@ use super::{
     connector::{Accepted, Capabilities, Class, Connector, NotTaken, Sending},
     guard::Targets,
 };
-use crate::{
-    domain::{
-        bridges::Endpoint,
-        ids::{AccountId, ConversationId, MessageId, StoreId, TemplateId},
-        outbound::{Content, Email, Mailbox, Parcel, TemplateMessage, header_text},
-        receive::{MAX_NAME_CHARS, is_name},
-        store::Channel,
-    },
-    service::{Result, Service},
+use crate::domain::{
+    bridges::Endpoint,
+    clock::Clock,
+    ids::{AccountId, ConversationId, MessageId, StoreId, TemplateId},
+    outbound::{Content, Email, Mailbox, Parcel, TemplateMessage, header_text},
+    receive::{MAX_NAME_CHARS, is_name},
+    store::Channel,
 };
 
 /// The most that is kept of what a bridge says of an error, in characters.
 const MAX_ERROR_CHARS: usize = 200;
 
-/// The bridges of all accounts.
+/// What posts over all bridges.
 #[derive(Clone)]
 pub struct Bridges {
-    service: Service,
     client: Client,
+    clock: Arc<dyn Clock>,
     targets: Targets,
     timeout: Duration,
 }
@@ -46,14 +44,12 @@ pub struct Bridge {
 }
 
 impl Bridges {
-    pub fn new(timeout: Duration, service: Service, targets: Targets) -> std::result::Result<Self, NoClient> {
-        Ok(Self { service, client: guarded(timeout, targets)?, targets, timeout })
+    pub fn new(timeout: Duration, clock: Arc<dyn Clock>, targets: Targets) -> Result<Self, NoClient> {
+        Ok(Self { client: guarded(timeout, targets)?, clock, targets, timeout })
     }
 
-    /// The bridge that a message goes over, as it is now.
-    pub async fn of(&self, parcel: &Parcel) -> Result<Option<Bridge>> {
-        let endpoint = self.service.bridge_endpoint(&parcel.store_id, &parcel.account_id).await?;
-        Ok(endpoint.map(|endpoint| Bridge { bridges: self.clone(), endpoint }))
+    pub fn to(&self, endpoint: &Endpoint) -> Bridge {
+        Bridge { bridges: self.clone(), endpoint: endpoint.clone() }
     }
 }
 
@@ -68,12 +64,12 @@ impl Connector for Bridge {
 }
 
 impl Bridge {
-    async fn post(&self, parcel: &Parcel, attempt: i64) -> std::result::Result<Accepted, NotTaken> {
-        let Bridges { service, client, targets, timeout } = &self.bridges;
+    async fn post(&self, parcel: &Parcel, attempt: i64) -> Result<Accepted, NotTaken> {
+        let Bridges { client, clock, targets, timeout } = &self.bridges;
         let url = Url::parse(&self.endpoint.url).map_err(never)?;
         targets.check(&url).map_err(never)?;
         let body = serde_json::to_vec(&Order::of(parcel, attempt)).map_err(never)?;
-        let now = service.world().now();
+        let now = clock.now();
         let failed =
             |error: reqwest::Error| if is_refused(&error) { never(told(&error, *timeout)) } else { later(told(&error, *timeout), None) };
         let request = signed(client, url, parcel.message_id.as_str(), now, &self.endpoint.secrets, body);
@@ -93,7 +89,7 @@ fn later(reason: String, after: Option<i64>) -> NotTaken {
 }
 
 /// What an answer means. No `body`: it is too long.
-fn judge(status: u16, after: Option<i64>, body: Option<&[u8]>) -> std::result::Result<Accepted, NotTaken> {
+fn judge(status: u16, after: Option<i64>, body: Option<&[u8]>) -> Result<Accepted, NotTaken> {
     let answer = body.map(|body| serde_json::from_slice::<Map<String, Value>>(body).ok());
     if (200..=299).contains(&status) {
         return match answer {
@@ -115,7 +111,7 @@ fn judge(status: u16, after: Option<i64>, body: Option<&[u8]>) -> std::result::R
     }
 }
 
-fn accepted(answer: &Map<String, Value>) -> std::result::Result<Accepted, String> {
+fn accepted(answer: &Map<String, Value>) -> Result<Accepted, String> {
     let name = |member: &str| match answer.get(member) {
         None => Ok(None),
         Some(Value::String(name)) if is_name(name, MAX_NAME_CHARS) => Ok(Some(name.clone())),

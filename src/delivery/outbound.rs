@@ -54,19 +54,13 @@ impl Messages {
         connectors: Connectors,
         targets: Targets,
     ) -> std::result::Result<Self, NoClient> {
-        Ok(Self { bridges: Bridges::new(timeout, service.clone(), targets)?, service, connectors })
+        Ok(Self { bridges: Bridges::new(timeout, service.world().clock.clone(), targets)?, service, connectors })
     }
 
     /// Tries one message.
     async fn send(&self, claimed: &Claimed) -> Verdict {
         let parcel = &claimed.parcel;
-        let bridge = match self.bridges.of(parcel).await {
-            Ok(bridge) => bridge,
-            Err(error) => {
-                tracing::error!(%error, message = %parcel.message_id, "the bridge of an account cannot be looked up");
-                return Verdict::Again { reason: "the account's bridge could not be looked up".to_owned(), after: None };
-            }
-        };
+        let bridge = claimed.bridge.as_ref().map(|endpoint| self.bridges.to(endpoint));
         let connector: &dyn Connector = match (&bridge, self.connectors.of(parcel)) {
             (Some(bridge), _) => bridge,
             (None, Some(connector)) => connector.as_ref(),

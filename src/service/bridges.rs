@@ -1,4 +1,5 @@
-//! Bridges: where the messages of a channel account are handed over. Made, changed, and asked for by `delivery`.
+//! Bridges: where the messages of a channel account are handed over. `outbound` hands
+//! what is claimed to `delivery` with the bridge that it goes over.
 
 use url::{Host, Url};
 
@@ -7,7 +8,7 @@ use super::{
     endpoints::{checked_url, fresh_secret},
 };
 use crate::domain::{
-    bridges::{Bridge, Endpoint},
+    bridges::Bridge,
     events::Actor,
     ids::{AccountId, StoreId},
     outbound::accepts_at_once,
@@ -71,11 +72,6 @@ impl Service {
             return Err(unknown(account));
         }
         change.end().await
-    }
-
-    /// Where the messages of an account go now; none: not over a bridge.
-    pub async fn bridge_endpoint(&self, store: &StoreId, account: &AccountId) -> Result<Option<Endpoint>> {
-        Ok(self.db().bridge_endpoint(store, account, self.world().now()).await?)
     }
 }
 

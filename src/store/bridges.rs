@@ -1,7 +1,12 @@
 //! Bridges of channel accounts, and the secrets that messages over them are signed with.
 
+use std::collections::HashMap;
+
+use sea_orm::{ConnectionTrait, DbBackend};
+
 use super::{
-    Db, Result,
+    Db, Result, Tx,
+    outbound::Place,
     secrets::Secrets,
     sql::{Cells, Row, Sql},
     write::Write,
@@ -82,20 +87,24 @@ impl Db {
         sql.push(Bridge::COLUMNS).push(" FROM bridges WHERE store_id = $1 ORDER BY account_id");
         self.all(sql, Bridge::decode).await
     }
+}
 
-    /// Where the messages of an account go, and what signs them now. None: it has no bridge.
-    pub async fn bridge_endpoint(&self, store: &StoreId, account: &AccountId, now: Timestamp) -> Result<Option<Endpoint>> {
-        let mut sql = Sql::of(
-            store,
-            "SELECT b.url, s.secret FROM bridges b JOIN bridge_secrets s ON s.store_id = b.store_id AND s.account_id = b.account_id \
-             WHERE b.store_id = $1 AND b.account_id = ",
-        );
-        sql.text(account.as_str()).push(" AND (s.ends_at IS NULL OR s.ends_at > ").integer(now.millis()).push(") ORDER BY s.position DESC");
-        let rows = self.all(sql, |cells| Ok((cells.take::<String>()?, SigningSecret(cells.bytes()?)))).await?;
-        Ok(rows.into_iter().fold(None, |endpoint: Option<Endpoint>, (url, secret)| {
-            let mut endpoint = endpoint.unwrap_or(Endpoint { url, secrets: Vec::new() });
-            endpoint.secrets.push(secret);
-            Some(endpoint)
-        }))
+/// Where these messages on their way go that go over a bridge, by account, and what signs them now. In one statement, so
+/// that no bridge is seen without its secrets.
+pub(super) async fn endpoints(tx: &Tx, backend: DbBackend, positions: &[i64], now: Timestamp) -> Result<HashMap<Place, Endpoint>> {
+    let mut sql = Sql::fixed(
+        "SELECT b.store_id, b.account_id, b.url, s.secret FROM bridges b \
+         JOIN bridge_secrets s ON s.store_id = b.store_id AND s.account_id = b.account_id AND (s.ends_at IS NULL OR s.ends_at > ",
+    );
+    sql.integer(now.millis())
+        .push(") WHERE (b.store_id, b.account_id) IN (SELECT o.store_id, o.account_id FROM outbound o WHERE o.position IN ");
+    sql.integers(positions).push(") ORDER BY s.position DESC");
+    let mut endpoints = HashMap::new();
+    for row in &tx.query_all_raw(sql.statement(backend)).await? {
+        let mut cells = Cells::orm(row);
+        let (place, url) = ((cells.id()?, cells.id()?), cells.take()?);
+        let endpoint: &mut Endpoint = endpoints.entry(place).or_insert(Endpoint { url, secrets: Vec::new() });
+        endpoint.secrets.push(SigningSecret(cells.bytes()?));
     }
+    Ok(endpoints)
 }

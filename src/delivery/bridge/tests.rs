@@ -22,11 +22,11 @@ use crate::{
         webhooks::{ROTATION_MILLIS, SigningSecret},
     },
     service::{
-        By, Renderer,
+        By, Renderer, Service,
         outbound::LEASE_MILLIS,
         sends::{Filling, Letter},
     },
-    store::{fixture::Fixture, queue::Room},
+    store::{fixture::Fixture, outbound::Claimed, queue::Room},
 };
 
 const ACCOUNT: &str = "a1";
@@ -79,6 +79,11 @@ impl Bench {
 
     fn worker_with(&self, connectors: Connectors, targets: Targets) -> Outbound {
         Outbound::new(Messages::within(SHORT, self.service.clone(), connectors, targets).unwrap())
+    }
+
+    async fn claim(&self) -> Vec<Claimed> {
+        let none = HashMap::new();
+        self.service.claim_parcels(Room { all: 10, each: 10, busy: &none }).await.unwrap()
     }
 
     /// State and reason of each message that its channel does not have.
@@ -428,8 +433,9 @@ async fn of_those_who_begin_a_bridge_at_once_one_gets_the_secret() {
         tokio::spawn(async move { service.set_bridge(&store, &ACCOUNT.into(), &format!("https://example.com/{n}")).await.unwrap().1 })
     });
     let secrets: Vec<SigningSecret> = join_all(set).await.into_iter().filter_map(std::result::Result::unwrap).collect();
-    let endpoint = bench.service.bridge_endpoint(&bench.fixture.store, &ACCOUNT.into()).await.unwrap().unwrap();
-    assert_eq!((secrets.len(), secrets), (1, endpoint.secrets));
+    bench.text("x").await;
+    let claimed = bench.claim().await.remove(0);
+    assert_eq!((secrets.len(), Some(secrets)), (1, claimed.bridge.map(|endpoint| endpoint.secrets)));
 }
 
 #[tokio::test]
@@ -479,9 +485,8 @@ async fn a_message_that_waits_goes_where_its_account_leads_then() {
 async fn an_attempt_that_nobody_ended_is_made_again() {
     let (bench, local, _) = Bench::bridged(takes("x")).await;
     bench.text("x").await;
-    let none = HashMap::new();
-    // Claimed by one that died.
-    let claimed = bench.service.claim_parcels(Room { all: 10, each: 10, busy: &none }).await.unwrap();
+    // By one that died.
+    let claimed = bench.claim().await;
     let mut worker = bench.worker();
     worker.drain().await.unwrap();
     assert_eq!(local.count(), 0);

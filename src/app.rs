@@ -123,7 +123,7 @@ impl App {
             async move { _ = stopped.changed().await }
         };
         let service = &self.api.service;
-        let messages = Worker::new(Messages::new(service.clone(), self.connectors.clone()));
+        let messages = Worker::new(Messages::new(service.clone(), self.connectors.clone(), self.targets).map_err(io::Error::other)?);
         let webhooks = Worker::new(Webhooks::new(service.clone(), self.targets).map_err(io::Error::other)?);
         let uses = save_key_uses(service.clone(), stopped());
         let workers = [tokio::spawn(messages.run(stopped())), tokio::spawn(webhooks.run(stopped())), tokio::spawn(uses)];

@@ -17,6 +17,7 @@ mod m0003_journal;
 mod m0004_outbound;
 mod m0005_webhooks;
 mod m0006_settings;
+mod m0007_bridges;
 
 pub use sea_orm_migration::{MigrationStatus, MigratorTrait};
 
@@ -32,6 +33,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0004_outbound::Migration),
             Box::new(m0005_webhooks::Migration),
             Box::new(m0006_settings::Migration),
+            Box::new(m0007_bridges::Migration),
         ]
     }
 }

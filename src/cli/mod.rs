@@ -3,6 +3,7 @@
 //! Data goes to standard output, everything else to standard error. Exit codes: 0, 1 when a command failed, 2 when it was
 //! written wrongly.
 
+mod bridge;
 mod demo;
 mod events;
 mod export;
@@ -58,6 +59,9 @@ pub enum Command {
     /// Make, list and change API keys
     #[command(subcommand)]
     Key(key::Command),
+    /// Hand the messages of channel accounts to endpoints that bring them to their channels
+    #[command(subcommand)]
+    Bridge(bridge::Command),
     /// Subscribe endpoints to events, and see what was delivered to them
     #[command(subcommand)]
     Webhook(webhook::Command),
@@ -105,6 +109,7 @@ impl Command {
             Self::Message(command) => command.run(config).await,
             Self::Events(command) => command.run(config).await,
             Self::Key(command) => command.run(config).await,
+            Self::Bridge(command) => command.run(config).await,
             Self::Webhook(command) => command.run(config).await,
             Self::Settings(command) => command.run(config).await,
             Self::Openapi(command) => command.run(),

@@ -23,11 +23,11 @@ pub struct Serve {
     #[arg(long, env = "COUNTERPART_RATE_LIMIT", value_name = "N/s", value_parser = requests_per_second)]
     rate_limit: Option<u32>,
 
-    /// Send to a simulated channel instead of no channel at all; for development and tests
+    /// Send to a simulated channel where an account has no bridge; for development and tests
     #[arg(long, env = "COUNTERPART_SIMULATE_CHANNELS")]
     simulate_channels: bool,
 
-    /// Deliver to webhooks at private addresses too; for development and tests
+    /// Deliver to webhooks and bridges at private addresses too; for development and tests
     #[arg(long, env = "COUNTERPART_ALLOW_PRIVATE_TARGETS")]
     allow_private_targets: bool,
 }

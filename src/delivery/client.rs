@@ -1,20 +1,24 @@
 //! The HTTP client of everything that is sent to an address which somebody gave us.
 //!
-//! Called by `webhooks`. No name leads it to an address that `guard` forbids, it follows no redirect and no proxy, and its
+//! Called by `webhooks` and `bridge`, whose posts it signs. No name leads it to an address that `guard` forbids, it follows no redirect and no proxy, and its
 //! time-out is over the whole of an answer. A URL that spells an address out looks no name up: whoever sends to one asks
 //! [`Targets::check`] first.
 
 use std::{error::Error as _, sync::Arc, time::Duration};
 
 use reqwest::{
-    Client,
+    Client, RequestBuilder, Response,
     dns::Resolve,
-    header::{HeaderMap, RETRY_AFTER},
+    header::{CONTENT_TYPE, RETRY_AFTER},
     redirect::Policy,
 };
+use url::Url;
 
-use super::guard::{Guard, MachineNames, Targets};
-use crate::domain::{retry::LONGEST_ASKED, time::Timestamp};
+use super::guard::{Guard, MachineNames, Refused, Targets};
+use crate::domain::{retry::LONGEST_ASKED, time::Timestamp, webhooks::SigningSecret};
+
+/// The most of an answer that is read.
+pub const MAX_ANSWER: usize = 64 * 1024;
 
 /// Why no client can be made.
 #[derive(Debug, thiserror::Error)]
@@ -49,13 +53,38 @@ pub(super) fn naming(timeout: Duration, targets: Targets, names: Arc<dyn Resolve
         .build()?)
 }
 
-/// The pause in milliseconds that an answer's `Retry-After` asks for.
-pub(super) fn asked(headers: &HeaderMap, now: Timestamp) -> Option<i64> {
-    headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok()).and_then(|text| pause(text, now))
+/// A POST of JSON, signed with each secret. `id` is what a repetition is told by.
+pub fn signed(client: &Client, url: Url, id: &str, at: Timestamp, secrets: &[SigningSecret], body: Vec<u8>) -> RequestBuilder {
+    let seconds = at.millis().div_euclid(1000);
+    let signatures: Vec<String> = secrets.iter().map(|secret| secret.sign(id, seconds, &body)).collect();
+    client
+        .post(url)
+        .header(CONTENT_TYPE, "application/json")
+        .header("webhook-id", id)
+        .header("webhook-timestamp", seconds)
+        .header("webhook-signature", signatures.join(" "))
+        .body(body)
+}
+
+/// The body of an answer. None: it is longer than [`MAX_ANSWER`].
+pub async fn read(response: &mut Response) -> reqwest::Result<Option<Vec<u8>>> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await? {
+        if body.len() + chunk.len() > MAX_ANSWER {
+            return Ok(None);
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(Some(body))
+}
+
+/// The pause in milliseconds that an answer asks for.
+pub fn pause(response: &Response, now: Timestamp) -> Option<i64> {
+    response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()).and_then(|text| asked(text, now))
 }
 
 /// Seconds, or a date.
-fn pause(text: &str, now: Timestamp) -> Option<i64> {
+fn asked(text: &str, now: Timestamp) -> Option<i64> {
     let text = text.trim();
     let pause = match text.parse::<i64>() {
         Ok(seconds) => seconds.saturating_mul(1000),
@@ -81,6 +110,18 @@ pub(super) fn told(error: &reqwest::Error, timeout: Duration) -> String {
     if text.is_empty() { "the request failed".to_owned() } else { text }
 }
 
+/// Whether the guard is what kept a request from being made.
+pub fn is_refused(error: &reqwest::Error) -> bool {
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        if inner.is::<Refused>() {
+            return true;
+        }
+        cause = inner.source();
+    }
+    false
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -98,7 +139,7 @@ mod tests {
             ("soon", None),
             ("", None),
         ] {
-            assert_eq!(pause(text, now), asked, "{text:?}");
+            assert_eq!(super::asked(text, now), asked, "{text:?}");
         }
     }
 }

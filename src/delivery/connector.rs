@@ -63,7 +63,7 @@ pub trait Connector: Send + Sync + 'static {
     fn send<'a>(&'a self, parcel: &'a Parcel, attempt: i64) -> Sending<'a>;
 }
 
-/// Which connector serves a message.
+/// Which connector serves a message whose account has no bridge.
 #[derive(Clone, Default)]
 pub struct Connectors {
     every: Option<Arc<dyn Connector>>,

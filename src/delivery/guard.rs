@@ -75,8 +75,10 @@ pub enum Targets {
     PublicAnd(IpAddr),
 }
 
-/// The reason of a refusal.
-const REFUSED: &str = "the address is not a public one; nothing is delivered to it";
+/// What a connection to an address that is not allowed fails with.
+#[derive(Debug, thiserror::Error)]
+#[error("the address is not a public one; nothing is delivered to it")]
+pub struct Refused;
 
 impl Targets {
     fn allow(self, address: IpAddr) -> bool {
@@ -89,14 +91,14 @@ impl Targets {
     }
 
     /// Judges an address that a URL spells out, in whatever notation: no name is looked up for it.
-    pub fn check(self, url: &Url) -> Result<(), &'static str> {
+    pub fn check(self, url: &Url) -> Result<(), Refused> {
         let address = match url.host() {
             Some(Host::Ipv4(four)) => IpAddr::V4(four),
             Some(Host::Ipv6(six)) => IpAddr::V6(six),
             Some(Host::Domain(_)) => return Ok(()),
-            None => return Err("the address has no host"),
+            None => return Err(Refused),
         };
-        if self.allow(address) { Ok(()) } else { Err(REFUSED) }
+        if self.allow(address) { Ok(()) } else { Err(Refused) }
     }
 }
 
@@ -125,8 +127,7 @@ impl Resolve for Guard {
             let found: Vec<SocketAddr> = found.await?.collect();
             let allowed: Vec<SocketAddr> = found.iter().copied().filter(|address| targets.allow(address.ip())).collect();
             if allowed.is_empty() {
-                let reason = if found.is_empty() { "the name has no address" } else { REFUSED };
-                return Err(reason.into());
+                return Err(if found.is_empty() { "the name has no address".into() } else { Refused.into() });
             }
             Ok(Box::new(allowed.into_iter()) as Addrs)
         })

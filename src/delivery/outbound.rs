@@ -9,7 +9,10 @@ mod tests;
 use std::time::Duration;
 
 use super::{
-    connector::Connectors,
+    bridge::Bridges,
+    client::NoClient,
+    connector::{Connector, Connectors},
+    guard::Targets,
     worker::{Queue, Worker, jitter, settle},
 };
 use crate::{
@@ -31,6 +34,7 @@ const TIMEOUT: Duration = Duration::from_millis(LEASE_MILLIS as u64 / 2);
 #[derive(Clone)]
 pub struct Messages {
     service: Service,
+    bridges: Bridges,
     connectors: Connectors,
 }
 
@@ -38,8 +42,37 @@ pub struct Messages {
 pub type Outbound = Worker<Messages>;
 
 impl Messages {
-    pub fn new(service: Service, connectors: Connectors) -> Self {
-        Self { service, connectors }
+    /// `connectors` serve the accounts without a bridge.
+    pub fn new(service: Service, connectors: Connectors, targets: Targets) -> std::result::Result<Self, NoClient> {
+        Self::within(TIMEOUT, service, connectors, targets)
+    }
+
+    /// [`Messages::new`], with another time for bridges to answer in.
+    pub(super) fn within(
+        timeout: Duration,
+        service: Service,
+        connectors: Connectors,
+        targets: Targets,
+    ) -> std::result::Result<Self, NoClient> {
+        Ok(Self { bridges: Bridges::new(timeout, service.world().clock.clone(), targets)?, service, connectors })
+    }
+
+    /// Tries one message.
+    async fn send(&self, claimed: &Claimed) -> Verdict {
+        let parcel = &claimed.parcel;
+        let bridge = claimed.bridge.as_ref().map(|endpoint| self.bridges.to(endpoint));
+        let connector: &dyn Connector = match (&bridge, self.connectors.of(parcel)) {
+            (Some(bridge), _) => bridge,
+            (None, Some(connector)) => connector.as_ref(),
+            (None, None) => return Verdict::Refused { reason: NO_CONNECTOR.to_owned() },
+        };
+        if !connector.capabilities().cover(&parcel.content) {
+            return Verdict::Refused { reason: "the channel's connector cannot send this kind of message".to_owned() };
+        }
+        match tokio::time::timeout(TIMEOUT, connector.send(parcel, claimed.attempts)).await {
+            Ok(sent) => sent.into(),
+            Err(_) => Verdict::Again { reason: "the channel did not answer in time".to_owned(), after: None },
+        }
     }
 }
 
@@ -68,21 +101,7 @@ impl Queue for Messages {
     }
 
     async fn attempt(&self, claimed: Claimed) {
-        let verdict = attempt(&self.connectors, &claimed).await;
+        let verdict = self.send(&claimed).await;
         settle(claimed.parcel.message_id.as_str(), || self.service.settle_parcel(&claimed, verdict.clone(), jitter())).await;
-    }
-}
-
-/// Tries one message.
-async fn attempt(connectors: &Connectors, claimed: &Claimed) -> Verdict {
-    match connectors.of(&claimed.parcel) {
-        None => Verdict::Refused { reason: NO_CONNECTOR.to_owned() },
-        Some(connector) if !connector.capabilities().cover(&claimed.parcel.content) => {
-            Verdict::Refused { reason: "the channel's connector cannot send this kind of message".to_owned() }
-        }
-        Some(connector) => match tokio::time::timeout(TIMEOUT, connector.send(&claimed.parcel, claimed.attempts)).await {
-            Ok(sent) => sent.into(),
-            Err(_) => Verdict::Again { reason: "the channel did not answer in time".to_owned(), after: None },
-        },
     }
 }

@@ -5,12 +5,12 @@ use std::{
     time::{Duration, Instant},
 };
 
-use reqwest::{Client, header::CONTENT_TYPE};
+use reqwest::Client;
 use tokio::sync::Mutex;
 use url::Url;
 
 use super::{
-    client::{self, NoClient},
+    client::{self, NoClient, pause, read, signed, told},
     guard::Targets,
     worker::{Queue, jitter, settle},
 };
@@ -32,9 +32,6 @@ const GATHER: Duration = Duration::from_millis(20);
 
 /// How long an endpoint has to answer.
 const TIMEOUT: Duration = Duration::from_secs(15);
-
-/// The most of an answer that is read, so that the connection can be used again. What it says does not matter.
-const MAX_ANSWER: usize = 64 * 1024;
 
 /// The longest reason that is kept, in characters.
 const MAX_REASON_CHARS: usize = 500;
@@ -67,36 +64,19 @@ impl Webhooks {
             Err(error) => return refused(&error.to_string()),
         };
         if let Err(reason) = self.targets.check(&url) {
-            return refused(reason);
+            return refused(&reason.to_string());
         }
-        let seconds = started_at.millis().div_euclid(1000);
-        let signatures: Vec<String> =
-            shipment.secrets.iter().map(|secret| secret.sign(&shipment.event_id, seconds, &shipment.body)).collect();
-        let request = self
-            .client
-            .post(url)
-            .header(CONTENT_TYPE, "application/json")
-            .header("webhook-id", &shipment.event_id)
-            .header("webhook-timestamp", seconds)
-            .header("webhook-signature", signatures.join(" "))
-            .body(shipment.body.clone());
+        let request = signed(&self.client, url, &shipment.event_id, started_at, &shipment.secrets, shipment.body.clone());
         // The time-out is over all of it: an endpoint that drips is one that does not answer.
         let mut response = match request.send().await {
             Ok(response) => response,
-            Err(error) => return refused(&client::told(&error, self.timeout)),
+            Err(error) => return refused(&told(&error, self.timeout)),
         };
-        let mut read = 0;
-        loop {
-            match response.chunk().await {
-                Ok(Some(chunk)) => read += chunk.len(),
-                Ok(None) => break,
-                Err(error) => return refused(&client::told(&error, self.timeout)),
-            }
-            if read > MAX_ANSWER {
-                break;
-            }
+        // Read so that the connection can be used again; what it says does not matter.
+        if let Err(error) = read(&mut response).await {
+            return refused(&told(&error, self.timeout));
         }
-        Answer::Status(response.status().as_u16(), client::asked(response.headers(), started_at))
+        Answer::Status(response.status().as_u16(), pause(&response, started_at))
     }
 }
 

@@ -7,6 +7,14 @@ use super::{
     time::Timestamp,
 };
 
+/// The longest name that a channel may give a thread or a message, in characters: an index holds it.
+pub const MAX_NAME_CHARS: usize = 512;
+
+/// Whether a text can be what somebody else calls a record: so many printable characters at most, not all of them blank.
+pub fn is_name(text: &str, max: usize) -> bool {
+    !text.trim().is_empty() && text.chars().count() <= max && !text.chars().any(char::is_control)
+}
+
 /// A message from a contact, as a channel delivers it.
 #[derive(Clone, Debug)]
 pub struct Inbound {

@@ -1,11 +1,13 @@
 //! Use-cases, one file a noun. Called by `http` and `cli`; calls `store`; owns the transaction of every write.
 
 pub mod accounts;
+pub mod bridges;
 mod change;
 pub mod contact_writes;
 pub mod contacts;
 pub mod conversation_writes;
 pub mod conversations;
+mod endpoints;
 pub mod error;
 pub mod events;
 pub mod export;

@@ -63,8 +63,10 @@ impl Service {
                 if change.take_parcel(claimed).await?
                     && let Some(message) = change.save_delivery(&parcel.message_id, Delivery::Sent, None).await?
                 {
-                    if let Some(external_id) = external_id {
-                        change.name_message(&message, &external_id).await?;
+                    if let Some(external_id) = external_id
+                        && !change.name_message(&message, &external_id).await?
+                    {
+                        tracing::warn!(message = %message.id, external_id, "the channel names a message as it named another before");
                     }
                     if let Some(reference_id) = reference_id.filter(|name| *name != parcel.reference_id) {
                         change.name_thread(&message, &reference_id).await?;

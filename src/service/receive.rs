@@ -14,7 +14,7 @@ use crate::{
         events::{Actor, Fact},
         ids::{MAX_ID_CHARS, MessageId, StoreId, TicketId},
         messages::Message,
-        receive::{Inbound, Received},
+        receive::{Inbound, MAX_NAME_CHARS, Received, is_name},
         settings::{Editor, Entry, Subject},
         store::Account,
         tickets::Ticket,
@@ -22,9 +22,6 @@ use crate::{
     },
     store::{self, write::Changed},
 };
-
-/// The longest name that a channel may give a thread or a message, in characters: an index holds it.
-const MAX_REFERENCE_CHARS: usize = 512;
 
 impl Service {
     /// Takes a message. One that was taken before changes nothing and is answered as it was.
@@ -174,15 +171,12 @@ fn received_at(now: Timestamp, former: Option<&Ticket>) -> Timestamp {
 
 fn check(inbound: &Inbound) -> Result<()> {
     let name = |field: &str, text: &str, max: usize| {
-        if text.trim().is_empty() || text.chars().count() > max || text.chars().any(char::is_control) {
-            return Err(Error::invalid(field, format!("must have 1 to {max} printable characters")));
-        }
-        Ok(())
+        if is_name(text, max) { Ok(()) } else { Err(Error::invalid(field, format!("must have 1 to {max} printable characters"))) }
     };
     name("accountId", inbound.account_id.as_str(), MAX_ID_CHARS)?;
-    name("referenceId", &inbound.reference_id, MAX_REFERENCE_CHARS)?;
-    name("externalId", &inbound.external_id, MAX_REFERENCE_CHARS)?;
-    name("sender.id", &inbound.sender_id, MAX_REFERENCE_CHARS)?;
+    name("referenceId", &inbound.reference_id, MAX_NAME_CHARS)?;
+    name("externalId", &inbound.external_id, MAX_NAME_CHARS)?;
+    name("sender.id", &inbound.sender_id, MAX_NAME_CHARS)?;
     let contact = inbound.contact.as_ref();
     if contact.is_some_and(|contact| contact.first_name.trim().is_empty()) {
         return Err(Error::invalid("contact.firstName", "must not be blank"));

@@ -3,9 +3,12 @@
 //! `delivery` claims what is queued, tries it, and has [`Service::settle_delivery`] write down how that ended.
 
 use serde_json::{Value, json};
-use url::{Host, Url};
 
-use super::{Error, Result, Service, change::Change};
+use super::{
+    Error, Result, Service,
+    change::Change,
+    endpoints::{checked_url, fresh_secret},
+};
 use crate::{
     domain::{
         events::Actor,
@@ -13,8 +16,8 @@ use crate::{
         settings::{Editor, Entry, Subject},
         time::Timestamp,
         webhooks::{
-            Along, Answer, Attempted, KINDS, Logged, PATIENCE_MILLIS, ROTATION_MILLIS, Replay, SECRET_BYTES, SigningSecret, TEST_KIND,
-            Webhook, next_attempt,
+            Along, Answer, Attempted, KINDS, Logged, PATIENCE_MILLIS, ROTATION_MILLIS, Replay, SigningSecret, TEST_KIND, Webhook,
+            next_attempt,
         },
     },
     store::{
@@ -36,15 +39,12 @@ pub struct Settings {
 /// How long an attempt may take before another process may make it, in milliseconds. An endpoint has 15 seconds.
 pub const LEASE_MILLIS: i64 = 60_000;
 
-/// The longest address that is taken, in characters.
-const MAX_URL_CHARS: usize = 2048;
-
 impl Service {
     /// A new subscription, and the secret that its deliveries are signed with.
     pub async fn create_webhook(&self, editor: &Editor, settings: Settings) -> Result<(Webhook, SigningSecret)> {
         self.must_exist(&editor.store_id).await?;
         let url = settings.url.ok_or_else(|| Error::invalid("url", "is missing"))?;
-        check_url(&url)?;
+        checked_url(&url)?;
         let secret = fresh_secret()?;
         self.number_former().await?;
         let mut change = self.begin_edit(editor).await?;
@@ -74,7 +74,7 @@ impl Service {
 
     pub async fn edit_webhook(&self, editor: &Editor, id: &WebhookId, settings: Settings) -> Result<Webhook> {
         if let Some(url) = &settings.url {
-            check_url(url)?;
+            checked_url(url)?;
         }
         let kinds = settings.kinds.map(checked_kinds).transpose()?;
         self.number_former().await?;
@@ -291,12 +291,6 @@ fn unknown(id: &WebhookId) -> Error {
     Error::NotFound(format!("there is no webhook `{id}` in the store"))
 }
 
-fn fresh_secret() -> Result<SigningSecret> {
-    let mut bytes = vec![0; SECRET_BYTES];
-    getrandom::fill(&mut bytes).map_err(|error| Error::Internal(format!("the system gives no random bytes: {error}")))?;
-    Ok(SigningSecret(bytes))
-}
-
 fn checked_kinds(mut kinds: Vec<String>) -> Result<Vec<String>> {
     if let Some(unknown) = kinds.iter().find(|kind| !KINDS.contains(&kind.as_str())) {
         return Err(Error::invalid("events", format!("names `{unknown}`; the events are {}", KINDS.join(", "))));
@@ -304,24 +298,4 @@ fn checked_kinds(mut kinds: Vec<String>) -> Result<Vec<String>> {
     kinds.sort();
     kinds.dedup();
     Ok(kinds)
-}
-
-/// Whether an address can be delivered to at all. Where it leads is looked at when a connection is made.
-fn check_url(text: &str) -> Result<()> {
-    let refuse = |reason: &str| Err(Error::invalid("url", reason.to_owned()));
-    if text.chars().count() > MAX_URL_CHARS {
-        return refuse("must be at most 2048 characters long");
-    }
-    let Ok(url) = Url::parse(text) else { return refuse("must be an address such as https://example.com/hooks") };
-    if !matches!(url.scheme(), "https" | "http") {
-        return refuse("must begin with https:// or http://");
-    }
-    if !url.username().is_empty() || url.password().is_some() {
-        return refuse("must not hold a name or a password; deliveries are signed");
-    }
-    match url.host() {
-        Some(Host::Domain("")) => refuse("must name a host"),
-        Some(_) => Ok(()),
-        None => refuse("must name a host"),
-    }
 }

@@ -6,6 +6,7 @@
 pub mod access;
 pub mod accounts;
 pub mod audit;
+pub mod bridges;
 mod changes;
 pub mod connect;
 pub mod contacts;
@@ -27,6 +28,7 @@ pub mod queue;
 mod read_tests;
 mod readers;
 pub mod receive;
+mod secrets;
 mod settings;
 mod sql;
 pub mod stores;

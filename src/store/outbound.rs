@@ -7,11 +7,13 @@ use sea_orm::{ConnectionTrait, DbBackend};
 
 use super::{
     Db, Error, Result,
+    bridges::endpoints,
     queue::Room,
     sql::{Cells, Param, Row, Sql},
     write::Write,
 };
 use crate::domain::{
+    bridges::Endpoint,
     ids::{AccountId, ConversationId, MessageId, StoreId, TemplateId, TicketId},
     messages::Message,
     outbound::{Delivery, MAX_REFERENCES, Parcel},
@@ -27,6 +29,8 @@ pub struct Claimed {
     /// With this one.
     pub attempts: i64,
     pub parcel: Parcel,
+    /// The bridge of its account, if there is one.
+    pub bridge: Option<Endpoint>,
 }
 
 /// An account of a store.
@@ -130,14 +134,13 @@ impl Write {
         self.first(sql, Message::decode).await
     }
 
-    /// Notes the channel's own id of a message, unless another message has it.
-    pub async fn name_message(&self, message: &Message, external_id: &str) -> Result<()> {
+    /// Notes the channel's own id of a message. False: another message has it.
+    pub async fn name_message(&self, message: &Message, external_id: &str) -> Result<bool> {
         let mut sql = self.sql("UPDATE messages SET external_id = ");
         sql.text(external_id).push(" WHERE store_id = $1 AND id = ").text(message.id.as_str());
         sql.push(" AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.store_id = $1 AND m.external_id IS NOT NULL AND m.account_id = ");
         sql.text(message.account_id.as_str()).push(" AND m.external_id = ").text(external_id).push(")");
-        self.run(sql).await?;
-        Ok(())
+        Ok(self.run(sql).await? == 1)
     }
 
     /// Notes the channel's own name of a thread, unless another thread of the account has it.
@@ -190,16 +193,17 @@ impl Db {
             tx.commit().await?;
             return Ok(Vec::new());
         }
-        let mut sql = Sql::fixed("UPDATE outbound SET claim = $1, attempts = attempts + 1, due_at = $2 WHERE position IN (");
+        let mut sql = Sql::fixed("UPDATE outbound SET claim = $1, attempts = attempts + 1, due_at = $2 WHERE position IN ");
         sql = sql.with(Param::Text(claim.to_owned())).with(Param::Integer(lease.millis()));
-        for (n, position) in chosen.into_iter().enumerate() {
-            sql.push(if n == 0 { "" } else { ", " }).integer(position);
-        }
-        sql.push(") RETURNING position, claim, attempts, parcel");
+        sql.integers(&chosen);
+        sql.push(" RETURNING position, claim, attempts, parcel, store_id, account_id");
         let rows = tx.query_all_raw(sql.statement(self.backend())).await?;
+        let bridges = endpoints(&tx, self.backend(), &chosen, now).await?;
         tx.commit().await?;
         let decode = |cells: &mut Cells<'_>| {
-            Ok(Claimed { position: cells.take()?, claim: cells.take()?, attempts: cells.take()?, parcel: cells.json()? })
+            let (position, claim, attempts, parcel) = (cells.take()?, cells.take()?, cells.take()?, cells.json()?);
+            let bridge = bridges.get(&(cells.id()?, cells.id()?)).cloned();
+            Ok(Claimed { position, claim, attempts, parcel, bridge })
         };
         let mut claimed = rows.iter().map(|row| decode(&mut Cells::orm(row))).collect::<Result<Vec<_>>>()?;
         claimed.sort_by_key(|one| one.position);

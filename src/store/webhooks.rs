@@ -9,6 +9,7 @@ use super::{
     Db, Result,
     events::OF_INTEREST,
     queue::Room,
+    secrets::Secrets,
     sql::{Cells, Param, Row, Sql},
     write::Write,
 };
@@ -18,6 +19,8 @@ use crate::domain::{
     time::Timestamp,
     webhooks::{Along, Answer, Attempted, Logged, Replay, Shipment, SigningSecret, Webhook},
 };
+
+const SECRETS: Secrets = Secrets { table: "webhook_secrets", owner: "webhook_id" };
 
 impl Row for Webhook {
     const COLUMNS: &'static str = "id, url, account_id, enabled, disabled_reason, failing_since, created_at, updated_at";
@@ -58,7 +61,7 @@ impl Write {
         sql.integer(webhook.created_at.millis()).push(", ").integer(webhook.updated_at.millis()).push(")");
         self.run(sql).await?;
         self.save_kinds(webhook).await?;
-        self.insert_secret(&webhook.id, secret).await
+        self.insert_secret(SECRETS, webhook.id.as_str(), secret).await
     }
 
     /// The subscription, held until the end of the transaction.
@@ -103,20 +106,7 @@ impl Write {
 
     /// A new secret; those before it sign until `ends_at` at the latest.
     pub async fn supersede_secrets(&self, id: &WebhookId, secret: &SigningSecret, ends_at: Timestamp) -> Result<()> {
-        let mut sql = self.sql("DELETE FROM webhook_secrets WHERE store_id = $1 AND webhook_id = ");
-        sql.text(id.as_str()).push(" AND ends_at <= ").integer(self.now().millis());
-        self.run(sql).await?;
-        let mut sql = self.sql("UPDATE webhook_secrets SET ends_at = ");
-        sql.integer(ends_at.millis()).push(" WHERE store_id = $1 AND ends_at IS NULL AND webhook_id = ").text(id.as_str());
-        self.run(sql).await?;
-        self.insert_secret(id, secret).await
-    }
-
-    async fn insert_secret(&self, id: &WebhookId, secret: &SigningSecret) -> Result<()> {
-        let mut sql = self.sql("INSERT INTO webhook_secrets (store_id, webhook_id, secret) VALUES ($1, ");
-        sql.text(id.as_str()).push(", ").bytes(secret.0.clone()).push(")");
-        self.run(sql).await?;
-        Ok(())
+        self.supersede(SECRETS, id.as_str(), secret, ends_at).await
     }
 
     /// Removes a subscription with all that belongs to it. False: there is none.

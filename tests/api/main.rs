@@ -1,7 +1,8 @@
 //! The contract, asked of the built binary from outside: one suite for both revisions and both databases.
 //!
 //! - [`client`] speaks HTTP; every answer goes through [`contract`], which holds it against the published document.
-//! - [`harness`] starts and stops servers; [`fixture`] is the data; [`pages`] walks lists.
+//! - [`harness`] starts and stops servers; [`endpoint`] is where they deliver to; [`fixture`] is the data; [`pages`] walks
+//!   lists.
 //! - [`writes`] are the tests of the operations that change something, each on a server of its own; the other modules are
 //!   the tests of the reads, one a noun or a rule, most on one server that nothing changes. [`settings`] are the tests of
 //!   the settings plane, which has a document of its own.
@@ -13,11 +14,13 @@ const REV_A: bool = cfg!(feature = "rev-a");
 
 mod client;
 mod contract;
+mod endpoint;
 mod fixture;
 mod harness;
 mod pages;
 
 mod accounts;
+mod bridges;
 mod comments;
 mod contacts;
 mod conversations;

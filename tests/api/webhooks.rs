@@ -1,32 +1,15 @@
 //! Webhooks: the command line that keeps them, and what a running server delivers to them (section 6).
 
-use std::{
-    collections::HashMap,
-    io::{BufRead, BufReader, Read, Write},
-    net::{TcpListener, TcpStream},
-    sync::{
-        Arc, Condvar, Mutex,
-        atomic::{AtomicUsize, Ordering},
-    },
-    thread,
-    time::{Duration, Instant},
-};
+use std::sync::atomic::Ordering;
 
-use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
-use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Value, json};
-use sha2::Sha256;
 
 use crate::{
     client::Api,
+    endpoint::{Endpoint, PRIVATE, assert_secret, until},
     fixture::channels,
-    harness::{ALL_SCOPES, Database, Server, Settings},
+    harness::{ALL_SCOPES, Database, Server},
 };
-
-/// How long a test waits for a delivery.
-const PATIENCE: Duration = Duration::from_secs(30);
-
-const PRIVATE: Settings<'static> = &[("COUNTERPART_SIMULATE_CHANNELS", "true"), ("COUNTERPART_ALLOW_PRIVATE_TARGETS", "true")];
 
 const KINDS: [&str; 11] = [
     "message.received",
@@ -41,109 +24,6 @@ const KINDS: [&str; 11] = [
     "contact.contact_field_updated",
     "ai.escalated",
 ];
-
-#[derive(Clone, Debug)]
-struct Seen {
-    headers: HashMap<String, String>,
-    body: String,
-}
-
-impl Seen {
-    fn id(&self) -> &str {
-        &self.headers["webhook-id"]
-    }
-
-    /// Whether one of its signatures was made with this secret, by the words of Standard Webhooks.
-    fn is_signed_by(&self, secret: &str) -> bool {
-        let key = BASE64.decode(secret.strip_prefix("whsec_").expect("a secret's form")).expect("a secret's form");
-        let mut mac = Hmac::<Sha256>::new_from_slice(&key).expect("any length");
-        mac.update(format!("{}.{}.{}", self.id(), self.headers["webhook-timestamp"], self.body).as_bytes());
-        let signature = format!("v1,{}", BASE64.encode(mac.finalize().into_bytes()));
-        self.headers["webhook-signature"].split(' ').any(|one| one == signature)
-    }
-}
-
-/// A local endpoint that takes everything, or, once told to, holds back its answers.
-#[derive(Clone, Default)]
-struct Endpoint {
-    port: u16,
-    connections: Arc<AtomicUsize>,
-    seen: Arc<Mutex<Vec<Seen>>>,
-    /// Answers that are still given; none: all.
-    answers: Arc<(Mutex<Option<usize>>, Condvar)>,
-}
-
-impl Endpoint {
-    fn open() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
-        let endpoint = Self { port: listener.local_addr().expect("a port").port(), ..Self::default() };
-        // Other names of this machine may lead to its other address.
-        let six = TcpListener::bind(("::1", endpoint.port)).ok();
-        for listener in [Some(listener), six].into_iter().flatten() {
-            let server = endpoint.clone();
-            thread::spawn(move || {
-                for stream in listener.incoming().flatten() {
-                    server.connections.fetch_add(1, Ordering::SeqCst);
-                    let server = server.clone();
-                    thread::spawn(move || server.talk(stream));
-                }
-            });
-        }
-        endpoint
-    }
-
-    fn url(&self) -> String {
-        format!("http://127.0.0.1:{}/hooks", self.port)
-    }
-
-    fn talk(&self, mut stream: TcpStream) -> Option<()> {
-        let mut reader = BufReader::new(stream.try_clone().ok()?);
-        let mut headers = HashMap::new();
-        loop {
-            let mut line = String::new();
-            reader.read_line(&mut line).ok()?;
-            match line.trim_end().split_once(": ") {
-                Some((name, value)) => _ = headers.insert(name.to_ascii_lowercase(), value.to_owned()),
-                None if line.trim_end().is_empty() => break,
-                None => {}
-            }
-        }
-        let mut body = vec![0; headers.get("content-length")?.parse().ok()?];
-        reader.read_exact(&mut body).ok()?;
-        self.seen.lock().ok()?.push(Seen { headers, body: String::from_utf8(body).ok()? });
-        let (answers, changed) = &*self.answers;
-        let mut answers = changed.wait_while(answers.lock().ok()?, |answers| *answers == Some(0)).ok()?;
-        *answers = answers.map(|left| left - 1);
-        stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").ok()
-    }
-
-    fn answers(&self, most: Option<usize>) {
-        *self.answers.0.lock().expect("not poisoned") = most;
-        self.answers.1.notify_all();
-    }
-
-    fn seen(&self) -> Vec<Seen> {
-        self.seen.lock().expect("not poisoned").clone()
-    }
-
-    /// How often each event came.
-    fn times(&self) -> HashMap<String, usize> {
-        let mut times = HashMap::new();
-        for seen in self.seen() {
-            *times.entry(seen.id().to_owned()).or_default() += 1;
-        }
-        times
-    }
-}
-
-#[track_caller]
-fn until(what: &str, done: impl Fn() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    while !done() {
-        assert!(Instant::now() < deadline, "waited in vain until {what}");
-        thread::sleep(Duration::from_millis(30));
-    }
-}
 
 #[track_caller]
 fn lines(printed: &str) -> Vec<Value> {
@@ -176,12 +56,6 @@ fn listed(database: &Database) -> Vec<Value> {
     let printed = database.run(&["webhook", "list", "--store", "shop"]);
     assert!(!printed.contains("whsec_") && !printed.to_lowercase().contains("secret"), "a secret is listed: {printed}");
     lines(&printed)
-}
-
-#[track_caller]
-fn assert_secret(text: &str) {
-    let key = text.strip_prefix("whsec_").and_then(|code| BASE64.decode(code).ok());
-    assert_eq!(key.map(|key| key.len()), Some(32), "{text}");
 }
 
 #[track_caller]

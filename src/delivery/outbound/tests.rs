@@ -14,21 +14,19 @@ use super::*;
 use crate::{
     delivery::{
         connector::{Accepted, Capabilities, Class, Connector, NotTaken, Sending},
+        testing::{self, START},
         worker::{PLACE_MAX, REST},
     },
     domain::{
-        clock::{Clock, RandomIds, World},
+        clock::Clock,
         events::{Actor, Event},
-        fixture::{MovableClock, RULES},
+        fixture::MovableClock,
         ids::{MessageId, StoreId},
         outbound::{Mailbox, Parcel},
     },
     service::{By, Renderer, sends::Letter},
     store::{Db, fixture::Fixture},
 };
-
-/// When the tests begin.
-const START: i64 = 1_700_000_000_000;
 
 /// Tells the kind of an event alone.
 struct Kinds;
@@ -47,7 +45,7 @@ struct Bench {
 }
 
 fn service(db: Db, clock: Arc<dyn Clock>) -> Service {
-    Service::new(db, World { clock, ids: Arc::new(RandomIds) }, RULES, Arc::new(Kinds))
+    testing::service(db, clock, Kinds)
 }
 
 impl Bench {
@@ -75,7 +73,7 @@ impl Bench {
     }
 
     fn worker(&self, connector: Arc<dyn Connector>) -> Outbound {
-        Outbound::new(Messages::new(self.service.clone(), Connectors::every(connector)))
+        Outbound::new(Messages::new(self.service.clone(), Connectors::every(connector), Targets::Public).unwrap())
     }
 
     /// State, reason and attempts of each message that its channel does not have.
@@ -373,7 +371,8 @@ async fn two_workers_hand_nothing_over_twice() {
     for _ in 0..2 {
         let db = Db::open(&bench.fixture.url, 4, None).await.unwrap();
         let (stop, stopped) = oneshot::channel::<()>();
-        let worker = Outbound::new(Messages::new(service(db, bench.clock.clone()), Connectors::every(channel.clone())));
+        let worker =
+            Outbound::new(Messages::new(service(db, bench.clock.clone()), Connectors::every(channel.clone()), Targets::Public).unwrap());
         workers.push(tokio::spawn(worker.run(async { _ = stopped.await })));
         stops.push(stop);
     }

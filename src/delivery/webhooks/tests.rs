@@ -2,10 +2,11 @@
 
 mod bench;
 mod concurrency;
-mod endpoint;
 mod health;
 mod replay;
 mod schedule;
 mod subscriptions;
 mod targets;
 mod ten_endpoints;
+
+use super::super::testing as endpoint;

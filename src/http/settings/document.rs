@@ -23,6 +23,8 @@ pub enum Tag {
     Inbox,
     /// Seats, and who may work on which account.
     Team,
+    /// Endpoints that hand the messages of channel accounts over.
+    Bridges,
     /// What was changed, and by whom.
     Audit,
 }
@@ -46,6 +48,7 @@ groups! {
     super::events::Events,
     super::inbox::Inbox,
     super::team::Team,
+    super::bridges::Bridges,
     super::audit::Audit,
 }
 

@@ -8,6 +8,7 @@
 
 mod audit;
 mod auth;
+mod bridges;
 mod document;
 mod events;
 mod inbox;
@@ -18,6 +19,7 @@ mod session;
 mod team;
 mod webhooks;
 
+pub use bridges::BridgeView;
 pub use document::{PREFIX, docs, document, in_settings, plane};
 pub use keys::KeyView;
 pub use session::LINK_FRAGMENT;

@@ -3,6 +3,7 @@
 
 mod access;
 mod audit;
+mod bridges;
 mod inbox;
 mod keys;
 mod shapes;

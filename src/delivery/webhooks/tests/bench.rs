@@ -4,6 +4,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use reqwest::Client;
 
+use super::endpoint::{SHORT, START};
 use crate::{
     delivery::{client, guard::Targets, webhooks::Webhooks, worker::Worker},
     domain::{
@@ -18,14 +19,8 @@ use crate::{
     store::{Db, fixture::Fixture, queue::Room, webhooks::Claimed},
 };
 
-/// When the tests begin.
-pub(super) const START: i64 = 1_700_000_000_000;
-
 pub(super) const MINUTE: i64 = 60_000;
 pub(super) const DAY: i64 = 24 * 60 * MINUTE;
-
-/// How long an endpoint has in these tests.
-pub(super) const SHORT: Duration = Duration::from_millis(400);
 
 /// Tells of an event what the tests look at.
 struct Brief;

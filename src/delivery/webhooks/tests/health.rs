@@ -1,8 +1,8 @@
 //! Endpoints that are told nothing more.
 
 use super::{
-    bench::{Bench, DAY, START, every},
-    endpoint::Endpoint,
+    bench::{Bench, DAY, every},
+    endpoint::{Endpoint, START},
 };
 use crate::{
     delivery::worker::PLACE_MAX,

@@ -1,8 +1,8 @@
 //! Events that are sent again.
 
 use super::{
-    bench::{Bench, DAY, MINUTE, START, every},
-    endpoint::{Endpoint, Seen},
+    bench::{Bench, DAY, MINUTE, every},
+    endpoint::{Endpoint, START, Seen},
 };
 use crate::domain::{
     time::Timestamp,

@@ -11,8 +11,8 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::{
-    bench::{Bench, SHORT},
-    endpoint::{Reply, Server},
+    bench::Bench,
+    endpoint::{Reply, SHORT, Server},
 };
 use crate::{
     delivery::{

@@ -14,8 +14,8 @@ use std::{
 };
 
 use super::{
-    bench::{Bench, START, every, numbered, service},
-    endpoint::{Endpoint, Reply, Server},
+    bench::{Bench, every, numbered, service},
+    endpoint::{Endpoint, Reply, START, Server},
 };
 use crate::{
     delivery::{

@@ -1,4 +1,4 @@
-//! Local endpoints that do as they are told.
+//! What the tests of this room share: local endpoints that do as they are told, and a service to deliver for.
 
 use std::{
     collections::HashMap,
@@ -14,30 +14,48 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-use crate::domain::webhooks::SigningSecret;
+use crate::{
+    domain::{
+        clock::{Clock, RandomIds, World},
+        fixture::RULES,
+        webhooks::SigningSecret,
+    },
+    service::{Renderer, Service},
+    store::Db,
+};
+
+/// When the tests begin.
+pub const START: i64 = 1_700_000_000_000;
+
+/// How long an endpoint has in these tests.
+pub const SHORT: Duration = Duration::from_millis(400);
+
+pub fn service(db: Db, clock: Arc<dyn Clock>, events: impl Renderer) -> Service {
+    Service::new(db, World { clock, ids: Arc::new(RandomIds) }, RULES, Arc::new(events))
+}
 
 /// A request that an endpoint was sent.
 #[derive(Clone, Debug)]
-pub(super) struct Seen {
-    pub(super) line: String,
-    pub(super) headers: HashMap<String, String>,
-    pub(super) body: Vec<u8>,
+pub struct Seen {
+    pub line: String,
+    pub headers: HashMap<String, String>,
+    pub body: Vec<u8>,
 }
 
 impl Seen {
-    pub(super) fn id(&self) -> &str {
+    pub fn id(&self) -> &str {
         &self.headers["webhook-id"]
     }
 
-    pub(super) fn seconds(&self) -> i64 {
+    pub fn seconds(&self) -> i64 {
         self.headers["webhook-timestamp"].parse().unwrap()
     }
 
-    pub(super) fn signatures(&self) -> Vec<&str> {
+    pub fn signatures(&self) -> Vec<&str> {
         self.headers["webhook-signature"].split(' ').collect()
     }
 
-    pub(super) fn signed_by(&self, secret: &SigningSecret) -> String {
+    pub fn signed_by(&self, secret: &SigningSecret) -> String {
         secret.sign(self.id(), self.seconds(), &self.body)
     }
 }
@@ -68,9 +86,11 @@ impl Seen {
 }
 
 #[derive(Clone, Debug)]
-pub(super) enum Reply {
+pub enum Reply {
     /// A status line and headers.
     Says(String),
+    /// A status line with headers, and a body.
+    Answers(String, String),
     /// The same after a while, in which nothing else may come for the event.
     Slowly(&'static str),
     Hang,
@@ -81,19 +101,19 @@ pub(super) enum Reply {
 
 /// A local HTTP server, which answers what it is made to.
 #[derive(Clone)]
-pub(super) struct Server {
-    pub(super) port: u16,
-    pub(super) connections: Arc<AtomicUsize>,
+pub struct Server {
+    pub port: u16,
+    pub connections: Arc<AtomicUsize>,
     going: Arc<Mutex<Vec<String>>>,
     decide: Arc<dyn Fn(Seen) -> Reply + Send + Sync>,
 }
 
 impl Server {
-    pub(super) async fn new(decide: impl Fn(Seen) -> Reply + Send + Sync + 'static) -> Self {
+    pub async fn new(decide: impl Fn(Seen) -> Reply + Send + Sync + 'static) -> Self {
         Self::on(TcpListener::bind("127.0.0.1:0").await.unwrap(), decide)
     }
 
-    pub(super) fn on(listener: TcpListener, decide: impl Fn(Seen) -> Reply + Send + Sync + 'static) -> Self {
+    pub fn on(listener: TcpListener, decide: impl Fn(Seen) -> Reply + Send + Sync + 'static) -> Self {
         let port = listener.local_addr().unwrap().port();
         let server = Self { port, connections: Arc::default(), going: Arc::default(), decide: Arc::new(decide) };
         let accepting = server.clone();
@@ -108,7 +128,7 @@ impl Server {
         server
     }
 
-    pub(super) fn url(&self) -> String {
+    pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}/hooks?a=b", self.port)
     }
 
@@ -117,6 +137,7 @@ impl Server {
             let id = seen.id().to_owned();
             match (self.decide)(seen) {
                 Reply::Says(status) => say(&mut stream, &status).await,
+                Reply::Answers(status, body) => answer(&mut stream, &status, &body).await,
                 Reply::Slowly(status) => {
                     {
                         let mut going = self.going.lock().unwrap();
@@ -144,20 +165,24 @@ impl Server {
 async fn say(stream: &mut TcpStream, status: &str) {
     // An answer without content has none.
     let content = if status.starts_with("204") { "" } else { "ok" };
-    _ = stream.write_all(format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n{content}", content.len()).as_bytes()).await;
+    answer(stream, status, content).await;
+}
+
+async fn answer(stream: &mut TcpStream, status: &str, body: &str) {
+    _ = stream.write_all(format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).as_bytes()).await;
 }
 
 /// A server that keeps what it is sent, and gives everybody the same answer.
 #[derive(Clone)]
-pub(super) struct Endpoint {
-    pub(super) url: String,
-    pub(super) connections: Arc<AtomicUsize>,
+pub struct Endpoint {
+    pub url: String,
+    pub connections: Arc<AtomicUsize>,
     seen: Arc<Mutex<Vec<Seen>>>,
     reply: Arc<Mutex<Reply>>,
 }
 
 impl Endpoint {
-    pub(super) async fn new(reply: Reply) -> Self {
+    pub async fn new(reply: Reply) -> Self {
         let (seen, reply): (Arc<Mutex<Vec<Seen>>>, _) = (Arc::default(), Arc::new(Mutex::new(reply)));
         let (keep, said) = (seen.clone(), reply.clone());
         let server = Server::new(move |request| {
@@ -168,23 +193,27 @@ impl Endpoint {
         Self { url: server.url(), connections: server.connections, seen, reply }
     }
 
-    pub(super) async fn says(status: &str) -> Self {
+    pub async fn says(status: &str) -> Self {
         Self::new(Reply::Says(status.to_owned())).await
     }
 
-    pub(super) fn now_says(&self, status: &str) {
-        *self.reply.lock().unwrap() = Reply::Says(status.to_owned());
+    pub fn now_says(&self, status: &str) {
+        self.now(Reply::Says(status.to_owned()));
     }
 
-    pub(super) fn seen(&self) -> Vec<Seen> {
+    pub fn now(&self, reply: Reply) {
+        *self.reply.lock().unwrap() = reply;
+    }
+
+    pub fn seen(&self) -> Vec<Seen> {
         self.seen.lock().unwrap().clone()
     }
 
-    pub(super) fn count(&self) -> usize {
+    pub fn count(&self) -> usize {
         self.seen.lock().unwrap().len()
     }
 
-    pub(super) fn last(&self) -> Seen {
+    pub fn last(&self) -> Seen {
         self.seen.lock().unwrap().last().cloned().unwrap()
     }
 }

@@ -1,0 +1,216 @@
+//! Messages over bridges: each is posted, signed, to the endpoint of its account, which brings it to the channel and
+//! answers with the channel's own id of it.
+//!
+//! Called by `outbound`. Guarantees: `webhook-id` is the message's id on every attempt, and a message counts as taken only
+//! where the answer names it. The README tells those who write a bridge what it is sent and what it may answer.
+
+use std::{sync::Arc, time::Duration};
+
+use reqwest::Client;
+use serde::Serialize;
+use serde_json::{Map, Value};
+use url::Url;
+
+use super::{
+    client::{MAX_ANSWER, NoClient, guarded, is_refused, pause, read, signed, told},
+    connector::{Accepted, Capabilities, Class, Connector, NotTaken, Sending},
+    guard::Targets,
+};
+use crate::domain::{
+    bridges::Endpoint,
+    clock::Clock,
+    ids::{AccountId, ConversationId, MessageId, StoreId, TemplateId},
+    outbound::{Content, Email, Mailbox, Parcel, TemplateMessage, header_text},
+    receive::{MAX_NAME_CHARS, is_name},
+    store::Channel,
+};
+
+/// The most that is kept of what a bridge says of an error, in characters.
+const MAX_ERROR_CHARS: usize = 200;
+
+/// What posts over all bridges.
+#[derive(Clone)]
+pub struct Bridges {
+    client: Client,
+    clock: Arc<dyn Clock>,
+    targets: Targets,
+    timeout: Duration,
+}
+
+/// The bridge of one account.
+pub struct Bridge {
+    bridges: Bridges,
+    endpoint: Endpoint,
+}
+
+impl Bridges {
+    pub fn new(timeout: Duration, clock: Arc<dyn Clock>, targets: Targets) -> Result<Self, NoClient> {
+        Ok(Self { client: guarded(timeout, targets)?, clock, targets, timeout })
+    }
+
+    pub fn to(&self, endpoint: &Endpoint) -> Bridge {
+        Bridge { bridges: self.clone(), endpoint: endpoint.clone() }
+    }
+}
+
+impl Connector for Bridge {
+    fn capabilities(&self) -> Capabilities {
+        Capabilities { text: true, email: true, templates: true }
+    }
+
+    fn send<'a>(&'a self, parcel: &'a Parcel, attempt: i64) -> Sending<'a> {
+        Box::pin(self.post(parcel, attempt))
+    }
+}
+
+impl Bridge {
+    async fn post(&self, parcel: &Parcel, attempt: i64) -> Result<Accepted, NotTaken> {
+        let Bridges { client, clock, targets, timeout } = &self.bridges;
+        let url = Url::parse(&self.endpoint.url).map_err(never)?;
+        targets.check(&url).map_err(never)?;
+        let body = serde_json::to_vec(&Order::of(parcel, attempt)).map_err(never)?;
+        let now = clock.now();
+        let failed =
+            |error: reqwest::Error| if is_refused(&error) { never(told(&error, *timeout)) } else { later(told(&error, *timeout), None) };
+        let request = signed(client, url, parcel.message_id.as_str(), now, &self.endpoint.secrets, body);
+        let mut response = request.send().await.map_err(failed)?;
+        let answer = read(&mut response).await.map_err(failed)?;
+        judge(response.status().as_u16(), pause(&response, now), answer.as_deref())
+    }
+}
+
+fn never(reason: impl ToString) -> NotTaken {
+    NotTaken { class: Class::Permanent, reason: reason.to_string() }
+}
+
+/// `after`: the pause that the bridge asks for, in milliseconds.
+fn later(reason: String, after: Option<i64>) -> NotTaken {
+    NotTaken { class: Class::Transient { after: after.map(|after| Duration::from_millis(u64::try_from(after).unwrap_or(0))) }, reason }
+}
+
+/// What an answer means. No `body`: it is too long.
+fn judge(status: u16, after: Option<i64>, body: Option<&[u8]>) -> Result<Accepted, NotTaken> {
+    let answer = body.map(|body| serde_json::from_slice::<Map<String, Value>>(body).ok());
+    if (200..=299).contains(&status) {
+        return match answer {
+            Some(Some(answer)) => accepted(&answer),
+            Some(None) => Err("it is no JSON object".to_owned()),
+            None => Err(format!("it is longer than {MAX_ANSWER} bytes")),
+        }
+        .map_err(|reason| later(format!("the bridge answered {status}, but the answer is not understood: {reason}"), after));
+    }
+    let mut reason = format!("the bridge answered {status}");
+    if let Some(error) = answer.flatten().as_ref().and_then(|answer| answer.get("error")?.as_str()) {
+        reason.push_str(": ");
+        reason.extend(header_text(error).chars().take(MAX_ERROR_CHARS));
+    }
+    match status {
+        408 | 425 | 429 => Err(later(reason, after)),
+        400..=499 => Err(never(reason)),
+        _ => Err(later(reason, after)),
+    }
+}
+
+fn accepted(answer: &Map<String, Value>) -> Result<Accepted, String> {
+    let name = |member: &str| match answer.get(member) {
+        None => Ok(None),
+        Some(Value::String(name)) if is_name(name, MAX_NAME_CHARS) => Ok(Some(name.clone())),
+        Some(_) => Err(format!("`{member}` must be a string of 1 to {MAX_NAME_CHARS} printable characters")),
+    };
+    let external_id = name("externalId")?.ok_or("`externalId` is missing")?;
+    Ok(Accepted { external_id: Some(external_id), reference_id: name("referenceId")? })
+}
+
+/// A message as a bridge is told it: the same in both revisions. What is absent is left out.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Order<'a> {
+    r#type: &'static str,
+    attempt: i64,
+    store_id: &'a StoreId,
+    message_id: &'a MessageId,
+    conversation_id: &'a ConversationId,
+    account_id: &'a AccountId,
+    channel: &'a Channel,
+    reference_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    kind: Option<&'a str>,
+    #[serde(flatten)]
+    said: Said<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+enum Said<'a> {
+    Text(&'a str),
+    Email(Mail<'a>),
+    Template(Filled<'a>),
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Mail<'a> {
+    message_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    from: Option<&'a Mailbox>,
+    to: &'a [Mailbox],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    cc: &'a [Mailbox],
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    bcc: &'a [Mailbox],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    subject: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    html: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    in_reply_to: Option<&'a str>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    references: &'a [String],
+}
+
+#[derive(Serialize)]
+struct Filled<'a> {
+    id: &'a TemplateId,
+    name: &'a str,
+    language: &'a str,
+    variables: &'a [String],
+    text: &'a str,
+}
+
+impl<'a> Order<'a> {
+    fn of(parcel: &'a Parcel, attempt: i64) -> Self {
+        // The actor and the ticket are for the event; a channel has no use for them.
+        let Parcel { store_id, message_id, conversation_id, account_id, channel, reference_id, kind, content, actor: _, ticket_id: _ } =
+            parcel;
+        let (kind, said) = (kind.as_deref(), Said::of(content));
+        Self { r#type: "message.send", attempt, store_id, message_id, conversation_id, account_id, channel, reference_id, kind, said }
+    }
+}
+
+impl<'a> Said<'a> {
+    fn of(content: &'a Content) -> Self {
+        match content {
+            Content::Text(text) => Self::Text(text),
+            Content::Email(Email { message_id, from, to, cc, bcc, subject, text, html, in_reply_to, references }) => Self::Email(Mail {
+                message_id,
+                from: from.as_ref(),
+                to,
+                cc,
+                bcc,
+                subject: subject.as_deref(),
+                text: text.as_deref(),
+                html: html.as_deref(),
+                in_reply_to: in_reply_to.as_deref(),
+                references,
+            }),
+            Content::Template(TemplateMessage { id, name, language, variables, text }) => {
+                Self::Template(Filled { id, name, language, variables, text })
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,102 @@
+//! Bridges: where the messages of a channel account are handed over. `outbound` hands what is claimed to `delivery` with the
+//! bridge that it goes over.
+
+use serde_json::{Value, json};
+use url::{Host, Url};
+
+use super::{
+    Error, Result, Service,
+    endpoints::{checked_url, fresh_secret},
+};
+use crate::domain::{
+    bridges::Bridge,
+    ids::{AccountId, StoreId},
+    outbound::accepts_at_once,
+    settings::{Editor, Entry, Subject},
+    webhooks::{ROTATION_MILLIS, SigningSecret},
+};
+
+impl Service {
+    /// Gives an account a bridge, or the one that it has another address. A new one comes with the secret that messages are
+    /// signed with.
+    pub async fn set_bridge(&self, editor: &Editor, account: &AccountId, url: &str) -> Result<(Bridge, Option<SigningSecret>)> {
+        self.must_exist(&editor.store_id).await?;
+        check(&checked_url(url)?)?;
+        let secret = fresh_secret()?;
+        let mut change = self.begin_edit(editor).await?;
+        let found = change.account_to_bridge(account).await?.ok_or_else(|| Error::missing("account", account))?;
+        let channel = found.channel.as_str();
+        if accepts_at_once(channel) {
+            let reason = format!("is of the channel `{channel}`, which is our own; no message of it would go over a bridge");
+            return Err(Error::invalid("accountId", reason));
+        }
+        let set = match change.bridge(account).await? {
+            Some(bridge) if bridge.url == url => (bridge, None),
+            Some(mut bridge) => {
+                url.clone_into(&mut bridge.url);
+                bridge.updated_at = change.now();
+                change.save_bridge(&bridge).await?;
+                change.audit(entry("account.bridge_moved", account, json!({ "url": url })));
+                (bridge, None)
+            }
+            None => {
+                let now = change.now();
+                let bridge = Bridge { account_id: account.clone(), url: url.to_owned(), created_at: now, updated_at: now };
+                change.insert_bridge(&bridge, &secret).await?;
+                change.audit(entry("account.bridged", account, json!({ "url": url })));
+                (bridge, Some(secret))
+            }
+        };
+        change.end().await?;
+        Ok(set)
+    }
+
+    pub async fn bridges(&self, store: &StoreId) -> Result<Vec<Bridge>> {
+        self.must_exist(store).await?;
+        Ok(self.db().bridges(store).await?)
+    }
+
+    /// A new secret. The former one signs beside it for a day.
+    pub async fn rotate_bridge(&self, editor: &Editor, account: &AccountId) -> Result<(Bridge, SigningSecret)> {
+        let secret = fresh_secret()?;
+        let mut change = self.begin_edit(editor).await?;
+        let mut bridge = change.bridge(account).await?.ok_or_else(|| unknown(account))?;
+        bridge.updated_at = change.now();
+        change.supersede_bridge_secrets(account, &secret, change.now().plus_millis(ROTATION_MILLIS)).await?;
+        change.save_bridge(&bridge).await?;
+        change.audit(entry("account.bridge_rotated", account, json!({ "url": bridge.url })));
+        change.end().await?;
+        Ok((bridge, secret))
+    }
+
+    /// Takes an account's bridge away. What is on its way then has none.
+    pub async fn remove_bridge(&self, editor: &Editor, account: &AccountId) -> Result<()> {
+        let mut change = self.begin_edit(editor).await?;
+        if !change.delete_bridge(account).await? {
+            return Err(unknown(account));
+        }
+        change.audit(entry("account.unbridged", account, json!({})));
+        change.end().await
+    }
+}
+
+fn entry(action: &'static str, account: &AccountId, detail: Value) -> Entry {
+    Entry { action, subject: Subject::Account, subject_id: account.to_string(), detail }
+}
+
+fn unknown(account: &AccountId) -> Error {
+    Error::NotFound(format!("there is no bridge on an account `{account}` of the store"))
+}
+
+/// What contacts are told goes over no open line, unless it stays on this machine.
+fn check(url: &Url) -> Result<()> {
+    let stays = match url.host() {
+        Some(Host::Ipv4(four)) => four.is_loopback(),
+        Some(Host::Ipv6(six)) => six.is_loopback(),
+        Some(Host::Domain(_)) | None => false,
+    };
+    if url.scheme() == "https" || stays {
+        return Ok(());
+    }
+    Err(Error::invalid("url", "must begin with https://; http:// is for 127.0.0.1 and [::1] alone, in development"))
+}

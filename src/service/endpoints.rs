@@ -1,0 +1,34 @@
+//! Endpoints of a store's own choice: whether an address can be delivered to at all, and what deliveries are signed with.
+//! Called by `webhooks` and `bridges`. Where an address leads is looked at when a connection is made.
+
+use url::{Host, Url};
+
+use super::{Error, Result};
+use crate::domain::webhooks::{SECRET_BYTES, SigningSecret};
+
+/// The longest address that is taken, in characters.
+const MAX_URL_CHARS: usize = 2048;
+
+pub(super) fn fresh_secret() -> Result<SigningSecret> {
+    let mut bytes = vec![0; SECRET_BYTES];
+    getrandom::fill(&mut bytes).map_err(|error| Error::Internal(format!("the system gives no random bytes: {error}")))?;
+    Ok(SigningSecret(bytes))
+}
+
+pub(super) fn checked_url(text: &str) -> Result<Url> {
+    let refuse = |reason: &str| Err(Error::invalid("url", reason.to_owned()));
+    if text.chars().count() > MAX_URL_CHARS {
+        return refuse("must be at most 2048 characters long");
+    }
+    let Ok(url) = Url::parse(text) else { return refuse("must be an address such as https://example.com/hooks") };
+    if !matches!(url.scheme(), "https" | "http") {
+        return refuse("must begin with https:// or http://");
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return refuse("must not hold a name or a password; deliveries are signed");
+    }
+    match url.host() {
+        Some(Host::Domain("")) | None => refuse("must name a host"),
+        Some(_) => Ok(url),
+    }
+}

@@ -1,0 +1,157 @@
+//! A local endpoint for what a server delivers, and the signatures of Standard Webhooks.
+
+use std::{
+    collections::HashMap,
+    io::{BufRead, BufReader, Read, Write},
+    net::{TcpListener, TcpStream},
+    sync::{
+        Arc, Condvar, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
+
+use crate::harness::Settings;
+
+/// How long a test waits for a delivery.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Endpoints of this machine are delivered to, and channels are simulated.
+pub const PRIVATE: Settings<'static> = &[("COUNTERPART_SIMULATE_CHANNELS", "true"), ("COUNTERPART_ALLOW_PRIVATE_TARGETS", "true")];
+
+/// A request that an endpoint was sent.
+#[derive(Clone, Debug)]
+pub struct Seen {
+    pub headers: HashMap<String, String>,
+    pub body: String,
+}
+
+impl Seen {
+    pub fn id(&self) -> &str {
+        &self.headers["webhook-id"]
+    }
+
+    /// Whether one of its signatures was made with this secret, by the words of Standard Webhooks.
+    pub fn is_signed_by(&self, secret: &str) -> bool {
+        let key = BASE64.decode(secret.strip_prefix("whsec_").expect("a secret's form")).expect("a secret's form");
+        let mut mac = Hmac::<Sha256>::new_from_slice(&key).expect("any length");
+        mac.update(format!("{}.{}.{}", self.id(), self.headers["webhook-timestamp"], self.body).as_bytes());
+        let signature = format!("v1,{}", BASE64.encode(mac.finalize().into_bytes()));
+        self.headers["webhook-signature"].split(' ').any(|one| one == signature)
+    }
+}
+
+/// A status line and a body.
+pub type Reply = fn(&Seen) -> (&'static str, String);
+
+/// A local endpoint that takes everything, unless it is told to answer otherwise or to hold back its answers.
+#[derive(Clone)]
+pub struct Endpoint {
+    pub port: u16,
+    pub connections: Arc<AtomicUsize>,
+    seen: Arc<Mutex<Vec<Seen>>>,
+    /// Answers that are still given; none: all.
+    answers: Arc<(Mutex<Option<usize>>, Condvar)>,
+    reply: Arc<Mutex<Reply>>,
+}
+
+impl Endpoint {
+    pub fn open() -> Self {
+        Self::replying(|_| ("200 OK", String::new()))
+    }
+
+    pub fn replying(reply: Reply) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let endpoint = Self {
+            port: listener.local_addr().expect("a port").port(),
+            connections: Arc::default(),
+            seen: Arc::default(),
+            answers: Arc::default(),
+            reply: Arc::new(Mutex::new(reply)),
+        };
+        // Other names of this machine may lead to its other address.
+        let six = TcpListener::bind(("::1", endpoint.port)).ok();
+        for listener in [Some(listener), six].into_iter().flatten() {
+            let server = endpoint.clone();
+            thread::spawn(move || {
+                for stream in listener.incoming().flatten() {
+                    server.connections.fetch_add(1, Ordering::SeqCst);
+                    let server = server.clone();
+                    thread::spawn(move || server.talk(stream));
+                }
+            });
+        }
+        endpoint
+    }
+
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}/hooks", self.port)
+    }
+
+    fn talk(&self, mut stream: TcpStream) -> Option<()> {
+        let mut reader = BufReader::new(stream.try_clone().ok()?);
+        let mut headers = HashMap::new();
+        loop {
+            let mut line = String::new();
+            reader.read_line(&mut line).ok()?;
+            match line.trim_end().split_once(": ") {
+                Some((name, value)) => _ = headers.insert(name.to_ascii_lowercase(), value.to_owned()),
+                None if line.trim_end().is_empty() => break,
+                None => {}
+            }
+        }
+        let mut body = vec![0; headers.get("content-length")?.parse().ok()?];
+        reader.read_exact(&mut body).ok()?;
+        let seen = Seen { headers, body: String::from_utf8(body).ok()? };
+        let (status, said) = (self.reply.lock().ok()?)(&seen);
+        self.seen.lock().ok()?.push(seen);
+        let (answers, changed) = &*self.answers;
+        let mut answers = changed.wait_while(answers.lock().ok()?, |answers| *answers == Some(0)).ok()?;
+        *answers = answers.map(|left| left - 1);
+        let answer = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{said}", said.len());
+        stream.write_all(answer.as_bytes()).ok()
+    }
+
+    /// Gives so many more answers; none: all.
+    pub fn answers(&self, most: Option<usize>) {
+        *self.answers.0.lock().expect("not poisoned") = most;
+        self.answers.1.notify_all();
+    }
+
+    pub fn replies(&self, reply: Reply) {
+        *self.reply.lock().expect("not poisoned") = reply;
+    }
+
+    pub fn seen(&self) -> Vec<Seen> {
+        self.seen.lock().expect("not poisoned").clone()
+    }
+
+    /// How often each event came.
+    pub fn times(&self) -> HashMap<String, usize> {
+        let mut times = HashMap::new();
+        for seen in self.seen() {
+            *times.entry(seen.id().to_owned()).or_default() += 1;
+        }
+        times
+    }
+}
+
+#[track_caller]
+pub fn until(what: &str, done: impl Fn() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    while !done() {
+        assert!(Instant::now() < deadline, "waited in vain until {what}");
+        thread::sleep(Duration::from_millis(30));
+    }
+}
+
+#[track_caller]
+pub fn assert_secret(text: &str) {
+    let key = text.strip_prefix("whsec_").and_then(|code| BASE64.decode(code).ok());
+    assert_eq!(key.map(|key| key.len()), Some(32), "{text}");
+}

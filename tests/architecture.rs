@@ -174,7 +174,7 @@ fn the_revision_is_chosen_in_one_file() {
 #[test]
 fn the_environment_is_read_in_one_file() {
     let names = ["env::var", "env::vars", "env::set_var"];
-    // The fixture asks for the suite's own server, not for a setting of the program.
+    // The fixture asks for settings of the suite, not of the program.
     let free = |line: &Line| line.room == "config" || line.path == Path::new("src/store/fixture.rs");
     none("the environment", lines("src").iter().filter(|line| !free(line) && contains(line, &names)).map(Line::at));
 }

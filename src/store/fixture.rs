@@ -26,9 +26,14 @@ impl Drop for Fixture {
     }
 }
 
+/// A setting of the suite, which is none of the program.
+#[expect(clippy::disallowed_methods, reason = "the suite's own settings, not the program's")]
+pub(crate) fn setting(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
 fn postgres() -> Option<String> {
-    #[expect(clippy::disallowed_methods, reason = "the suite's own setting, not the program's")]
-    std::env::var("COUNTERPART_TEST_POSTGRES").ok()
+    setting("COUNTERPART_TEST_POSTGRES")
 }
 
 impl Fixture {

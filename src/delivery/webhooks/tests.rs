@@ -8,3 +8,4 @@ mod replay;
 mod schedule;
 mod subscriptions;
 mod targets;
+mod ten_endpoints;

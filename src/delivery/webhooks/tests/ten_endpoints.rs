@@ -1,0 +1,323 @@
+//! Many events to ten endpoints, of which one is well: what arrives, when it is tried, and that the log tells the same as
+//! the endpoints.
+//!
+//! `COUNTERPART_DELIVERY_EVENTS=10000 cargo test --lib ten_endpoints -- --nocapture` is the long run; without it the events
+//! are few.
+
+use std::{
+    collections::{BTreeMap, HashMap, HashSet},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use super::{
+    bench::{Bench, START, every, numbered, service},
+    endpoint::{Endpoint, Reply, Server},
+};
+use crate::{
+    delivery::{
+        guard::Targets,
+        webhooks::Webhooks,
+        worker::{PLACE_MAX, Worker},
+    },
+    domain::{
+        ids::WebhookId,
+        webhooks::{PATIENCE_MILLIS, PAUSES},
+    },
+    store::{
+        Db,
+        fixture::setting,
+        webhooks::{Logged, Replay},
+    },
+};
+
+/// Events of a run that does not say how many.
+const EVENTS: usize = 200;
+
+/// How long an endpoint has here: too long for one that is well to miss it on a busy machine.
+const PATIENT: Duration = Duration::from_secs(1);
+
+/// The pause that the busy endpoint asks for, in milliseconds.
+const ASKED: i64 = 90_000;
+
+/// Of so many events, the one with this place is among those that hang or drip: each takes up a place for all of the time-out.
+const SLOW: (usize, usize) = (50, 7);
+
+/// The clock goes on by this part of what has passed, beyond the moment when something is due: what is due close together
+/// is tried together, at most so late.
+const STRIDE: i64 = 40;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Manner {
+    Well,
+    Broken,
+    /// Answers 500 four times.
+    Recovers,
+    /// Asks for a pause once.
+    Busy,
+    /// Answers 302, to somewhere that would say yes.
+    Moved,
+    Gone,
+    /// Once, for some events.
+    Hangs,
+    /// Twice, after it has read the request.
+    Resets,
+    /// Once, for some events.
+    Drips,
+    /// When everything was given up.
+    RecoversTooLate,
+}
+
+const MANNERS: [Manner; 10] = [
+    Manner::Well,
+    Manner::Broken,
+    Manner::Recovers,
+    Manner::Busy,
+    Manner::Moved,
+    Manner::Gone,
+    Manner::Hangs,
+    Manner::Resets,
+    Manner::Drips,
+    Manner::RecoversTooLate,
+];
+
+/// What an endpoint was told of one event.
+struct Told {
+    /// How many events came before it.
+    place: usize,
+    body: Vec<u8>,
+    /// Whether every attempt had that body.
+    same: bool,
+    /// Each attempt: its time in seconds, and what was done.
+    attempts: Vec<(i64, Reply)>,
+}
+
+/// An endpoint with its subscription.
+struct Subscriber {
+    manner: Manner,
+    id: WebhookId,
+    told: Arc<Mutex<HashMap<String, Told>>>,
+    /// Of the one that recovers too late.
+    recovered: Arc<AtomicBool>,
+}
+
+impl Subscriber {
+    async fn new(bench: &Bench, manner: Manner, elsewhere: &str) -> Self {
+        let (told, recovered): (Arc<Mutex<HashMap<String, Told>>>, Arc<AtomicBool>) = Default::default();
+        let (keep, well, elsewhere) = (told.clone(), recovered.clone(), elsewhere.to_owned());
+        let server = Server::new(move |request| {
+            let mut keep = keep.lock().unwrap();
+            let (place, seconds) = (keep.len(), request.seconds());
+            let told = keep.entry(request.id().to_owned()).or_insert_with(|| Told {
+                place,
+                body: request.body.clone(),
+                same: true,
+                attempts: Vec::new(),
+            });
+            told.same &= told.body == request.body;
+            let slow = told.place % SLOW.0 == SLOW.1;
+            let says = |status: &str| Reply::Says(status.to_owned());
+            let reply = match (manner, told.attempts.len() + 1) {
+                (Manner::Broken, _) | (Manner::Recovers, 1..=4) => says("500 Broken"),
+                (Manner::RecoversTooLate, _) if !well.load(Ordering::SeqCst) => says("500 Broken"),
+                (Manner::Busy, 1) => says(&format!("429 Too Many\r\nretry-after: {}", ASKED / 1000)),
+                (Manner::Moved, _) => says(&format!("302 Found\r\nlocation: {elsewhere}")),
+                (Manner::Gone, _) => says("410 Gone"),
+                (Manner::Hangs, 1) if slow => Reply::Hang,
+                (Manner::Drips, 1) if slow => Reply::Drip,
+                (Manner::Resets, 1..=2) => Reply::Reset,
+                _ => says("200 OK"),
+            };
+            told.attempts.push((seconds, reply.clone()));
+            reply
+        })
+        .await;
+        let (id, _) = bench.hook(&server.url()).await;
+        Self { manner, id, told, recovered }
+    }
+
+    /// Attempts that the endpoint saw.
+    fn attempts(&self) -> usize {
+        self.told.lock().unwrap().values().map(|told| told.attempts.len()).sum()
+    }
+
+    /// Holds the log against what the endpoint saw, attempt by attempt, and both against the schedule and the recorded
+    /// events. How many attempts ended how.
+    async fn compare(&self, bench: &Bench, recorded: &HashSet<Vec<u8>>) -> BTreeMap<(String, Option<i64>), usize> {
+        let mut log: HashMap<String, Vec<Logged>> = HashMap::new();
+        let mut after = 0;
+        loop {
+            let page = bench.service.attempts(bench.store(), &self.id, after).await.unwrap();
+            let Some(last) = page.last() else { break };
+            after = last.position;
+            for one in page {
+                log.entry(one.event_id.clone()).or_default().push(one);
+            }
+        }
+        let told = self.told.lock().unwrap();
+        assert_eq!(log.len(), told.len(), "{:?}", self.manner);
+        let mut outcomes = BTreeMap::new();
+        for (event, told) in &*told {
+            let logged = &log[event];
+            assert!(told.same && recorded.contains(&told.body), "{:?}: {event} has another body", self.manner);
+            assert_eq!(logged.len(), told.attempts.len(), "{:?}: {event}", self.manner);
+            for (n, (one, (seconds, reply))) in logged.iter().zip(&told.attempts).enumerate() {
+                let context = format!("{:?}: attempt {n} of {logged:?}", self.manner);
+                assert_eq!(one.started_at.millis().div_euclid(1000), *seconds, "{context}");
+                let status = match reply {
+                    Reply::Says(status) => Some(status[..3].parse::<i64>().unwrap()),
+                    _ => None,
+                };
+                let reason = match reply {
+                    Reply::Says(_) => None,
+                    Reply::Reset => Some("reset"),
+                    _ => Some("no answer within"),
+                };
+                assert_eq!(one.status, status, "{context}");
+                assert_eq!(one.reason.is_some(), reason.is_some(), "{context}");
+                assert!(one.reason.as_deref().unwrap_or_default().contains(reason.unwrap_or_default()), "{context}");
+                let before = n.checked_sub(1).map(|n| &logged[n]);
+                // A replay begins anew.
+                let attempt = before.filter(|before| before.next_at.is_some()).map_or(1, |before| before.attempt + 1);
+                assert_eq!(one.attempt, attempt, "{context}");
+                if let Some(due) = before.and_then(|before| before.next_at) {
+                    let (due, began) = (due.millis(), one.started_at.millis());
+                    assert!((due..=due + (due - START) / STRIDE).contains(&began), "{context}");
+                }
+                let ended = one.started_at.millis() + one.took;
+                if let Some(due) = one.next_at {
+                    let pause = PAUSES[usize::try_from(one.attempt - 1).unwrap()];
+                    let allowed = if status == Some(429) { ASKED..=ASKED } else { pause * 8 / 10..=pause * 12 / 10 };
+                    assert!(allowed.contains(&(due.millis() - ended)), "{context}");
+                }
+                *outcomes.entry((one.outcome.clone(), status)).or_default() += 1;
+            }
+        }
+        outcomes
+    }
+
+    /// How many attempts must have ended how, before anything is sent again.
+    fn expected(&self, events: usize) -> BTreeMap<(String, Option<i64>), usize> {
+        let slow = (0..events).filter(|place| place % SLOW.0 == SLOW.1).count();
+        let counts = match self.manner {
+            Manner::Well => vec![("delivered", Some(200), events)],
+            Manner::Broken | Manner::RecoversTooLate => vec![("retrying", Some(500), 9 * events), ("given_up", Some(500), events)],
+            Manner::Recovers => vec![("retrying", Some(500), 4 * events), ("delivered", Some(200), events)],
+            Manner::Busy => vec![("retrying", Some(429), events), ("delivered", Some(200), events)],
+            Manner::Moved => vec![("retrying", Some(302), 9 * events), ("given_up", Some(302), events)],
+            // The rest had begun before the first answer.
+            Manner::Gone => vec![("disabled", Some(410), 1), ("late", Some(410), self.attempts() - 1)],
+            Manner::Hangs | Manner::Drips => vec![("retrying", None, slow), ("delivered", Some(200), events)],
+            Manner::Resets => vec![("retrying", None, 2 * events), ("delivered", Some(200), events)],
+        };
+        let counts = counts.into_iter().filter(|(_, _, count)| *count > 0);
+        counts.map(|(outcome, status, count)| ((outcome.to_owned(), status), count)).collect()
+    }
+}
+
+/// Tries what is due and moves the clock to what is due next, until nothing is.
+async fn finish(bench: &Bench, worker: &mut Worker<Webhooks>) {
+    worker.drain().await.unwrap();
+    while let Some(wait) = bench.due().await {
+        let due = bench.now() + wait;
+        bench.pass(wait + (due - START) / STRIDE);
+        worker.drain().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_recovers_gets_all_and_what_does_not_is_told_of() {
+    let events = setting("COUNTERPART_DELIVERY_EVENTS").map_or(EVENTS, |text| text.parse().expect("the number of events is a number"));
+    let mut bench = Bench::new().await;
+    // As many connections as the server has.
+    bench.service = service(Db::open(&bench.fixture.url, 8, None).await.unwrap(), bench.clock.clone());
+    let elsewhere = Endpoint::says("200 OK").await;
+    let mut subscribers = Vec::new();
+    for manner in MANNERS {
+        subscribers.push(Subscriber::new(&bench, manner, &elsewhere.url).await);
+    }
+    let of = |manner| subscribers.iter().find(|one| one.manner == manner).unwrap();
+    let mut worker = bench.worker_within(PATIENT, Targets::Any);
+
+    for made in (0..events).step_by(500) {
+        bench.contact_events((events - made).min(500), None).await;
+    }
+    let began = Instant::now();
+    worker.drain().await.unwrap();
+    tell("at once", &subscribers, 0, began);
+    let (began, before) = (Instant::now(), all(&subscribers));
+    finish(&bench, &mut worker).await;
+    tell("by the schedule", &subscribers, before, began);
+
+    let bodies = recorded(&bench).await;
+    assert_eq!(bodies.len(), events);
+    for one in &subscribers {
+        assert_eq!(one.compare(&bench, &bodies).await, one.expected(events), "{:?}", one.manner);
+        assert!(one.manner == Manner::Gone || one.told.lock().unwrap().len() == events, "{:?}", one.manner);
+    }
+    assert!(of(Manner::Gone).attempts() <= PLACE_MAX);
+    for one in &subscribers {
+        assert_eq!(bench.shown(&one.id).await.enabled, one.manner != Manner::Gone, "{:?}", one.manner);
+    }
+
+    // What was given up is what is missing, no more and no less.
+    let late = of(Manner::RecoversTooLate);
+    late.recovered.store(true, Ordering::SeqCst);
+    let (began, before) = (Instant::now(), all(&subscribers));
+    let missing = Replay { missing: true, ..every() };
+    let counted = bench.service.replay(bench.store(), &late.id, missing.clone(), true).await.unwrap();
+    worker.drain().await.unwrap();
+    assert_eq!((counted, all(&subscribers)), (events as i64, before), "a dry run sends nothing");
+    assert_eq!(bench.service.replay(bench.store(), &late.id, missing.clone(), false).await.unwrap(), counted);
+    worker.drain().await.unwrap();
+    tell("again", &subscribers, before, began);
+    assert_eq!(all(&subscribers), before + events, "somebody else was sent something");
+    assert_eq!(bench.replay(&late.id, missing.clone()).await, 0);
+    for one in [Manner::Well, Manner::Recovers, Manner::Busy, Manner::Hangs, Manner::Resets, Manner::Drips].map(of) {
+        assert_eq!(bench.replay(&one.id, missing.clone()).await, 0, "{:?}", one.manner);
+    }
+    let mut expected = late.expected(events);
+    expected.insert(("delivered".to_owned(), Some(200)), events);
+    assert_eq!(late.compare(&bench, &bodies).await, expected);
+
+    // An event after five days: it is the last of whoever never took one.
+    bench.pass((START + PATIENCE_MILLIS - bench.now()).max(0));
+    bench.contact_events(1, None).await;
+    finish(&bench, &mut worker).await;
+    let bodies = recorded(&bench).await;
+    for one in &subscribers {
+        let shown = bench.shown(&one.id).await;
+        let fails = match one.manner {
+            Manner::Gone => Some("the endpoint answered 410 Gone"),
+            Manner::Broken | Manner::Moved => Some("nothing but failures for 5 days"),
+            _ => None,
+        };
+        assert_eq!((shown.enabled, shown.disabled_reason.as_deref()), (fails.is_none(), fails), "{:?}", one.manner);
+        let outcomes = one.compare(&bench, &bodies).await;
+        let disabled: usize = outcomes.iter().filter(|((outcome, _), _)| outcome == "disabled").map(|(_, count)| count).sum();
+        assert_eq!(disabled, usize::from(fails.is_some()), "{:?}", one.manner);
+        if fails.is_none() {
+            assert_eq!(outcomes[&("delivered".to_owned(), Some(200))], events + 1, "{:?}", one.manner);
+        }
+    }
+    assert!(of(Manner::Gone).attempts() <= PLACE_MAX);
+    assert_eq!(elsewhere.connections.load(Ordering::SeqCst), 0, "a redirect was followed");
+}
+
+/// The bodies of the recorded events, as they must be sent.
+async fn recorded(bench: &Bench) -> HashSet<Vec<u8>> {
+    let recorded = bench.fixture.db.events_after(bench.store(), 0, i64::from(u32::MAX)).await.unwrap();
+    recorded.iter().map(|event| numbered(event.sequence, &event.body)).collect()
+}
+
+fn all(subscribers: &[Subscriber]) -> usize {
+    subscribers.iter().map(Subscriber::attempts).sum()
+}
+
+fn tell(what: &str, subscribers: &[Subscriber], before: usize, began: Instant) {
+    let (attempts, seconds) = (all(subscribers) - before, began.elapsed().as_secs_f64());
+    println!("{what}: {attempts} attempts in {seconds:.1} s, {:.0} a second", attempts as f64 / seconds);
+}

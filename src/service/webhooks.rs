@@ -220,13 +220,16 @@ impl Service {
             next_at = None;
         }
         let id = &shipment.webhook_id;
-        // The subscription before its queue, as in every other change of both: else two might wait for each other.
-        let webhook = if arrived {
+        let mut webhook = None;
+        if arrived {
             change.note_health(id, None).await?;
-            None
-        } else {
-            change.webhook(id).await?
-        };
+        } else if let Some(since) = change.failing_since(id).await?
+            && (since.is_none() || disables(since, &attempted).is_some())
+        {
+            // Held only where it changes, or whatever fails there would stand in line for it, and in the way of all others.
+            // And before its queue, as in every other change of both: else two might wait for each other.
+            webhook = change.webhook(id).await?;
+        }
         if !change.settle_delivery(claimed, arrived, next_at).await? {
             // Whoever took over writes down what becomes of it; that this attempt was made is true all the same.
             if change.webhook(id).await?.is_some() {
@@ -244,7 +247,7 @@ impl Service {
         };
         if let Some(webhook) = webhook.filter(|webhook| webhook.enabled) {
             change.note_health(id, Some(attempted.ended_at)).await?;
-            if let Some(reason) = disables(&webhook, &attempted) {
+            if let Some(reason) = disables(webhook.failing_since, &attempted) {
                 tracing::warn!(store = %shipment.store_id, webhook = %id, reason, "a webhook was disabled");
                 let since = webhook.failing_since.or(Some(attempted.ended_at));
                 let disabled_reason = Some(reason.to_owned());
@@ -267,8 +270,8 @@ impl Service {
 }
 
 /// Why an endpoint is told nothing more after a failure: it says that it is gone, or has failed for too long.
-fn disables(webhook: &Webhook, attempted: &Attempted) -> Option<&'static str> {
-    let failing = webhook.failing_since.map_or(0, |since| attempted.ended_at.millis().saturating_sub(since.millis()));
+fn disables(failing_since: Option<Timestamp>, attempted: &Attempted) -> Option<&'static str> {
+    let failing = failing_since.map_or(0, |since| attempted.ended_at.millis().saturating_sub(since.millis()));
     if attempted.answer.is_gone() {
         Some("the endpoint answered 410 Gone")
     } else if failing >= PATIENCE_MILLIS {

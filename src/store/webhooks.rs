@@ -216,6 +216,13 @@ impl Write {
         Ok(())
     }
 
+    /// Since when nothing but failures came from the endpoint of a subscription, if that is enabled. It is not held.
+    pub async fn failing_since(&self, webhook: &WebhookId) -> Result<Option<Option<Timestamp>>> {
+        let mut sql = self.sql("SELECT failing_since FROM webhooks WHERE store_id = $1 AND enabled = TRUE AND id = ");
+        sql.text(webhook.as_str());
+        self.first(sql, |cells| cells.optional_time()).await
+    }
+
     /// Notes whether an endpoint answers; it is written only when that changes.
     pub async fn note_health(&self, webhook: &WebhookId, failing_since: Option<Timestamp>) -> Result<()> {
         let mut sql = self.sql("UPDATE webhooks SET failing_since = ");

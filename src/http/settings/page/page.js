@@ -3,6 +3,7 @@
 
 const PLANE = "/settings/v1";
 const REFRESH_MILLIS = 3000;
+const HURRIED_MILLIS = 500;
 const MESSAGE_MILLIS = 8000;
 const PAGE_ROWS = 50;
 const SOON_MILLIS = 14 * 24 * 3600 * 1000;
@@ -132,7 +133,7 @@ function say(text) {
 }
 
 // Shows records as the rows of a list. A row lives as long as its record, so that focus survives a refresh.
-function show(list, records, id, fill) {
+function show(list, records, { id, label, fill }) {
   const ids = new Set(records.map((record) => String(record[id])));
   for (const row of [...list.children]) if (!ids.has(row.dataset.id)) row.remove();
   const kept = new Map([...list.children].map((row) => [row.dataset.id, row]));
@@ -150,6 +151,8 @@ function show(list, records, id, fill) {
     const slots = Object.fromEntries(all("[data-slot]", row).map((slot) => [slot.dataset.slot, slot]));
     const text = (values) => Object.entries(values).forEach(([name, value]) => (slots[name].textContent = value ?? ""));
     fill(record, slots, text, (act) => one(`[data-act=${act}]`, row));
+    // The same words in every row; whoever hears them alone must hear which row.
+    for (const button of all("button", row)) button.ariaLabel = `${button.textContent} ${record[label]}`;
   }
 }
 
@@ -382,6 +385,7 @@ const webhookActs = {
   },
   async "test-webhook"(id) {
     await post("/webhooks/test", { webhookId: id });
+    hurried = 6;
     location.hash = `#deliveries/${id}`;
     say("A test event is on its way.");
   },
@@ -406,6 +410,8 @@ const TONES = { delivered: "good", retrying: "warn", late: "warn", given_up: "ba
 
 let logOf;
 let refreshing;
+// How many refreshes come sooner, because the reader has just sent something.
+let hurried = 0;
 
 function fillAttempt(attempt, slots, text) {
   text({
@@ -432,7 +438,8 @@ async function loadLog() {
 function keepRefreshing() {
   clearTimeout(refreshing);
   if (!session || here() !== "deliveries" || document.hidden) return;
-  refreshing = setTimeout(() => load("deliveries", true), REFRESH_MILLIS);
+  refreshing = setTimeout(() => load("deliveries", true), hurried > 0 ? HURRIED_MILLIS : REFRESH_MILLIS);
+  hurried -= 1;
 }
 
 const replayText = (count) => (count === 1 ? "1 event" : `${count} events`);
@@ -490,10 +497,10 @@ function fillChange(entry, slots, text) {
 // ---- Sections
 
 const views = {
-  keys: { id: "id", fill: fillKey, fetch: () => get("/keys") },
-  webhooks: { id: "id", fill: fillWebhook, fetch: () => get("/webhooks") },
+  keys: { id: "id", label: "name", fill: fillKey, fetch: () => get("/keys") },
+  webhooks: { id: "id", label: "url", fill: fillWebhook, fetch: () => get("/webhooks") },
   deliveries: {
-    id: "position", fill: fillAttempt, fetch: loadLog,
+    id: "position", label: "eventId", fill: fillAttempt, fetch: loadLog,
     more: (before) => get("/webhooks/attempts", { webhookId: logOf, limit: PAGE_ROWS, before }),
   },
   changes: {
@@ -530,7 +537,7 @@ async function load(name, quietly = false, older = false) {
     }
     view.of = logOf;
     if (view.more && (older || found.length === view.records.length)) one(".older", section).hidden = found.length < PAGE_ROWS;
-    show(one(".list", section), view.records, view.id, view.fill);
+    show(one(".list", section), view.records, view);
     section.classList.toggle("empty", !view.records.length);
     state.textContent = view.records.length ? "" : section.dataset.empty;
   } catch (refused) {
@@ -545,6 +552,7 @@ async function load(name, quietly = false, older = false) {
 // After a change: shows the section anew, and finds a place for a focus whose row is gone.
 async function changed(text) {
   say(text);
+  hurried = 6;
   await load(here(), true);
   if (session && document.activeElement === document.body) one(`#${here()} h2`).focus();
 }

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Everything that has to hold before a change goes in: form, lints, and the whole suite for both revisions on both
-# databases. Stops at the first failure. Needs a Rust toolchain and PostgreSQL's server programs, nothing that runs.
+# databases. Stops at the first failure. Needs a Rust toolchain, PostgreSQL's server programs, and Chromium with its
+# chromedriver, nothing that runs.
 #
 #   tests/all.sh             everything
 #   CARGO_TARGET_DIR=…       one target folder for all of it (default: target)

@@ -1,0 +1,306 @@
+//! A headless Chromium, driven through chromedriver over the WebDriver protocol: each command is one HTTP request with a
+//! JSON body to this machine. Not a crate: those bring some twenty others, a second ICU among them.
+//!
+//! What is waited for is looked for again and again until [`PATIENCE`] is over; nothing sleeps for a guessed time.
+
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    process::{Child, ChildStdin, Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+const PATIENCE: Duration = Duration::from_secs(20);
+
+pub const TAB: &str = "\u{e004}";
+pub const ENTER: &str = "\u{e007}";
+pub const ESCAPE: &str = "\u{e00c}";
+pub const SPACE: &str = " ";
+
+/// The key under which the protocol names an element.
+const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
+
+/// Starts chromedriver, says its process id, and stops it once standard input closes, which it does when the test process
+/// ends whatever way. Chromium ends with it, since it is spoken to through a pipe.
+const WARDEN: &str = r#"
+chromedriver --port=0 </dev/null &
+pid=$!
+exec >/dev/null
+read -r _
+kill -KILL "$pid" 2>/dev/null
+wait "$pid"
+"#;
+
+const FLAGS: [&str; 10] = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--remote-debugging-pipe",
+    "--window-size=1280,900",
+];
+
+/// One browser window with a profile of its own. Ends with the value.
+pub struct Browser {
+    /// Where chromedriver listens.
+    driver: String,
+    /// The path that every command begins with.
+    session: String,
+    warden: Child,
+    leash: Option<ChildStdin>,
+    _profile: TempDir,
+}
+
+impl Browser {
+    pub fn open() -> Self {
+        for program in ["chromium", "chromedriver"] {
+            let found = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+            assert!(
+                found.is_ok_and(|status| status.success()),
+                "{program} does not start; these tests drive a real browser: apt-get install --no-install-recommends chromium chromium-driver"
+            );
+        }
+        let profile = tempfile::tempdir().expect("a directory for temporary files");
+        let mut warden = Command::new("sh")
+            .args(["-c", WARDEN])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("sh starts");
+        let leash = warden.stdin.take();
+        let mut lines = BufReader::new(warden.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
+        let started = lines.find_map(|line| line.split_once("started successfully on port ").map(|(_, port)| port.to_owned()));
+        let port = started.expect("chromedriver says its port");
+        let driver = format!("127.0.0.1:{}", port.trim_end_matches('.'));
+        // It goes on printing, and would stand still if nobody read it.
+        thread::spawn(move || lines.for_each(drop));
+
+        let mut browser = Self { driver, session: "/session".to_owned(), warden, leash, _profile: profile };
+        let profile = format!("--user-data-dir={}", browser._profile.path().display());
+        let flags: Vec<&str> = FLAGS.into_iter().chain([profile.as_str()]).collect();
+        let wanted = json!({
+            "goog:chromeOptions": {"args": flags},
+            "goog:loggingPrefs": {"browser": "ALL", "performance": "ALL"},
+        });
+        let made = browser.post("", json!({"capabilities": {"alwaysMatch": wanted}}));
+        browser.session = format!("/session/{}", made["sessionId"].as_str().expect("a session id"));
+        browser
+    }
+
+    /// One command; what it gives, or why it failed.
+    fn command(&self, method: &str, path: &str, body: Option<&Value>) -> Result<Value, String> {
+        let path = format!("{}{path}", self.session);
+        let answer = exchange(&self.driver, method, &path, body).map_err(|error| format!("{method} {path}: {error}"))?;
+        match answer.pointer("/value/error") {
+            Some(error) => Err(format!("{method} {path}: {error}: {}", answer["value"]["message"])),
+            None => Ok(answer["value"].clone()),
+        }
+    }
+
+    fn try_post(&self, path: &str, body: Value) -> Result<Value, String> {
+        self.command("POST", path, Some(&body))
+    }
+
+    #[track_caller]
+    fn post(&self, path: &str, body: Value) -> Value {
+        self.try_post(path, body).unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Repeats a step until it succeeds.
+    #[track_caller]
+    fn patiently<T>(&self, what: &str, step: impl Fn() -> Result<T, String>) -> T {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match step() {
+                Ok(value) => return value,
+                Err(error) if Instant::now() > deadline => panic!("{what}: {error}\nthe page reads:\n{}", self.text_of_page()),
+                Err(_) => thread::sleep(Duration::from_millis(25)),
+            }
+        }
+    }
+
+    fn text_of_page(&self) -> String {
+        self.script("return document.body.innerText").as_str().unwrap_or_default().to_owned()
+    }
+
+    #[track_caller]
+    pub fn go(&self, url: &str) {
+        self.post("/url", json!({"url": url}));
+    }
+
+    #[track_caller]
+    pub fn reload(&self) {
+        self.post("/refresh", json!({}));
+    }
+
+    /// What a piece of JavaScript returns, awaited.
+    #[track_caller]
+    pub fn script(&self, script: &str) -> Value {
+        self.post("/execute/sync", json!({"script": script, "args": []}))
+    }
+
+    /// Waits until a JavaScript expression is true.
+    #[track_caller]
+    pub fn until(&self, what: &str, expression: &str) {
+        self.patiently(what, || {
+            let found = self.script(&format!("return {expression}"));
+            if found == true { Ok(()) } else { Err(format!("{expression} is {found}")) }
+        });
+    }
+
+    /// The one element that an XPath finds and that can be seen.
+    fn element(&self, xpath: &str) -> Result<String, String> {
+        let found = self.try_post("/elements", json!({"using": "xpath", "value": xpath}))?;
+        let ids: Vec<&str> = found.as_array().into_iter().flatten().filter_map(|element| element[ELEMENT].as_str()).collect();
+        let mut seen = ids.iter().filter(|id| {
+            let script = "return arguments[0].checkVisibility()";
+            self.try_post("/execute/sync", json!({"script": script, "args": [{ELEMENT: id}]})).is_ok_and(|seen| seen == true)
+        });
+        match (seen.next(), seen.next()) {
+            (Some(id), None) => Ok((*id).to_owned()),
+            (None, _) => Err(format!("nothing is seen of {xpath}")),
+            (Some(_), Some(_)) => Err(format!("{xpath} is there more than once")),
+        }
+    }
+
+    #[track_caller]
+    pub fn click(&self, xpath: &str) {
+        self.patiently("click", || self.try_post(&format!("/element/{}/click", self.element(xpath)?), json!({})));
+    }
+
+    /// Presses the button with this text.
+    #[track_caller]
+    pub fn press(&self, button: &str) {
+        self.click(&format!("//button[normalize-space()='{button}']"));
+    }
+
+    /// Replaces what stands in an input.
+    #[track_caller]
+    pub fn fill(&self, xpath: &str, text: &str) {
+        self.patiently("fill", || {
+            let id = self.element(xpath)?;
+            self.try_post(&format!("/element/{id}/clear"), json!({}))?;
+            self.try_post(&format!("/element/{id}/value"), json!({"text": text}))
+        });
+    }
+
+    /// The text of an element, once it is seen.
+    #[track_caller]
+    pub fn text(&self, xpath: &str) -> String {
+        self.patiently("read", || {
+            let script = "return arguments[0].innerText";
+            let found = self.try_post("/execute/sync", json!({"script": script, "args": [{ELEMENT: self.element(xpath)?}]}))?;
+            Ok(found.as_str().unwrap_or_default().to_owned())
+        })
+    }
+
+    /// Waits until an element is seen.
+    #[track_caller]
+    pub fn sees(&self, xpath: &str) {
+        self.text(xpath);
+    }
+
+    /// Waits until a dialog, or whatever an XPath finds, is gone.
+    #[track_caller]
+    pub fn misses(&self, xpath: &str) {
+        self.patiently("wait until it is gone", || match self.element(xpath) {
+            Err(error) if error.starts_with("nothing is seen") => Ok(()),
+            Err(error) => Err(error),
+            Ok(_) => Err(format!("{xpath} is still seen")),
+        });
+    }
+
+    /// Strikes keys one after the other, wherever the focus is.
+    #[track_caller]
+    pub fn strike(&self, keys: &str) {
+        let strokes: Vec<Value> =
+            keys.chars().flat_map(|key| ["keyDown", "keyUp"].map(|kind| json!({"type": kind, "value": key}))).collect();
+        self.post("/actions", json!({"actions": [{"type": "key", "id": "keyboard", "actions": strokes}]}));
+    }
+
+    #[track_caller]
+    pub fn resize(&self, width: u32, height: u32) {
+        // A window cannot be as narrow as a phone; what it shows can.
+        let size = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": false});
+        self.post("/goog/cdp/execute", json!({"cmd": "Emulation.setDeviceMetricsOverride", "params": size}));
+    }
+
+    /// What the page put on the clipboard.
+    #[track_caller]
+    pub fn clipboard(&self) -> String {
+        self.post("/permissions", json!({"descriptor": {"name": "clipboard-read"}, "state": "granted"}));
+        self.script("return navigator.clipboard.readText()").as_str().unwrap_or_default().to_owned()
+    }
+
+    /// A cookie's value, be it one that no script may read.
+    #[track_caller]
+    pub fn cookie(&self, name: &str) -> String {
+        let found = self.command("GET", &format!("/cookie/{name}"), None).unwrap_or_else(|error| panic!("{error}"));
+        found["value"].as_str().expect("a cookie has a value").to_owned()
+    }
+
+    fn log(&self, kind: &str) -> Vec<Value> {
+        self.post("/se/log", json!({"type": kind})).as_array().cloned().unwrap_or_default()
+    }
+
+    /// What stands in the console since it was last asked for, at any level.
+    #[track_caller]
+    pub fn console(&self) -> Vec<String> {
+        self.log("browser").iter().map(|entry| entry["message"].as_str().unwrap_or_default().to_owned()).collect()
+    }
+
+    /// The addresses of the requests made since it was last asked for.
+    #[track_caller]
+    pub fn requests(&self) -> Vec<String> {
+        let told = self.log("performance").into_iter().filter_map(|entry| serde_json::from_str(entry["message"].as_str()?).ok());
+        told.filter(|told: &Value| told["message"]["method"] == "Network.requestWillBeSent")
+            .map(|told| told["message"]["params"]["request"]["url"].as_str().unwrap_or_default().to_owned())
+            .collect()
+    }
+}
+
+/// One request to chromedriver, which says that it closes the connection after its answer and leaves it open.
+fn exchange(address: &str, method: &str, path: &str, body: Option<&Value>) -> std::io::Result<Value> {
+    let body = body.map(Value::to_string).unwrap_or_default();
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(PATIENCE * 2))?;
+    let length = body.len();
+    write!(
+        stream,
+        "{method} {path} HTTP/1.1\r\nhost: {address}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
+    )?;
+    let mut reader = BufReader::new(stream);
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        match reader.read_line(&mut line)? {
+            0 => return Err(std::io::ErrorKind::UnexpectedEof.into()),
+            _ if line.trim_end().is_empty() => break,
+            _ => {}
+        }
+        if let Some((name, value)) = line.split_once(':')
+            && name.eq_ignore_ascii_case("content-length")
+        {
+            length = value.trim().parse().map_err(std::io::Error::other)?;
+        }
+    }
+    let mut bytes = vec![0; length];
+    reader.read_exact(&mut bytes)?;
+    serde_json::from_slice(&bytes).map_err(std::io::Error::other)
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        drop(self.leash.take());
+        let _ = self.warden.wait();
+    }
+}

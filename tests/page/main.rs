@@ -1,0 +1,453 @@
+//! The settings page in a real browser, on the built binary.
+//!
+//! - [`browser`] drives Chromium; [`endpoint`] is a webhook's other end. Servers and data are those of the suite.
+//! - Every visit ends with a look at what the browser wrote down: nothing in its console but the failures that the test is
+//!   about, and no request to anybody but the server.
+//! - Needs `chromium` and `chromedriver`, and fails without them. `COUNTERPART_TEST_POSTGRES` names a PostgreSQL server to
+//!   run on.
+
+/// Which contract the binary under test was built for.
+const REV_A: bool = cfg!(feature = "rev-a");
+
+#[path = "../api/client.rs"]
+#[allow(dead_code, unused_imports, reason = "shared with the suite, which uses all of it")]
+mod client;
+#[path = "../api/contract.rs"]
+mod contract;
+#[path = "../api/fixture/mod.rs"]
+#[allow(dead_code, unused_imports, reason = "shared with the suite, which uses all of it")]
+mod fixture;
+#[path = "../api/harness.rs"]
+#[allow(dead_code, unused_imports, reason = "shared with the suite, which uses all of it")]
+mod harness;
+
+mod browser;
+mod endpoint;
+
+use std::ops::Deref;
+
+use serde_json::json;
+
+use browser::{Browser, ENTER, ESCAPE, SPACE, TAB};
+use client::Api;
+use endpoint::Endpoint;
+use fixture::{ANN, BO, desk};
+use harness::{Database, Server};
+
+const STORE: &str = "desk";
+
+/// The dialog that is open.
+const DIALOG: &str = "//dialog[@open]";
+
+const NAME: &str = "//dialog[@open]//input[@name='name']";
+const ADDRESS: &str = "//dialog[@open]//input[@name='url']";
+const SECRET: &str = "//code[@id='secret']";
+
+/// A browser and the server that it visits.
+struct Visit {
+    browser: Browser,
+    server: Server,
+}
+
+impl Deref for Visit {
+    type Target = Browser;
+
+    fn deref(&self) -> &Browser {
+        &self.browser
+    }
+}
+
+impl Visit {
+    /// A browser that has been nowhere yet.
+    fn begin() -> Self {
+        let database = Database::with(&[(STORE, desk())]);
+        let server = Server::start_with(database, &[("COUNTERPART_ALLOW_PRIVATE_TARGETS", "true")]);
+        let browser = Browser::open();
+        // A new window asks for things of its own.
+        browser.go("about:blank");
+        browser.requests();
+        Self { browser, server }
+    }
+
+    /// The store's owner on the page.
+    #[track_caller]
+    fn of_owner() -> Self {
+        let visit = Self::begin();
+        visit.go(&visit.link(ANN));
+        visit.sees("//h2[.='API keys']");
+        visit
+    }
+
+    fn page(&self) -> String {
+        format!("http://{}/settings", self.server.address)
+    }
+
+    fn link(&self, user: &str) -> String {
+        let base = format!("http://{}", self.server.address);
+        self.server.database.run(&["settings", "link", "--store", STORE, "--user", user, "--public-url", &base])
+    }
+
+    /// What a request with a key is answered with.
+    #[track_caller]
+    fn status(&self, secret: &str, path: &str) -> u16 {
+        let api = Api { address: self.server.address.clone(), key: Some(secret.to_owned()), store: STORE.to_owned() };
+        api.get(path).send().status
+    }
+
+    /// The secret that is shown; puts it away.
+    #[track_caller]
+    fn take_secret(&self) -> String {
+        let secret = self.text(SECRET);
+        self.press("I have stored it");
+        self.misses(DIALOG);
+        let text = self.script("return document.documentElement.textContent");
+        assert!(!text.as_str().unwrap_or_default().contains(&secret), "a secret is shown once");
+        secret
+    }
+
+    /// The number of attempts that the log shows reaches this.
+    #[track_caller]
+    fn attempts(&self, count: usize) {
+        self.until("the log grows", &format!("document.querySelectorAll('#deliveries tbody tr').length === {count}"));
+    }
+
+    #[track_caller]
+    fn turn_to(&self, section: &str) {
+        self.click(&format!("//nav/a[.='{section}']"));
+        self.until(
+            "the section is there",
+            "!document.querySelector('section:not([hidden]) .state span').textContent.startsWith('Loading')",
+        );
+    }
+
+    /// Asserts that nobody but the server was asked for anything, and that the console holds these refusals alone.
+    #[track_caller]
+    fn end(self, refusals: &[(&str, u16)]) {
+        let own = format!("http://{}/", self.server.address);
+        let requests: Vec<String> = self.requests().into_iter().filter(|url| !url.starts_with("data:") && url != "about:blank").collect();
+        assert!(requests.iter().any(|url| url.ends_with("/settings/page.js")), "requests are written down: {requests:?}");
+        let others: Vec<_> = requests.iter().filter(|url| !url.starts_with(&own)).collect();
+        assert!(others.is_empty(), "requests to others: {others:?}");
+
+        let console = self.console();
+        let expected: Vec<String> = refusals
+            .iter()
+            .map(|(path, status)| {
+                format!("{}{path} - Failed to load resource: the server responded with a status of {status}", &own[..own.len() - 1])
+            })
+            .collect();
+        let alike = console.len() == expected.len() && console.iter().zip(&expected).all(|(found, expected)| found.starts_with(expected));
+        assert!(alike, "the console holds {console:#?}\ninstead of {expected:#?}");
+    }
+}
+
+/// The row of the key with this name.
+fn key(name: &str) -> String {
+    format!("//tr[.//strong[.='{name}']]")
+}
+
+/// The card of the webhook with this address.
+fn webhook(url: &str) -> String {
+    format!("//li[.//code[.='{url}']]")
+}
+
+fn button(within: &str, text: &str) -> String {
+    format!("{within}//button[.='{text}']")
+}
+
+fn badge(within: &str, text: &str) -> String {
+    format!("{within}//*[contains(@class, 'badge') and .='{text}']")
+}
+
+fn box_of(value: &str) -> String {
+    format!("{DIALOG}//input[@value='{value}']")
+}
+
+fn is_ticked(value: &str) -> String {
+    format!("document.querySelector('dialog[open] input[value=\"{value}\"]').checked")
+}
+
+#[test]
+fn a_link_opens_one_session_which_signing_out_ends() {
+    let visit = Visit::begin();
+    visit.go(&visit.page());
+    assert!(visit.text("//*[@id='gate-help']").contains("counterpart settings link"));
+
+    let link = visit.link(ANN);
+    visit.go("about:blank");
+    visit.go(&link);
+    assert!(visit.text("//*[@id='who']").starts_with("User seat-ann, owner, until "));
+    assert_eq!(visit.text("//*[@id='store']"), STORE);
+    assert_eq!(visit.script("return location.href"), visit.page(), "the link's secret left the address");
+    visit.reload();
+    visit.sees("//h2[.='API keys']");
+
+    visit.go("about:blank");
+    visit.go(&link);
+    assert!(visit.text("//*[@id='gate-message']").contains("used up"));
+    visit.misses("//h2[.='API keys']");
+
+    visit.go("about:blank");
+    visit.go(&visit.link(BO));
+    assert!(visit.text("//*[@id='gate-message']").contains("only owners and admins"));
+    visit.misses("//*[@id='gate-help']");
+
+    visit.reload();
+    let session = visit.cookie("counterpart_session");
+    let anonymous = Api { address: visit.server.address.clone(), key: None, store: String::new() };
+    let ask = || anonymous.raw("GET", "/settings/v1/session").header("cookie", &format!("counterpart_session={session}")).exchange().status;
+    assert_eq!(ask(), 200);
+    visit.press("Sign out");
+    assert_eq!(visit.text("//*[@id='gate-message']"), "You are signed out.");
+    assert_eq!(ask(), 401);
+
+    // A link in a window that shows the page already, and a session that somebody else ends.
+    visit.script(&format!("location.href = '{}'", visit.link(ANN)));
+    visit.sees("//h2[.='API keys']");
+    visit.server.database.run(&["settings", "revoke", "--store", STORE, "--user", ANN]);
+    visit.click("//nav/a[.='Changes']");
+    assert!(visit.text("//*[@id='gate-message']").contains("has ended"));
+    let session = "/settings/v1/session";
+    visit.end(&[(session, 401), (session, 401), (session, 403), ("/settings/v1/audit?limit=50", 401)]);
+}
+
+#[test]
+fn a_key_lives_its_whole_life_on_the_page() {
+    const MARKUP: &str = "<img src=x onerror=window.owned=1>";
+    let visit = Visit::of_owner();
+
+    visit.press("Create key");
+    visit.fill(NAME, MARKUP);
+    visit.press("Save");
+    assert_eq!(visit.text("//dialog[@open]//p[@role='alert']"), "Choose at least one scope.");
+    visit.click(&box_of("users:write"));
+    visit.until("a write scope ticks its read scope", &is_ticked("users:read"));
+    visit.click(&box_of("users:read"));
+    visit.until("unticking a read scope unticks its write scope", &format!("!{}", is_ticked("users:write")));
+    visit.click(&box_of("users:write"));
+    visit.press("Save");
+    assert!(visit.text("//*[@id='secret-warning']").starts_with("Copy it now."));
+    visit.strike(ESCAPE);
+    visit.strike(ESCAPE);
+    visit.press("Copy");
+    assert_eq!(visit.text("//*[@id='copied']"), "Copied.");
+    let copied = visit.clipboard();
+    let first = visit.take_secret();
+    assert_eq!(copied, first);
+    assert_eq!(visit.status(&first, "/users"), 200);
+
+    let row = key(MARKUP);
+    assert!(visit.text(&row).contains("read and write users"));
+    assert!(visit.text(&format!("{row}//code")).ends_with(&first[first.len() - 4..]));
+    assert_eq!(visit.script("return window.owned === undefined && !document.querySelector('img')"), true);
+    visit.until("focus is back", "document.activeElement.textContent === 'Create key'");
+
+    visit.click(&button(&row, "Rotate"));
+    visit.click(&button(DIALOG, "Rotate"));
+    let second = visit.take_secret();
+    assert_ne!(first, second);
+    assert_eq!((visit.status(&first, "/users"), visit.status(&second, "/users")), (200, 200));
+    visit.until("focus is back", "document.activeElement.textContent === 'Rotate'");
+
+    visit.click(&button(&row, "Edit"));
+    visit.fill(NAME, "Reports");
+    visit.click(&box_of("users:read"));
+    visit.click(&box_of("labels:read"));
+    visit.press("Save");
+    let row = key("Reports");
+    assert!(visit.text(&row).contains("read labels"));
+    assert_eq!((visit.status(&second, "/users"), visit.status(&second, "/labels")), (403, 200));
+
+    visit.click(&button(&row, "Suspend"));
+    visit.click(&button(DIALOG, "Cancel"));
+    visit.misses(DIALOG);
+    assert_eq!(visit.status(&second, "/labels"), 200);
+    visit.click(&button(&row, "Suspend"));
+    visit.click(&button(DIALOG, "Suspend"));
+    visit.sees(&badge(&row, "suspended"));
+    assert_eq!(visit.status(&second, "/labels"), 401);
+    visit.click(&button(&row, "Activate"));
+    visit.sees(&badge(&row, "active"));
+    assert_eq!(visit.status(&second, "/labels"), 200);
+
+    visit.click(&button(&row, "Delete"));
+    visit.click(&button(DIALOG, "Delete"));
+    visit.misses(&row);
+    assert_eq!((visit.status(&first, "/labels"), visit.status(&second, "/labels")), (401, 401));
+    assert_eq!(visit.text("//section[@id='keys']//*[@class='state']"), "There are no API keys yet.");
+    visit.until("focus has a place", "document.activeElement.id === 'keys-title'");
+
+    visit.turn_to("Changes");
+    let entries = "//section[@id='changes']//tbody/tr";
+    for action in ["created", "rotated", "edited", "deactivated", "activated", "deleted"] {
+        assert!(visit.text(&format!("{entries}[.//span[.='key.{action}']]")).contains("User seat-ann"));
+    }
+    visit.end(&[]);
+}
+
+#[test]
+fn a_key_is_made_by_keyboard_alone() {
+    let visit = Visit::of_owner();
+    let tab_to = |what: &str, expression: &str| {
+        for _ in 0..40 {
+            visit.strike(TAB);
+            if visit.script(&format!("return {expression}")) == true {
+                let outline = visit.script("return getComputedStyle(document.activeElement).outlineStyle");
+                assert_ne!(outline, "none", "focus on {what} can be seen");
+                return;
+            }
+        }
+        panic!("Tab does not lead to {what}");
+    };
+    let on = |text: &str| format!("document.activeElement.textContent === '{text}'");
+
+    tab_to("the button", &on("Create key"));
+    visit.strike(ENTER);
+    visit.until("the name has focus", "document.activeElement.name === 'name'");
+    visit.strike("Typed");
+    tab_to("a scope", "document.activeElement.value === 'tickets:write'");
+    visit.strike(SPACE);
+    tab_to("the other button", &on("Save"));
+    visit.strike(ENTER);
+    visit.sees(SECRET);
+    visit.until("the copy button has focus", &on("Copy"));
+    visit.strike(SPACE);
+    assert_eq!(visit.text("//*[@id='copied']"), "Copied.");
+    let secret = visit.text(SECRET);
+    tab_to("the way out", &on("I have stored it"));
+    visit.strike(ENTER);
+    visit.misses(DIALOG);
+    visit.until("focus is back", &on("Create key"));
+    assert!(visit.text(&key("Typed")).contains("read and write tickets"));
+    assert_eq!(visit.status(&secret, "/tickets/fields"), 200);
+
+    visit.strike(ENTER);
+    visit.sees(DIALOG);
+    visit.strike(ESCAPE);
+    visit.misses(DIALOG);
+    visit.end(&[]);
+}
+
+#[test]
+fn deliveries_are_watched_and_replayed() {
+    let (visit, endpoint) = (Visit::of_owner(), Endpoint::open());
+    let shop = visit.server.api(STORE, &["tickets:write"]);
+    let close = |ticket: &str| shop.post("/tickets/close", json!({"ticketId": ticket})).send().ok();
+    let attempt = |kind: &str, answer: &str, outcome: &str| {
+        format!("//section[@id='deliveries']//tbody/tr[.//*[.='{kind}'] and .//*[.='{answer}'] and .//*[.='{outcome}']]")
+    };
+
+    visit.turn_to("Webhooks");
+    visit.press("Add webhook");
+    visit.fill(ADDRESS, "ftp://example.com");
+    visit.press("Save");
+    assert!(visit.text("//dialog[@open]//p[@role='alert']").starts_with("`body.url` must begin with https://"));
+    visit.until("the input to mend has focus", "document.activeElement.name === 'url'");
+    visit.fill(ADDRESS, &endpoint.url);
+    visit.script("document.querySelectorAll('#kinds input:not([value=\"ticket.closed\"])').forEach((box) => box.click())");
+    visit.press("Save");
+    assert!(visit.take_secret().starts_with("whsec_"));
+    let card = webhook(&endpoint.url);
+    assert!(visit.text(&card).contains("ticket.closed"));
+    visit.sees(&badge(&card, "enabled"));
+
+    visit.press("Send test event");
+    visit.sees(&attempt("webhook.test", "200", "delivered"));
+    assert_eq!(endpoint.taken(), 1);
+    visit.press("Replay");
+    visit.attempts(2);
+    assert_eq!(endpoint.taken(), 2);
+
+    close("t-free");
+    visit.sees(&attempt("ticket.closed", "200", "delivered"));
+    visit.press("Replay …");
+    visit.press("Count");
+    assert_eq!(visit.text("//*[@id='replay-count']"), "There is nothing to send.");
+    visit.click("//dialog[@open]//input[@name='missing']");
+    visit.press("Count");
+    assert_eq!(visit.text("//*[@id='replay-count']"), "1 event would be sent.");
+    assert_eq!(endpoint.taken(), 3, "counting sends nothing");
+    visit.press("Send 1 event");
+    visit.attempts(4);
+    assert_eq!(endpoint.taken(), 4);
+
+    endpoint.answers(503);
+    close("t-ann");
+    let failed = attempt("ticket.closed", "503", "retrying");
+    visit.sees(&failed);
+    assert_ne!(visit.text(&format!("{failed}/td[@data-label='Next attempt']")), "–");
+    visit.turn_to("Webhooks");
+    visit.sees(&badge(&card, "failing"));
+
+    endpoint.answers(200);
+    visit.click(&button(&card, "Edit"));
+    let moved = format!("{}/two", endpoint.url);
+    visit.fill(ADDRESS, &moved);
+    visit.press("Save");
+    let card = webhook(&moved);
+    visit.click(&button(&card, "Rotate secret"));
+    visit.click(&button(DIALOG, "Rotate"));
+    assert!(visit.take_secret().starts_with("whsec_"));
+    visit.click(&button(&card, "Disable"));
+    visit.click(&button(DIALOG, "Disable"));
+    visit.sees(&badge(&card, "disabled"));
+    assert!(visit.text(&card).contains("Disabled: disabled by its owner."));
+    visit.misses(&button(&card, "Send test event"));
+    visit.click(&button(&card, "Enable"));
+    visit.sees(&badge(&card, "enabled"));
+    visit.click(&button(&card, "Delete"));
+    visit.click(&button(DIALOG, "Delete"));
+    visit.misses(&card);
+    assert_eq!(visit.text("//section[@id='webhooks']//*[@class='state']"), "There are no webhooks yet.");
+    visit.end(&[("/settings/v1/webhooks", 400)]);
+}
+
+#[test]
+fn long_logs_are_read_in_pages_and_nothing_is_wider_than_a_phone() {
+    let visit = Visit::begin();
+    let endpoint = Endpoint::open();
+    let word = "averylongwordwithoutanyplacetobreakit".repeat(2);
+    let url = format!("{}/{word}{word}", endpoint.url);
+    let database = &visit.server.database;
+    database.run(&["key", "create", "--store", STORE, "--name", &word, "--scopes", "tickets:write,labels:read"]);
+    let made = database.run(&["webhook", "create", "--store", STORE, "--url", &url, "--json"]);
+    let hook = serde_json::from_str::<serde_json::Value>(&made).expect("one object")["id"].clone();
+
+    visit.resize(360, 740);
+    visit.go(&visit.link(ANN));
+    visit.sees(&key(&word));
+    visit.script(&format!(
+        "const body = JSON.stringify({{ webhookId: {hook} }});
+         const request = {{ method: 'POST', headers: {{ 'content-type': 'application/json' }}, body }};
+         for (let i = 0; i < 60; i++) await fetch('/settings/v1/webhooks/test', request)"
+    ));
+    for (section, rows) in [("Webhooks", 1), ("Delivery log", 50), ("Changes", 50), ("API keys", 1)] {
+        visit.turn_to(section);
+        let list = "document.querySelectorAll('section:not([hidden]) .list > *').length";
+        visit.until("there are rows", &format!("{list} === {rows}"));
+        let widths = visit.script("return [document.documentElement.scrollWidth, document.documentElement.clientWidth]");
+        let widths: [u64; 2] = serde_json::from_value(widths).expect("two widths");
+        assert!(widths[0] <= widths[1] && widths[1] <= 360, "{section} is {} wide in a window of {}", widths[0], widths[1]);
+    }
+    visit.press("Create key");
+    let dialog = visit.script("const dialog = document.querySelector('dialog[open]'); return dialog.scrollWidth <= dialog.clientWidth");
+    assert_eq!(dialog, true, "a dialog fits a phone");
+    visit.press("Cancel");
+
+    visit.turn_to("Delivery log");
+    visit.press("Older");
+    visit.attempts(60);
+    visit.misses("//button[.='Older']");
+    // The next refresh brings what is new and keeps what is older.
+    visit.script(&format!("document.querySelector('#deliveries tbody tr').dataset.seen = 1; window.hook = {hook}"));
+    visit.script(
+        "const body = JSON.stringify({ webhookId: window.hook });
+         await fetch('/settings/v1/webhooks/test', { method: 'POST', headers: { 'content-type': 'application/json' }, body })",
+    );
+    visit.attempts(61);
+    assert_eq!(visit.script("return document.querySelectorAll('#deliveries tbody tr')[1].dataset.seen"), "1", "rows stay");
+    visit.turn_to("Changes");
+    visit.press("Older");
+    visit.until("the log ends", "document.querySelectorAll('#changes tbody tr').length > 60");
+    visit.end(&[]);
+}

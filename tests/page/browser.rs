@@ -193,6 +193,12 @@ impl Browser {
         });
     }
 
+    /// Chooses from a list what begins with this text, as typing it does.
+    #[track_caller]
+    pub fn choose(&self, xpath: &str, text: &str) {
+        self.patiently("choose", || self.try_post(&format!("/element/{}/value", self.element(xpath)?), json!({"text": text})));
+    }
+
     /// The text of an element, once it is seen.
     #[track_caller]
     pub fn text(&self, xpath: &str) -> String {

@@ -383,8 +383,10 @@ fn deliveries_are_watched_and_replayed() {
     visit.click(&button(&card, "Edit"));
     let moved = format!("{}/two", endpoint.url);
     visit.fill(ADDRESS, &moved);
+    visit.choose("//dialog[@open]//select[@name='accountId']", "Account acc-line");
     visit.press("Save");
     let card = webhook(&moved);
+    assert!(visit.text(&card).contains("Account acc-line (line)"));
     visit.click(&button(&card, "Rotate secret"));
     visit.click(&button(DIALOG, "Rotate"));
     assert!(visit.take_secret().starts_with("whsec_"));

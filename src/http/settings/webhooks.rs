@@ -149,8 +149,10 @@ pub struct WebhookCreation {
     url: String,
     /// The kinds of events that it is told of; omitted or empty: every kind.
     events: Option<Vec<String>>,
-    /// Set: it is told only of events on this channel account.
-    account_id: Option<String>,
+    /// The one channel account whose events it is told of; omitted or `null`: all of them.
+    #[oai(default)]
+    #[serde(default)]
+    account_id: Clearable,
 }
 
 /// What changes of a subscription, for events from then on.
@@ -246,7 +248,7 @@ impl Webhooks {
         body: Body<WebhookCreation>,
     ) -> Result<Reply<One<WebhookWithSecret>>, Failure<SettingsCreation>> {
         let new = body.parse()?;
-        let settings = Settings { url: Some(new.url), kinds: new.events, account_id: Some(new.account_id.map(Into::into)) };
+        let settings = Settings { url: Some(new.url), kinds: new.events, account_id: Some(new.account_id.0.flatten().map(Into::into)) };
         let made = managed.api.service.create_webhook(&managed.editor, settings).await.map_err(ApiError::in_body)?;
         Ok(Self::with_secret(&managed, made))
     }

@@ -363,19 +363,19 @@ function webhookForm(title, former, perform) {
     const events = data.getAll("events");
     if (!events.length) throw new Refused(0, "Choose at least one kind of event.");
     // An empty list is every kind, those to come included.
-    return perform({ url: data.get("url"), events: events.length === kinds.length ? [] : events }, data.get("accountId"));
+    return perform({ url: data.get("url"), events: events.length === kinds.length ? [] : events, accountId: data.get("accountId") || null });
   });
 }
 
 const webhookActs = {
   async "create-webhook"() {
-    const made = await webhookForm("Add webhook", undefined, (hook, accountId) => post("/webhooks", accountId ? { ...hook, accountId } : hook));
+    const made = await webhookForm("Add webhook", undefined, (hook) => post("/webhooks", hook));
     if (!made) return;
     await tellSecret("Signing secret", made.secret, "With it the endpoint verifies that a delivery is ours.");
     await changed("The webhook was added.");
   },
   async "edit-webhook"(id) {
-    const perform = (hook, accountId) => patch("/webhooks", { webhookId: id, ...hook, accountId: accountId || null });
+    const perform = (hook) => patch("/webhooks", { webhookId: id, ...hook });
     if (await webhookForm("Edit webhook", webhook(id), perform)) await changed("The webhook was changed.");
   },
   "rotate-webhook"(id) {

@@ -146,7 +146,7 @@ fn what_cannot_be_is_refused() {
         assert!(complaint.contains(&format!("no account with id `{account}`")), "{complaint}");
     }
     let complaint = database.fails(&[&of("set", "acc-web")[..], &["--url", URL]].concat());
-    assert!(complaint.contains("`account` is of the channel `widget`"), "{complaint}");
+    assert!(complaint.contains("`accountId` is of the channel `widget`"), "{complaint}");
     for store in ["none", "other"] {
         for action in [&["set", "--url", URL][..], &["rotate"], &["remove"]] {
             let complaint = database.fails(&[&["bridge"], action, &["--store", store, "--account", "acc-line"]].concat());

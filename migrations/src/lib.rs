@@ -75,14 +75,21 @@ async fn append_only(manager: &SchemaManager<'_>, table: &str) -> Result<(), DbE
     let connection = manager.get_connection();
     let refusal = format!("rows of {table} stay as they are");
     let statements = match connection.get_database_backend() {
-        DbBackend::Sqlite => ["UPDATE", "DELETE"]
-            .map(|event| {
-                format!("CREATE TRIGGER {table}_stays_on_{event} BEFORE {event} ON {table} BEGIN SELECT RAISE(ABORT, '{refusal}'); END")
-            })
-            .to_vec(),
+        // A row that replaces another fires no trigger of a removal.
+        DbBackend::Sqlite => [
+            ("UPDATE", ""),
+            ("DELETE", ""),
+            ("INSERT", "WHEN EXISTS (SELECT 1 FROM {table} WHERE position = NEW.position) "),
+        ]
+        .map(|(event, when)| {
+            let when = when.replace("{table}", table);
+            format!("CREATE TRIGGER {table}_stays_on_{event} BEFORE {event} ON {table} {when}BEGIN SELECT RAISE(ABORT, '{refusal}'); END")
+        })
+        .to_vec(),
         _ => vec![
             format!("CREATE FUNCTION {table}_stays() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN RAISE EXCEPTION '{refusal}'; END$$"),
             format!("CREATE TRIGGER {table}_stays BEFORE UPDATE OR DELETE ON {table} FOR EACH ROW EXECUTE FUNCTION {table}_stays()"),
+            format!("CREATE TRIGGER {table}_is_not_emptied BEFORE TRUNCATE ON {table} EXECUTE FUNCTION {table}_stays()"),
         ],
     };
     for statement in statements {

@@ -69,6 +69,8 @@ CREATE TABLE attempts (
     webhook_id {text} NOT NULL,
     event_id {text} NOT NULL,
     kind TEXT NOT NULL,
+    -- Where it was sent to: a subscription may have moved since.
+    url TEXT NOT NULL,
     attempt BIGINT NOT NULL,
     started_at BIGINT NOT NULL,
     -- Milliseconds.

@@ -20,9 +20,9 @@ CREATE TABLE audit (
     position {serial},
     store_id {text} NOT NULL REFERENCES stores (id),
     at BIGINT NOT NULL,
-    -- Absent: the command line.
+    -- Absent: the command line, or the server itself.
     user_id {text},
-    -- `session`, `token` or `command_line`.
+    -- `session`, `token`, `command_line` or `system`.
     via TEXT NOT NULL,
     request_id TEXT,
     action {text} NOT NULL,

@@ -71,6 +71,8 @@ pub enum Via {
     Session,
     Token,
     CommandLine,
+    /// Nobody asked for it.
+    System,
 }
 
 impl Via {
@@ -79,6 +81,7 @@ impl Via {
             Self::Session => "session",
             Self::Token => "token",
             Self::CommandLine => "command_line",
+            Self::System => "system",
         }
     }
 }
@@ -87,7 +90,7 @@ impl Via {
 #[derive(Clone, Debug)]
 pub struct Editor {
     pub store_id: StoreId,
-    /// Absent: whoever has the command line.
+    /// Absent: whoever has the command line, or nobody.
     pub user_id: Option<UserId>,
     pub via: Via,
     pub request_id: Option<String>,
@@ -96,6 +99,11 @@ pub struct Editor {
 impl Editor {
     pub fn command_line(store_id: StoreId) -> Self {
         Self { store_id, user_id: None, via: Via::CommandLine, request_id: None }
+    }
+
+    /// The server itself.
+    pub fn system(store_id: StoreId) -> Self {
+        Self { store_id, user_id: None, via: Via::System, request_id: None }
     }
 
     /// The same in the words of events.

@@ -140,6 +140,8 @@ pub struct Logged {
     pub position: i64,
     pub event_id: String,
     pub kind: String,
+    /// Where it was sent to.
+    pub url: String,
     pub attempt: i64,
     pub started_at: Timestamp,
     /// Milliseconds.

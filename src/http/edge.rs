@@ -36,7 +36,8 @@ impl<E: Endpoint<Output = Response>> Endpoint for Edge<E> {
 
     async fn call(&self, mut request: Request) -> poem::Result<Response> {
         let started = std::time::Instant::now();
-        let form = if in_settings(request.uri().path()) { ReceivedAt::Timestamp } else { self.api.service.rules().received_at };
+        let settings = in_settings(request.uri().path());
+        let form = if settings { ReceivedAt::Timestamp } else { self.api.service.rules().received_at };
         let context = Context::arrive(request.headers(), self.api.service.world(), form);
         request.set_data(context.clone());
         request.set_data(self.api.clone());
@@ -78,6 +79,10 @@ impl<E: Endpoint<Output = Response>> Endpoint for Edge<E> {
         }
         if let Ok(id) = HeaderValue::from_str(context.request_id()) {
             response.headers_mut().insert(REQUEST_ID, id);
+        }
+        if settings {
+            // An answer may hold a secret that is shown once.
+            response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         }
         let status = response.status();
         let operation = operation.unwrap_or("none");

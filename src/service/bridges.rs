@@ -24,7 +24,7 @@ impl Service {
         check(&checked_url(url)?)?;
         let secret = fresh_secret()?;
         let mut change = self.begin_edit(editor).await?;
-        let found = change.account_to_bridge(account).await?.ok_or_else(|| Error::missing("account", account))?;
+        let found = change.held_account(account).await?.ok_or_else(|| Error::missing("account", account))?;
         let channel = found.channel.as_str();
         if accepts_at_once(channel) {
             let reason = format!("is of the channel `{channel}`, which is our own; no message of it would go over a bridge");

@@ -206,6 +206,11 @@ impl Change<'_> {
         self.facts.push(fact);
     }
 
+    /// Says that the server itself changes settings here.
+    pub fn edited_by_system(&mut self) {
+        self.editor = Some(Editor::system(self.write.store().clone()));
+    }
+
     /// Notes what is written down of a change of settings. A write of anybody else leaves no such note.
     pub fn audit(&mut self, mut entry: Entry) {
         if let Some(detail) = entry.detail.as_object_mut() {

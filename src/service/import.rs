@@ -136,7 +136,7 @@ async fn write(import: &mut Import, steps: &mut mpsc::Receiver<Step>) -> store::
         match step {
             Step::Reach(conversations) => import.reach(&conversations).await?,
             Step::ReachFormer(kind, ids) => import.reach_former(kind, &ids).await?,
-            Step::Hold => import.hold().await?,
+            Step::Hold(kinds) => import.hold(|kind| kinds.contains(&kind)).await?,
             Step::Park(kind, ids) => import.park(kind, &ids).await?,
             Step::Put(batch) => {
                 if let Err(fault) = import.put(*batch).await? {

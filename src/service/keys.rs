@@ -128,10 +128,13 @@ impl Service {
         check(name.as_deref(), scopes)?;
         let mut change = self.begin_edit(editor).await?;
         let mut key = known(&change, id).await?;
+        let former = key.clone();
         key.name = name.unwrap_or(key.name);
         key.scopes = scopes.unwrap_or(key.scopes);
-        change.save_key(&key).await?;
-        change.audit(changed("key.edited", &key));
+        if key != former {
+            change.save_key(&key).await?;
+            change.audit(changed("key.edited", &key));
+        }
         change.end().await?;
         Ok(key)
     }
@@ -186,7 +189,9 @@ impl Service {
             stores.entry(store).or_default().push((key, at));
         }
         let mut outcome = Ok(());
-        for (store, uses) in stores {
+        for (store, mut uses) in stores {
+            // Two processes that write down the same keys must not wait for each other.
+            uses.sort();
             if let Err(error) = self.save_uses(&store, &uses).await {
                 self.uses.put_back(&store, uses);
                 outcome = Err(error);
@@ -218,8 +223,8 @@ pub(super) fn fresh_secret(prefix: &str) -> Result<Secret> {
 }
 
 fn check(name: Option<&str>, scopes: Option<ScopeSet>) -> Result<()> {
-    if name.is_some_and(|name| name.trim().is_empty() || name.chars().count() > MAX_NAME_CHARS || name.contains('\0')) {
-        return Err(Error::invalid("name", format!("must have 1 to {MAX_NAME_CHARS} characters and not be blank")));
+    if name.is_some_and(|name| name.trim().is_empty() || name.chars().count() > MAX_NAME_CHARS || name.chars().any(char::is_control)) {
+        return Err(Error::invalid("name", format!("must have 1 to {MAX_NAME_CHARS} printable characters and not be blank")));
     }
     if scopes.is_some_and(ScopeSet::is_empty) {
         return Err(Error::invalid("scopes", "must name at least one scope"));

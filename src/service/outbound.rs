@@ -60,6 +60,11 @@ impl Service {
         let mut change = self.begin_alone(&parcel.store_id, parcel.actor.clone()).await?;
         let failure = match verdict {
             Verdict::Accepted { external_id, reference_id } => {
+                let reference_id = reference_id.filter(|name| *name != parcel.reference_id);
+                if reference_id.is_some() {
+                    // The thread before its message, as every other writer holds them.
+                    change.conversation(&parcel.conversation_id).await?;
+                }
                 if change.take_parcel(claimed).await?
                     && let Some(message) = change.save_delivery(&parcel.message_id, Delivery::Sent, None).await?
                 {
@@ -68,7 +73,7 @@ impl Service {
                     {
                         tracing::warn!(message = %message.id, external_id, "the channel names a message as it named another before");
                     }
-                    if let Some(reference_id) = reference_id.filter(|name| *name != parcel.reference_id) {
+                    if let Some(reference_id) = reference_id {
                         change.name_thread(&message, &reference_id).await?;
                     }
                     change.note(Fact::MessageSent { message, ticket_id: parcel.ticket_id.clone() });

@@ -16,6 +16,7 @@ use crate::{
         keys::{Secret, SecretHash},
         settings::{Audited, Editor, Entry, GRANT_PREFIX, GrantKind, Manager, Subject, Via},
         store::Account,
+        team::User,
     },
     store::write::Changed,
 };
@@ -70,6 +71,10 @@ impl Service {
             request_id: Some(request_id.to_owned()),
         };
         let mut change = self.begin_edit(&editor).await?;
+        // Kept as it is, or whoever ends all of the user's grants at this moment would not see the session.
+        if change.known_users(&[&manager.user_id]).await?.is_empty() {
+            return Ok(None);
+        }
         if !change.delete_grant(&SecretHash::of(link)).await? {
             return Ok(None);
         }
@@ -94,9 +99,12 @@ impl Service {
     pub async fn revoke_grants(&self, editor: &Editor, user: &UserId) -> Result<u64> {
         self.must_exist(&editor.store_id).await?;
         let mut change = self.begin_edit(editor).await?;
+        change.hold_user(user).await?;
         let count = change.delete_grants(user).await?;
-        let detail = json!({ "count": count });
-        change.audit(Entry { action: "session.revoked", subject: Subject::Session, subject_id: user.to_string(), detail });
+        if count > 0 {
+            let detail = json!({ "count": count });
+            change.audit(Entry { action: "session.revoked", subject: Subject::Session, subject_id: user.to_string(), detail });
+        }
         change.end().await?;
         Ok(count)
     }
@@ -110,16 +118,18 @@ impl Service {
     /// now on, and sessions and tokens end. The last owner stays.
     pub async fn remove_user(&self, editor: &Editor, id: &SeatId) -> Result<Taken> {
         let mut change = self.begin_edit(editor).await?;
-        let owners = change.owner_seats().await?;
-        let (user, role) = change.seat(id).await?.ok_or_else(|| Error::missing("user", id))?;
-        if owners == [id.clone()] {
+        let seats = change.seat_and_owners(id).await?;
+        let (user, role) = seats.iter().find(|(user, _)| user.id == *id).ok_or_else(|| Error::missing("user", id))?.clone();
+        let is_owner = |(user, role): &&(User, Option<String>)| user.user_id.is_some() && role.as_deref() == Some("owner");
+        let mut owners = seats.iter().filter(is_owner);
+        if owners.next().is_some_and(|(owner, _)| owner.id == *id) && owners.next().is_none() {
             return Err(Error::Conflict(format!("the user `{id}` is the store's last owner; make somebody else one first")));
         }
         let mut taken = Taken::default();
         let mut detail = json!({ "userId": user.user_id, "name": user.name, "role": role });
         if let Some(user_id) = &user.user_id {
             let tickets = change.tickets_of_assignee(user_id).await?;
-            taken.unassigned = unassign(&mut change, tickets).await?;
+            taken.unassigned = unassign(&mut change, tickets, |assignee| assignee == user_id).await?;
             detail["unassigned"] = taken.unassigned.into();
             detail["keys"] = change.disown_keys(user_id).await?.into();
             change.delete_grants(user_id).await?;
@@ -156,24 +166,32 @@ impl Service {
         if let Some(i) = users.iter().position(|user| !known.contains(user)) {
             return Err(Error::invalid(format!("body.userIds[{i}]"), "names nobody in this store"));
         }
+        let former: HashSet<UserId> = change.account_users(&[id]).await?.into_iter().map(|(_, user)| user).collect();
         change.save_account_users(id, &users).await?;
         let mut taken = Taken::default();
         if !users.is_empty() {
             let tickets = change.tickets_of_others(id).await?;
-            taken.unassigned = unassign(&mut change, tickets).await?;
+            taken.unassigned = unassign(&mut change, tickets, |assignee| !users.contains(assignee)).await?;
         }
-        let detail = json!({ "userIds": users, "unassigned": taken.unassigned });
-        change.audit(Entry { action: "account.users_set", subject: Subject::Account, subject_id: id.to_string(), detail });
+        if former != users.iter().cloned().collect() || taken.unassigned > 0 {
+            let detail = json!({ "userIds": users, "unassigned": taken.unassigned });
+            change.audit(Entry { action: "account.users_set", subject: Subject::Account, subject_id: id.to_string(), detail });
+        }
         change.end().await?;
         Ok((AccountAccess { account, users }, taken))
     }
 }
 
-/// Takes these tickets from their assignees; how many had one.
-async fn unassign(change: &mut Change<'_>, tickets: Vec<TicketId>) -> Result<usize> {
+/// Takes tickets from those of their assignees who are to lose them; how many. Whoever got one since it was looked for keeps
+/// it. Conversations are held before their tickets, as a message that comes in holds them.
+async fn unassign(change: &mut Change<'_>, tickets: Vec<TicketId>, loses: impl Fn(&UserId) -> bool) -> Result<usize> {
+    change.hold_conversations_of(&tickets).await?;
     let mut count = 0;
     for id in tickets {
         let Some(mut ticket) = change.ticket(&id).await? else { continue };
+        if !ticket.assignee_user_id.as_ref().is_some_and(&loses) {
+            continue;
+        }
         if let Some(previous) = ticket.unassign(change.now()) {
             change.save_ticket(&ticket).await?;
             change.changed(Changed::Ticket(&id));

@@ -39,6 +39,12 @@ pub struct Settings {
 /// How long an attempt may take before another process may make it, in milliseconds. An endpoint has 15 seconds.
 pub const LEASE_MILLIS: i64 = 60_000;
 
+/// Events that a replay queues in one transaction. Whoever numbers events waits for it.
+const REPLAYED_AT_ONCE: i64 = 5_000;
+
+/// Rows of a webhook that are removed in one transaction.
+const FORGOTTEN_AT_ONCE: i64 = 10_000;
+
 impl Service {
     /// A new subscription, and the secret that its deliveries are signed with.
     pub async fn create_webhook(&self, editor: &Editor, settings: Settings) -> Result<(Webhook, SigningSecret)> {
@@ -80,16 +86,19 @@ impl Service {
         self.number_former().await?;
         let mut change = self.begin_edit(editor).await?;
         let mut webhook = change.webhook(id).await?.ok_or_else(|| unknown(id))?;
+        let former = webhook.clone();
         if let Some(url) = settings.url.filter(|url| *url != webhook.url) {
             webhook.url = url;
             webhook.failing_since = None;
         }
         webhook.kinds = kinds.unwrap_or(webhook.kinds);
         webhook.account_id = settings.account_id.unwrap_or(webhook.account_id);
-        webhook.updated_at = change.now();
-        self.check_account(&mut change, &webhook).await?;
-        change.save_webhook(&webhook).await?;
-        change.audit(changed("webhook.edited", &webhook));
+        if webhook != former {
+            webhook.updated_at = change.now();
+            self.check_account(&mut change, &webhook).await?;
+            change.save_webhook(&webhook).await?;
+            change.audit(changed("webhook.edited", &webhook));
+        }
         change.end().await?;
         Ok(webhook)
     }
@@ -125,6 +134,15 @@ impl Service {
     }
 
     pub async fn delete_webhook(&self, editor: &Editor, id: &WebhookId) -> Result<()> {
+        // What may be much goes part by part, so that nobody waits for all of it.
+        loop {
+            let change = self.begin_alone(&editor.store_id, editor.actor()).await?;
+            let forgotten = change.forget_attempts(id, FORGOTTEN_AT_ONCE).await?;
+            change.end().await?;
+            if forgotten == 0 {
+                break;
+            }
+        }
         let mut change = self.begin_edit(editor).await?;
         let webhook = change.webhook(id).await?.ok_or_else(|| unknown(id))?;
         change.delete_webhook(id).await?;
@@ -151,24 +169,39 @@ impl Service {
         Ok(event)
     }
 
-    /// Queues events again; how many. `dry_run` only counts them.
+    /// Queues events again; how many. `dry_run` only counts them. Many are queued part by part, each for good, so that nobody
+    /// waits for all of them; one that is cut off is made again with `missing`.
     pub async fn replay(&self, editor: &Editor, id: &WebhookId, replay: Replay, dry_run: bool) -> Result<i64> {
         self.number_former().await?;
-        let mut change = self.begin_edit(editor).await?;
-        let webhook = change.webhook(id).await?.ok_or_else(|| unknown(id))?;
-        if !webhook.enabled && !dry_run {
-            return Err(Error::Conflict(format!("the webhook `{id}` is disabled; enable it first")));
-        }
+        let store = &editor.store_id;
         if dry_run {
-            return Ok(change.count_again(&webhook, &replay).await?);
+            self.known_webhook(store, id).await?;
+            return Ok(self.db().count_again(store, id, &replay, self.world().now()).await?);
         }
-        let count = change.queue_again(&webhook, &replay).await?;
-        change.deliver();
-        let Replay { event, since, until, missing } = replay;
-        let detail = json!({ "eventId": event, "since": since, "until": until, "missing": missing, "count": count });
-        change.audit(entry("webhook.replayed", id, detail));
-        change.end().await?;
-        Ok(count)
+        let end = self.db().last_sequence(store).await? + 1;
+        let at_once = if replay.event.is_some() { end } else { REPLAYED_AT_ONCE };
+        let (mut begin, mut count) = (1, 0);
+        loop {
+            let mut change = self.begin_edit(editor).await?;
+            let webhook = change.webhook(id).await?.ok_or_else(|| unknown(id))?;
+            if !webhook.enabled {
+                return Err(Error::Conflict(format!("the webhook `{id}` is disabled; enable it first")));
+            }
+            let next = end.min(begin + at_once);
+            count += change.queue_again(id, &replay, (begin, next)).await?;
+            change.deliver();
+            begin = next;
+            if begin < end {
+                change.end().await?;
+                continue;
+            }
+            count += change.queue_test_again(id, &replay).await?;
+            let Replay { event, since, until, missing } = replay;
+            let detail = json!({ "eventId": event, "since": since, "until": until, "missing": missing, "count": count });
+            change.audit(entry("webhook.replayed", id, detail));
+            change.end().await?;
+            return Ok(i64::try_from(count).unwrap_or(i64::MAX));
+        }
     }
 
     /// Queues what happened before a change of a subscription by what the subscription was: events are queued when they are
@@ -180,8 +213,8 @@ impl Service {
     /// At most `limit` attempts of the log in one direction; none at its end.
     pub async fn attempts(&self, store: &StoreId, id: &WebhookId, along: Along, limit: i64) -> Result<Vec<Logged>> {
         let page = self.db().attempts(store, id, along, limit).await?;
-        if page.is_empty() && !self.webhooks(store).await?.iter().any(|webhook| webhook.id == *id) {
-            return Err(unknown(id));
+        if page.is_empty() {
+            self.known_webhook(store, id).await?;
         }
         Ok(page)
     }
@@ -209,27 +242,28 @@ impl Service {
     /// Writes down how an attempt ended. `jitter` in 0..1 spreads the next one.
     pub async fn settle_delivery(&self, claimed: &Claimed, attempted: Attempted, jitter: f64) -> Result<()> {
         let shipment = &claimed.shipment;
-        let change = self.begin_alone(&shipment.store_id, Actor::System).await?;
+        let mut change = self.begin_alone(&shipment.store_id, Actor::System).await?;
         let arrived = attempted.answer.is_success();
         let asked = match &attempted.answer {
             Answer::Status(_, asked) => *asked,
             Answer::None(_) => None,
         };
-        let mut next_at = if arrived { None } else { next_attempt(claimed.attempts, attempted.ended_at, asked, jitter) };
-        if attempted.answer.is_gone() {
-            next_at = None;
-        }
         let id = &shipment.webhook_id;
-        let mut webhook = None;
+        let (mut webhook, mut moved) = (None, false);
         if arrived {
-            change.note_health(id, None).await?;
-        } else if let Some(since) = change.failing_since(id).await?
-            && (since.is_none() || disables(since, &attempted).is_some())
-        {
-            // Held only where it changes, or whatever fails there would stand in line for it, and in the way of all others.
-            // And before its queue, as in every other change of both: else two might wait for each other.
-            webhook = change.webhook(id).await?;
+            change.note_health(shipment, None).await?;
+        } else if let Some((url, since)) = change.health(id).await? {
+            moved = url != shipment.url;
+            if since.is_none() || disables(since, &attempted).is_some() {
+                // Held only where it changes, or whatever fails there would stand in line for it, and in the way of all
+                // others. And before its queue, as in every other change of both: else two might wait for each other.
+                webhook = change.webhook(id).await?.filter(|webhook| webhook.enabled);
+                moved = webhook.as_ref().is_some_and(|webhook| webhook.url != shipment.url);
+            }
         }
+        // What another endpoint answered says nothing of the one that the event is for by now.
+        let gone = attempted.answer.is_gone() && !moved;
+        let mut next_at = if arrived || gone { None } else { next_attempt(claimed.attempts, attempted.ended_at, asked, jitter) };
         if !change.settle_delivery(claimed, arrived, next_at).await? {
             // Whoever took over writes down what becomes of it; that this attempt was made is true all the same.
             if change.webhook(id).await?.is_some() {
@@ -245,19 +279,25 @@ impl Service {
             (false, Some(_)) => "retrying",
             (false, None) => "given_up",
         };
-        if let Some(webhook) = webhook.filter(|webhook| webhook.enabled) {
-            change.note_health(id, Some(attempted.ended_at)).await?;
+        if let Some(webhook) = webhook.filter(|_| !moved) {
+            change.note_health(shipment, Some(attempted.ended_at)).await?;
             if let Some(reason) = disables(webhook.failing_since, &attempted) {
                 tracing::warn!(store = %shipment.store_id, webhook = %id, reason, "a webhook was disabled");
                 let since = webhook.failing_since.or(Some(attempted.ended_at));
                 let disabled_reason = Some(reason.to_owned());
                 let disabled = Webhook { enabled: false, disabled_reason, failing_since: since, updated_at: change.now(), ..webhook };
                 change.save_webhook(&disabled).await?;
+                change.edited_by_system();
+                change.audit(changed("webhook.disabled", &disabled));
                 (outcome, next_at) = ("disabled", None);
             }
         }
         change.log_attempt(claimed, &attempted, outcome, next_at).await?;
         change.end().await
+    }
+
+    async fn known_webhook(&self, store: &StoreId, id: &WebhookId) -> Result<()> {
+        if self.webhooks(store).await?.iter().any(|webhook| webhook.id == *id) { Ok(()) } else { Err(unknown(id)) }
     }
 
     async fn check_account(&self, change: &mut Change<'_>, webhook: &Webhook) -> Result<()> {

@@ -14,7 +14,6 @@ use super::{
 use crate::domain::{
     bridges::{Bridge, Endpoint},
     ids::{AccountId, StoreId},
-    store::Account,
     time::Timestamp,
     webhooks::SigningSecret,
 };
@@ -30,12 +29,6 @@ impl Row for Bridge {
 }
 
 impl Write {
-    /// An account whose bridge is to be changed, held until the end of the transaction: of two who begin one at once the
-    /// second finds what the first did.
-    pub async fn account_to_bridge(&self, id: &AccountId) -> Result<Option<Account>> {
-        self.held("accounts", id.as_str()).await
-    }
-
     /// The bridge of an account, held until the end of the transaction.
     pub async fn bridge(&self, account: &AccountId) -> Result<Option<Bridge>> {
         let mut sql = self.sql("SELECT ");

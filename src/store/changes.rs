@@ -13,6 +13,8 @@ use crate::domain::{
 };
 
 impl Write {
+    /// An account, held until the end of the transaction: of two who change what belongs to it the second finds what the first
+    /// did.
     pub async fn held_account(&self, id: &AccountId) -> Result<Option<Account>> {
         self.held("accounts", id.as_str()).await
     }

@@ -171,11 +171,19 @@ impl Import {
         self.touch_former(kind, ids.iter().map(String::as_str).collect()).await
     }
 
-    /// Holds every conversation that was reached, then their tickets, in the order in which every other writer holds
-    /// them: taken as the lines come, they would make two transactions wait for each other. And no message is left out of
-    /// the counts, since its writer waits.
-    pub async fn hold(&self) -> Result<()> {
+    /// Holds users and accounts where the import brings some, then every conversation that was reached, then their tickets,
+    /// in the order in which every other writer holds them: taken as the lines come, they would make two transactions wait
+    /// for each other. And no message is left out of the counts, since its writer waits.
+    pub async fn hold(&self, brings: impl Fn(Kind) -> bool) -> Result<()> {
         self.run("ANALYZE import_touched", []).await?;
+        for (kind, sql) in [
+            (Kind::User, "SELECT COUNT(*) FROM (SELECT id FROM users WHERE store_id = ? ORDER BY id FOR UPDATE) AS held"),
+            (Kind::Account, "SELECT COUNT(*) FROM (SELECT id FROM accounts WHERE store_id = ? ORDER BY id FOR UPDATE) AS held"),
+        ] {
+            if brings(kind) {
+                self.run(sql, [self.store.as_str().into()]).await?;
+            }
+        }
         for sql in [
             "SELECT COUNT(*) FROM (SELECT c.id FROM conversations c JOIN import_touched t ON t.id = c.id \
              WHERE c.store_id = ? ORDER BY c.id FOR UPDATE OF c) AS held",

@@ -12,9 +12,12 @@ use crate::domain::{
     time::Timestamp,
 };
 
-const COLUMNS: &str = "k.id, k.name, k.scopes, k.active, k.owner_user_id, \
-     (SELECT s.last_four FROM api_key_secrets s WHERE s.store_id = k.store_id AND s.key_id = k.id ORDER BY s.expires_at DESC LIMIT 1), \
-     k.created_at, k.expires_at, k.last_used_at FROM api_keys k WHERE k.store_id = $1";
+const COLUMNS: &str = "k.id, k.name, k.scopes, k.active, k.owner_user_id, k.created_at, k.expires_at, k.last_used_at, ";
+
+const LAST_FOUR: &str =
+    "(SELECT s.last_four FROM api_key_secrets s WHERE s.store_id = k.store_id AND s.key_id = k.id ORDER BY s.expires_at DESC LIMIT 1)";
+
+const KEYS: &str = " FROM api_keys k WHERE k.store_id = $1";
 
 fn decode(cells: &mut Cells<'_>) -> Result<ApiKey> {
     Ok(ApiKey {
@@ -23,10 +26,10 @@ fn decode(cells: &mut Cells<'_>) -> Result<ApiKey> {
         scopes: ScopeSet::from_stored(&cells.take::<String>()?),
         active: cells.take()?,
         owner: cells.optional_id()?,
-        last_four: cells.take::<Option<String>>()?.unwrap_or_default(),
         created_at: cells.time()?,
         expires_at: cells.time()?,
         last_used_at: cells.optional_time()?,
+        last_four: cells.take::<Option<String>>()?.unwrap_or_default(),
     })
 }
 
@@ -34,7 +37,7 @@ impl Db {
     /// Every key of the store, oldest first.
     pub async fn keys(&self, store: &StoreId) -> Result<Vec<ApiKey>> {
         let mut sql = Sql::of(store, "SELECT ");
-        sql.push(COLUMNS).push(" ORDER BY k.created_at, k.id");
+        sql.push(COLUMNS).push(LAST_FOUR).push(KEYS).push(" ORDER BY k.created_at, k.id");
         self.all(sql, decode).await
     }
 }
@@ -57,9 +60,15 @@ impl Write {
 
     /// The key, held until the end of the transaction.
     pub async fn key(&self, id: &KeyId) -> Result<Option<ApiKey>> {
-        let mut sql = self.sql("SELECT ");
-        sql.push(COLUMNS).push(" AND k.id = ").text(id.as_str());
+        let mut sql = self.sql("SELECT k.id");
+        sql.push(KEYS).push(" AND k.id = ").text(id.as_str());
         self.hold(&mut sql);
+        if self.first(sql, |cells| cells.id::<KeyId>()).await?.is_none() {
+            return Ok(None);
+        }
+        // Only once it is held: whoever held it may have given it another secret.
+        let mut sql = self.sql("SELECT ");
+        sql.push(COLUMNS).push(LAST_FOUR).push(KEYS).push(" AND k.id = ").text(id.as_str());
         self.first(sql, decode).await
     }
 
@@ -87,11 +96,12 @@ impl Write {
         Ok(())
     }
 
-    /// Removes a key and its secrets; `false` when the store has no such key.
-    pub async fn delete_key(&self, id: &KeyId) -> Result<bool> {
+    /// Removes a key and its secrets.
+    pub async fn delete_key(&self, id: &KeyId) -> Result<()> {
         let mut sql = self.sql("DELETE FROM api_keys WHERE store_id = $1 AND id = ");
         sql.text(id.as_str());
-        Ok(self.run(sql).await? > 0)
+        self.run(sql).await?;
+        Ok(())
     }
 
     /// Notes when keys were last used.

@@ -2,7 +2,7 @@
 
 use super::{
     Db, Result,
-    sql::{Param, Row, Sql},
+    sql::{Param, Row, Sql, batches},
     write::Write,
 };
 use crate::domain::{
@@ -65,32 +65,45 @@ impl Write {
         self.run(sql).await
     }
 
-    /// The user on a seat and the kind of the role, held until the end of the transaction.
-    pub async fn seat(&self, id: &SeatId) -> Result<Option<(User, Option<String>)>> {
-        let Some(user) = self.held_user(id).await? else { return Ok(None) };
-        let Some(role) = &user.role_id else { return Ok(Some((user, None))) };
-        let mut sql = self.sql("SELECT kind FROM roles WHERE store_id = $1 AND id = ");
-        sql.text(role.as_str());
-        let kind = self.first(sql, |cells| cells.take()).await?;
-        Ok(Some((user, kind)))
-    }
-
-    async fn held_user(&self, id: &SeatId) -> Result<Option<User>> {
+    /// The user on a seat, and every owner who has joined the store, each with the kind of the role, held until the end of
+    /// the transaction: of two removals at once the second sees what the first left. In the order in which every writer
+    /// holds users.
+    pub async fn seat_and_owners(&self, id: &SeatId) -> Result<Vec<(User, Option<String>)>> {
+        let kind = "(SELECT r.kind FROM roles r WHERE r.store_id = u.store_id AND r.id = u.role_id)";
         let mut sql = self.sql("SELECT ");
-        sql.push(User::COLUMNS).push(" FROM users u WHERE u.store_id = $1 AND u.id = ").text(id.as_str());
+        sql.push(User::COLUMNS).push(", ").push(kind).push(" FROM users u WHERE u.store_id = $1 AND (u.id = ").text(id.as_str());
+        sql.push(" OR (u.user_id IS NOT NULL AND ").push(kind).push(" = 'owner')) ORDER BY u.id");
         self.hold(&mut sql);
-        self.first(sql, User::decode).await
+        self.all(sql, |cells| Ok((User::decode(cells)?, cells.take()?))).await
     }
 
-    /// The seats of owners who have joined the store, held until the end of the transaction, so that of two removals at
-    /// once the second sees what the first left.
-    pub async fn owner_seats(&self) -> Result<Vec<SeatId>> {
-        let mut sql = self.sql(
-            "SELECT u.id FROM users u WHERE u.store_id = $1 AND u.user_id IS NOT NULL AND EXISTS (SELECT 1 FROM roles r \
-             WHERE r.store_id = u.store_id AND r.id = u.role_id AND r.kind = 'owner') ORDER BY u.id",
-        );
+    /// Holds a user until the end of the transaction, whether there is one or not.
+    pub async fn hold_user(&self, user: &UserId) -> Result<()> {
+        let mut sql = self.sql("SELECT id FROM users WHERE store_id = $1 AND user_id = ");
+        sql.text(user.as_str());
         self.hold(&mut sql);
-        self.all(sql, |cells| cells.id()).await
+        self.all(sql, |cells| cells.id::<SeatId>()).await?;
+        Ok(())
+    }
+
+    /// Holds the conversations of these tickets, in the order of their ids.
+    pub async fn hold_conversations_of(&self, tickets: &[TicketId]) -> Result<()> {
+        if !self.on_postgres() {
+            return Ok(());
+        }
+        let mut conversations = std::collections::BTreeSet::new();
+        for ids in batches(tickets.iter().map(TicketId::as_str)) {
+            let mut sql = self.sql("SELECT conversation_id FROM tickets WHERE store_id = $1 AND id IN ");
+            sql.texts(ids);
+            conversations.extend(self.all(sql, |cells| cells.take::<String>()).await?);
+        }
+        for ids in batches(conversations.iter().map(String::as_str)) {
+            let mut sql = self.sql("SELECT id FROM conversations WHERE store_id = $1 AND id IN ");
+            sql.texts(ids).push(" ORDER BY id");
+            self.hold(&mut sql);
+            self.all(sql, |cells| cells.take::<String>()).await?;
+        }
+        Ok(())
     }
 
     /// Removes a seat.

@@ -109,11 +109,20 @@ impl Write {
         self.supersede(SECRETS, id.as_str(), secret, ends_at).await
     }
 
-    /// Removes a subscription with all that belongs to it. False: there is none.
-    pub async fn delete_webhook(&self, id: &WebhookId) -> Result<bool> {
-        if self.webhook(id).await?.is_none() {
-            return Ok(false);
+    /// Removes at most so many attempts of a subscription, and deliveries that wait for nothing; how many.
+    pub async fn forget_attempts(&self, id: &WebhookId, limit: i64) -> Result<u64> {
+        let mut forgotten = 0;
+        for (table, settled) in [("deliveries", " AND due_at IS NULL"), ("attempts", "")] {
+            let mut sql = self.sql("DELETE FROM ");
+            sql.push(table).push(" WHERE position IN (SELECT position FROM ").push(table);
+            sql.push(" WHERE store_id = $1 AND webhook_id = ").text(id.as_str()).push(settled).push(" LIMIT ").integer(limit).push(")");
+            forgotten += self.run(sql).await?;
         }
+        Ok(forgotten)
+    }
+
+    /// Removes a subscription with all that belongs to it; it is held.
+    pub async fn delete_webhook(&self, id: &WebhookId) -> Result<()> {
         // Attempts behind deliveries: whoever ends one just now logs it before its delivery can go.
         for table in ["deliveries", "attempts", "webhook_secrets", "webhook_kinds"] {
             let mut sql = self.sql("DELETE FROM ");
@@ -122,7 +131,8 @@ impl Write {
         }
         let mut sql = self.sql("DELETE FROM webhooks WHERE store_id = $1 AND id = ");
         sql.text(id.as_str());
-        Ok(self.run(sql).await? == 1)
+        self.run(sql).await?;
+        Ok(())
     }
 
     /// Queues an event that was made to test the endpoint.
@@ -134,67 +144,28 @@ impl Write {
         Ok(())
     }
 
-    /// How many events [`Write::queue_again`] would queue.
-    pub async fn count_again(&self, webhook: &Webhook, replay: &Replay) -> Result<i64> {
-        let count = |select: &str| self.sql(select);
-        let mut recorded = count("SELECT COUNT(*) FROM events e JOIN webhooks w ON w.store_id = e.store_id AND w.id = ");
-        self.recorded_again(&mut recorded, webhook, replay);
-        let mut tests = count("SELECT COUNT(*) FROM deliveries WHERE store_id = $1 AND ");
-        self.tests_again(&mut tests, webhook, replay);
-        let recorded = self.first(recorded, |cells| cells.take::<i64>()).await?.unwrap_or(0);
-        Ok(recorded + self.first(tests, |cells| cells.take::<i64>()).await?.unwrap_or(0))
-    }
-
-    /// Queues events of interest to a subscription again, as if they had not been tried; how many. One that is being tried
-    /// is left alone.
-    pub async fn queue_again(&self, webhook: &Webhook, replay: &Replay) -> Result<i64> {
+    /// Queues events of interest to a subscription again, as if they had not been tried, of those whose numbers lie in
+    /// `range`; how many. One that is being tried is left alone.
+    pub async fn queue_again(&self, webhook: &WebhookId, replay: &Replay, range: (i64, i64)) -> Result<u64> {
         let now = self.now().millis();
         let mut sql = self.sql("INSERT INTO deliveries (store_id, webhook_id, event_id, kind, sequence, attempts, due_at) ");
         sql.push("SELECT e.store_id, w.id, e.id, e.type, e.sequence, 0, ").integer(now);
         sql.push(" FROM events e JOIN webhooks w ON w.store_id = e.store_id AND w.id = ");
-        self.recorded_again(&mut sql, webhook, replay);
+        recorded_again(&mut sql, webhook, replay, now);
+        sql.push(" AND e.sequence >= ").integer(range.0).push(" AND e.sequence < ").integer(range.1);
         sql.push(" ON CONFLICT (store_id, webhook_id, event_id) DO UPDATE SET attempts = 0, claim = NULL, due_at = ").integer(now);
         // Somebody may have begun since the look.
         sql.push(" WHERE deliveries.claim IS NULL OR deliveries.due_at <= ").integer(now);
-        let recorded = self.run(sql).await?;
+        self.run(sql).await
+    }
+
+    /// The same for the test event that a replay names, if it names one.
+    pub async fn queue_test_again(&self, webhook: &WebhookId, replay: &Replay) -> Result<u64> {
+        let now = self.now().millis();
         let mut sql = self.sql("UPDATE deliveries SET attempts = 0, claim = NULL, due_at = ");
         sql.integer(now).push(" WHERE store_id = $1 AND ");
-        self.tests_again(&mut sql, webhook, replay);
-        let tests = self.run(sql).await?;
-        Ok(i64::try_from(recorded + tests).unwrap_or(i64::MAX))
-    }
-
-    /// Behind `… w.id = `: the recorded events that a replay is about.
-    fn recorded_again(&self, sql: &mut Sql, webhook: &Webhook, replay: &Replay) {
-        sql.text(webhook.id.as_str()).push(OF_INTEREST).push(" WHERE e.store_id = $1 AND e.sequence IS NOT NULL");
-        if let Some(event) = &replay.event {
-            sql.push(" AND e.id = ").text(event);
-        }
-        if let Some(since) = replay.since {
-            sql.push(" AND e.occurred_at >= ").integer(since.millis());
-        }
-        if let Some(until) = replay.until {
-            sql.push(" AND e.occurred_at < ").integer(until.millis());
-        }
-        sql.push(
-            " AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.store_id = e.store_id AND d.webhook_id = w.id AND d.event_id = e.id AND (",
-        );
-        if replay.missing {
-            sql.push("d.delivered_at IS NOT NULL OR d.due_at IS NOT NULL))");
-        } else {
-            sql.push("d.claim IS NOT NULL AND d.due_at > ").integer(self.now().millis()).push("))");
-        }
-    }
-
-    /// The test event that a replay names, if it names one.
-    fn tests_again(&self, sql: &mut Sql, webhook: &Webhook, replay: &Replay) {
-        sql.push("body IS NOT NULL AND webhook_id = ").text(webhook.id.as_str());
-        sql.push(" AND event_id = ").optional_text(replay.event.as_deref());
-        if replay.missing {
-            sql.push(" AND delivered_at IS NULL AND due_at IS NULL");
-        } else {
-            sql.push(" AND (claim IS NULL OR due_at <= ").integer(self.now().millis()).push(")");
-        }
+        tests_again(&mut sql, webhook, replay, now);
+        self.run(sql).await
     }
 
     /// Ends an attempt: the event arrived, is tried again at `next_at`, or is given up. False: the claim was lost.
@@ -216,17 +187,18 @@ impl Write {
         Ok(())
     }
 
-    /// Since when nothing but failures came from the endpoint of a subscription, if that is enabled. It is not held.
-    pub async fn failing_since(&self, webhook: &WebhookId) -> Result<Option<Option<Timestamp>>> {
-        let mut sql = self.sql("SELECT failing_since FROM webhooks WHERE store_id = $1 AND enabled = TRUE AND id = ");
+    /// Where an enabled subscription is delivered to, and since when nothing but failures came from there. It is not held.
+    pub async fn health(&self, webhook: &WebhookId) -> Result<Option<(String, Option<Timestamp>)>> {
+        let mut sql = self.sql("SELECT url, failing_since FROM webhooks WHERE store_id = $1 AND enabled = TRUE AND id = ");
         sql.text(webhook.as_str());
-        self.first(sql, |cells| cells.optional_time()).await
+        self.first(sql, |cells| Ok((cells.take()?, cells.optional_time()?))).await
     }
 
-    /// Notes whether an endpoint answers; it is written only when that changes.
-    pub async fn note_health(&self, webhook: &WebhookId, failing_since: Option<Timestamp>) -> Result<()> {
+    /// Notes whether the endpoint of a delivery answers; it is written only when that changes, and not of one that was moved.
+    pub async fn note_health(&self, shipment: &Shipment, failing_since: Option<Timestamp>) -> Result<()> {
         let mut sql = self.sql("UPDATE webhooks SET failing_since = ");
-        sql.optional_integer(failing_since.map(|at| at.millis())).push(" WHERE store_id = $1 AND id = ").text(webhook.as_str());
+        sql.optional_integer(failing_since.map(|at| at.millis())).push(" WHERE store_id = $1 AND id = ").text(shipment.webhook_id.as_str());
+        sql.push(" AND url = ").text(&shipment.url);
         sql.push(if failing_since.is_some() { " AND failing_since IS NULL" } else { " AND failing_since IS NOT NULL" });
         self.run(sql).await?;
         Ok(())
@@ -239,9 +211,14 @@ impl Write {
         };
         let took = attempted.ended_at.millis().saturating_sub(attempted.started_at.millis());
         let mut sql = self.sql(
-            "INSERT INTO attempts (store_id, webhook_id, event_id, kind, attempt, started_at, took, status, reason, outcome, next_at) VALUES ($1, ",
+            "INSERT INTO attempts (store_id, webhook_id, event_id, kind, url, attempt, started_at, took, status, reason, outcome, next_at) \
+             VALUES ($1, ",
         );
-        sql.text(claimed.shipment.webhook_id.as_str()).push(", ").text(&claimed.shipment.event_id).push(", ").text(&claimed.shipment.kind);
+        let shipment = &claimed.shipment;
+        sql.text(shipment.webhook_id.as_str());
+        for text in [&shipment.event_id, &shipment.kind, &shipment.url] {
+            sql.push(", ").text(text);
+        }
         sql.push(", ").integer(claimed.attempts).push(", ").integer(attempted.started_at.millis()).push(", ").integer(took);
         sql.push(", ").optional_integer(status).push(", ").optional_text(reason).push(", ").text(outcome);
         sql.push(", ").optional_integer(next_at.map(|at| at.millis())).push(")");
@@ -250,7 +227,60 @@ impl Write {
     }
 }
 
+/// Behind `… w.id = `: the recorded events that a replay is about.
+fn recorded_again(sql: &mut Sql, webhook: &WebhookId, replay: &Replay, now: i64) {
+    sql.text(webhook.as_str()).push(OF_INTEREST).push(" WHERE e.store_id = $1 AND e.sequence IS NOT NULL");
+    if let Some(event) = &replay.event {
+        sql.push(" AND e.id = ").text(event);
+    }
+    if let Some(since) = replay.since {
+        sql.push(" AND e.occurred_at >= ").integer(since.millis());
+    }
+    if let Some(until) = replay.until {
+        sql.push(" AND e.occurred_at < ").integer(until.millis());
+    }
+    sql.push(
+        " AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.store_id = e.store_id AND d.webhook_id = w.id AND d.event_id = e.id AND (",
+    );
+    if replay.missing {
+        sql.push("d.delivered_at IS NOT NULL OR d.due_at IS NOT NULL))");
+    } else {
+        sql.push("d.claim IS NOT NULL AND d.due_at > ").integer(now).push("))");
+    }
+}
+
+/// The test event that a replay names, if it names one.
+fn tests_again(sql: &mut Sql, webhook: &WebhookId, replay: &Replay, now: i64) {
+    sql.push("body IS NOT NULL AND webhook_id = ").text(webhook.as_str());
+    sql.push(" AND event_id = ").optional_text(replay.event.as_deref());
+    if replay.missing {
+        sql.push(" AND delivered_at IS NULL AND due_at IS NULL");
+    } else {
+        sql.push(" AND (claim IS NULL OR due_at <= ").integer(now).push(")");
+    }
+}
+
 impl Db {
+    /// The greatest number of the store's events; 0 where there are none.
+    pub async fn last_sequence(&self, store: &StoreId) -> Result<i64> {
+        let sql = Sql::of(store, "SELECT COALESCE(MAX(sequence), 0) FROM events WHERE store_id = $1");
+        Ok(self.first(sql, |cells| cells.take()).await?.unwrap_or(0))
+    }
+
+    /// How many events a replay would queue.
+    pub async fn count_again(&self, store: &StoreId, webhook: &WebhookId, replay: &Replay, now: Timestamp) -> Result<i64> {
+        let mut recorded = Sql::of(store, "SELECT COUNT(*) FROM events e JOIN webhooks w ON w.store_id = e.store_id AND w.id = ");
+        recorded_again(&mut recorded, webhook, replay, now.millis());
+        let mut tests = Sql::of(store, "SELECT COUNT(*) FROM deliveries WHERE store_id = $1 AND ");
+        tests_again(&mut tests, webhook, replay, now.millis());
+        let mut count = 0;
+        for mut sql in [recorded, tests] {
+            sql.unbounded();
+            count += self.first(sql, |cells| cells.take::<i64>()).await?.unwrap_or(0);
+        }
+        Ok(count)
+    }
+
     /// The subscriptions of a store, the oldest first.
     pub async fn webhooks(&self, store: &StoreId) -> Result<Vec<Webhook>> {
         let mut sql = Sql::of(store, "SELECT ");
@@ -268,7 +298,7 @@ impl Db {
     pub async fn attempts(&self, store: &StoreId, webhook: &WebhookId, along: Along, limit: i64) -> Result<Vec<Logged>> {
         let mut sql = Sql::of(
             store,
-            "SELECT position, event_id, kind, attempt, started_at, took, status, reason, outcome, next_at FROM attempts \
+            "SELECT position, event_id, kind, url, attempt, started_at, took, status, reason, outcome, next_at FROM attempts \
              WHERE store_id = $1 AND webhook_id = ",
         );
         sql.text(webhook.as_str());
@@ -283,6 +313,7 @@ impl Db {
                 position: cells.take()?,
                 event_id: cells.take()?,
                 kind: cells.take()?,
+                url: cells.take()?,
                 attempt: cells.take()?,
                 started_at: cells.time()?,
                 took: cells.take()?,

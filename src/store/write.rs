@@ -125,7 +125,7 @@ impl Write {
         }
     }
 
-    fn on_postgres(&self) -> bool {
+    pub(super) fn on_postgres(&self) -> bool {
         matches!(self.on, On::Postgres(_))
     }
 

@@ -97,9 +97,15 @@ impl<'a> ApiExtractor<'a> for Managed {
         let (Some(api), Some(context)) = (request.data::<Arc<Api>>(), request.data::<Context>()) else {
             return Err(ApiError::internal().into());
         };
-        let (secret, kind, via) = presented(request)?;
-        let manager = api.service.manager(&secret, kind).await.map_err(ApiError::from)?;
-        let manager = manager.ok_or_else(|| ApiError::unauthorized("the session or token is unknown or has ended"))?;
+        let (secrets, kind, via) = presented(request)?;
+        let mut found = None;
+        for secret in secrets {
+            if let Some(manager) = api.service.manager(&secret, kind).await.map_err(ApiError::from)? {
+                found = Some((secret, manager));
+                break;
+            }
+        }
+        let (secret, manager) = found.ok_or_else(|| ApiError::unauthorized("the session or token is unknown or has ended"))?;
         context.authenticated(manager.store_id.clone());
         if !manager.may_manage() {
             return Err(not_a_manager().into());
@@ -121,22 +127,26 @@ pub fn not_a_manager() -> ApiError {
     ApiError::new(StatusCode::FORBIDDEN, "only owners and admins of the store may see and change its settings")
 }
 
-/// The proof that a request carries: a token before a cookie.
-fn presented(request: &poem::Request) -> Result<(String, GrantKind, Via), ApiError> {
+/// The most cookies of one name that are tried: another host of the site may have left one of its own.
+const MAX_COOKIES: usize = 8;
+
+/// The proofs that a request carries: a token before cookies.
+fn presented(request: &poem::Request) -> Result<(Vec<String>, GrantKind, Via), ApiError> {
     let headers = request.headers();
-    if let Some(value) = headers.get(header::AUTHORIZATION) {
-        let token = value.to_str().ok().and_then(|text| text.split_once(' ')).filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
-        let (_, token) = token.ok_or_else(|| ApiError::unauthorized("`authorization` must be `Bearer` and a settings token"))?;
-        return Ok((token.trim().to_owned(), GrantKind::Token, Via::Token));
+    let authorization = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()).and_then(|text| text.split_once(' '));
+    // A proxy in front of us may have a scheme of its own there.
+    if let Some((_, token)) = authorization.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer")) {
+        return Ok((vec![token.trim().to_owned()], GrantKind::Token, Via::Token));
     }
     let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok()).flat_map(|text| text.split(';'));
-    let session = cookies.filter_map(|cookie| cookie.trim().split_once('=')).find(|(name, _)| *name == COOKIE);
-    let (_, session) = session.ok_or_else(|| {
-        ApiError::unauthorized(
+    let sessions = cookies.filter_map(|cookie| cookie.trim().split_once('=')).filter(|(name, _)| *name == COOKIE);
+    let sessions: Vec<String> = sessions.map(|(_, session)| session.to_owned()).take(MAX_COOKIES).collect();
+    if sessions.is_empty() {
+        return Err(ApiError::unauthorized(
             "there is no session; open the link that `counterpart settings link` prints, or send `authorization: Bearer` and a token",
-        )
-    })?;
-    Ok((session.to_owned(), GrantKind::Session, Via::Session))
+        ));
+    }
+    Ok((sessions, GrantKind::Session, Via::Session))
 }
 
 /// Refuses what a browser sends for a page that is not ours. `strangers`: whether a client that is no browser may pass.

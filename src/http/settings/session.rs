@@ -112,7 +112,10 @@ impl<'a> ApiExtractor<'a> for Stranger {
         };
         // A page of somebody else must not put its reader into a session of its choosing.
         own_origin(request, true)?;
-        let secure = request.headers().get("x-forwarded-proto").is_some_and(|proto| proto.as_bytes().eq_ignore_ascii_case(b"https"));
+        // Of several proxies the first one is what the browser speaks to.
+        let proto =
+            request.headers().get("x-forwarded-proto").and_then(|value| value.to_str().ok()).and_then(|text| text.split(',').next());
+        let secure = proto.is_some_and(|proto| proto.trim().eq_ignore_ascii_case("https"));
         Ok(Self { api: api.clone(), context: context.clone(), secure })
     }
 }

@@ -144,8 +144,8 @@ impl Team {
 
     /// Set an account's users
     ///
-    /// Opens an account to these users alone. Tickets on it that are assigned to anybody else lose their assignee, with an
-    /// event each.
+    /// Opens an account to these users alone, or to everybody where there are none. Tickets on it that are assigned to anybody
+    /// else lose their assignee, with an event each.
     #[oai(path = "/accounts/users", method = "put", operation_id = "setAccountUsers")]
     async fn set_account_users(
         &self,

@@ -104,6 +104,8 @@ pub struct AttemptView {
     #[oai(rename = "type")]
     #[serde(rename = "type")]
     pub kind: String,
+    /// Where it was sent to.
+    pub url: String,
     /// Which of the event's attempts it was, from 1.
     pub attempt: i64,
     pub started_at: Timestamp,
@@ -128,6 +130,7 @@ impl From<Logged> for AttemptView {
             position: attempt.position,
             event_id: attempt.event_id,
             kind: attempt.kind,
+            url: attempt.url,
             attempt: attempt.attempt,
             started_at: attempt.started_at,
             millis: attempt.took,

@@ -25,7 +25,8 @@ const BATCH_BYTES: usize = 4 * 1024 * 1024;
 pub enum Step {
     Reach(Vec<String>),
     ReachFormer(Kind, Vec<String>),
-    Hold,
+    /// With the kinds that the import brings.
+    Hold(HashSet<Kind>),
     Park(Kind, Vec<String>),
     Put(Box<Batch>),
 }
@@ -82,9 +83,11 @@ impl<'a> Reader<'a> {
         let mut reached = HashSet::new();
         let mut conversations = Vec::new();
         let mut former: BTreeMap<Kind, Vec<String>> = BTreeMap::new();
+        let mut kinds = HashSet::new();
         let mut lines = self.spool.lines()?;
         while let Some((number, text)) = lines.next()? {
             let peek = Peek::of(number, text)?;
+            kinds.insert(peek.kind);
             let conversation = match peek.kind {
                 Kind::Conversation => Some(peek.id()?.into_owned()),
                 // Where there is none, the second walk says so.
@@ -102,7 +105,7 @@ impl<'a> Reader<'a> {
             }
         }
         // Nobody listens any more: the fault is told there.
-        let _ = self.reach(&mut conversations, &mut former).and_then(|()| self.send(Step::Hold));
+        let _ = self.reach(&mut conversations, &mut former).and_then(|()| self.send(Step::Hold(kinds)));
         Ok(())
     }
 

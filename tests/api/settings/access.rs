@@ -116,6 +116,10 @@ fn a_link_opens_one_session() {
     let session = cookie(&opened);
     with_cookie(&plane, &session, "GET", "/session").send().is(data);
     with_cookie(&plane, &format!("a=b; {session}; c=d"), "GET", "/session").send().ok();
+    // Another host of the site may have left one of its own, and a proxy its own scheme.
+    with_cookie(&plane, &format!("counterpart_session=junk; {session}"), "GET", "/session").send().ok();
+    with_cookie(&plane, &session, "GET", "/session").header("authorization", "Basic YTpi").send().ok();
+    assert_eq!(opened.header("cache-control"), Some("no-store"));
     for used in [link.as_str(), "", "cps_", "x"] {
         let refused = open(&plane, used);
         refused.fails(401);

@@ -17,8 +17,11 @@ fn every_change_is_written_down_with_its_author() {
     }
     // What was so already is no change.
     plane.post("/keys/activate", json!({"keyId": key})).ok();
+    plane.call("PATCH", "/keys").json(json!({"keyId": key, "name": "Renamed"})).send().ok();
+    plane.call("PUT", "/accounts/users").json(json!({"accountId": "acc-ann", "userIds": [ANN]})).send().ok();
     plane.call("DELETE", "/keys").query("keyId", &key).send().ok();
     let hook = text(&plane.post("/webhooks", json!({"url": "https://example.com/"})).ok()["webhook"]["id"]);
+    plane.call("PATCH", "/webhooks").json(json!({"webhookId": hook, "events": ["ai.escalated"]})).send().ok();
     plane.call("PATCH", "/webhooks").json(json!({"webhookId": hook, "events": ["ai.escalated"]})).send().ok();
     plane.post("/webhooks/disable", json!({"webhookId": hook})).ok();
     plane.post("/webhooks/disable", json!({"webhookId": hook})).ok();

@@ -155,6 +155,8 @@ fn nobody_is_assigned_who_goes_at_the_same_moment() {
         for ticket in tickets {
             assert_ne!(assignee(&plane, ticket).as_deref(), Some(BO), "{ticket}");
         }
+        let unassigned: Vec<_> = plane.desk.events().into_iter().filter(|event| event["type"] == "ticket.unassigned").collect();
+        assert!(unassigned.iter().all(|event| event["data"]["previousAssigneeUserId"] == BO), "{unassigned:#?}");
     }
 }
 

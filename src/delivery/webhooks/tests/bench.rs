@@ -180,6 +180,13 @@ impl Bench {
         self.service.claim_deliveries(Room { all: 100, each: 100, busy: &none }).await.unwrap()
     }
 
+    /// What is due next, whenever that is.
+    pub(super) async fn claim_at_due(&self) -> Vec<Claimed> {
+        let Some(due) = self.due().await else { return Vec::new() };
+        self.pass(due.max(0));
+        self.claim().await
+    }
+
     pub(super) fn attempted(&self, answer: Answer) -> Attempted {
         Attempted { started_at: self.clock.now(), ended_at: self.clock.now(), answer }
     }

@@ -8,7 +8,7 @@ use crate::{
     delivery::worker::PLACE_MAX,
     domain::{
         time::Timestamp,
-        webhooks::{PATIENCE_MILLIS, Replay},
+        webhooks::{Answer, PATIENCE_MILLIS, Replay},
     },
     service::webhooks::Settings,
 };
@@ -96,4 +96,34 @@ async fn another_address_has_its_own_time() {
     bench.service.edit_webhook(&bench.editor(), &id, Settings { url: Some(other.url.clone()), ..Settings::default() }).await.unwrap();
     worker.drain().await.unwrap();
     assert_eq!((endpoint.count(), other.count(), bench.shown(&id).await.enabled), (1, 1, true));
+}
+
+#[tokio::test]
+async fn what_a_former_address_answers_says_nothing_of_the_new_one() {
+    let bench = Bench::new().await;
+    let (id, _) = bench.hook("http://127.0.0.1:9/old").await;
+    let moved = |url: &str| Settings { url: Some(url.to_owned()), ..Settings::default() };
+    for (answer, outcome) in [
+        (Answer::Status(410, None), "retrying"),
+        (Answer::Status(500, None), "retrying"),
+        (Answer::None("nobody".to_owned()), "retrying"),
+        (Answer::Status(200, None), "delivered"),
+    ] {
+        bench.service.edit_webhook(&bench.editor(), &id, moved("http://127.0.0.1:9/old")).await.unwrap();
+        bench.event().await;
+        let claimed = bench.claim_at_due().await;
+        bench.service.edit_webhook(&bench.editor(), &id, moved("http://127.0.0.1:9/new")).await.unwrap();
+        bench.service.settle_delivery(&claimed[0], bench.attempted(answer.clone()), 0.5).await.unwrap();
+        let shown = bench.shown(&id).await;
+        assert_eq!((shown.enabled, shown.failing_since), (true, None), "{answer:?}");
+        let last = bench.log(&id).await.pop().unwrap();
+        assert_eq!((last.outcome.as_str(), last.url.as_str()), (outcome, "http://127.0.0.1:9/old"), "{answer:?}");
+        // What is left is for the next round to leave alone.
+        let next = bench.claim_at_due().await;
+        assert!(next.iter().all(|one| one.shipment.url.ends_with("/new")));
+        for one in &next {
+            bench.service.settle_delivery(one, bench.attempted(Answer::Status(200, None)), 0.5).await.unwrap();
+        }
+        assert_eq!(next.len(), usize::from(outcome == "retrying"), "{answer:?}");
+    }
 }

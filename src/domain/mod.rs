@@ -19,6 +19,7 @@ pub mod records;
 pub mod retry;
 pub mod rules;
 pub mod scopes;
+pub mod search;
 pub mod store;
 pub mod team;
 pub mod text;

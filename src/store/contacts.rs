@@ -40,7 +40,7 @@ impl Listed for Contact {
     const SORT: &'static str = "updated_at";
 
     fn position(&self) -> Position {
-        Position { at: self.updated_at.millis(), id: self.id.as_str().to_owned() }
+        Position::new(self.updated_at, self.id.as_str())
     }
 }
 

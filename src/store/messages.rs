@@ -40,7 +40,7 @@ impl Listed for Message {
     const SORT: &'static str = "sent_at";
 
     fn position(&self) -> Position {
-        Position { at: self.sent_at.millis(), id: self.id.as_str().to_owned() }
+        Position::new(self.sent_at, self.id.as_str())
     }
 }
 
@@ -68,7 +68,7 @@ impl Listed for Comment {
     const SORT: &'static str = "sent_at";
 
     fn position(&self) -> Position {
-        Position { at: self.sent_at.millis(), id: self.id.as_str().to_owned() }
+        Position::new(self.sent_at, self.id.as_str())
     }
 }
 

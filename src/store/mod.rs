@@ -25,6 +25,7 @@ pub mod queue;
 mod read_tests;
 mod readers;
 pub mod receive;
+pub mod search;
 mod sql;
 pub mod stores;
 pub mod team;

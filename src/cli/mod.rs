@@ -11,6 +11,8 @@ mod key;
 mod message;
 mod migrate;
 mod openapi;
+mod progress;
+mod reindex;
 mod serve;
 mod store;
 mod webhook;
@@ -60,6 +62,8 @@ pub enum Command {
     /// Subscribe endpoints to events, and see what was delivered to them
     #[command(subcommand)]
     Webhook(webhook::Command),
+    /// Build the search index anew
+    Reindex(reindex::Reindex),
     /// Print the OpenAPI document of this build's revision
     Openapi(openapi::Openapi),
 }
@@ -102,6 +106,7 @@ impl Command {
             Self::Events(command) => command.run(config).await,
             Self::Key(command) => command.run(config).await,
             Self::Webhook(command) => command.run(config).await,
+            Self::Reindex(command) => command.run(config).await,
             Self::Openapi(command) => command.run(),
         }
     }

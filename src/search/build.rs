@@ -18,7 +18,8 @@ const PAGE: i64 = 2000;
 pub type Progress = Arc<dyn Fn(u64, u64) + Send + Sync>;
 
 /// Builds the index of every record there is, as one commit: until it is made there is no index.
-pub async fn build(db: &Db, folder: &Folder, database: &str, progress: Option<Progress>) -> Result<(Index, Mark)> {
+/// Answers how many there are, too.
+pub async fn build(db: &Db, folder: &Folder, database: &str, progress: Option<Progress>) -> Result<(Index, Mark, u64)> {
     // Whatever changes from here on is found behind the mark.
     let mark = db.mark().await?;
     let total = db.count_searchables().await?;
@@ -44,7 +45,7 @@ pub async fn build(db: &Db, folder: &Folder, database: &str, progress: Option<Pr
         Ok(index.settle()?)
     })
     .await?;
-    Ok((index, mark))
+    Ok((index, mark, done))
 }
 
 async fn add_all(db: &Db, index: &Arc<Mutex<Index>>, store: &StoreId, noun: Noun, added: &mut impl FnMut(u64)) -> Result<()> {

@@ -9,7 +9,7 @@ use std::{
     collections::{BTreeSet, HashMap, HashSet},
     future::Future,
     hash::{BuildHasher, RandomState},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError, RwLock,
         atomic::{AtomicBool, Ordering},
@@ -151,11 +151,16 @@ impl Searches {
     async fn work(&self) -> Result<()> {
         let shared = &self.0;
         let folder = Folder::claim(&shared.parent, &shared.database, false)?;
+        // The log has them too.
+        drop(shared.db.own_changes());
         let rebuilt = shared.damaged.swap(false, Ordering::AcqRel);
         let opened = if rebuilt { None } else { shared.open(&folder).await? };
         let (index, mark) = match opened {
             Some(opened) => opened,
-            None => build(&shared.db, &folder, &shared.database, None).await?,
+            None => {
+                let (index, mark, _) = build(&shared.db, &folder, &shared.database, None).await?;
+                (index, mark)
+            }
         };
         let mut follower = Follower { shared: shared.clone(), index: Arc::new(Mutex::new(index)), mark, bulk: 0, since: None };
         let followed = follower.follow().await;
@@ -168,11 +173,11 @@ impl Searches {
         followed
     }
 
-    /// Builds the index anew, for a process that does nothing else.
-    pub async fn reindex(db: &Db, parent: &std::path::Path, database: &str, progress: Option<Progress>) -> Result<()> {
+    /// Builds the index anew, for a process that does nothing else, and tells of how many records.
+    pub async fn reindex(db: &Db, parent: &Path, database: &str, progress: Option<Progress>) -> Result<u64> {
         let folder = Folder::claim(parent, database, true)?;
-        build(db, &folder, database, progress).await?;
-        Ok(())
+        let (_, _, records) = build(db, &folder, database, progress).await?;
+        Ok(records)
     }
 }
 

@@ -205,7 +205,7 @@ fn list(index: &InvertedIndexReader, prefix: &str, beginning: &str, documents: D
     }
     budget.entries = budget.entries.saturating_sub(entries);
     let option = IndexRecordOption::WithFreqs;
-    let mut read = |each: &mut dyn FnMut(DocId, u32)| -> tantivy::Result<()> {
+    let read = |each: &mut dyn FnMut(DocId, u32)| -> tantivy::Result<()> {
         for info in &infos {
             let mut block = index.read_block_postings_from_terminfo(info, option)?;
             while !block.docs().is_empty() {

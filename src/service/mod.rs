@@ -17,6 +17,7 @@ pub mod outbound;
 #[cfg(test)]
 mod read_tests;
 pub mod receive;
+pub mod search;
 pub mod sends;
 #[cfg(test)]
 mod state_tests;
@@ -34,6 +35,7 @@ use tokio::sync::Notify;
 
 use crate::{
     domain::{clock::World, rules::Rules},
+    search::Searches,
     store::Db,
 };
 
@@ -50,6 +52,8 @@ pub struct Service {
     rules: Rules,
     events: Arc<dyn Renderer>,
     in_progress: InProgress,
+    /// Absent where nothing is searched.
+    searches: Option<Searches>,
     /// Told of each message that was put on its way.
     parcels: Arc<Notify>,
     /// Told of each event that was recorded or queued.
@@ -58,7 +62,13 @@ pub struct Service {
 
 impl Service {
     pub fn new(db: Db, world: World, rules: Rules, events: Arc<dyn Renderer>) -> Self {
-        Self { db, world, rules, events, in_progress: InProgress::default(), parcels: Arc::default(), deliveries: Arc::default() }
+        let (in_progress, parcels, deliveries) = (InProgress::default(), Arc::default(), Arc::default());
+        Self { db, world, rules, events, in_progress, searches: None, parcels, deliveries }
+    }
+
+    /// The same with a search.
+    pub fn searched_by(self, searches: Searches) -> Self {
+        Self { searches: Some(searches), ..self }
     }
 
     pub fn db(&self) -> &Db {

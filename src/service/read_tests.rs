@@ -49,6 +49,7 @@ pub(super) fn rules(user_name_fallback: bool) -> Rules {
         conversation_history: true,
         unknown_labels_refused: true,
         user_name_fallback,
+        contacts_by_relevance: !user_name_fallback,
         template_operation: None,
     }
 }

@@ -77,6 +77,11 @@ impl Db {
         self.page(message_conditions(store, window, page), page).await
     }
 
+    /// Those of the messages that are there, in any order.
+    pub async fn messages_by_id(&self, store: &StoreId, ids: &[&str]) -> Result<Vec<Message>> {
+        self.by_id(store, ids).await
+    }
+
     pub async fn comments(&self, store: &StoreId, conversation: &ConversationId, page: &PageRequest) -> Result<Page<Comment>> {
         let mut sql = Sql::of(store, "store_id = $1");
         sql.push(" AND conversation_id = ").text(conversation.as_str());

@@ -3,6 +3,7 @@
 
 use std::{
     io::{BufRead, BufReader, Write},
+    path::PathBuf,
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     sync::{
         OnceLock,
@@ -115,6 +116,11 @@ impl Database {
         let made: Value = serde_json::from_str(&printed).unwrap_or_else(|error| panic!("key create --json printed {printed}: {error}"));
         let text = |name: &str| made[name].as_str().unwrap_or_else(|| panic!("no {name} in {printed}")).to_owned();
         Key { store: store.to_owned(), id: text("id"), secret: text("secret") }
+    }
+
+    /// Where its servers keep their search indexes.
+    pub fn index_folder(&self) -> PathBuf {
+        self.home.path().join("index")
     }
 
     /// Changes the database behind the server's back: for what only time can bring about.
@@ -264,6 +270,7 @@ impl Process {
             .arg(database.home.path())
             .args([admin, name])
             .env("DATABASE_URL", &database.url)
+            .env("COUNTERPART_INDEX_DIR", database.index_folder())
             .envs(settings.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

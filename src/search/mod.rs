@@ -30,6 +30,8 @@ mod postings;
 mod query;
 mod score;
 mod searcher;
+#[cfg(test)]
+mod tests;
 
 use crate::store;
 

@@ -133,7 +133,7 @@ impl View {
         let weights = match (search.order, rank) {
             (Order::Newest, _) => vec![0; conditions.len()],
             (Order::Relevance, Some(Rank { weights, .. })) if weights.len() == conditions.len() => weights.clone(),
-            (Order::Relevance, _) => self.weights(field, &prefix, &walks)?,
+            (Order::Relevance, _) => self.weights(field, &prefix, &walks, conditions.len())?,
         };
         let ids = self.ids()?;
         let behind = search.page.after.as_ref().map(|after| (rank.map_or(0, |rank| rank.score), after.at, pack(&after.id)));
@@ -148,13 +148,12 @@ impl View {
         Ok(Found { hits: best.hits()?, weights, total })
     }
 
-    fn weights(&self, field: tantivy::schema::Field, prefix: &str, walks: &[Vec<Walk>]) -> Result<Vec<u8>, TantivyError> {
+    fn weights(&self, field: tantivy::schema::Field, prefix: &str, walks: &[Vec<Walk>], conditions: usize) -> Result<Vec<u8>, TantivyError> {
         let mut all = 0;
         for segment in self.searcher.segment_readers() {
             let every = segment.inverted_index(field)?.terms().get(format!("{prefix}{EVERY}"))?;
             all += every.map_or(0, |info| u64::from(info.doc_freq));
         }
-        let conditions = walks.first().map_or(0, Vec::len);
         let having = |condition: usize| walks.iter().map(|walks| walks[condition].candidates()).sum();
         Ok((0..conditions).map(|condition| score::weight(having(condition), all)).collect())
     }
@@ -309,9 +308,13 @@ impl Best<'_> {
                 return Ok(());
             }
         }
-        let mut place = self.kept.len();
-        while place > 0 && self.compare(&candidate, &self.kept[place - 1])? == Ordering::Greater {
-            place -= 1;
+        let (mut place, mut end) = (0, self.kept.len());
+        while place < end {
+            let middle = usize::midpoint(place, end);
+            match self.compare(&candidate, &self.kept[middle])? {
+                Ordering::Greater => end = middle,
+                _ => place = middle + 1,
+            }
         }
         if place < self.most {
             self.kept.insert(place, candidate);

@@ -82,6 +82,7 @@ impl Database {
         let output = Command::new(BINARY)
             .args(arguments)
             .env("DATABASE_URL", &self.url)
+            .env("COUNTERPART_INDEX_DIR", self.index_folder())
             .stdin(Stdio::null())
             .output()
             .unwrap_or_else(|error| panic!("{BINARY} does not start: {error}"));
@@ -93,7 +94,12 @@ impl Database {
     /// Runs a command line that must fail; returns what it complained of.
     #[track_caller]
     pub fn fails(&self, arguments: &[&str]) -> String {
-        let output = Command::new(BINARY).args(arguments).env("DATABASE_URL", &self.url).stdin(Stdio::null()).output();
+        let output = Command::new(BINARY)
+            .args(arguments)
+            .env("DATABASE_URL", &self.url)
+            .env("COUNTERPART_INDEX_DIR", self.index_folder())
+            .stdin(Stdio::null())
+            .output();
         let output = output.unwrap_or_else(|error| panic!("{BINARY} does not start: {error}"));
         assert!(!output.status.success(), "counterpart {} succeeded", arguments.join(" "));
         String::from_utf8_lossy(&output.stderr).into_owned()
@@ -103,6 +109,12 @@ impl Database {
     #[track_caller]
     pub fn store(&self, id: &str, lines: &[Value]) {
         self.run(&["store", "create", "--id", id, "--name", &format!("Store {id}")]);
+        self.import(id, lines);
+    }
+
+    /// Imports lines into a store.
+    #[track_caller]
+    pub fn import(&self, id: &str, lines: &[Value]) {
         let file = self.home.path().join(format!("{id}.ndjson"));
         let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
         std::fs::write(&file, text).expect("the import file is written");

@@ -31,6 +31,7 @@ mod migrations;
 mod pagination;
 mod protocol;
 mod scopes;
+mod search;
 mod shapes;
 mod statements;
 mod teams;

@@ -36,6 +36,8 @@ trap 'exit 143' TERM
 (cd "$root" && cargo build --release --quiet)
 target=$(cd "$root" && cargo metadata --format-version 1 --no-deps | python3 -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])')
 counterpart=$target/release/counterpart
+# User and system time of the server so far, in hundredths of a second.
+spent() { awk '{print $14 + $15}' "/proc/$server/stat"; }
 encoded() { python3 -c 'import sys, urllib.parse as u; print(u.quote(sys.argv[1]))' "$1"; }
 
 for size in "${sizes[@]}"; do
@@ -56,13 +58,14 @@ for size in "${sizes[@]}"; do
     while read -r name queries; do
         arguments=()
         for query in $queries; do arguments+=("$(encoded "${query//_/ }")"); done
-        hits=$(curl -s -H "x-api-key: $key" "$url/v1/messages/search?query=${arguments[0]}" | grep -o '"score"' | wc -l)
+        hits=$(curl -s -H "x-api-key: $key" "$url/v1/messages/search?query=${arguments[0]}" | { grep -o "\"score\"" || true; } | wc -l)
+        before=$(spent)
         result=$(wrk -t1 -c8 -d"${seconds}s" --latency -s "$root/benches/search.lua" "$url" -- "$key" "${arguments[@]}" | sed -n 's/^RESULT //p')
         read -r rate p50 p99 errors <<<"$result"
-        printf '  %-34s %6s/s  p50 %7s ms  p99 %7s ms  errors %s  (first page: %s)\n' "$name" "$rate" "$p50" "$p99" "$errors" "$hits"
+        each=$(awk -v ticks=$(($(spent) - before)) -v rate="$rate" -v seconds="$seconds" 'BEGIN { printf "%.2f", ticks * 10 / (rate * seconds) }')
+        printf '  %-20s %6s/s  p50 %7s ms  p99 %7s ms  CPU %6s ms  errors %s  (first page: %s)\n' "$name" "$rate" "$p50" "$p99" "$each" "$errors" "$hits"
     done <<'CASES'
 rare zyxquark
-rare-tail talomas kesivit borenas lasomit
 common-word order
 common-Thai สินค้า
 common-Thai-phrase สินค้าชำรุด

@@ -1,9 +1,6 @@
 //! `counterpart import`: a store's records from NDJSON.
 
-use std::{
-    io::stdin,
-    path::PathBuf,
-};
+use std::{io::stdin, path::PathBuf};
 
 use clap::Args;
 

@@ -116,7 +116,8 @@ mod tests {
     #[test]
     fn a_cursor_opens_where_it_was_closed_and_nowhere_else() {
         let seal = Seal::new(b"key");
-        let cursor = Cursor { position: Position { at: -5, id: "ไทย".into(), rank: None }, total: Some(7), binding: Binding::of("{}", 20) };
+        let cursor =
+            Cursor { position: Position { at: -5, id: "ไทย".into(), rank: None }, total: Some(7), binding: Binding::of("{}", 20) };
         let text = seal.close(&"s".into(), "listTickets", &cursor);
         assert_eq!(seal.open(&"s".into(), "listTickets", &text), Some(cursor.clone()));
         assert_eq!(seal.open(&"t".into(), "listTickets", &text), None);

@@ -62,7 +62,8 @@ pub fn fold(text: &str) -> String {
     if folded.is_ascii() {
         return folded;
     }
-    let bare = if folded.chars().any(has_diacritic) { Composing::new_nfc().normalize(&without_diacritics(&folded)).into_owned() } else { folded };
+    let bare =
+        if folded.chars().any(has_diacritic) { Composing::new_nfc().normalize(&without_diacritics(&folded)).into_owned() } else { folded };
     let mut out = String::with_capacity(bare.len());
     let mut chars = bare.chars().peekable();
     while let Some(c) = chars.next() {
@@ -213,7 +214,11 @@ pub fn graphemes(run: &str) -> impl Iterator<Item = &str> {
 
 /// The symbols of a piece: what a joiner joins counts one by one.
 pub fn symbols(piece: &str) -> impl Iterator<Item = &str> {
-    piece.graphemes(true).flat_map(|grapheme| grapheme.split('\u{200d}')).map(|symbol| cut(symbol, GRAPHEME_CHARS)).filter(|symbol| !symbol.is_empty())
+    piece
+        .graphemes(true)
+        .flat_map(|grapheme| grapheme.split('\u{200d}'))
+        .map(|symbol| cut(symbol, GRAPHEME_CHARS))
+        .filter(|symbol| !symbol.is_empty())
 }
 
 /// A number as it is written, separators left out.

@@ -5,7 +5,7 @@
 
 use tantivy::{
     DocId, DocSet, InvertedIndexReader, TERMINATED,
-    postings::{Postings, SegmentPostings, TermInfo},
+    postings::{BlockSegmentPostings, Postings, SegmentPostings, TermInfo},
     schema::IndexRecordOption,
 };
 
@@ -14,16 +14,27 @@ use super::query::Condition;
 /// The walk of one condition through one segment. Its candidates ascend.
 pub enum Walk {
     Nowhere,
-    Term(SegmentPostings),
+    Term(Box<Blocks>),
     /// Documents and frequencies.
-    List { found: Vec<(DocId, u8)>, at: usize },
+    List {
+        found: Vec<(DocId, u8)>,
+        at: usize,
+    },
     Phrase(Phrase),
     All(Vec<Walk>),
     Any(Vec<Walk>),
 }
 
+/// The list of a term, a block at a time: most of its documents are looked at and passed over.
+pub struct Blocks {
+    block: BlockSegmentPostings,
+    at: usize,
+}
+
 pub struct Phrase {
-    /// The rarest first: its documents are the candidates.
+    /// The rarest of its terms: its documents are the candidates.
+    lead: Box<Blocks>,
+    /// All of them, that one first.
     parts: Vec<(u32, SegmentPostings)>,
     starts: Vec<u32>,
     others: Vec<u32>,
@@ -38,24 +49,34 @@ pub struct Budget {
 
 impl Walk {
     /// `prefix` stands before every term of the store.
-    pub fn of(condition: &Condition, prefix: &str, index: &InvertedIndexReader, documents: DocId, budget: &mut Budget) -> tantivy::Result<Self> {
+    pub fn of(
+        condition: &Condition,
+        prefix: &str,
+        index: &InvertedIndexReader,
+        documents: DocId,
+        budget: &mut Budget,
+    ) -> tantivy::Result<Self> {
         Ok(match condition {
             Condition::Term(term) => match info(index, prefix, term)? {
-                Some(info) => Self::Term(index.read_postings_from_terminfo(&info, IndexRecordOption::WithFreqs)?),
+                Some(info) => Self::Term(Box::new(Blocks::of(index, &info)?)),
                 None => Self::Nowhere,
             },
             Condition::Beginning(beginning) => list(index, prefix, beginning, documents, budget)?,
             Condition::Phrase(terms) => {
-                let mut parts = Vec::with_capacity(terms.len());
+                // Places are compared with what is left of the phrase added, so that they are the same where it stands.
+                let last = terms.iter().map(|(offset, _)| *offset).max().unwrap_or(0);
+                let mut infos = Vec::with_capacity(terms.len());
                 for (offset, term) in terms {
                     let Some(info) = info(index, prefix, term)? else { return Ok(Self::Nowhere) };
-                    parts.push((*offset, index.read_postings_from_terminfo(&info, IndexRecordOption::WithFreqsAndPositions)?));
+                    infos.push((last - *offset, info));
                 }
-                parts.sort_by_key(|(_, postings)| postings.doc_freq());
-                // A document holds the place of a term at most once: offsets are counted down to the last.
-                let last = terms.iter().map(|(offset, _)| *offset).max().unwrap_or(0);
-                parts.iter_mut().for_each(|(offset, _)| *offset = last - *offset);
-                if parts.is_empty() { Self::Nowhere } else { Self::Phrase(Phrase { parts, starts: vec![], others: vec![] }) }
+                infos.sort_by_key(|(_, info)| info.doc_freq);
+                let Some((_, rarest)) = infos.first() else { return Ok(Self::Nowhere) };
+                let lead = Box::new(Blocks::of(index, rarest)?);
+                let option = IndexRecordOption::WithFreqsAndPositions;
+                let part = |(offset, info)| Ok((offset, index.read_postings_from_terminfo(&info, option)?));
+                let parts = infos.into_iter().map(part).collect::<tantivy::Result<_>>()?;
+                Self::Phrase(Phrase { lead, parts, starts: vec![], others: vec![] })
             }
             Condition::All(conditions) => {
                 let mut walks = Self::each(conditions, prefix, index, documents, budget)?;
@@ -80,9 +101,9 @@ impl Walk {
     pub fn candidates(&self) -> u64 {
         match self {
             Self::Nowhere => 0,
-            Self::Term(postings) => postings.doc_freq().into(),
+            Self::Term(blocks) => blocks.block.doc_freq().into(),
             Self::List { found, .. } => found.len() as u64,
-            Self::Phrase(phrase) => phrase.parts[0].1.doc_freq().into(),
+            Self::Phrase(phrase) => phrase.lead.block.doc_freq().into(),
             Self::All(walks) => walks.first().map_or(0, Self::candidates),
             Self::Any(walks) => walks.iter().map(Self::candidates).sum(),
         }
@@ -92,9 +113,9 @@ impl Walk {
     pub fn document(&self) -> DocId {
         match self {
             Self::Nowhere => TERMINATED,
-            Self::Term(postings) => postings.doc(),
+            Self::Term(blocks) => blocks.document(),
             Self::List { found, at } => found.get(*at).map_or(TERMINATED, |(document, _)| *document),
-            Self::Phrase(phrase) => phrase.parts[0].1.doc(),
+            Self::Phrase(phrase) => phrase.lead.document(),
             Self::All(walks) => walks.first().map_or(TERMINATED, Self::document),
             Self::Any(walks) => walks.iter().map(Self::document).min().unwrap_or(TERMINATED),
         }
@@ -104,7 +125,7 @@ impl Walk {
     pub fn seek(&mut self, target: DocId) -> DocId {
         match self {
             Self::Nowhere => TERMINATED,
-            Self::Term(postings) => seek(postings, target),
+            Self::Term(blocks) => blocks.seek(target),
             Self::List { found, at } => {
                 // Near most of the time.
                 let near = (*at + 8).min(found.len());
@@ -114,9 +135,24 @@ impl Walk {
                 };
                 self.document()
             }
-            Self::Phrase(phrase) => seek(&mut phrase.parts[0].1, target),
+            Self::Phrase(phrase) => phrase.lead.seek(target),
             Self::All(walks) => walks.first_mut().map_or(TERMINATED, |walk| walk.seek(target)),
             Self::Any(walks) => walks.iter_mut().map(|walk| walk.seek(target)).min().unwrap_or(TERMINATED),
+        }
+    }
+
+    /// Moves on while the candidate, with what [`Walk::bound`] says of it, is hopeless.
+    pub fn pass(&mut self, hopeless: impl Fn(DocId, u32) -> bool) -> DocId {
+        match self {
+            Self::Term(blocks) => blocks.pass(hopeless),
+            Self::Phrase(phrase) => phrase.lead.pass(hopeless),
+            _ => {
+                let mut document = self.document();
+                while document != TERMINATED && hopeless(document, self.bound()) {
+                    document = self.seek(document + 1);
+                }
+                document
+            }
         }
     }
 
@@ -124,9 +160,9 @@ impl Walk {
     pub fn bound(&self) -> u32 {
         match self {
             Self::Nowhere => 0,
-            Self::Term(postings) => postings.term_freq(),
+            Self::Term(blocks) => blocks.frequency(),
             Self::List { found, at } => found.get(*at).map_or(0, |(_, frequency)| u32::from(*frequency)),
-            Self::Phrase(phrase) => phrase.parts[0].1.term_freq(),
+            Self::Phrase(phrase) => phrase.lead.frequency(),
             Self::All(walks) => walks.first().map_or(0, Self::bound),
             Self::Any(walks) => {
                 let document = self.document();
@@ -156,6 +192,56 @@ impl Walk {
     }
 }
 
+impl Blocks {
+    fn of(index: &InvertedIndexReader, info: &TermInfo) -> tantivy::Result<Self> {
+        Ok(Self { block: index.read_block_postings_from_terminfo(info, IndexRecordOption::WithFreqs)?, at: 0 })
+    }
+
+    fn document(&self) -> DocId {
+        self.block.docs().get(self.at).copied().unwrap_or(TERMINATED)
+    }
+
+    fn frequency(&self) -> u32 {
+        self.block.freqs().get(self.at).copied().unwrap_or(0)
+    }
+
+    fn seek(&mut self, target: DocId) -> DocId {
+        let ahead = self.block.docs().get(self.at..).unwrap_or_default();
+        match ahead.last() {
+            None => TERMINATED,
+            Some(last) if *last >= target => {
+                // The next one most of the time.
+                self.at += ahead
+                    .iter()
+                    .take(4)
+                    .position(|document| *document >= target)
+                    .unwrap_or_else(|| ahead.partition_point(|document| *document < target));
+                self.document()
+            }
+            Some(_) => {
+                self.at = self.block.seek(target);
+                self.document()
+            }
+        }
+    }
+
+    fn pass(&mut self, hopeless: impl Fn(DocId, u32) -> bool) -> DocId {
+        loop {
+            let (documents, frequencies) = (self.block.docs(), self.block.freqs());
+            if documents.is_empty() {
+                return TERMINATED;
+            }
+            let ahead = documents.iter().zip(frequencies).skip(self.at);
+            if let Some(steps) = ahead.map(|(document, frequency)| hopeless(*document, *frequency)).position(|hopeless| !hopeless) {
+                self.at += steps;
+                return self.document();
+            }
+            self.block.advance();
+            self.at = 0;
+        }
+    }
+}
+
 /// Tantivy's own must not be asked to go back.
 fn seek(postings: &mut SegmentPostings, target: DocId) -> DocId {
     if postings.doc() < target { postings.seek(target) } else { postings.doc() }
@@ -164,7 +250,7 @@ fn seek(postings: &mut SegmentPostings, target: DocId) -> DocId {
 impl Phrase {
     fn frequency(&mut self, document: DocId) -> u32 {
         let Some(((offset, lead), rest)) = self.parts.split_first_mut() else { return 0 };
-        if rest.iter_mut().any(|(_, postings)| seek(postings, document) != document) {
+        if seek(lead, document) != document || rest.iter_mut().any(|(_, postings)| seek(postings, document) != document) {
             return 0;
         }
         lead.positions_with_offset(*offset, &mut self.starts);
@@ -217,7 +303,7 @@ fn list(index: &InvertedIndexReader, prefix: &str, beginning: &str, documents: D
     };
     match &infos[..] {
         [] => Ok(Walk::Nowhere),
-        [one] => Ok(Walk::Term(index.read_postings_from_terminfo(one, option)?)),
+        [one] => Ok(Walk::Term(Box::new(Blocks::of(index, one)?))),
         _ => {
             let found = if entries > u64::from(documents) / 16 {
                 let mut counts = vec![0_u8; documents as usize];

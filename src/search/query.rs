@@ -41,7 +41,9 @@ impl Query {
         let numbers = numbers(&folded, &pieces);
         let mut at = 0;
         while let Some(piece) = pieces.get(at) {
-            let length = if let Some((length, digits)) = numbers.iter().find(|(from, _, _)| *from == at).map(|(_, length, digits)| (*length, digits)) {
+            let length = if let Some((length, digits)) =
+                numbers.iter().find(|(from, _, _)| *from == at).map(|(_, length, digits)| (*length, digits))
+            {
                 add(number(&folded, &pieces[at..at + length], digits, at + length == pieces.len()));
                 length
             } else if let Some(length) = address(&folded, &pieces[at..]) {

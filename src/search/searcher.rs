@@ -94,7 +94,10 @@ const CONDITIONS: usize = 200;
 #[derive(Clone, Debug)]
 enum Place {
     /// By segment, with the number of the id among the segment's, whose order is that of the ids.
-    Index { segment: usize, ordinal: u64 },
+    Index {
+        segment: usize,
+        ordinal: u64,
+    },
     Fresh(Vec<u8>),
 }
 
@@ -148,7 +151,13 @@ impl View {
         Ok(Found { hits: best.hits()?, weights, total })
     }
 
-    fn weights(&self, field: tantivy::schema::Field, prefix: &str, walks: &[Vec<Walk>], conditions: usize) -> Result<Vec<u8>, TantivyError> {
+    fn weights(
+        &self,
+        field: tantivy::schema::Field,
+        prefix: &str,
+        walks: &[Vec<Walk>],
+        conditions: usize,
+    ) -> Result<Vec<u8>, TantivyError> {
         let mut all = 0;
         for segment in self.searcher.segment_readers() {
             let every = segment.inverted_index(field)?.terms().get(format!("{prefix}{EVERY}"))?;
@@ -159,9 +168,8 @@ impl View {
     }
 
     fn ids(&self) -> Result<Vec<BytesColumn>, TantivyError> {
-        let column = |segment: &SegmentReader| {
-            Ok(segment.fast_fields().bytes(ID)?.unwrap_or_else(|| BytesColumn::empty(segment.max_doc())))
-        };
+        let column =
+            |segment: &SegmentReader| Ok(segment.fast_fields().bytes(ID)?.unwrap_or_else(|| BytesColumn::empty(segment.max_doc())));
         self.searcher.segment_readers().iter().map(column).collect()
     }
 
@@ -232,13 +240,16 @@ impl<'v> Segment<'v> {
         // Without relevance a score is what it is.
         let (newest, alone, counted) = (self.search.order == Order::Newest, others.is_empty(), self.search.page.count);
         let mut document = lead.1.document();
-        'candidates: while document != TERMINATED {
-            let length = self.lengths.fieldnorm_id(document);
-            let bound = lead.1.bound();
-            let most = lead.0 * score::saturation(bound, length) + rest * score::most(length);
-            if !counted && !best.may_take(most, newest || (alone && bound == 1), || self.ats.get_val(document)) {
-                document = lead.1.seek(document + 1);
-                continue;
+        'candidates: loop {
+            if !counted {
+                document = lead.1.pass(|document, bound| {
+                    let length = self.lengths.fieldnorm_id(document);
+                    let most = lead.0 * score::saturation(bound, length) + rest * score::most(length);
+                    !best.may_take(most, newest || (alone && bound == 1), || self.ats.get_val(document))
+                });
+            }
+            if document == TERMINATED {
+                return Ok(());
             }
             for (_, walk) in others.iter_mut() {
                 let next = walk.seek(document);
@@ -247,6 +258,7 @@ impl<'v> Segment<'v> {
                     continue 'candidates;
                 }
             }
+            let (length, bound) = (self.lengths.fieldnorm_id(document), lead.1.bound());
             let mut bounds = others.iter().map(|(weight, walk)| (weight, walk.bound()));
             let (mut most, mut sure) = (lead.0 * score::saturation(bound, length), newest || bound == 1);
             bounds.by_ref().for_each(|(weight, bound)| {
@@ -258,7 +270,6 @@ impl<'v> Segment<'v> {
             }
             document = lead.1.seek(document + 1);
         }
-        Ok(())
     }
 
     fn weigh(
@@ -289,10 +300,11 @@ impl<'v> Segment<'v> {
 impl Best<'_> {
     /// Whether a candidate of at most this score might get onto the page. `sure`: if it is a hit, that is its score.
     fn may_take(&self, most: u32, sure: bool, at: impl Fn() -> i64) -> bool {
-        if sure && let Some((score, behind, _)) = &self.behind {
-            if most > *score || (most == *score && at() > *behind) {
-                return false;
-            }
+        if sure
+            && let Some((score, behind, _)) = &self.behind
+            && (most > *score || (most == *score && at() > *behind))
+        {
+            return false;
         }
         match self.kept.last() {
             Some(last) if self.kept.len() == self.most => most > last.score || (most == last.score && at() >= last.at),
@@ -329,7 +341,9 @@ impl Best<'_> {
             return Ok(order);
         }
         match (&left.place, &right.place) {
-            (Place::Index { segment, ordinal }, Place::Index { segment: other, ordinal: than }) if segment == other => Ok(ordinal.cmp(than)),
+            (Place::Index { segment, ordinal }, Place::Index { segment: other, ordinal: than }) if segment == other => {
+                Ok(ordinal.cmp(than))
+            }
             (left, right) => Ok(self.id(left)?.cmp(&self.id(right)?)),
         }
     }

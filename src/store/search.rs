@@ -101,7 +101,7 @@ impl Db {
             DbBackend::Sqlite => "SELECT position, changed_at, '' FROM changes ORDER BY position DESC LIMIT 1",
             _ => "SELECT 0::bigint, 0::bigint, pg_current_snapshot()::text",
         };
-        let found = self.first(Sql::fixed(sql), |cells| mark(cells)).await?;
+        let found = self.first(Sql::fixed(sql), mark).await?;
         Ok(found.unwrap_or_default())
     }
 
@@ -127,9 +127,11 @@ impl Db {
     }
 
     async fn sqlite_changes(&self, mark: &Mark, limit: i64) -> Result<(Vec<Logged>, Mark, bool)> {
-        let sql = Sql::fixed("SELECT position, changed_at, store_id, kind, record_id FROM changes WHERE position > $1 ORDER BY position LIMIT $2")
-            .with(Param::Integer(mark.position))
-            .with(Param::Integer(limit));
+        let sql = Sql::fixed(
+            "SELECT position, changed_at, store_id, kind, record_id FROM changes WHERE position > $1 ORDER BY position LIMIT $2",
+        )
+        .with(Param::Integer(mark.position))
+        .with(Param::Integer(limit));
         let rows = self.all(sql, |cells| Ok((cells.take::<i64>()?, cells.take::<i64>()?, logged(cells)?))).await?;
         let mut reached = mark.clone();
         if let Some((position, at, _)) = rows.last() {

@@ -70,6 +70,16 @@ fn listed(api: &Api, filters: Value) -> Vec<String> {
 }
 
 #[test]
+fn the_older_revision_has_no_search() {
+    if !REV_A {
+        return;
+    }
+    let (_server, api) = server();
+    messages(&api, "hello").fails(404);
+    contacts(&api, "hello").fails(404);
+}
+
+#[test]
 fn messages_are_found_by_text_and_subject() {
     if REV_A {
         return;
@@ -147,7 +157,7 @@ fn contacts_are_found_with_the_fields_that_match() {
         found["matchedFields"] = json!([]);
         assert_eq!(found, json!({"id": "con-mia", "fullName": "Mia Nguyễn", "phone": "+66812345678", "matchedFields": []}));
     }
-    contacts(&api, "tea").lists(&["con-tea", "con-mia", "con-li"]);
+    contacts(&api, "tea").lists(&["con-tea", "con-li", "con-mia"]);
     contacts(&api, "小龙").lists(&["con-li"]);
 }
 
@@ -175,7 +185,7 @@ fn a_query_is_one_to_150_characters_and_the_page_size_is_fixed() {
 #[test]
 fn the_contact_list_is_searched_in_the_order_of_the_revision() {
     let (_server, api) = server();
-    let expected = if REV_A { ["con-li", "con-tea", "con-mia"] } else { ["con-tea", "con-mia", "con-li"] };
+    let expected = if REV_A { ["con-li", "con-tea", "con-mia"] } else { ["con-tea", "con-li", "con-mia"] };
     assert_eq!(listed(&api, json!({"search": "tea"})), expected);
     assert_eq!(listed(&api, json!({"search": "tea", "updatedAfter": at("03-02T00:00"), "updatedBefore": at("03-04T00:00")})), ["con-tea"]);
     if REV_A {
@@ -189,16 +199,19 @@ fn a_write_is_found_at_once_and_in_its_newest_state() {
     let (server, api) = server();
     for number in 0..20 {
         let name = format!("Newcomer{number}");
-        let made = api.post("/contacts", json!({"firstName": name, "phone": format!("+6689900{number:04}")})).send().ok();
+        let made = api.post("/contacts", json!({"firstName": name, "phone": format!("+668877{number:04}")})).send().ok();
         assert_eq!(listed(&api, json!({"search": name})), [made["id"].as_str().unwrap_or_default()]);
-        assert_eq!(listed(&api, json!({"search": format!("0{number:04}")})).len(), 1);
+        assert_eq!(listed(&api, json!({"search": format!("0877{number:04}")})).len(), 1);
         if !REV_A {
             api.post("/messages", json!({"conversationId": "chat", "text": format!("ส่งพัสดุ{number}แล้ว")})).send().ok();
             assert_eq!(messages(&api, &format!("พัสดุ{number}แล้ว")).ids().len(), 1, "{number}");
         }
     }
     // Another process writes, a third one reads.
-    let lines = [line("contact", json!({"id": "con-late", "fullName": "Latecomer", "firstName": "Latecomer", "createdAt": at("04-01T00:00"), "updatedAt": at("04-01T00:00")}))];
+    let lines = [line(
+        "contact",
+        json!({"id": "con-late", "fullName": "Latecomer", "firstName": "Latecomer", "createdAt": at("04-01T00:00"), "updatedAt": at("04-01T00:00")}),
+    )];
     let beside = server.beside(&[]);
     let other = Api { address: beside.address.clone(), ..api.clone() };
     server.database.import("shop", &lines);

@@ -6,26 +6,65 @@ use super::*;
 use crate::search::analysis::fold;
 
 const MESSAGES: usize = 20_000;
-const QUERIES: usize = 60;
+const QUERIES: usize = 25;
 
 /// Pieces of the scripts without spaces that are put together at random.
 const SCRIPTS: [(&str, &[&str]); 6] = [
     (
         "Thai",
         &[
-            "สวัสดี", "ค่ะ", "ครับ", "สินค้า", "ชำรุด", "ได้รับ", "แล้ว", "น้ำหอม", "ต้องการ", "คืนเงิน", "พัสดุ", "ที่อยู่", "จัดส่ง", "ใบเสร็จ", "เมื่อไหร่", "ไม่",
-            "ยัง", "ฯ", "ๆ", "กำลัง",
+            "สวัสดี",
+            "ค่ะ",
+            "ครับ",
+            "สินค้า",
+            "ชำรุด",
+            "ได้รับ",
+            "แล้ว",
+            "น้ำหอม",
+            "ต้องการ",
+            "คืนเงิน",
+            "พัสดุ",
+            "ที่อยู่",
+            "จัดส่ง",
+            "ใบเสร็จ",
+            "เมื่อไหร่",
+            "ไม่",
+            "ยัง",
+            "ฯ",
+            "ๆ",
+            "กำลัง",
         ],
     ),
     ("Lao", &["ສະບາຍດີ", "ສິນຄ້າ", "ຂ້ອຍ", "ຢູ່ໃສ", "ຂອບໃຈ", "ເງິນ", "ສົ່ງ", "ຄຳ", "ຖາມ", "ບໍ່", "ໄດ້ຮັບ", "ແລ້ວ"]),
     ("Khmer", &["សួស្តី", "ទំនិញ", "មកដល់", "ពេលណា", "អរគុណ", "ប្រាក់", "តម្លៃ", "ប៉ុន្មាន", "ខ្ញុំ", "ចង់", "ទិញ", "បាន"]),
     ("Burmese", &["မင်္ဂလာပါ", "ကျွန်တော်", "အော်ဒါ", "ဘယ်မှာ", "လဲ", "ကျေးဇူး", "ပစ္စည်း", "ငွေ", "ပြန်", "အမ်း", "ရောက်", "ပြီ"]),
-    ("Han", &["你好", "请问", "什么", "时候", "发货", "退款", "商品", "损坏", "了", "訂單", "物流", "信息", "没有", "更新", "谢", "𠮷", "々"]),
+    (
+        "Han",
+        &["你好", "请问", "什么", "时候", "发货", "退款", "商品", "损坏", "了", "訂單", "物流", "信息", "没有", "更新", "谢", "𠮷", "々"],
+    ),
     ("Kana", &["カタログ", "を", "ください", "ありがとう", "ｻｲｽﾞ", "は", "が", "ございます", "か\u{3099}", "スーパー", "ヴ", "ご注文"]),
 ];
 const WORDS: &[&str] = &[
-    "order", "Refund", "đơn", "hàng", "Straße", "CAFÉ", "заказ", "Ещё", "παραγγελία", "주문", "naïve", "ORD-4711", "2024", "a", "no", "hello", "मेरा", "ऑर्डर",
-    "طلب", "ok👍",
+    "order",
+    "Refund",
+    "đơn",
+    "hàng",
+    "Straße",
+    "CAFÉ",
+    "заказ",
+    "Ещё",
+    "παραγγελία",
+    "주문",
+    "naïve",
+    "ORD-4711",
+    "2024",
+    "a",
+    "no",
+    "hello",
+    "मेरा",
+    "ऑर्डर",
+    "طلب",
+    "ok👍",
 ];
 
 /// The same numbers on every run.
@@ -98,11 +137,12 @@ fn nothing_is_missed() {
                 }
             }
         }
-        assert!(expected > 1000, "{script}: the queries find hardly anything: {expected}");
+        assert!(expected > 500, "{script}: the queries find hardly anything: {expected}");
     }
     for word in WORDS {
         let (needle, hits) = (fold(word), found(&view, word));
-        let missed = folded.iter().enumerate().find(|(number, text)| text.split_whitespace().any(|one| one == needle) && !hits.contains(number));
+        let missed =
+            folded.iter().enumerate().find(|(number, text)| text.split_whitespace().any(|one| one == needle) && !hits.contains(number));
         assert_eq!(missed, None, "{word}");
         assert!(!hits.is_empty(), "{word}");
     }

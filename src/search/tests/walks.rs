@@ -83,7 +83,14 @@ fn a_hit_that_changed_shows_its_new_state_alone() {
 #[test]
 fn a_long_query_costs_a_bounded_amount_of_work() {
     let (view, _index, _home) = indexed(&greetings(100));
-    for query in ["\u{fdfa}".repeat(150), "ก่".repeat(75), "a ".repeat(75), "👍".repeat(150), format!("ก{}", "\u{e48}".repeat(10_000)), "1".repeat(150)] {
+    for query in [
+        "\u{fdfa}".repeat(150),
+        "ก่".repeat(75),
+        "a ".repeat(75),
+        "👍".repeat(150),
+        format!("ก{}", "\u{e48}".repeat(10_000)),
+        "1".repeat(150),
+    ] {
         view.search(&search(Noun::Message, &query, 10)).unwrap();
     }
 }

@@ -339,7 +339,8 @@ impl Import {
             for row in self.rows(&sql, self.scoped(chunk.iter().map(|line| line.record.id.as_str()))).await? {
                 former.insert(text(&row, 0)?, row.try_get_by_index(1)?);
             }
-            let differs = |line: &&Line<Conversation>| former.get(line.record.id.as_str()).is_some_and(|old| *old != line.record.email_subject);
+            let differs =
+                |line: &&Line<Conversation>| former.get(line.record.id.as_str()).is_some_and(|old| *old != line.record.email_subject);
             retitled.extend(chunk.iter().filter(differs).map(|line| line.record.id.as_str()));
         }
         Ok(retitled)

@@ -296,4 +296,22 @@ mod tests {
         }
         assert_eq!(pack("018f2c7e-5a3b-7c1d-9e2f-0123456789ab").len(), 17);
     }
+    #[test]
+    fn what_was_not_committed_is_not_there() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("index");
+        let record = |id: &str| Searchable { store: "s".into(), noun: Noun::Message, id: id.into(), at: 0, texts: vec!["text".into()] };
+        let index = Index::create(&folder, "d").unwrap();
+        index.add(&record("a")).unwrap();
+        drop(index);
+        assert!(Index::open(&folder, "d").unwrap().is_none(), "an index that was not finished");
+        let mut index = Index::create(&folder, "d").unwrap();
+        index.add(&record("a")).unwrap();
+        index.commit(&Mark::default()).unwrap();
+        index.add(&record("b")).unwrap();
+        drop(index);
+        assert!(Index::open(&folder, "another").unwrap().is_none());
+        let (index, mark) = Index::open(&folder, "d").unwrap().unwrap();
+        assert_eq!((index.reader.searcher().num_docs(), mark), (1, Mark::default()));
+    }
 }

@@ -1,6 +1,6 @@
 //! The composition root: what one process is made of, and how it serves.
 
-use std::{future::Future, io, sync::Arc, time::Duration};
+use std::{future::Future, io, path::PathBuf, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use poem::{
@@ -28,6 +28,7 @@ use crate::{
         slow::Timed,
     },
     revision,
+    search::Searches,
     service::{self, Service},
     store::{self, Db},
     telemetry::Metrics,
@@ -39,6 +40,7 @@ pub struct App {
     api: Arc<Api>,
     connectors: Connectors,
     targets: Targets,
+    searches: Searches,
 }
 
 /// Opens the database as it is.
@@ -65,8 +67,14 @@ pub fn service(db: Db, world: World) -> Service {
     Service::new(db, world, revision::RULES, Arc::new(WireEvents))
 }
 
+/// By what the search index tells this database from others.
+pub async fn database_id(service: &Service) -> service::Result<String> {
+    let secret = service.server_secret("search").await?;
+    Ok(secret.iter().take(8).map(|byte| format!("{byte:02x}")).collect())
+}
+
 impl App {
-    /// An application on an open and migrated database.
+    /// An application on an open and migrated database, with its search index below `index`.
     pub async fn new(
         db: Db,
         world: World,
@@ -74,10 +82,13 @@ impl App {
         rate: Option<RateLimit>,
         connectors: Connectors,
         targets: Targets,
+        index: PathBuf,
     ) -> service::Result<Self> {
-        let service = service(db, world);
+        let service = service(db.clone(), world);
+        let searches = Searches::new(db, index, database_id(&service).await?);
+        let service = service.searched_by(searches.clone());
         let seal = Seal::new(&service.server_secret("cursor").await?);
-        Ok(Self { api: Arc::new(Api { service, seal, metrics, rate }), connectors, targets })
+        Ok(Self { api: Arc::new(Api { service, seal, metrics, rate }), connectors, targets, searches })
     }
 
     /// Everything that is served.
@@ -109,8 +120,8 @@ impl App {
         Edge { inner: route.data(pages).map_to_response(), api: self.api.clone(), routes }
     }
 
-    /// Serves, and hands messages to their channels, until `stop` resolves; what is in progress is then finished, and the
-    /// database is closed. `ready` is told the bound address.
+    /// Serves, delivers, and follows the database for searches, until `stop` resolves; what is in progress is then finished,
+    /// and the database is closed. `ready` is told the bound address.
     pub async fn serve(&self, listen: &str, stop: impl Future<Output = ()>, ready: impl FnOnce(String)) -> io::Result<()> {
         let acceptor = TcpListener::bind(listen.to_owned()).into_acceptor().await?;
         let address = acceptor.local_addr().into_iter().find_map(|address| address.as_socket_addr().map(ToString::to_string));
@@ -126,7 +137,12 @@ impl App {
         let messages = Worker::new(Messages::new(service.clone(), self.connectors.clone(), self.targets).map_err(io::Error::other)?);
         let webhooks = Worker::new(Webhooks::new(service.clone(), self.targets).map_err(io::Error::other)?);
         let uses = save_key_uses(service.clone(), stopped());
-        let workers = [tokio::spawn(messages.run(stopped())), tokio::spawn(webhooks.run(stopped())), tokio::spawn(uses)];
+        let workers = [
+            tokio::spawn(messages.run(stopped())),
+            tokio::spawn(webhooks.run(stopped())),
+            tokio::spawn(uses),
+            tokio::spawn(self.searches.clone().run(stopped())),
+        ];
         let served = server.run_with_graceful_shutdown(self.endpoint(), stop, Some(GRACE)).await;
         drop(stop_workers);
         match tokio::time::timeout(GRACE, join_all(workers)).await {

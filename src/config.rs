@@ -1,6 +1,6 @@
 //! Settings of the process, read once. Beside the `env` attributes of `cli`, the only place that reads the environment.
 
-use std::num::NonZeroU32;
+use std::{num::NonZeroU32, path::PathBuf};
 
 use clap::Args;
 
@@ -25,4 +25,22 @@ pub struct Config {
     /// What is logged on standard error, for example `info` or `warn,counterpart=debug`.
     #[arg(long, env = "COUNTERPART_LOG", default_value = "warn", value_name = "FILTER", global = true)]
     pub log: String,
+
+    /// Where the search index is kept [default: beside the SQLite file, as `FILE.index`; on PostgreSQL `counterpart.index`]
+    #[arg(long, env = "COUNTERPART_INDEX_DIR", value_name = "FOLDER", global = true)]
+    pub index_dir: Option<PathBuf>,
+}
+
+impl Config {
+    /// The folder of the search index, chosen or not.
+    pub fn index_folder(&self) -> PathBuf {
+        match (&self.index_dir, self.database_url.strip_prefix("sqlite:")) {
+            (Some(folder), _) => folder.clone(),
+            (None, Some(file)) => {
+                let file = file.strip_prefix("//").unwrap_or(file);
+                PathBuf::from(format!("{}.index", file.split_once('?').map_or(file, |(path, _)| path)))
+            }
+            (None, None) => PathBuf::from("counterpart.index"),
+        }
+    }
 }

@@ -8,6 +8,7 @@
 //!   that knows which one this build serves.
 //! - [`service`] holds the use-cases, one file a noun.
 //! - [`delivery`] hands messages to their channels, and events to those who subscribed to them.
+//! - [`search`] finds messages and contacts by what is in them.
 //! - [`store`] is the database, SQLite or PostgreSQL: the only room that knows SQL.
 //! - [`domain`] holds the nouns and their rules, and knows none of the others.
 
@@ -20,6 +21,7 @@ pub mod delivery;
 pub mod domain;
 pub mod http;
 pub mod revision;
+pub mod search;
 pub mod service;
 pub mod store;
 pub mod telemetry;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-/// The rooms, each with those that it may import from. `search` is a room to come.
+/// The rooms, each with those that it may import from.
 const MAY_IMPORT: [(&str, &[&str]); 11] = [
     ("domain", &[]),
     ("config", &["domain"]),

@@ -36,11 +36,13 @@ CREATE TABLE changes (
     kind TEXT NOT NULL,
     record_id {text} NOT NULL,
     changed_at BIGINT NOT NULL,
-    -- On PostgreSQL the writing transaction: a reader stops below the oldest one still running, since positions
-    -- are handed out before they commit. 0 on SQLite, where one writer makes the two orders the same.
+    -- On PostgreSQL the writing transaction, by which a reader tells what it has not seen: positions are handed out
+    -- before they commit. 0 on SQLite, where one writer makes the two orders the same.
     transaction_id BIGINT NOT NULL
 );
 CREATE INDEX changes_by_store ON changes (store_id, position);
+-- Empty on SQLite, whose readers need the position alone.
+CREATE INDEX changes_by_transaction ON changes (transaction_id, position) WHERE transaction_id > 0;
 
 CREATE TABLE idempotency_keys (
     store_id {text} NOT NULL REFERENCES stores (id),

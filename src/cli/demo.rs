@@ -43,7 +43,8 @@ impl Demo {
         db.migrate_up().await?;
         let world = World::real();
         let (key, link) = fill(&db, &world).await?;
-        let app = App::new(db, world, metrics, None, Connectors::every(Arc::new(Simulator)), Targets::Public).await?;
+        let (connectors, index) = (Connectors::every(Arc::new(Simulator)), folder.path().join("demo.index"));
+        let app = App::new(db, world, metrics, None, connectors, Targets::Public, index).await?;
         self.listen.serve(&app, |base| print(&welcome(base, &key, &link))).await
     }
 }

@@ -1,15 +1,10 @@
 //! `counterpart import`: a store's records from NDJSON.
 
-use std::{
-    io::{IsTerminal, stderr, stdin},
-    path::PathBuf,
-    sync::Arc,
-};
+use std::{io::stdin, path::PathBuf};
 
 use clap::Args;
-use indicatif::{ProgressBar, ProgressStyle};
 
-use super::{Failed, Outcome, print};
+use super::{Failed, Outcome, print, progress};
 use crate::{
     app::open_migrated,
     config::Config,
@@ -38,17 +33,7 @@ impl Import {
         let spool = spool.map_err(|error| Failed(format!("{name} cannot be read: {error}")))?;
         let db = open_migrated(config, None).await?;
 
-        let bar = stderr().is_terminal().then(|| {
-            let style = ProgressStyle::with_template("{wide_bar} {percent} % {eta}").unwrap_or_else(|_| ProgressStyle::default_bar());
-            ProgressBar::new(0).with_style(style)
-        });
-        let shown = bar.clone();
-        let progress = shown.map(|bar| -> import::Progress {
-            Arc::new(move |done, total| {
-                bar.set_length(total);
-                bar.set_position(done);
-            })
-        });
+        let (bar, progress) = progress::bar();
         let options = Options { dry_run: self.dry_run, progress };
         let outcome = import::run(&db, &World::real(), &StoreId::from(self.store), spool, options).await;
         if let Some(bar) = bar {

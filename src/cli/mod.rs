@@ -12,6 +12,8 @@ mod key;
 mod message;
 mod migrate;
 mod openapi;
+mod progress;
+mod reindex;
 mod serve;
 mod settings;
 mod store;
@@ -68,6 +70,8 @@ pub enum Command {
     /// Let owners and admins into a store's settings
     #[command(subcommand)]
     Settings(settings::Command),
+    /// Build the search index anew
+    Reindex(reindex::Reindex),
     /// Print the OpenAPI document of this build's revision
     Openapi(openapi::Openapi),
 }
@@ -112,6 +116,7 @@ impl Command {
             Self::Bridge(command) => command.run(config).await,
             Self::Webhook(command) => command.run(config).await,
             Self::Settings(command) => command.run(config).await,
+            Self::Reindex(command) => command.run(config).await,
             Self::Openapi(command) => command.run(),
         }
     }

@@ -46,7 +46,8 @@ impl Serve {
         let db = open_migrated(config, Some(&metrics)).await?;
         let connectors = if self.simulate_channels { Connectors::every(Arc::new(Simulator)) } else { Connectors::none() };
         let targets = if self.allow_private_targets { Targets::Any } else { Targets::Public };
-        let app = App::new(db, World::real(), metrics, self.rate_limit.map(RateLimit::new), connectors, targets).await?;
+        let rate = self.rate_limit.map(RateLimit::new);
+        let app = App::new(db, World::real(), metrics, rate, connectors, targets, config.index_folder()).await?;
         self.listen.serve(&app, |url| print(&format!("listening on {url}"))).await
     }
 }

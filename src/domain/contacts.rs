@@ -28,12 +28,25 @@ pub struct Contact {
 /// Which contacts are wanted.
 #[derive(Clone, Debug, Default)]
 pub struct ContactFilter {
-    /// Looked for in name, e-mail and phone, folded; never blank.
+    /// Looked for in names, e-mails, phones and note; never blank.
     pub search: Option<String>,
     /// Inclusive.
     pub updated_after: Option<Timestamp>,
     /// Exclusive.
     pub updated_before: Option<Timestamp>,
+}
+
+impl Contact {
+    /// The texts that a search looks into, by the name of their property in the contract.
+    pub fn searched(&self) -> Vec<(&'static str, &str)> {
+        let mut texts = vec![("fullName", self.full_name.as_str())];
+        texts.extend(self.email.iter().map(|text| ("email", text.as_str())));
+        texts.extend(self.phone.iter().map(|text| ("phone", text.as_str())));
+        texts.extend(self.secondary_emails.iter().flatten().map(|text| ("secondaryEmails", text.as_str())));
+        texts.extend(self.secondary_phones.iter().flatten().map(|text| ("secondaryPhones", text.as_str())));
+        texts.extend(self.note.iter().map(|text| ("note", text.as_str())));
+        texts
+    }
 }
 
 /// The most digits of a phone number (decisions, section 6.8).

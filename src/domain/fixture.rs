@@ -41,5 +41,6 @@ pub(crate) const RULES: Rules = Rules {
     conversation_history: true,
     unknown_labels_refused: true,
     user_name_fallback: false,
+    contacts_by_relevance: true,
     template_operation: None,
 };

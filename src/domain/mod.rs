@@ -22,6 +22,7 @@ pub mod records;
 pub mod retry;
 pub mod rules;
 pub mod scopes;
+pub mod search;
 pub mod settings;
 pub mod store;
 pub mod team;

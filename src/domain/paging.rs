@@ -1,4 +1,7 @@
-//! Keyset pages (section 4.4). Every paginated list is ordered by an instant and, within it, by id, in one direction.
+//! Keyset pages (section 4.4). Every paginated list is ordered by an instant and, within it, by id, in one direction; a
+//! search by relevance before both.
+
+use super::time::Timestamp;
 
 /// The last row of a page: where the next one begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -7,6 +10,24 @@ pub struct Position {
     pub at: i64,
     /// The row's id, which breaks ties.
     pub id: String,
+    /// Where relevance comes before the instant.
+    pub rank: Option<Rank>,
+}
+
+/// What a walk in the order of relevance carries on from page to page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rank {
+    /// The row's score.
+    pub score: u32,
+    /// What each condition of the search weighs, fixed with the first page: scores do not move while data arrives.
+    pub weights: Vec<u8>,
+}
+
+impl Position {
+    /// A place in the order of an instant.
+    pub fn new(at: Timestamp, id: &str) -> Self {
+        Self { at: at.millis(), id: id.to_owned(), rank: None }
+    }
 }
 
 /// Which page is wanted.

@@ -24,6 +24,8 @@ pub struct Rules {
     pub unknown_labels_refused: bool,
     /// Whether a user without a name is shown with a made-up one.
     pub user_name_fallback: bool,
+    /// Whether the contact list is ordered by relevance where it is searched.
+    pub contacts_by_relevance: bool,
     /// What sends a template to a conversation, if anything does.
     pub template_operation: Option<&'static str>,
 }
@@ -39,3 +41,6 @@ pub enum ReceivedAt {
 
 /// `pageSize` when it is not sent.
 pub const DEFAULT_PAGE_SIZE: u32 = 20;
+
+/// The page size of the search operations, which nobody chooses.
+pub const SEARCH_PAGE_SIZE: u32 = 10;

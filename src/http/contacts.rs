@@ -83,7 +83,7 @@ impl From<domain::Contact> for Contact {
 #[oai(rename_all = "camelCase", deny_unknown_fields, nullable_all)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ContactFilters {
-    /// Looked for in name, e-mail and phone, whatever the case. Blank does not filter.
+    /// Looked for in names, e-mail addresses, phone numbers and note. Blank does not filter.
     #[oai(validator(max_length = 100))]
     search: Option<String>,
     /// Contacts updated at or after this instant.
@@ -131,7 +131,8 @@ impl ContactReads {
 
     /// List contacts
     ///
-    /// Lists contacts that match the filters, the most recently updated first.
+    /// Lists contacts that match the filters, the most recently updated first; with `search`, revision B lists the best
+    /// matches first.
     #[oai(path = "/contacts/list", method = "post", operation_id = "listContacts")]
     async fn list_contacts(
         &self,

@@ -1,14 +1,19 @@
 //! Cursors: opaque, URL-safe, sealed with a code over store, operation and content, and bound to filters and
-//! `pageSize` (section 4.4; decisions, section 4). They carry the position of the last row and, where the revision
-//! counts, the total, which so stays the same through a walk. They never expire.
+//! `pageSize` (section 4.4; decisions, section 4). They carry the position of the last row, its rank in the order of
+//! relevance, and, where the revision counts, the total, which so stays the same through a walk. They never expire.
 
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::{Digest, Sha256};
 
-use crate::domain::{ids::StoreId, paging::Position};
+use crate::domain::{
+    ids::StoreId,
+    paging::{Position, Rank},
+};
 
 const VERSION: u8 = 1;
+/// The version of a cursor in the order of relevance: before the id stand the score and, with their number, the weights.
+const RANKED: u8 = 2;
 const CODE_BYTES: usize = 16;
 const HEAD_BYTES: usize = 1 + 8 + 8 + 8;
 const NO_TOTAL: u64 = u64::MAX;
@@ -61,10 +66,17 @@ impl Seal {
 
     pub fn close(&self, store: &StoreId, operation: &str, cursor: &Cursor) -> String {
         let mut bytes = Vec::with_capacity(HEAD_BYTES + cursor.position.id.len() + CODE_BYTES);
-        bytes.push(VERSION);
+        // More weights than a byte can count were made by nobody.
+        let rank = cursor.position.rank.as_ref().and_then(|rank| Some((rank, u8::try_from(rank.weights.len()).ok()?)));
+        bytes.push(if rank.is_some() { RANKED } else { VERSION });
         bytes.extend_from_slice(&cursor.binding.0.to_be_bytes());
         bytes.extend_from_slice(&cursor.total.unwrap_or(NO_TOTAL).to_be_bytes());
         bytes.extend_from_slice(&cursor.position.at.to_be_bytes());
+        if let Some((rank, count)) = rank {
+            bytes.extend_from_slice(&rank.score.to_be_bytes());
+            bytes.push(count);
+            bytes.extend_from_slice(&rank.weights);
+        }
         bytes.extend_from_slice(cursor.position.id.as_bytes());
         let code = self.code(store, operation, &bytes).finalize().into_bytes();
         bytes.extend_from_slice(&code[..CODE_BYTES]);
@@ -77,13 +89,20 @@ impl Seal {
         let (content, code) = bytes.split_at_checked(bytes.len().checked_sub(CODE_BYTES)?)?;
         self.code(store, operation, content).verify_truncated_left(code).ok()?;
         let number = |from: usize| Some(u64::from_be_bytes(content.get(from..from + 8)?.try_into().ok()?));
-        if content.first() != Some(&VERSION) {
-            return None;
-        }
+        let (rank, id) = match *content.first()? {
+            VERSION => (None, content.get(HEAD_BYTES..)?),
+            RANKED => {
+                let (score, rest) = content.get(HEAD_BYTES..)?.split_first_chunk()?;
+                let (count, rest) = rest.split_first()?;
+                let (weights, id) = rest.split_at_checked(usize::from(*count))?;
+                (Some(Rank { score: u32::from_be_bytes(*score), weights: weights.to_vec() }), id)
+            }
+            _ => return None,
+        };
         Some(Cursor {
             binding: Binding(number(1)?),
             total: Some(number(9)?).filter(|total| *total != NO_TOTAL),
-            position: Position { at: number(17)?.cast_signed(), id: String::from_utf8(content.get(HEAD_BYTES..)?.to_vec()).ok()? },
+            position: Position { at: number(17)?.cast_signed(), id: String::from_utf8(id.to_vec()).ok()?, rank },
         })
     }
 }
@@ -97,7 +116,8 @@ mod tests {
     #[test]
     fn a_cursor_opens_where_it_was_closed_and_nowhere_else() {
         let seal = Seal::new(b"key");
-        let cursor = Cursor { position: Position { at: -5, id: "ไทย".into() }, total: Some(7), binding: Binding::of("{}", 20) };
+        let cursor =
+            Cursor { position: Position { at: -5, id: "ไทย".into(), rank: None }, total: Some(7), binding: Binding::of("{}", 20) };
         let text = seal.close(&"s".into(), "listTickets", &cursor);
         assert_eq!(seal.open(&"s".into(), "listTickets", &text), Some(cursor.clone()));
         assert_eq!(seal.open(&"t".into(), "listTickets", &text), None);
@@ -109,7 +129,7 @@ mod tests {
     #[test]
     fn a_changed_cursor_does_not_open() {
         let seal = Seal::new(b"key");
-        let cursor = Cursor { position: Position { at: 5, id: "a".into() }, total: None, binding: Binding::of("", 1) };
+        let cursor = Cursor { position: Position { at: 5, id: "a".into(), rank: None }, total: None, binding: Binding::of("", 1) };
         let text = seal.close(&"s".into(), "o", &cursor);
         for place in 0..text.len() {
             let mut other = text.clone().into_bytes();
@@ -122,8 +142,13 @@ mod tests {
 
     fn cursor() -> impl Strategy<Value = Cursor> {
         // No list is as long as the number that stands for "not counted".
-        (any::<i64>(), any::<String>(), option::of(0..NO_TOTAL), any::<String>(), any::<u32>()).prop_map(
-            |(at, id, total, filters, size)| Cursor { position: Position { at, id }, total, binding: Binding::of(&filters, size) },
+        let rank = (any::<u32>(), prop::collection::vec(any::<u8>(), 0..256)).prop_map(|(score, weights)| Rank { score, weights });
+        (any::<i64>(), any::<String>(), option::of(0..NO_TOTAL), any::<String>(), any::<u32>(), option::of(rank)).prop_map(
+            |(at, id, total, filters, size, rank)| Cursor {
+                position: Position { at, id, rank },
+                total,
+                binding: Binding::of(&filters, size),
+            },
         )
     }
 

@@ -12,7 +12,7 @@ use poem_openapi::{
 
 use super::error::ApiError;
 use crate::{
-    domain::{ids::UserId, rules::DEFAULT_PAGE_SIZE},
+    domain::{ids::UserId, rules::DEFAULT_PAGE_SIZE, search::MAX_QUERY_CHARS},
     revision,
 };
 
@@ -308,6 +308,37 @@ impl QueryParam for SearchTerm {
             Ok(Self(Some(term.to_owned())))
         } else {
             Err("must be 3 to 100 characters long".to_owned())
+        }
+    }
+}
+
+/// `query` of the search operations, measured in characters as it is sent.
+#[derive(Debug)]
+pub struct SearchText(pub String);
+
+impl Scalar for SearchText {
+    fn schema() -> MetaSchema {
+        MetaSchema { min_length: Some(1), max_length: Some(MAX_QUERY_CHARS), ..MetaSchema::new("string") }
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        if text.trim().is_empty() || text.chars().count() > MAX_QUERY_CHARS {
+            return Err(format!("must be 1 to {MAX_QUERY_CHARS} characters long and not blank"));
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+/// Refuses a `pageSize` where the page size is fixed; absent from the document.
+#[derive(Debug)]
+pub struct NoPageSize;
+
+impl<'a> poem::FromRequest<'a> for NoPageSize {
+    async fn from_request(request: &'a poem::Request, _: &mut RequestBody) -> poem::Result<Self> {
+        let query = request.data::<UrlQuery>();
+        match query.is_some_and(|query| query.0.iter().any(|(name, _)| name == "pageSize")) {
+            true => Err(ApiError::field("pageSize", "cannot be chosen here").into()),
+            false => Ok(Self),
         }
     }
 }

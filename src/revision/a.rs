@@ -23,6 +23,7 @@ pub const RULES: Rules = Rules {
     conversation_history: false,
     unknown_labels_refused: false,
     user_name_fallback: true,
+    contacts_by_relevance: false,
     template_operation: None,
 };
 

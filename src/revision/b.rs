@@ -4,6 +4,7 @@ mod accounts;
 mod assign;
 mod inputs;
 mod message;
+mod search;
 mod sends;
 mod ticket;
 mod user;
@@ -26,6 +27,7 @@ pub const RULES: Rules = Rules {
     conversation_history: true,
     unknown_labels_refused: true,
     user_name_fallback: false,
+    contacts_by_relevance: true,
     template_operation: Some("POST /messages/template"),
 };
 
@@ -34,8 +36,8 @@ pub const CHANNELS: &[&str] =
     &["line", "instagram", "facebook", "lazada", "shopee", "tiktok", "whatsapp", "widget", "gmail", "outlook", "drunken_lullabies"];
 
 /// Groups of operations that only this revision has.
-pub type Extra = (accounts::AccountReads, assign::Assignments, sends::Sends);
-pub const EXTRA: Extra = (accounts::AccountReads, assign::Assignments, sends::Sends);
+pub type Extra = (accounts::AccountReads, assign::Assignments, search::Searches, sends::Sends);
+pub const EXTRA: Extra = (accounts::AccountReads, assign::Assignments, search::Searches, sends::Sends);
 
 /// Types under the names that both revisions give them.
 pub mod wire {

@@ -12,8 +12,11 @@ impl Service {
         self.db().contact(store, id).await?.ok_or_else(|| Error::missing("contact", id))
     }
 
-    /// Most recently updated first.
+    /// Most recently updated first; with `search`, where the revision has it so, by relevance before that.
     pub async fn contacts(&self, store: &StoreId, filter: ContactFilter, page: PageRequest) -> Result<Page<Contact>> {
-        Ok(self.db().contacts(store, &filter, &page).await?)
+        match filter.search {
+            Some(_) => self.found_contacts(store, filter, page).await,
+            None => Ok(self.db().contacts(store, &filter, &page).await?),
+        }
     }
 }

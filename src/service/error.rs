@@ -1,6 +1,6 @@
 //! What a use-case can fail with. Knows no HTTP; the edge gives each a status.
 
-use crate::store;
+use crate::{search, store};
 
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -46,6 +46,18 @@ impl From<store::Error> for Error {
                 Self::Unavailable { reason: "the database cannot be reached; try again".to_owned(), retry_after: 5 }
             }
             other => Self::Internal(other.to_string()),
+        }
+    }
+}
+
+impl From<search::Error> for Error {
+    fn from(error: search::Error) -> Self {
+        match error {
+            search::Error::Building => {
+                Self::Unavailable { reason: "the search index is being built; try again".to_owned(), retry_after: 5 }
+            }
+            search::Error::Store(error) => error.into(),
+            search::Error::Failed(_) => Self::Internal(error.to_string()),
         }
     }
 }

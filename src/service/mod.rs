@@ -21,6 +21,7 @@ pub mod outbound;
 #[cfg(test)]
 mod read_tests;
 pub mod receive;
+pub mod search;
 pub mod sends;
 pub mod settings;
 #[cfg(test)]
@@ -39,6 +40,7 @@ use tokio::sync::Notify;
 
 use crate::{
     domain::{clock::World, ids::StoreId, rules::Rules},
+    search::Searches,
     store::Db,
 };
 
@@ -57,6 +59,8 @@ pub struct Service {
     events: Arc<dyn Renderer>,
     in_progress: InProgress,
     uses: Uses,
+    /// Absent where nothing is searched.
+    searches: Option<Searches>,
     /// Told of each message that was put on its way.
     parcels: Arc<Notify>,
     /// Told of each event that was recorded or queued.
@@ -72,9 +76,15 @@ impl Service {
             events,
             in_progress: InProgress::default(),
             uses: Uses::default(),
+            searches: None,
             parcels: Arc::default(),
             deliveries: Arc::default(),
         }
+    }
+
+    /// The same with a search.
+    pub fn searched_by(self, searches: Searches) -> Self {
+        Self { searches: Some(searches), ..self }
     }
 
     pub fn db(&self) -> &Db {

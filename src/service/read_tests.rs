@@ -39,7 +39,7 @@ impl Renderer for Unheard {
 }
 
 fn service(db: Db, user_name_fallback: bool) -> Service {
-    Service::new(db, World::real(), Rules { user_name_fallback, ..RULES }, Arc::new(Unheard))
+    Service::new(db, World::real(), Rules { user_name_fallback, contacts_by_relevance: !user_name_fallback, ..RULES }, Arc::new(Unheard))
 }
 
 fn shape<T>(result: super::Result<T>) -> String {

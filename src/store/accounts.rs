@@ -35,7 +35,7 @@ impl Listed for Account {
     const NEWEST_FIRST: bool = false;
 
     fn position(&self) -> Position {
-        Position { at: self.created_at.millis(), id: self.id.as_str().to_owned() }
+        Position::new(self.created_at, self.id.as_str())
     }
 }
 

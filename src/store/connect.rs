@@ -32,6 +32,7 @@ use sqlx::{
 use super::{
     Error, Result,
     readers::Readers,
+    search::Own,
     writer::{Sole, Writer},
 };
 
@@ -75,6 +76,7 @@ pub struct Db {
     readers: Option<Arc<Readers>>,
     /// On SQLite: who writes.
     writer: Option<Writer>,
+    own: Arc<Own>,
     on_statement: Option<OnStatement>,
 }
 
@@ -100,7 +102,7 @@ impl Db {
             }
         }
         let readers = file.clone().map(|file| Readers::new(file, connections));
-        Ok(Self { read, write, readers, writer: file.map(Writer::new), on_statement })
+        Ok(Self { read, write, readers, writer: file.map(Writer::new), own: Arc::default(), on_statement })
     }
 
     pub(super) fn readers(&self) -> Option<&Arc<Readers>> {
@@ -109,6 +111,11 @@ impl Db {
 
     pub(super) fn writer(&self) -> Option<&Writer> {
         self.writer.as_ref()
+    }
+
+    /// What this process commits to the change log.
+    pub(super) fn own(&self) -> &Arc<Own> {
+        &self.own
     }
 
     /// For a statement that SeaORM does not see.

@@ -40,7 +40,7 @@ impl Listed for Message {
     const SORT: &'static str = "sent_at";
 
     fn position(&self) -> Position {
-        Position { at: self.sent_at.millis(), id: self.id.as_str().to_owned() }
+        Position::new(self.sent_at, self.id.as_str())
     }
 }
 
@@ -68,13 +68,18 @@ impl Listed for Comment {
     const SORT: &'static str = "sent_at";
 
     fn position(&self) -> Position {
-        Position { at: self.sent_at.millis(), id: self.id.as_str().to_owned() }
+        Position::new(self.sent_at, self.id.as_str())
     }
 }
 
 impl Db {
     pub async fn messages(&self, store: &StoreId, window: &TicketWindow, page: &PageRequest) -> Result<Page<Message>> {
         self.page(message_conditions(store, window, page), page).await
+    }
+
+    /// Those of the messages that are there, in any order.
+    pub async fn messages_by_id(&self, store: &StoreId, ids: &[&str]) -> Result<Vec<Message>> {
+        self.by_id(store, ids).await
     }
 
     pub async fn comments(&self, store: &StoreId, conversation: &ConversationId, page: &PageRequest) -> Result<Page<Comment>> {

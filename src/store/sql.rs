@@ -329,6 +329,16 @@ impl Db {
         Ok(Page::cut(rows, page.size, total, T::position))
     }
 
+    /// The rows of a table with these ids, as many as a page has.
+    pub(super) async fn by_id<T: Listed + Send + 'static>(&self, store: &StoreId, ids: &[&str]) -> Result<Vec<T>> {
+        if ids.is_empty() {
+            return Ok(vec![]);
+        }
+        let mut sql = Sql::of(store, "SELECT ");
+        sql.push(T::COLUMNS).push(" FROM ").push(T::TABLE).push(" WHERE store_id = $1 AND id IN ").texts(ids.iter().copied());
+        self.all(sql, T::decode).await
+    }
+
     async fn count(&self, table: &str, mut conditions: Sql) -> Result<u64> {
         conditions.unbounded();
         conditions.text = format!("SELECT COUNT(*) FROM {table} WHERE {}", conditions.text);

@@ -41,7 +41,7 @@ impl Listed for Team {
     const NEWEST_FIRST: bool = false;
 
     fn position(&self) -> Position {
-        Position { at: self.created_at.millis(), id: self.id.as_str().to_owned() }
+        Position::new(self.created_at, self.id.as_str())
     }
 }
 
@@ -58,7 +58,7 @@ impl Listed for Label {
     const SORT: &'static str = "updated_at";
 
     fn position(&self) -> Position {
-        Position { at: self.updated_at.millis(), id: self.id.as_str().to_owned() }
+        Position::new(self.updated_at, self.id.as_str())
     }
 }
 

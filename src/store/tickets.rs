@@ -54,7 +54,7 @@ impl Listed for Ticket {
     const SORT: &'static str = "sort_at";
 
     fn position(&self) -> Position {
-        Position { at: self.sort_at.millis(), id: self.id.as_str().to_owned() }
+        Position::new(self.sort_at, self.id.as_str())
     }
 }
 

@@ -15,6 +15,7 @@ use sea_orm::{ConnectionTrait, DbBackend};
 
 use super::{
     Db, Result, Tx,
+    search::Own,
     sql::{Cells, Param, Row, Sql},
     writer::Turn,
 };
@@ -37,6 +38,7 @@ pub struct Write {
     now: AtomicI64,
     /// What goes into the change log with the commit.
     log: Mutex<BTreeSet<(&'static str, String)>>,
+    own: Arc<Own>,
 }
 
 /// Where the statements run.
@@ -80,7 +82,7 @@ impl Db {
             None => On::Postgres(self.begin().await?),
         };
         let now = AtomicI64::new(clock.now().millis());
-        Ok(Write { on, store: store.clone(), clock: clock.clone(), now, log: Mutex::default() })
+        Ok(Write { on, store: store.clone(), clock: clock.clone(), now, log: Mutex::default(), own: self.own().clone() })
     }
 }
 
@@ -157,8 +159,7 @@ impl Write {
         self.log.lock().unwrap_or_else(PoisonError::into_inner).insert((kind, id.to_owned()));
     }
 
-    async fn write_log(&mut self) -> Result<()> {
-        let log = std::mem::take(self.log.get_mut().unwrap_or_else(PoisonError::into_inner));
+    async fn write_log(&self, log: &BTreeSet<(&'static str, String)>) -> Result<()> {
         if log.is_empty() {
             return Ok(());
         }
@@ -227,10 +228,13 @@ impl Write {
 
     /// Commits everything. Without a change there is still something to wait for: on SQLite, that what was read is durable.
     pub async fn commit(mut self) -> Result<()> {
-        self.write_log().await?;
+        let log = std::mem::take(self.log.get_mut().unwrap_or_else(PoisonError::into_inner));
+        self.write_log(&log).await?;
         match self.on {
             On::Sqlite(turn) => turn.commit().await,
             On::Postgres(tx) => tx.commit().await,
-        }
+        }?;
+        self.own.add(&self.store, log);
+        Ok(())
     }
 }

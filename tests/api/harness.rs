@@ -3,6 +3,7 @@
 
 use std::{
     io::{BufRead, BufReader, Write},
+    path::PathBuf,
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     sync::{
         OnceLock,
@@ -81,6 +82,7 @@ impl Database {
         let output = Command::new(BINARY)
             .args(arguments)
             .env("DATABASE_URL", &self.url)
+            .env("COUNTERPART_INDEX_DIR", self.index_folder())
             .stdin(Stdio::null())
             .output()
             .unwrap_or_else(|error| panic!("{BINARY} does not start: {error}"));
@@ -92,7 +94,12 @@ impl Database {
     /// Runs a command line that must fail; returns what it complained of.
     #[track_caller]
     pub fn fails(&self, arguments: &[&str]) -> String {
-        let output = Command::new(BINARY).args(arguments).env("DATABASE_URL", &self.url).stdin(Stdio::null()).output();
+        let output = Command::new(BINARY)
+            .args(arguments)
+            .env("DATABASE_URL", &self.url)
+            .env("COUNTERPART_INDEX_DIR", self.index_folder())
+            .stdin(Stdio::null())
+            .output();
         let output = output.unwrap_or_else(|error| panic!("{BINARY} does not start: {error}"));
         assert!(!output.status.success(), "counterpart {} succeeded", arguments.join(" "));
         String::from_utf8_lossy(&output.stderr).into_owned()
@@ -102,6 +109,12 @@ impl Database {
     #[track_caller]
     pub fn store(&self, id: &str, lines: &[Value]) {
         self.run(&["store", "create", "--id", id, "--name", &format!("Store {id}")]);
+        self.import(id, lines);
+    }
+
+    /// Imports lines into a store.
+    #[track_caller]
+    pub fn import(&self, id: &str, lines: &[Value]) {
         let file = self.home.path().join(format!("{id}.ndjson"));
         let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
         std::fs::write(&file, text).expect("the import file is written");
@@ -115,6 +128,11 @@ impl Database {
         let made: Value = serde_json::from_str(&printed).unwrap_or_else(|error| panic!("key create --json printed {printed}: {error}"));
         let text = |name: &str| made[name].as_str().unwrap_or_else(|| panic!("no {name} in {printed}")).to_owned();
         Key { store: store.to_owned(), id: text("id"), secret: text("secret") }
+    }
+
+    /// Where its servers keep their search indexes.
+    pub fn index_folder(&self) -> PathBuf {
+        self.home.path().join("index")
     }
 
     /// Changes the database behind the server's back: for what only time can bring about.
@@ -264,6 +282,7 @@ impl Process {
             .arg(database.home.path())
             .args([admin, name])
             .env("DATABASE_URL", &database.url)
+            .env("COUNTERPART_INDEX_DIR", database.index_folder())
             .envs(settings.iter().copied())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

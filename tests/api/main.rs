@@ -35,6 +35,7 @@ mod migrations;
 mod pagination;
 mod protocol;
 mod scopes;
+mod search;
 mod settings;
 mod shapes;
 mod statements;

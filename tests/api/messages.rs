@@ -146,9 +146,3 @@ fn the_older_revision_wants_a_page_size_and_the_newer_has_one() {
         assert_eq!(answer.header("x-pagination-page-size"), Some("15"));
     }
 }
-
-#[test]
-fn searching_is_not_served_yet() {
-    one().get("/messages/search").query("query", "hello").send().fails(404);
-    one().get("/contacts/search").query("query", "mia").send().fails(404);
-}

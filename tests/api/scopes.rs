@@ -12,15 +12,17 @@ use crate::{
 
 /// The read operations of the contract that are served so far: method, path, operationId, scope, and whether the newer
 /// revision alone has it.
-const READS: [(&str, &str, &str, &str, bool); 14] = [
+const READS: [(&str, &str, &str, &str, bool); 16] = [
     ("GET", "/tickets", "getTicket", "tickets:read", false),
     ("POST", "/tickets/list", "listTickets", "tickets:read", false),
     ("GET", "/tickets/fields", "listTicketFields", "tickets:read", false),
     ("GET", "/conversations", "listConversations", "conversations:read", false),
     ("GET", "/contacts", "getContact", "contacts:read", false),
     ("POST", "/contacts/list", "listContacts", "contacts:read", false),
+    ("GET", "/contacts/search", "searchContacts", "contacts:read", true),
     ("GET", "/contacts/fields", "listContactFields", "contacts:read", false),
     ("GET", "/messages", "listMessages", "messages:read", false),
+    ("GET", "/messages/search", "searchMessages", "messages:read", true),
     ("GET", "/messages/internal-comments", "listInternalComments", "messages:read", false),
     ("GET", "/users", "listUsers", "users:read", false),
     ("GET", "/labels", "listLabels", "labels:read", false),
@@ -55,6 +57,8 @@ pub fn good_request(api: &Api, operation: &str) -> Call {
         "listConversations" => api.get("/conversations").query("conversationId", "conv-main"),
         "getContact" => api.get("/contacts").query("contactId", "con-mia"),
         "listContacts" => api.post("/contacts/list", json!({})),
+        "searchContacts" => api.get("/contacts/search").query("query", "mia"),
+        "searchMessages" => api.get("/messages/search").query("query", "hello"),
         "listContactFields" => api.get("/contacts/fields"),
         "listMessages" => api.get("/messages").query("conversationId", "conv-main").query("pageSize", 5),
         "listInternalComments" => api.get("/messages/internal-comments").query("conversationId", "conv-main"),

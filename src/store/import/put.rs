@@ -17,6 +17,7 @@ use crate::{
             account_users, accounts, comments, contact_fields, contacts, conversation_labels, conversations, labels, messages, roles,
             team_members, teams, templates, ticket_field_values, ticket_fields, tickets, users,
         },
+        search::RETITLED,
     },
 };
 
@@ -70,7 +71,7 @@ impl Import {
         if let Err(fault) = self.claim(Kind::Contact, "phone", "phone", "", phones.collect()).await? {
             return Ok(Err(fault));
         }
-        self.change(Kind::Contact, batch.contacts.iter().map(|line| line.record.id.as_str())).await?;
+        self.change(Kind::Contact.name(), batch.contacts.iter().map(|line| line.record.id.as_str())).await?;
         self.upsert::<contacts::Entity>(batch.contacts.into_iter().map(|line| rows::contact(&store, line.record))).await?;
 
         if let Err(fault) = self.put_conversations(batch.conversations).await? {
@@ -135,7 +136,11 @@ impl Import {
         }
         self.clear(Kind::Conversation, "conversation_labels", "conversation_id", lines.iter().map(|line| line.record.id.as_str())).await?;
         self.touch(lines.iter().map(|line| line.record.id.as_str())).await?;
-        self.change(Kind::Conversation, lines.iter().map(|line| line.record.id.as_str())).await?;
+        self.change(Kind::Conversation.name(), lines.iter().map(|line| line.record.id.as_str())).await?;
+        if self.held(Kind::Conversation) {
+            let retitled = self.retitled(&lines).await?;
+            self.change(RETITLED, retitled.iter().copied()).await?;
+        }
         let store = self.store.clone();
         self.upsert::<conversations::Entity>(lines.iter().map(|line| rows::conversation(&store, &line.record))).await?;
         self.upsert::<conversation_labels::Entity>(lines.iter().flat_map(|line| {
@@ -215,7 +220,7 @@ impl Import {
             self.touch_former(Kind::Message, lines.iter().map(|line| line.record.id.as_str()).collect()).await?;
         }
         self.touch(conversations.iter().copied()).await?;
-        self.change(Kind::Message, lines.iter().map(|line| line.record.id.as_str())).await?;
+        self.change(Kind::Message.name(), lines.iter().map(|line| line.record.id.as_str())).await?;
         let store = self.store.clone();
         self.upsert::<messages::Entity>(lines.into_iter().zip(accounts).map(|(line, account)| rows::message(&store, line.record, account)))
             .await?;
@@ -325,6 +330,22 @@ impl Import {
         Ok(accounts)
     }
 
+    /// The conversations that are there under another subject.
+    async fn retitled<'a>(&self, lines: &'a [Line<Conversation>]) -> Result<Vec<&'a str>> {
+        let mut retitled = Vec::new();
+        for chunk in lines.chunks(MAX_VARIABLES - 1) {
+            let sql = format!("SELECT id, email_subject FROM conversations WHERE store_id = ? AND id IN ({})", list(chunk.len()));
+            let mut former: HashMap<String, Option<String>> = HashMap::with_capacity(chunk.len());
+            for row in self.rows(&sql, self.scoped(chunk.iter().map(|line| line.record.id.as_str()))).await? {
+                former.insert(text(&row, 0)?, row.try_get_by_index(1)?);
+            }
+            let differs =
+                |line: &&Line<Conversation>| former.get(line.record.id.as_str()).is_some_and(|old| *old != line.record.email_subject);
+            retitled.extend(chunk.iter().filter(differs).map(|line| line.record.id.as_str()));
+        }
+        Ok(retitled)
+    }
+
     /// Removes the dependent rows of records that are about to be replaced.
     async fn clear(&self, kind: Kind, table: &str, column: &str, ids: impl Iterator<Item = &str>) -> Result<()> {
         if !self.held(kind) {
@@ -363,7 +384,7 @@ impl Import {
     }
 
     /// Writes the change log that search follows.
-    async fn change(&self, kind: Kind, ids: impl Iterator<Item = &str>) -> Result<()> {
+    async fn change(&self, kind: &str, ids: impl Iterator<Item = &str>) -> Result<()> {
         let ids: Vec<&str> = ids.collect();
         for chunk in ids.chunks(MAX_VARIABLES - 4) {
             let sql = format!(
@@ -371,7 +392,7 @@ impl Import {
                  SELECT ?, ?, v.column1, CAST(? AS BIGINT), CAST(? AS BIGINT) FROM (VALUES {}) AS v",
                 values_list(chunk.len(), 1)
             );
-            let head: [Value; 4] = [self.store.as_str().into(), kind.name().into(), self.now.millis().into(), self.transaction.into()];
+            let head: [Value; 4] = [self.store.as_str().into(), kind.into(), self.now.millis().into(), self.transaction.into()];
             self.run(&sql, head.into_iter().chain(chunk.iter().map(|id| Value::from(*id)))).await?;
         }
         Ok(())

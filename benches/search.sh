@@ -1,0 +1,80 @@
+#!/usr/bin/env bash
+# Measures search: how fast the index is built, how large it is, and how long queries take for 8 clients.
+#
+#   benches/search.sh                     on 100,000 and 1,000,000 messages in a SQLite file
+#   benches/search.sh 100000              on as many messages as that
+#   --seconds 10                          how long each query is asked for
+#
+# Needs wrk and python3. TMPDIR is where the data goes: a disk, not memory.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+sizes=() seconds=10
+while [ $# -gt 0 ]; do
+    case $1 in
+    --seconds) seconds=${2:?"$1 needs a number"}; shift ;;
+    [0-9]*) sizes+=("$1") ;;
+    *) sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    esac
+    shift
+done
+[ ${#sizes[@]} -gt 0 ] || sizes=(100000 1000000)
+command -v wrk >/dev/null || { echo "wrk is missing: install wrk" >&2; exit 1; }
+
+scratch=$(mktemp -d)
+server=""
+cleanup() {
+    status=$?
+    trap - EXIT
+    [ -z "$server" ] || { kill "$server" && wait "$server"; } 2>/dev/null || true
+    rm -rf -- "$scratch"
+    exit "$status"
+}
+trap cleanup EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+(cd "$root" && cargo build --release --quiet)
+target=$(cd "$root" && cargo metadata --format-version 1 --no-deps | python3 -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])')
+counterpart=$target/release/counterpart
+# User and system time of the server so far, in hundredths of a second.
+spent() { awk '{print $14 + $15}' "/proc/$server/stat"; }
+encoded() { python3 -c 'import sys, urllib.parse as u; print(u.quote(sys.argv[1]))' "$1"; }
+
+for size in "${sizes[@]}"; do
+    mkdir "$scratch/$size"
+    export DATABASE_URL="sqlite://$scratch/$size/counterpart.db"
+    echo "$size messages"
+    "$counterpart" store create --id bench --name Bench >/dev/null
+    python3 "$root/benches/search.py" "$size" | "$counterpart" import --store bench - | sed 's/^/  /'
+    "$counterpart" reindex | sed 's/^/  /'
+    echo "  index: $(du -sm "$scratch/$size/counterpart.db.index" | cut -f1) MB"
+    key=$("$counterpart" key create --store bench --name bench --scopes messages:read)
+    "$counterpart" serve --listen 127.0.0.1:0 >"$scratch/out" &
+    server=$!
+    until grep -q listening "$scratch/out"; do sleep 0.1; done
+    url=$(sed -n 's/^listening on //p' "$scratch/out")
+    # Opened, read once, and nothing left to be taken in.
+    curl -sf --retry 100 --retry-delay 1 -H "x-api-key: $key" "$url/v1/messages/search?query=zyxquark" >/dev/null
+    while read -r name queries; do
+        arguments=()
+        for query in $queries; do arguments+=("$(encoded "${query//_/ }")"); done
+        hits=$(curl -s -H "x-api-key: $key" "$url/v1/messages/search?query=${arguments[0]}" | { grep -o "\"score\"" || true; } | wc -l)
+        before=$(spent)
+        result=$(wrk -t1 -c8 -d"${seconds}s" --latency -s "$root/benches/search.lua" "$url" -- "$key" "${arguments[@]}" | sed -n 's/^RESULT //p')
+        read -r rate p50 p99 errors <<<"$result"
+        each=$(awk -v ticks=$(($(spent) - before)) -v rate="$rate" -v seconds="$seconds" 'BEGIN { printf "%.2f", ticks * 10 / (rate * seconds) }')
+        printf '  %-20s %6s/s  p50 %7s ms  p99 %7s ms  CPU %6s ms  errors %s  (first page: %s)\n' "$name" "$rate" "$p50" "$p99" "$each" "$errors" "$hits"
+    done <<'CASES'
+rare zyxquark
+common-word order
+common-Thai สินค้า
+common-Thai-phrase สินค้าชำรุด
+common-Chinese 发货
+both-common order_refund
+one-character ค
+beginning re
+CASES
+    grep VmRSS "/proc/$server/status" | sed 's/^/  /'
+    kill "$server" && wait "$server" || true
+    server=""
+done

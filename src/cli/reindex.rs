@@ -1,0 +1,32 @@
+//! `counterpart reindex`: the search index, built anew from the database.
+
+use std::time::Instant;
+
+use clap::Args;
+
+use super::{Failed, Outcome, print, progress};
+use crate::{
+    app::{database_id, open_migrated, service},
+    config::Config,
+    domain::clock::World,
+    search::Searches,
+};
+
+#[derive(Args, Debug)]
+pub struct Reindex {}
+
+impl Reindex {
+    pub async fn run(self, config: &Config) -> Outcome {
+        let db = open_migrated(config, None).await?;
+        let database = database_id(&service(db.clone(), World::real())).await?;
+        let (bar, progress) = progress::bar();
+        let began = Instant::now();
+        let built = Searches::reindex(&db, &config.index_folder(), &database, progress).await;
+        if let Some(bar) = bar {
+            bar.finish_and_clear();
+        }
+        db.close().await?;
+        let records = built.map_err(|error| Failed(format!("{error}\na server that runs builds its own index: stop it first")))?;
+        print(&format!("indexed {records} records in {:.1} s", began.elapsed().as_secs_f64()))
+    }
+}

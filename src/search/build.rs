@@ -1,0 +1,71 @@
+//! Building an index from the database. Called by `follow`, and by `counterpart reindex`.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::{Error, Result, folder::Folder, index::Index};
+use crate::{
+    domain::{
+        ids::StoreId,
+        search::{Noun, Searchable},
+    },
+    store::{Db, search::Mark},
+};
+
+/// Records that are read at a time.
+const PAGE: i64 = 2000;
+
+/// Told how many records are done, and of how many.
+pub type Progress = Arc<dyn Fn(u64, u64) + Send + Sync>;
+
+/// Builds the index of every record there is, as one commit: until it is made there is no index.
+/// Answers how many there are, too.
+pub async fn build(db: &Db, folder: &Folder, database: &str, progress: Option<Progress>) -> Result<(Index, Mark, u64)> {
+    // Whatever changes from here on is found behind the mark.
+    let mark = db.mark().await?;
+    let total = db.count_searchables().await?;
+    let (path, name) = (folder.path.clone(), database.to_owned());
+    let index = Arc::new(Mutex::new(blocking(move || Ok(Index::create(&path, &name)?)).await?));
+    let mut done = 0;
+    for store in db.stores().await? {
+        for noun in [Noun::Message, Noun::Contact] {
+            add_all(db, &index, &store.id, noun, &mut |added| {
+                done += added;
+                if let Some(progress) = &progress {
+                    progress(done, total.max(done));
+                }
+            })
+            .await?;
+        }
+    }
+    let commit = mark.clone();
+    let index = blocking(move || {
+        let index = Arc::into_inner(index).ok_or_else(|| Error::Failed("the index is in use while it is built".to_owned()))?;
+        let mut index = index.into_inner().unwrap_or_else(PoisonError::into_inner);
+        index.commit(&commit)?;
+        Ok(index.settle()?)
+    })
+    .await?;
+    Ok((index, mark, done))
+}
+
+async fn add_all(db: &Db, index: &Arc<Mutex<Index>>, store: &StoreId, noun: Noun, added: &mut impl FnMut(u64)) -> Result<()> {
+    let mut after = String::new();
+    loop {
+        let records = db.searchables_after(store, noun, &after, PAGE).await?;
+        let Some(last) = records.last() else { return Ok(()) };
+        after.clone_from(&last.id);
+        added(records.len() as u64);
+        let index = index.clone();
+        blocking(move || add(&index, &records)).await?;
+    }
+}
+
+fn add(index: &Mutex<Index>, records: &[Searchable]) -> Result<()> {
+    let index = index.lock().unwrap_or_else(PoisonError::into_inner);
+    records.iter().try_for_each(|record| Ok(index.add(record)?))
+}
+
+/// Runs what waits for the disk, or computes for long, where it holds up nobody.
+pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(Error::Failed(error.to_string())))
+}

@@ -1,0 +1,406 @@
+//! The running search of one process: it answers, and it follows the database.
+//!
+//! Two things bring changes in. Before each search, what this process itself has committed since the last one is read and
+//! put in front of the index, in memory; so a search sees every write that was acknowledged before it, whatever else waits.
+//! And a worker follows the change log, which tells what other processes did, and commits what is in memory to the disk
+//! about once a second. Where the log runs far ahead, as after an import, it goes to the disk without the detour.
+
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    future::Future,
+    hash::{BuildHasher, RandomState},
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, PoisonError, RwLock,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::available_parallelism,
+    time::{Duration, Instant},
+};
+
+use tokio::sync::{Mutex as Queue, Notify, Semaphore, watch};
+
+use super::{
+    Error, Result,
+    build::{Progress, blocking, build},
+    folder::Folder,
+    index::{Index, Key, text},
+    memory::Terms,
+    searcher::{Found, Fresh, Search, View},
+};
+use crate::{
+    domain::{
+        ids::StoreId,
+        search::{Noun, Searchable},
+    },
+    store::{
+        Db,
+        search::{Logged, Mark, RETITLED},
+    },
+};
+
+/// How often the change log is looked at.
+const POLL: Duration = Duration::from_millis(200);
+/// How long changes stay in memory, and how many of them.
+const COMMIT_AFTER: Duration = Duration::from_secs(1);
+const FRESH_MAX: usize = 1000;
+/// Changes that are read from the log at a time; where there are more, they are too many for the memory.
+const PAGE: i64 = 500;
+/// Documents between two commits while the log runs ahead.
+const BULK: usize = 50_000;
+/// Records of which it is remembered what was taken in.
+const REMEMBERED: usize = 20_000;
+/// How long a search waits for an index that is being built: that of a small database takes no longer.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How long the worker rests when it failed.
+const RECOVERY: Duration = Duration::from_secs(3);
+
+/// The search of one process.
+#[derive(Clone)]
+pub struct Searches(Arc<Shared>);
+
+struct Shared {
+    db: Db,
+    parent: PathBuf,
+    database: String,
+    /// None while the index is built.
+    view: RwLock<Option<View>>,
+    ready: watch::Sender<bool>,
+    taking_in: Queue<Remembered>,
+    /// As many searches at a time as there are processors to compute them.
+    permits: Semaphore,
+    damaged: AtomicBool,
+    wake: Notify,
+}
+
+/// A digest of what was last taken in of a record, so that the log does not bring it in again.
+#[derive(Default)]
+struct Remembered {
+    digests: HashMap<Key, u64>,
+    digest: RandomState,
+}
+
+/// What a record has become.
+struct Change {
+    key: Key,
+    record: Searchable,
+    gone: bool,
+}
+
+impl Searches {
+    /// The search of the database with this id; it answers once [`Searches::run`] has opened or built the index below
+    /// `parent`.
+    pub fn new(db: Db, parent: PathBuf, database: String) -> Self {
+        db.follow_own_changes();
+        let permits = available_parallelism().map_or(2, usize::from);
+        Self(Arc::new(Shared {
+            db,
+            parent,
+            database,
+            view: RwLock::default(),
+            ready: watch::Sender::new(false),
+            taking_in: Queue::default(),
+            permits: Semaphore::new(permits),
+            damaged: AtomicBool::new(false),
+            wake: Notify::new(),
+        }))
+    }
+
+    /// A page of hits among everything that was acknowledged before.
+    pub async fn find(&self, search: Search) -> Result<Found> {
+        let mut ready = self.0.ready.subscribe();
+        if !matches!(tokio::time::timeout(PATIENCE, ready.wait_for(|ready| *ready)).await, Ok(Ok(_))) {
+            return Err(Error::Building);
+        }
+        self.0.take_in_own().await?;
+        let _permit = self.0.permits.acquire().await.map_err(|error| Error::Failed(error.to_string()))?;
+        let shared = self.0.clone();
+        let found = blocking(move || {
+            let view = shared.view.read().unwrap_or_else(PoisonError::into_inner);
+            Ok(view.as_ref().ok_or(Error::Building)?.search(&search)?)
+        });
+        match found.await {
+            Err(Error::Failed(reason)) => {
+                tracing::error!(reason, "the search index failed and is built anew");
+                self.0.damaged.store(true, Ordering::Release);
+                self.0.wake.notify_one();
+                Err(Error::Building)
+            }
+            found => found,
+        }
+    }
+
+    /// Opens or builds the index and follows the database until `stop` resolves. Failures are logged, and tried again.
+    pub async fn run(self, stop: impl Future<Output = ()>) {
+        let mut stop = std::pin::pin!(stop);
+        loop {
+            let failed = tokio::select! {
+                () = &mut stop => return,
+                followed = self.work() => followed.err(),
+            };
+            if let Some(error) = failed {
+                tracing::error!(%error, "the search index cannot be followed");
+            }
+            tokio::select! {
+                () = &mut stop => return,
+                () = tokio::time::sleep(RECOVERY) => {}
+            }
+        }
+    }
+
+    async fn work(&self) -> Result<()> {
+        let shared = &self.0;
+        let folder = Folder::claim(&shared.parent, &shared.database, false)?;
+        // The log has them too.
+        drop(shared.db.own_changes());
+        let rebuilt = shared.damaged.swap(false, Ordering::AcqRel);
+        let opened = if rebuilt { None } else { shared.open(&folder).await? };
+        let (index, mark) = match opened {
+            Some(opened) => opened,
+            None => {
+                let (index, mark, _) = build(&shared.db, &folder, &shared.database, None).await?;
+                (index, mark)
+            }
+        };
+        let mut follower = Follower { shared: shared.clone(), index: Arc::new(Mutex::new(index)), mark, bulk: 0, since: None };
+        let followed = follower.follow().await;
+        // Whatever went wrong: nothing is answered from an index that does not follow.
+        shared.ready.send_replace(false);
+        *shared.view.write().unwrap_or_else(PoisonError::into_inner) = None;
+        if matches!(followed, Err(Error::Failed(_))) {
+            shared.damaged.store(true, Ordering::Release);
+        }
+        followed
+    }
+
+    /// Builds the index anew, for a process that does nothing else, and tells of how many records.
+    pub async fn reindex(db: &Db, parent: &Path, database: &str, progress: Option<Progress>) -> Result<u64> {
+        let folder = Folder::claim(parent, database, true)?;
+        let (_, _, records) = build(db, &folder, database, progress).await?;
+        Ok(records)
+    }
+}
+
+impl Shared {
+    async fn open(&self, folder: &Folder) -> Result<Option<(Index, Mark)>> {
+        let (path, database) = (folder.path.clone(), self.database.clone());
+        let opened = blocking(move || Ok(Index::open(&path, &database)?)).await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "the search index cannot be read and is built anew");
+            None
+        });
+        match opened {
+            Some((index, mark)) if self.db.knows_mark(&mark).await? => Ok(Some((index, mark))),
+            Some(_) => {
+                tracing::warn!("the search index is ahead of the database, which was put back in time, and is built anew");
+                Ok(None)
+            }
+            None => Ok(None),
+        }
+    }
+
+    /// Brings in what this process committed.
+    async fn take_in_own(&self) -> Result<()> {
+        let mut remembered = self.taking_in.lock().await;
+        let own = self.db.own_changes();
+        if own.is_empty() {
+            return Ok(());
+        }
+        match self.changes(&own, &mut remembered).await {
+            Ok(changes) => self.show(changes),
+            Err(error) => {
+                self.db.give_back_own_changes(own);
+                Err(error)
+            }
+        }
+    }
+
+    /// What the logged records have become, those left out that were taken in as they are.
+    async fn changes(&self, logged: &[Logged], remembered: &mut Remembered) -> Result<Vec<Change>> {
+        let mut ids: HashMap<(StoreId, Noun), BTreeSet<String>> = HashMap::new();
+        for one in logged {
+            if let Some(noun) = one.noun() {
+                ids.entry((one.store.clone(), noun)).or_default().insert(one.id.clone());
+            } else if one.kind == RETITLED {
+                let messages = self.db.conversation_messages(&one.store, &one.id).await?;
+                ids.entry((one.store.clone(), Noun::Message)).or_default().extend(messages);
+            }
+        }
+        let mut changes = Vec::new();
+        for ((store, noun), mut ids) in ids {
+            let wanted: Vec<&str> = ids.iter().map(String::as_str).collect();
+            let found = self.db.searchables(&store, noun, &wanted).await?;
+            for record in found {
+                ids.remove(&record.id);
+                changes.push(Change { key: Key::of(&store, noun, &record.id), record, gone: false });
+            }
+            changes.extend(ids.into_iter().map(|id| {
+                let key = Key::of(&store, noun, &id);
+                Change { key, record: Searchable { store: store.clone(), noun, id, at: 0, texts: vec![] }, gone: true }
+            }));
+        }
+        changes.retain(|change| remembered.is_news(change));
+        Ok(changes)
+    }
+
+    /// Puts records in front of the index.
+    fn show(&self, changes: Vec<Change>) -> Result<()> {
+        let fresh: Vec<(Key, Fresh)> = changes
+            .into_iter()
+            .map(|Change { key, record, gone }| (key, Fresh { terms: Terms::of(&text(&record.texts)), record, gone }))
+            .collect();
+        let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
+        // While there is no index, whatever was committed is found by the one that follows.
+        let Some(view) = view.as_mut() else { return Ok(()) };
+        for (key, fresh) in fresh {
+            let stale = view.documents(key)?;
+            view.stale.extend(stale);
+            view.fresh.insert(key, fresh);
+        }
+        if view.fresh.len() > FRESH_MAX {
+            self.wake.notify_one();
+        }
+        Ok(())
+    }
+}
+
+impl Remembered {
+    fn is_news(&mut self, change: &Change) -> bool {
+        if self.digests.len() > REMEMBERED {
+            self.digests.clear();
+        }
+        let digest = self.digest.hash_one((&change.record, change.gone));
+        self.digests.insert(change.key, digest) != Some(digest)
+    }
+}
+
+/// The one who writes the index.
+struct Follower {
+    shared: Arc<Shared>,
+    index: Arc<Mutex<Index>>,
+    /// Everything up to here is in the index, committed or not, or in front of it.
+    mark: Mark,
+    /// Documents in the index that are not committed.
+    bulk: usize,
+    /// Since when something waits for a commit.
+    since: Option<Instant>,
+}
+
+impl Follower {
+    /// Follows until something fails. The first time through, it catches up before anything is answered.
+    async fn follow(&mut self) -> Result<()> {
+        self.open_view().await?;
+        loop {
+            let more = self.take_in().await?;
+            if !more {
+                self.shared.ready.send_if_modified(|ready| !std::mem::replace(ready, true));
+            }
+            self.commit_if_due(more).await?;
+            if self.shared.damaged.load(Ordering::Acquire) {
+                return Err(Error::Failed("the index is damaged".to_owned()));
+            }
+            if !more {
+                _ = tokio::time::timeout(POLL, self.shared.wake.notified()).await;
+            }
+        }
+    }
+
+    async fn open_view(&self) -> Result<()> {
+        let mut remembered = self.shared.taking_in.lock().await;
+        *remembered = Remembered::default();
+        // Whatever is among them is behind the mark, or was read by the one who built the index.
+        drop(self.shared.db.own_changes());
+        let index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
+        let view = View { searcher: index.reader.searcher(), fields: index.fields, fresh: HashMap::new(), stale: HashSet::new() };
+        *self.shared.view.write().unwrap_or_else(PoisonError::into_inner) = Some(view);
+        Ok(())
+    }
+
+    /// Takes a page of the change log in; whether there is more of it.
+    async fn take_in(&mut self) -> Result<bool> {
+        let shared = self.shared.clone();
+        shared.take_in_own().await?;
+        let mut remembered = shared.taking_in.lock().await;
+        let (logged, mark, more) = shared.db.changes_since(&self.mark, PAGE).await?;
+        let changes = shared.changes(&logged, &mut remembered).await?;
+        if more || self.bulk > 0 {
+            let (shown, direct) = self.part(changes);
+            shared.show(shown)?;
+            self.write(direct).await?;
+        } else {
+            if !changes.is_empty() {
+                self.since.get_or_insert_with(Instant::now);
+            }
+            shared.show(changes)?;
+        }
+        self.mark = mark;
+        Ok(more)
+    }
+
+    /// Those that are in memory already have to be replaced there, or an older state would follow a newer one to the disk.
+    fn part(&self, changes: Vec<Change>) -> (Vec<Change>, Vec<Change>) {
+        let view = self.shared.view.read().unwrap_or_else(PoisonError::into_inner);
+        changes.into_iter().partition(|change| view.as_ref().is_some_and(|view| view.fresh.contains_key(&change.key)))
+    }
+
+    async fn write(&mut self, changes: Vec<Change>) -> Result<()> {
+        self.bulk += changes.len();
+        let index = self.index.clone();
+        blocking(move || {
+            let index = index.lock().unwrap_or_else(PoisonError::into_inner);
+            for change in &changes {
+                index.remove(change.key);
+                if !change.gone {
+                    index.add(&change.record)?;
+                }
+            }
+            Ok(())
+        })
+        .await
+    }
+
+    async fn commit_if_due(&mut self, more: bool) -> Result<()> {
+        let waiting = self.shared.view.read().unwrap_or_else(PoisonError::into_inner).as_ref().map_or(0, |view| view.fresh.len());
+        if waiting > 0 {
+            self.since.get_or_insert_with(Instant::now);
+        }
+        let late = self.since.is_some_and(|since| since.elapsed() >= COMMIT_AFTER);
+        let due = self.bulk >= BULK || (self.bulk > 0 && !more) || waiting > FRESH_MAX || (waiting > 0 && late && !more);
+        if !due {
+            return Ok(());
+        }
+        let (shared, index, mark) = (self.shared.clone(), self.index.clone(), self.mark.clone());
+        blocking(move || commit(&shared, &mut index.lock().unwrap_or_else(PoisonError::into_inner), &mark)).await?;
+        (self.bulk, self.since) = (0, None);
+        Ok(())
+    }
+}
+
+/// Brings what is in memory to the disk. What changes meanwhile stays in memory.
+fn commit(shared: &Shared, index: &mut Index, mark: &Mark) -> Result<()> {
+    let written: Vec<(Key, Searchable, bool)> = {
+        let view = shared.view.read().unwrap_or_else(PoisonError::into_inner);
+        let fresh = view.iter().flat_map(|view| &view.fresh);
+        fresh.map(|(key, fresh)| (*key, fresh.record.clone(), fresh.gone)).collect()
+    };
+    for (key, record, gone) in &written {
+        index.remove(*key);
+        if !gone {
+            index.add(record)?;
+        }
+    }
+    index.commit(mark)?;
+    let mut view = shared.view.write().unwrap_or_else(PoisonError::into_inner);
+    let Some(view) = view.as_mut() else { return Ok(()) };
+    view.searcher = index.reader.searcher();
+    for (key, record, gone) in written {
+        if view.fresh.get(&key).is_some_and(|fresh| fresh.gone == gone && fresh.record == record) {
+            view.fresh.remove(&key);
+        }
+    }
+    let mut stale = HashSet::new();
+    for key in view.fresh.keys() {
+        stale.extend(view.documents(*key)?);
+    }
+    view.stale = stale;
+    Ok(())
+}

@@ -1,0 +1,207 @@
+//! What a search asks for: conditions, all of which must hold. Pure.
+//!
+//! There is no syntax: whatever is typed is analysed as text is, and what is no term is nothing. Called by `searcher` and
+//! `memory`. Guarantees: the number of conditions is bounded by the length of the text; the same text gives the same
+//! conditions in the same order, which the weights in a cursor rely on.
+
+use super::analysis::{self, DIGIT_RUN, DIGITS, Kind, Piece, pair};
+
+/// What a record must fulfil, one way or another.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Condition {
+    /// Has this term.
+    Term(String),
+    /// Has a term that begins so.
+    Beginning(String),
+    /// Has these terms at these distances from each other.
+    Phrase(Vec<(u32, String)>),
+    All(Vec<Self>),
+    Any(Vec<Self>),
+}
+
+/// The conditions of a search text; none where it has no terms, which finds nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Query {
+    pub conditions: Vec<Condition>,
+}
+
+/// A word without a space in it is an e-mail address, or part of one, if it has this.
+const AT: char = '@';
+
+impl Query {
+    pub fn of(text: &str) -> Self {
+        let folded = analysis::fold(text);
+        let pieces = analysis::pieces(&folded);
+        let mut conditions: Vec<Condition> = Vec::new();
+        let mut add = |condition: Condition| {
+            if !conditions.contains(&condition) {
+                conditions.push(condition);
+            }
+        };
+        let numbers = numbers(&folded, &pieces);
+        let mut at = 0;
+        while let Some(piece) = pieces.get(at) {
+            let length = if let Some((length, digits)) =
+                numbers.iter().find(|(from, _, _)| *from == at).map(|(_, length, digits)| (*length, digits))
+            {
+                add(number(&folded, &pieces[at..at + length], digits, at + length == pieces.len()));
+                length
+            } else if let Some(length) = address(&folded, &pieces[at..]) {
+                // The last word may be unfinished; all before it stand together.
+                let (whole, open) = if at + length == pieces.len() { (length - 1, true) } else { (length, false) };
+                let words = pieces[at..at + whole].iter().zip(0..).map(|(piece, place)| (place, text_of(&folded, piece)));
+                add(Condition::Phrase(words.collect()).simple());
+                if open {
+                    add(Condition::Beginning(text_of(&folded, &pieces[at + whole])));
+                }
+                length
+            } else {
+                let written = &folded[piece.from..piece.to];
+                match piece.kind {
+                    Kind::Word if at + 1 == pieces.len() => add(Condition::Beginning(text_of(&folded, piece))),
+                    Kind::Word => add(Condition::Term(text_of(&folded, piece))),
+                    Kind::Run => add(run(written)),
+                    Kind::Symbol => analysis::symbols(written).for_each(|symbol| add(Condition::Term(symbol.to_owned()))),
+                }
+                1
+            };
+            at += length;
+        }
+        Self { conditions }
+    }
+}
+
+impl Condition {
+    /// A phrase of one term is that term.
+    fn simple(self) -> Self {
+        match self {
+            Self::Phrase(mut terms) if terms.len() == 1 => terms.pop().map_or(Self::Phrase(vec![]), |(_, term)| Self::Term(term)),
+            other => other,
+        }
+    }
+}
+
+fn text_of(folded: &str, piece: &Piece) -> String {
+    analysis::word(&folded[piece.from..piece.to]).to_owned()
+}
+
+/// Pairs that lie side by side, and one more where their number is odd: together they are the whole run.
+fn run(written: &str) -> Condition {
+    let graphemes: Vec<&str> = analysis::graphemes(written).collect();
+    let mut term = String::new();
+    if let [one] = graphemes[..] {
+        pair(&mut term, one, None);
+        return Condition::Beginning(term);
+    }
+    let last = graphemes.len().saturating_sub(2);
+    let starts = (0..last).step_by(2).chain([last]);
+    let terms = starts.zip(0_u32..).map(|(start, _)| {
+        pair(&mut term, graphemes[start], graphemes.get(start + 1).copied());
+        (u32::try_from(start).unwrap_or(u32::MAX), term.clone())
+    });
+    Condition::Phrase(terms.collect()).simple()
+}
+
+/// Numbers that begin and end with pieces: the first piece, how many, and the digits.
+fn numbers(folded: &str, pieces: &[Piece]) -> Vec<(usize, usize, String)> {
+    let whole = |number: analysis::Number| {
+        let from = pieces.iter().position(|piece| piece.from == number.from)?;
+        let to = pieces.iter().position(|piece| piece.to == number.to)?;
+        Some((from, to + 1 - from, number.digits))
+    };
+    analysis::numbers(folded).into_iter().filter_map(whole).collect()
+}
+
+/// The words as they are written, or the digits in a row within a longer number.
+fn number(folded: &str, pieces: &[Piece], digits: &str, last: bool) -> Condition {
+    let words = pieces.iter().enumerate().map(|(at, piece)| match last && at + 1 == pieces.len() {
+        true => Condition::Beginning(text_of(folded, piece)),
+        false => Condition::Term(text_of(folded, piece)),
+    });
+    let mut ways = vec![Condition::All(words.collect()), in_a_row(digits)];
+    // A number as it is dialled at home has a zero where it is stored with the code of the country.
+    if let Some(abroad) = digits.strip_prefix('0').filter(|rest| rest.len() >= DIGIT_RUN) {
+        ways.push(in_a_row(abroad));
+    }
+    Condition::Any(ways)
+}
+
+fn in_a_row(digits: &str) -> Condition {
+    let last = digits.len() - DIGIT_RUN;
+    let starts = (0..last).step_by(DIGIT_RUN).chain([last]);
+    let terms = starts.map(|start| (u32::try_from(start).unwrap_or(u32::MAX), format!("{DIGITS}{}", &digits[start..start + DIGIT_RUN])));
+    Condition::Phrase(terms.collect()).simple()
+}
+
+/// How many pieces, all of them words, stand without a space between them around an at sign.
+fn address(folded: &str, pieces: &[Piece]) -> Option<usize> {
+    let together = |pair: &&[Piece]| {
+        let between = &folded[pair[0].to..pair[1].from];
+        pair[1].kind == Kind::Word && !between.contains(char::is_whitespace)
+    };
+    if pieces.first()?.kind != Kind::Word {
+        return None;
+    }
+    let length = 1 + pieces.windows(2).take_while(together).count();
+    let (from, to) = (pieces[0].to, pieces[length - 1].from);
+    (length > 1 && folded[from..to].contains(AT)).then_some(length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Condition::*, *};
+    use crate::search::analysis::PAIR;
+
+    fn conditions(text: &str) -> Vec<Condition> {
+        Query::of(text).conditions
+    }
+
+    fn phrase(terms: &[(u32, &str)]) -> Condition {
+        Phrase(terms.iter().map(|(at, term)| (*at, term.replace('|', &PAIR.to_string()).replace('#', &DIGITS.to_string()))).collect())
+    }
+
+    #[test]
+    fn the_last_word_may_be_unfinished() {
+        assert_eq!(conditions("Refund ORD"), [Term("refund".into()), Beginning("ord".into())]);
+        assert_eq!(conditions("ord 你好"), [Term("ord".into()), Term(format!("你{PAIR}好"))]);
+    }
+
+    #[test]
+    fn runs_are_phrases_of_pairs() {
+        assert_eq!(conditions("你"), [Beginning(format!("你{PAIR}"))]);
+        assert_eq!(conditions("订单号"), [phrase(&[(0, "订|单"), (1, "单|号")])]);
+        assert_eq!(conditions("订单号是"), [phrase(&[(0, "订|单"), (2, "号|是")])]);
+        assert_eq!(conditions("订单号是多"), [phrase(&[(0, "订|单"), (2, "号|是"), (3, "是|多")])]);
+    }
+
+    #[test]
+    fn numbers_are_words_or_digits_in_a_row() {
+        assert_eq!(
+            conditions("081 2345"),
+            [Any(vec![
+                All(vec![Term("081".into()), Beginning("2345".into())]),
+                phrase(&[(0, "#0812"), (3, "#2345")]),
+                phrase(&[(0, "#8123"), (2, "#2345")]),
+            ])]
+        );
+        assert_eq!(conditions("123"), [Beginning("123".into())]);
+        assert_eq!(conditions("x1234"), [Beginning("x1234".into())]);
+    }
+
+    #[test]
+    fn addresses_stand_together() {
+        assert_eq!(
+            conditions("Mali.N@mail.example"),
+            [Phrase(vec![(0, "mali".into()), (1, "n".into()), (2, "mail".into())]), Beginning("example".into())]
+        );
+        assert_eq!(conditions("mali@"), [Beginning("mali".into())]);
+    }
+
+    #[test]
+    fn no_syntax_leaks_through() {
+        for text in ["", "\"", "*", "\0", "()", "-", "^~:\\", " \t"] {
+            assert_eq!(conditions(text), [], "{text:?}");
+        }
+        assert_eq!(conditions("a OR (b*)"), [Term("a".into()), Term("or".into()), Beginning("b".into())]);
+    }
+}

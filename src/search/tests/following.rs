@@ -1,0 +1,189 @@
+//! The search beside a database: what it sees and when, and what it survives.
+
+use std::{path::Path, sync::Arc, time::Duration};
+
+use tokio::{sync::oneshot, task::JoinHandle};
+
+use super::*;
+use crate::{
+    domain::{
+        clock::{Clock, SystemClock},
+        ids::{ContactId, MessageId},
+    },
+    search::{Error, Searches},
+    store::{Db, fixture::Fixture, write::Changed},
+};
+
+struct Running {
+    searches: Searches,
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+impl Running {
+    fn start(db: &Db, home: &Path) -> Self {
+        let searches = Searches::new(db.clone(), home.to_owned(), "d".into());
+        let (stop, stopped) = oneshot::channel();
+        let task = tokio::spawn(searches.clone().run(async { _ = stopped.await }));
+        Self { searches, stop, task }
+    }
+
+    async fn end(self) {
+        _ = self.stop.send(());
+        self.task.await.unwrap();
+    }
+
+    /// Ends it where it stands.
+    async fn kill(self) {
+        self.task.abort();
+        _ = self.task.await;
+    }
+
+    async fn finds(&self, fixture: &Fixture, query: &str) -> Vec<String> {
+        let wanted = Search { store: fixture.store.clone(), ..search(Noun::Message, query, 100) };
+        let found = self.searches.find(wanted).await.unwrap();
+        ids(&found.hits).into_iter().map(str::to_owned).collect()
+    }
+}
+
+/// Logs a message as a write of this process that has just changed it.
+async fn log(db: &Db, fixture: &Fixture, id: &str) {
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let write = db.write(&fixture.store, &clock).await.unwrap();
+    write.changed(Changed::Message(&MessageId::from(id)));
+    write.commit().await.unwrap();
+}
+
+async fn write(fixture: &Fixture, id: &str, text: &str) {
+    fixture.message(id, "c0", 1, |row| row.text = Some(text.into())).await;
+    log(&fixture.db, fixture, id).await;
+}
+
+async fn soon(mut finds: impl AsyncFnMut() -> bool) {
+    for _ in 0..50 {
+        if finds().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    panic!("not within a second");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_write_of_this_process_is_seen_at_once_and_others_within_a_second() {
+    let (fixture, home) = (Fixture::alone().await, tempfile::tempdir().unwrap());
+    fixture.message("old", "c0", 0, |row| row.text = Some("สวัสดีครับ".into())).await;
+    let running = Running::start(&fixture.db, home.path()).await_ready(&fixture).await;
+    assert_eq!(running.finds(&fixture, "สวัสดี").await, ["old"]);
+    for number in 0..30 {
+        let id = format!("own{number:02}");
+        write(&fixture, &id, &format!("word{number} 订单")).await;
+        assert_eq!(running.finds(&fixture, &format!("word{number}")).await, [id]);
+    }
+    assert_eq!(running.finds(&fixture, "订单").await.len(), 30);
+    let other = Db::open(&fixture.url, 2, None).await.unwrap();
+    fixture.message("other", "c0", 5, |row| row.text = Some("elsewhere".into())).await;
+    log(&other, &fixture, "other").await;
+    soon(async || running.finds(&fixture, "elsewhere").await == ["other"]).await;
+    running.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_killed_process_left_is_gone_on_with() {
+    let (fixture, home) = (Fixture::alone().await, tempfile::tempdir().unwrap());
+    write(&fixture, "first", "first").await;
+    let running = Running::start(&fixture.db, home.path()).await_ready(&fixture).await;
+    write(&fixture, "second", "second").await;
+    assert_eq!(running.finds(&fixture, "second").await, ["second"]);
+    running.kill().await;
+    write(&fixture, "third", "third").await;
+    let running = Running::start(&fixture.db, home.path()).await_ready(&fixture).await;
+    for id in ["first", "second", "third"] {
+        assert_eq!(running.finds(&fixture, id).await, [id]);
+    }
+    running.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_missing_damaged_or_foreign_index_is_built_anew() {
+    let (fixture, home) = (Fixture::alone().await, tempfile::tempdir().unwrap());
+    write(&fixture, "m", "text").await;
+    let folder = home.path().join("d-1");
+    let spoil: [fn(&Path); 5] = [
+        |folder| std::fs::remove_dir_all(folder).unwrap(),
+        |folder| std::fs::write(folder.join("meta.json"), "{").unwrap(),
+        |folder| std::fs::remove_file(folder.join("meta.json")).unwrap(),
+        |folder| {
+            for file in std::fs::read_dir(folder).unwrap().map(|file| file.unwrap().path()) {
+                let bytes = std::fs::read(&file).unwrap();
+                if file.extension().is_some_and(|extension| extension != "json" && extension != "lock") && !bytes.is_empty() {
+                    std::fs::write(&file, vec![b'x'; bytes.len()]).unwrap();
+                }
+            }
+        },
+        |folder| {
+            let meta = std::fs::read_to_string(folder.join("meta.json")).unwrap();
+            std::fs::write(folder.join("meta.json"), meta.replace("\\\"database\\\":\\\"d\\\"", "\\\"database\\\":\\\"e\\\"")).unwrap();
+        },
+    ];
+    for (number, spoil) in spoil.into_iter().enumerate() {
+        let running = Running::start(&fixture.db, home.path()).await_ready(&fixture).await;
+        assert_eq!(running.finds(&fixture, "text").await, ["m"], "before {number}");
+        running.end().await;
+        spoil(&folder);
+    }
+    let running = Running::start(&fixture.db, home.path()).await_ready(&fixture).await;
+    assert_eq!(running.finds(&fixture, "text").await, ["m"]);
+    running.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_processes_on_one_database_have_an_index_each() {
+    let (fixture, home) = (Fixture::alone().await, tempfile::tempdir().unwrap());
+    let other = Db::open(&fixture.url, 2, None).await.unwrap();
+    let one = Running::start(&fixture.db, home.path()).await_ready(&fixture).await;
+    let two = Running::start(&other, home.path()).await_ready(&fixture).await;
+    write(&fixture, "m", "shared").await;
+    assert_eq!(one.finds(&fixture, "shared").await, ["m"]);
+    soon(async || two.finds(&fixture, "shared").await == ["m"]).await;
+    assert!(home.path().join("d-1").is_dir() && home.path().join("d-2").is_dir());
+    one.end().await;
+    two.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_folder_searches_are_refused() {
+    let fixture = Fixture::alone().await;
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let running = Running::start(&fixture.db, file.path());
+    let refused = running.searches.find(search(Noun::Message, "text", 10)).await;
+    assert!(matches!(refused, Err(Error::Building)), "{refused:?}");
+    running.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_contact_is_found_in_its_newest_state() {
+    let (fixture, home) = (Fixture::alone().await, tempfile::tempdir().unwrap());
+    let running = Running::start(&fixture.db, home.path()).await_ready(&fixture).await;
+    let finds = async |query: &str| {
+        let wanted = Search { store: fixture.store.clone(), ..search(Noun::Contact, query, 10) };
+        ids(&running.searches.find(wanted).await.unwrap().hits).len()
+    };
+    assert_eq!((finds("Luk").await, finds("661").await), (1, 1));
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let write = fixture.db.write(&fixture.store, &clock).await.unwrap();
+    let contact = write.contact(&ContactId::from("k1")).await.unwrap().unwrap();
+    write.save_contact(&contact).await.unwrap();
+    write.changed(Changed::Contact(&contact.id));
+    write.commit().await.unwrap();
+    assert_eq!((finds("ann").await, finds("nobody").await), (1, 0));
+    running.end().await;
+}
+
+impl Running {
+    /// Once it answers.
+    async fn await_ready(self, fixture: &Fixture) -> Self {
+        self.finds(fixture, "nothing in particular").await;
+        self
+    }
+}

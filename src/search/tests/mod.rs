@@ -1,0 +1,72 @@
+//! The search as a whole, without a database in `table`, `recall` and `walks`, and with one in `following`.
+
+mod following;
+mod recall;
+mod table;
+mod walks;
+
+use std::collections::{HashMap, HashSet};
+
+use super::{
+    index::{Index, Key, text},
+    memory::Terms,
+    searcher::{Fresh, Hit, Order, Search, View},
+};
+use crate::{
+    domain::{
+        paging::{PageRequest, Position, Rank},
+        search::{Noun, Searchable},
+    },
+    store::search::Mark,
+};
+
+pub(super) fn message(store: &str, id: &str, at: i64, text: &str) -> Searchable {
+    Searchable { store: store.into(), noun: Noun::Message, id: id.into(), at, texts: vec![text.to_owned()] }
+}
+
+/// An index of these records, and what goes with it when it is dropped.
+pub(super) fn indexed(records: &[Searchable]) -> (View, Index, tempfile::TempDir) {
+    let home = tempfile::tempdir().unwrap();
+    let mut index = Index::create(&home.path().join("index"), "d").unwrap();
+    records.iter().for_each(|record| index.add(record).unwrap());
+    index.commit(&Mark::default()).unwrap();
+    let view = View { searcher: index.reader.searcher(), fields: index.fields, fresh: HashMap::new(), stale: HashSet::new() };
+    (view, index, home)
+}
+
+/// Puts records in front of an index.
+pub(super) fn freshen(view: &mut View, records: &[Searchable]) {
+    for record in records {
+        let key = Key::of(&record.store, record.noun, &record.id);
+        view.stale.extend(view.documents(key).unwrap());
+        view.fresh.insert(key, Fresh { terms: Terms::of(&text(&record.texts)), record: record.clone(), gone: false });
+    }
+}
+
+pub(super) fn search(noun: Noun, text: &str, size: u32) -> Search {
+    let page = PageRequest { size, after: None, count: false };
+    Search { store: "s".into(), noun, text: text.to_owned(), order: Order::Relevance, from: None, before: None, page }
+}
+
+/// The hits of a whole walk, page by page; `between` is called before each page but the first.
+pub(super) fn walk(view: &mut View, search: &Search, mut between: impl FnMut(&mut View)) -> Vec<Hit> {
+    let (mut search, mut all) = (search.clone(), Vec::new());
+    loop {
+        let mut found = view.search(&search).unwrap();
+        let more = found.hits.len() > search.page.size as usize;
+        found.hits.truncate(search.page.size as usize);
+        let last = found.hits.last().cloned();
+        all.extend(found.hits);
+        let Some(last) = last.filter(|_| more) else { return all };
+        let rank = (search.order == Order::Relevance).then_some(Rank { score: last.score, weights: found.weights });
+        search.page.after = Some(Position { at: last.at, id: last.id, rank });
+        assert!(all.len() < 100_000, "the walk does not end");
+        between(view);
+    }
+}
+
+pub(super) fn ids(hits: &[Hit]) -> Vec<&str> {
+    let mut ids: Vec<&str> = hits.iter().map(|hit| hit.id.as_str()).collect();
+    ids.sort_unstable();
+    ids
+}

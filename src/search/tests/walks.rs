@@ -1,0 +1,96 @@
+//! Walks in the order of relevance, while data arrives.
+
+use super::*;
+
+fn greetings(count: usize) -> Vec<Searchable> {
+    let text = |number: usize| match number % 5 {
+        0 => "order".to_owned(),
+        1 => "order order".to_owned(),
+        2 => format!("my order {}", "and more ".repeat(number % 7)),
+        3 => "订单号 order".to_owned(),
+        _ => format!("the order of {number}"),
+    };
+    // Many at one instant.
+    (0..count).map(|number| message("s", &format!("m{number:05}"), (number / 50) as i64, &text(number))).collect()
+}
+
+#[test]
+fn a_walk_has_every_hit_once_in_order() {
+    let records = greetings(1000);
+    let (mut view, _index, _home) = indexed(&records[..700]);
+    freshen(&mut view, &records[600..]);
+    for size in [1, 7, 10, 999, 1000, 1001] {
+        let hits = walk(&mut view, &search(Noun::Message, "order", size), |_| {});
+        assert_eq!(hits.len(), 1000, "{size}");
+        assert!(hits.is_sorted_by(|one, next| (one.score, one.at, &one.id) > (next.score, next.at, &next.id)), "{size}");
+    }
+    let newest = Search { order: Order::Newest, ..search(Noun::Message, "order", 10) };
+    let hits = walk(&mut view, &newest, |_| {});
+    assert_eq!(hits.len(), 1000);
+    assert!(hits.is_sorted_by(|one, next| (one.at, &one.id) > (next.at, &next.id)));
+    let counted = Search { page: PageRequest { count: true, ..newest.page.clone() }, ..newest };
+    assert_eq!(view.search(&counted).unwrap().total, Some(1000));
+    let between = Search { from: Some(3), before: Some(5), ..counted };
+    assert_eq!(view.search(&between).unwrap().total, Some(100));
+}
+
+#[test]
+fn what_arrives_meanwhile_neither_repeats_nor_hides_what_was_there() {
+    let records = greetings(300);
+    let (mut view, mut index, _home) = indexed(&records);
+    for query in ["order", "订单号 order", "my ord"] {
+        let wanted = search(Noun::Message, query, 7);
+        let before = walk(&mut view, &wanted, |_| {});
+        let mut number = 0;
+        let hits = walk(&mut view, &wanted, |view| {
+            // Common words become rarer and rare ones more common, some on the disk and some before it.
+            number += 1;
+            let id = |kind: &str| format!("{kind}-{query}-{number}");
+            index.add(&message("s", &id("new"), 1000 + number, "another order 订单号 order my")).unwrap();
+            index.add(&message("s", &id("other"), 0, "nothing of the kind")).unwrap();
+            index.commit(&Mark::default()).unwrap();
+            view.searcher = index.reader.searcher();
+            freshen(view, &[message("s", &id("fresh"), 2000, "订单号 order order")]);
+        });
+        let was_there: Vec<&Hit> = hits.iter().filter(|hit| hit.id.starts_with('m')).collect();
+        assert_eq!(was_there, before.iter().filter(|hit| hit.id.starts_with('m')).collect::<Vec<_>>(), "{query}");
+        let mut once: Vec<&str> = ids(&hits);
+        once.dedup();
+        assert_eq!(once.len(), hits.len(), "{query}");
+    }
+}
+
+#[test]
+fn another_store_changes_no_score() {
+    let records = greetings(50);
+    let wanted = search(Noun::Message, "my order", 100);
+    let alone = indexed(&records).0.search(&wanted).unwrap();
+    let others: Vec<Searchable> = (0..500).map(|number| message("t", &format!("m{number:05}"), 9, "my order my order")).collect();
+    let together = indexed(&[others, records].concat()).0.search(&wanted).unwrap();
+    assert_eq!((alone.hits, alone.weights), (together.hits, together.weights));
+}
+
+#[test]
+fn a_hit_that_changed_shows_its_new_state_alone() {
+    let (mut view, _index, _home) = indexed(&[message("s", "m", 1, "an old text"), message("s", "n", 1, "an old text")]);
+    freshen(&mut view, &[message("s", "m", 2, "a new text")]);
+    let found = |query: &str| view.search(&search(Noun::Message, query, 10)).unwrap().hits;
+    assert_eq!(ids(&found("old text")), ["n"]);
+    assert_eq!(ids(&found("new")), ["m"]);
+    assert_eq!(ids(&found("text")), ["m", "n"]);
+}
+
+#[test]
+fn a_long_query_costs_a_bounded_amount_of_work() {
+    let (view, _index, _home) = indexed(&greetings(100));
+    for query in [
+        "\u{fdfa}".repeat(150),
+        "ก่".repeat(75),
+        "a ".repeat(75),
+        "👍".repeat(150),
+        format!("ก{}", "\u{e48}".repeat(10_000)),
+        "1".repeat(150),
+    ] {
+        view.search(&search(Noun::Message, &query, 10)).unwrap();
+    }
+}

@@ -1,0 +1,103 @@
+//! Searching messages and contacts.
+
+use std::collections::HashMap;
+
+use super::{Error, Result, Service};
+use crate::{
+    domain::{
+        contacts::{Contact, ContactFilter},
+        ids::StoreId,
+        messages::Message,
+        paging::{Page, PageRequest, Position, Rank},
+        search::{ContactHit, MessageHit, Noun},
+    },
+    search::{self, Found, Hit, Order, Search},
+};
+
+impl Service {
+    /// By relevance, then the newest first.
+    pub async fn search_messages(&self, store: &StoreId, text: &str, page: PageRequest) -> Result<Page<MessageHit>> {
+        let found = self.find(search(store, Noun::Message, text, page.clone())).await?;
+        let rows = self.db().messages_by_id(store, &found.ids()).await?;
+        Ok(found.page(&page, rows, |message| message.id.as_str()).map(|(hit, message)| message_hit(&hit, message)))
+    }
+
+    /// By relevance, then the most recently updated first.
+    pub async fn search_contacts(&self, store: &StoreId, text: &str, page: PageRequest) -> Result<Page<ContactHit>> {
+        let found = self.find(search(store, Noun::Contact, text, page.clone())).await?;
+        let rows = self.db().contacts_by_id(store, &found.ids()).await?;
+        Ok(found.page(&page, rows, |contact| contact.id.as_str()).map(|(_, contact)| contact_hit(text, contact)))
+    }
+
+    /// The contacts that a filter with `search` finds.
+    pub(super) async fn found_contacts(&self, store: &StoreId, filter: ContactFilter, page: PageRequest) -> Result<Page<Contact>> {
+        let text = filter.search.unwrap_or_default();
+        let order = if self.rules().contacts_by_relevance { Order::Relevance } else { Order::Newest };
+        let found = self
+            .find(Search {
+                order,
+                from: filter.updated_after.map(|at| at.millis()),
+                before: filter.updated_before.map(|at| at.millis()),
+                ..search(store, Noun::Contact, &text, page.clone())
+            })
+            .await?;
+        let rows = self.db().contacts_by_id(store, &found.ids()).await?;
+        Ok(found.page(&page, rows, |contact| contact.id.as_str()).map(|(_, contact)| contact))
+    }
+
+    async fn find(&self, search: Search) -> Result<Ordered> {
+        let order = search.order;
+        let unsearched = || Error::Unavailable { reason: "nothing is searched here".to_owned(), retry_after: 60 };
+        let found = self.searches.as_ref().ok_or_else(unsearched)?.find(search).await?;
+        Ok(Ordered { found, ranked: order == Order::Relevance })
+    }
+}
+
+fn search(store: &StoreId, noun: Noun, text: &str, page: PageRequest) -> Search {
+    Search { store: store.clone(), noun, text: text.to_owned(), order: Order::Relevance, from: None, before: None, page }
+}
+
+/// Hits in their order.
+struct Ordered {
+    found: Found,
+    ranked: bool,
+}
+
+impl Ordered {
+    fn ids(&self) -> Vec<&str> {
+        self.found.hits.iter().map(|hit| hit.id.as_str()).collect()
+    }
+
+    /// The page of those whose rows are there. The index tells a row that went away a moment longer.
+    fn page<T>(self, page: &PageRequest, rows: Vec<T>, id: impl Fn(&T) -> &str) -> Page<(Hit, T)> {
+        let Found { mut hits, weights, total } = self.found;
+        let size = page.size as usize;
+        let position = |hit: &Hit| Position {
+            at: hit.at,
+            id: hit.id.clone(),
+            rank: self.ranked.then(|| Rank { score: hit.score, weights: weights.clone() }),
+        };
+        let next = (hits.len() > size).then(|| hits.get(size - 1).map(position)).flatten();
+        hits.truncate(size);
+        let mut rows: HashMap<String, T> = rows.into_iter().map(|row| (id(&row).to_owned(), row)).collect();
+        let rows = hits.into_iter().filter_map(|hit| Some((rows.remove(&hit.id)?, hit)).map(|(row, hit)| (hit, row))).collect();
+        Page { rows, next, total }
+    }
+}
+
+fn message_hit(hit: &Hit, message: Message) -> MessageHit {
+    MessageHit {
+        id: message.id,
+        conversation_id: message.conversation_id,
+        text: message.text,
+        inbound: message.inbound,
+        sent_at: message.sent_at,
+        score: search::shown(hit.score),
+    }
+}
+
+fn contact_hit(text: &str, contact: Contact) -> ContactHit {
+    let mut matched_fields = search::matching(text, contact.searched());
+    matched_fields.dedup();
+    ContactHit { matched_fields, id: contact.id, full_name: contact.full_name, phone: contact.phone }
+}

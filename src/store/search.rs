@@ -1,0 +1,263 @@
+//! What the search index is made from: the change log, and records as they are looked for.
+//!
+//! Called by `search`. Guarantees: whoever follows the log from a [`Mark`] misses no change that was committed after it,
+//! in whatever order transactions commit; a change may come twice.
+
+use std::sync::{
+    Mutex, PoisonError,
+    atomic::{AtomicBool, Ordering},
+};
+
+use sea_orm::DbBackend;
+use serde::{Deserialize, Serialize};
+
+use super::{
+    Db, Result,
+    sql::{Cells, Param, Sql, batches},
+};
+use crate::domain::{
+    ids::StoreId,
+    search::{Noun, Searchable},
+};
+
+/// What of the change log was seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mark {
+    /// On SQLite every change up to here. On PostgreSQL how far the current round through the log has come.
+    position: i64,
+    /// On SQLite, when that change was made: a database that was put back in time has another, or none.
+    at: i64,
+    /// On PostgreSQL the snapshot whose changes were seen, and the one that will be seen once the round is over.
+    snapshot: String,
+    next: Option<String>,
+}
+
+/// A change that was logged.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Logged {
+    pub store: StoreId,
+    pub kind: String,
+    pub id: String,
+}
+
+impl Logged {
+    /// The searchable record that changed, if it is one.
+    pub fn noun(&self) -> Option<Noun> {
+        match self.kind.as_str() {
+            "message" => Some(Noun::Message),
+            "contact" => Some(Noun::Contact),
+            _ => None,
+        }
+    }
+}
+
+/// The kind under which an import logs conversations: with one, its messages may have got another subject. No other write
+/// changes the subject of a conversation that is there.
+pub const RETITLED: &str = "retitled";
+
+/// What this process changed and nobody has asked for yet.
+#[derive(Default)]
+pub(super) struct Own {
+    followed: AtomicBool,
+    changes: Mutex<Vec<Logged>>,
+}
+
+impl Own {
+    /// Called after the commit, before anybody learns of it.
+    pub fn add(&self, store: &StoreId, records: impl IntoIterator<Item = (&'static str, String)>) {
+        if !self.followed.load(Ordering::Acquire) {
+            return;
+        }
+        let logged = records.into_iter().map(|(kind, id)| Logged { store: store.clone(), kind: kind.to_owned(), id });
+        let logged = logged.filter(|logged| logged.noun().is_some());
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner).extend(logged);
+    }
+}
+
+const MESSAGES: &str = "SELECT m.id, m.sent_at, m.text, m.payload, c.email_subject FROM messages m \
+     LEFT JOIN conversations c ON c.store_id = m.store_id AND c.id = m.conversation_id WHERE m.store_id = $1";
+const CONTACTS: &str =
+    "SELECT id, updated_at, full_name, email, phone, secondary_emails, secondary_phones, note FROM contacts WHERE store_id = $1";
+
+impl Db {
+    /// From now on [`Db::own_changes`] tells what this process commits.
+    pub fn follow_own_changes(&self) {
+        self.own().followed.store(true, Ordering::Release);
+    }
+
+    /// Every searchable record that this process changed since it was last asked.
+    pub fn own_changes(&self) -> Vec<Logged> {
+        std::mem::take(&mut *self.own().changes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Has these told again by [`Db::own_changes`].
+    pub fn give_back_own_changes(&self, changes: Vec<Logged>) {
+        self.own().changes.lock().unwrap_or_else(PoisonError::into_inner).extend(changes);
+    }
+
+    /// Where the log ends now.
+    pub async fn mark(&self) -> Result<Mark> {
+        let sql = match self.backend() {
+            DbBackend::Sqlite => "SELECT position, changed_at, '' FROM changes ORDER BY position DESC LIMIT 1",
+            _ => "SELECT 0::bigint, 0::bigint, pg_current_snapshot()::text",
+        };
+        let found = self.first(Sql::fixed(sql), mark).await?;
+        Ok(found.unwrap_or_default())
+    }
+
+    /// Whether a mark is one of this database, as far as can be told.
+    pub async fn knows_mark(&self, mark: &Mark) -> Result<bool> {
+        let sql = match self.backend() {
+            DbBackend::Sqlite if mark.position == 0 => return Ok(true),
+            DbBackend::Sqlite => Sql::fixed("SELECT 1 FROM changes WHERE position = $1 AND changed_at = $2")
+                .with(Param::Integer(mark.position))
+                .with(Param::Integer(mark.at)),
+            _ => Sql::fixed("SELECT 1 WHERE pg_snapshot_xmax($1::pg_snapshot) <= pg_snapshot_xmax(pg_current_snapshot())")
+                .with(Param::Text(mark.snapshot.clone())),
+        };
+        Ok(self.first(sql, |cells| cells.take::<i32>()).await?.is_some())
+    }
+
+    /// At most `limit` changes behind a mark, the mark behind them, and whether there may be more.
+    pub async fn changes_since(&self, mark: &Mark, limit: i64) -> Result<(Vec<Logged>, Mark, bool)> {
+        match self.backend() {
+            DbBackend::Sqlite => self.sqlite_changes(mark, limit).await,
+            _ => self.postgres_changes(mark, limit).await,
+        }
+    }
+
+    async fn sqlite_changes(&self, mark: &Mark, limit: i64) -> Result<(Vec<Logged>, Mark, bool)> {
+        let sql = Sql::fixed(
+            "SELECT position, changed_at, store_id, kind, record_id FROM changes WHERE position > $1 ORDER BY position LIMIT $2",
+        )
+        .with(Param::Integer(mark.position))
+        .with(Param::Integer(limit));
+        let rows = self.all(sql, |cells| Ok((cells.take::<i64>()?, cells.take::<i64>()?, logged(cells)?))).await?;
+        let mut reached = mark.clone();
+        if let Some((position, at, _)) = rows.last() {
+            (reached.position, reached.at) = (*position, *at);
+        }
+        let more = is_full(rows.len(), limit);
+        Ok((rows.into_iter().map(|(_, _, logged)| logged).collect(), reached, more))
+    }
+
+    /// What the snapshot of the mark did not show and the current one does. A transaction that ran then and has ended since
+    /// is among it, wherever its positions are.
+    async fn postgres_changes(&self, mark: &Mark, limit: i64) -> Result<(Vec<Logged>, Mark, bool)> {
+        let sql = Sql::fixed(
+            "SELECT s.now::text, c.position, c.store_id, c.kind, c.record_id FROM (SELECT pg_current_snapshot() AS now) s \
+             LEFT JOIN (SELECT * FROM changes WHERE transaction_id > 0 \
+                 AND transaction_id >= pg_snapshot_xmin($1::pg_snapshot)::text::bigint \
+                 AND NOT pg_visible_in_snapshot(transaction_id::text::xid8, $1::pg_snapshot) \
+                 AND position > $2 ORDER BY position LIMIT $3) c ON TRUE ORDER BY c.position",
+        )
+        .with(Param::Text(mark.snapshot.clone()))
+        .with(Param::Integer(mark.position))
+        .with(Param::Integer(limit));
+        let rows = self
+            .all(sql, |cells| {
+                let (now, position): (String, Option<i64>) = (cells.take()?, cells.take()?);
+                Ok((now, position.map(|position| Ok::<_, super::Error>((position, logged(cells)?))).transpose()?))
+            })
+            .await?;
+        let next = mark.next.clone().or_else(|| rows.first().map(|(now, _)| now.clone()));
+        let rows: Vec<(i64, Logged)> = rows.into_iter().filter_map(|(_, row)| row).collect();
+        let more = is_full(rows.len(), limit);
+        let reached = match (rows.last(), next) {
+            (Some((position, _)), next) if more => Mark { position: *position, next, ..mark.clone() },
+            (_, Some(snapshot)) => Mark { position: 0, snapshot, next: None, at: 0 },
+            (_, None) => mark.clone(),
+        };
+        Ok((rows.into_iter().map(|(_, logged)| logged).collect(), reached, more))
+    }
+
+    /// Those of the records that are there.
+    pub async fn searchables(&self, store: &StoreId, noun: Noun, ids: &[&str]) -> Result<Vec<Searchable>> {
+        let mut found = Vec::with_capacity(ids.len());
+        for batch in batches(ids.iter().copied()) {
+            let mut sql = Sql::of(store, text_of(noun));
+            sql.push(if noun == Noun::Message { " AND m.id IN " } else { " AND id IN " }).texts(batch);
+            found.extend(self.read_searchables(store, noun, sql).await?);
+        }
+        Ok(found)
+    }
+
+    /// At most `limit` records of a store behind an id, in the order of ids.
+    pub async fn searchables_after(&self, store: &StoreId, noun: Noun, after: &str, limit: i64) -> Result<Vec<Searchable>> {
+        let mut sql = Sql::of(store, text_of(noun));
+        let id = if noun == Noun::Message { "m.id" } else { "id" };
+        sql.push(&format!(" AND {id} > ")).text(after).push(&format!(" ORDER BY {id} LIMIT ")).integer(limit);
+        self.read_searchables(store, noun, sql).await
+    }
+
+    async fn read_searchables(&self, store: &StoreId, noun: Noun, sql: Sql) -> Result<Vec<Searchable>> {
+        let store = store.clone();
+        self.all(sql, move |cells| {
+            let (id, at) = (cells.take()?, cells.take()?);
+            let texts = if noun == Noun::Message { message_texts(cells)? } else { contact_texts(cells)? };
+            Ok(Searchable { store: store.clone(), noun, id, at, texts })
+        })
+        .await
+    }
+
+    pub async fn conversation_messages(&self, store: &StoreId, conversation: &str) -> Result<Vec<String>> {
+        let mut sql = Sql::of(store, "SELECT id FROM messages WHERE store_id = $1 AND conversation_id = ");
+        sql.text(conversation);
+        self.all(sql, |cells| cells.take()).await
+    }
+
+    /// How many searchable records there are.
+    pub async fn count_searchables(&self) -> Result<u64> {
+        let mut sql = Sql::fixed("SELECT (SELECT COUNT(*) FROM messages) + (SELECT COUNT(*) FROM contacts)");
+        sql.unbounded();
+        Ok(self.first(sql, |cells| cells.take::<i64>()).await?.and_then(|count| u64::try_from(count).ok()).unwrap_or(0))
+    }
+}
+
+fn is_full(rows: usize, limit: i64) -> bool {
+    i64::try_from(rows).is_ok_and(|rows| rows >= limit)
+}
+
+fn mark(cells: &mut Cells<'_>) -> Result<Mark> {
+    Ok(Mark { position: cells.take()?, at: cells.take()?, snapshot: cells.take()?, next: None })
+}
+
+fn logged(cells: &mut Cells<'_>) -> Result<Logged> {
+    Ok(Logged { store: cells.id()?, kind: cells.take()?, id: cells.take()? })
+}
+
+fn text_of(noun: Noun) -> &'static str {
+    match noun {
+        Noun::Message => MESSAGES,
+        Noun::Contact => CONTACTS,
+    }
+}
+
+/// Text and subjects: the message's own, and the conversation's if that is another.
+fn message_texts(cells: &mut Cells<'_>) -> Result<Vec<String>> {
+    let (text, payload, subject): (Option<String>, Option<String>, Option<String>) = (cells.take()?, cells.take()?, cells.take()?);
+    let own = payload.filter(|payload| payload.contains("\"subject\"")).and_then(|payload| own_subject(&payload));
+    let subject = subject.filter(|subject| own.as_ref() != Some(subject));
+    Ok([text, own, subject].into_iter().flatten().collect())
+}
+
+fn own_subject(payload: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Payload {
+        email: Option<Email>,
+    }
+    #[derive(Deserialize)]
+    struct Email {
+        subject: Option<String>,
+    }
+    // A payload of another shape has no subject.
+    serde_json::from_str::<Payload>(payload).ok()?.email?.subject
+}
+
+fn contact_texts(cells: &mut Cells<'_>) -> Result<Vec<String>> {
+    let (name, email, phone): (String, Option<String>, Option<String>) = (cells.take()?, cells.take()?, cells.take()?);
+    let (emails, phones): (Option<Vec<String>>, Option<Vec<String>>) = (cells.optional_json()?, cells.optional_json()?);
+    let note: Option<String> = cells.take()?;
+    let several = emails.into_iter().chain(phones).flatten();
+    Ok([Some(name), email, phone].into_iter().flatten().chain(several).chain(note).collect())
+}

@@ -1,0 +1,259 @@
+//! GET /messages/search and GET /contacts/search, which the newer revision alone has, and the order of POST /contacts/list
+//! with `search` in both.
+
+use serde_json::{Value, json};
+
+use crate::{
+    REV_A,
+    client::{Answer, Api},
+    fixture::{at, line, with},
+    harness::{ALL_SCOPES, Database, Server},
+    pages::{next, pages, walk},
+};
+
+/// Talks in several scripts, one of them by mail, and contacts.
+fn shop() -> Vec<Value> {
+    let talk = |id: &str, account: &str, channel: &str| {
+        json!({
+            "id": id, "channel": channel, "accountId": account, "contactId": "con-mia", "displayName": id, "referenceId": id,
+            "labelIds": [], "isSpam": false, "createdAt": at("01-01T00:00"), "updatedAt": at("01-01T00:00"),
+        })
+    };
+    let message = |id: &str, talk: &str, minute: usize, text: &str| {
+        let sent = at(&format!("02-01T08:{minute:02}"));
+        line("message", json!({"id": id, "conversationId": talk, "direction": "inbound", "sentAt": sent, "text": text}))
+    };
+    let contact = |id: &str, name: &str, day: usize| {
+        let day = at(&format!("03-{day:02}T00:00"));
+        json!({"id": id, "fullName": name, "firstName": name, "createdAt": day, "updatedAt": day})
+    };
+    let mia = json!({
+        "email": "mia.n@example.com", "phone": "+66812345678", "secondaryEmails": ["mia@work.example"],
+        "secondaryPhones": ["+66900000001"], "note": "ชอบน้ำหอม and tea",
+    });
+    let mut lines = vec![
+        line("account", json!({"id": "acc-chat", "channel": "widget", "name": "Chat", "status": "healthy"})),
+        line("account", json!({"id": "acc-mail", "channel": "gmail", "name": "shop@example.com", "status": "healthy"})),
+        line("contact", with(contact("con-mia", "Mia Nguyễn", 1), mia)),
+        line("contact", with(contact("con-tea", "Tea Tea", 2), json!({"note": "tea tea"}))),
+        line("contact", contact("con-som", "สมชาย ใจดี", 3)),
+        line("contact", with(contact("con-li", "李小龙", 4), json!({"note": "a long note in which tea is a word among many others"}))),
+        line("conversation", talk("chat", "acc-chat", "widget")),
+        line("conversation", with(talk("mail", "acc-mail", "gmail"), json!({"emailSubject": "Broken teapot"}))),
+        message("thai", "chat", 1, "สินค้าชำรุด ขอคืนเงินค่ะ"),
+        message("chinese", "chat", 2, "请问什么时候发货"),
+        message("vietnamese", "chat", 3, "Đơn hàng của tôi ở đâu"),
+        message("letter", "mail", 4, "Please have a look"),
+    ];
+    // Twelve alike, in pairs of one minute.
+    lines.extend((0..12).map(|number| message(&format!("tie-{number:02}"), "chat", 10 + number / 2, "refund again")));
+    lines.push(message("best", "chat", 9, "refund"));
+    lines
+}
+
+fn server() -> (Server, Api) {
+    let server = Server::with(&[("shop", shop()), ("other", vec![])]);
+    let api = server.api("shop", &ALL_SCOPES);
+    (server, api)
+}
+
+fn messages(api: &Api, query: &str) -> Answer {
+    api.get("/messages/search").query("query", query).send()
+}
+
+fn contacts(api: &Api, query: &str) -> Answer {
+    api.get("/contacts/search").query("query", query).send()
+}
+
+fn listed(api: &Api, filters: Value) -> Vec<String> {
+    walk(&api.post("/contacts/list", filters), 1)
+}
+
+#[test]
+fn the_older_revision_has_no_search() {
+    if !REV_A {
+        return;
+    }
+    let (_server, api) = server();
+    messages(&api, "hello").fails(404);
+    contacts(&api, "hello").fails(404);
+}
+
+#[test]
+fn messages_are_found_by_text_and_subject() {
+    if REV_A {
+        return;
+    }
+    let (server, api) = server();
+    for (query, expected) in [
+        ("คืนเงิน", "thai"),
+        ("发货", "chinese"),
+        ("货", "chinese"),
+        ("don hang", "vietnamese"),
+        ("teapot", "letter"),
+        ("look broken", "letter"),
+    ] {
+        messages(&api, query).lists(&[expected]);
+    }
+    let hit = messages(&api, "发货").row("chinese");
+    let score = hit["score"].as_f64().unwrap_or_default();
+    assert!(score > 0.0, "{hit}");
+    assert_eq!(
+        hit,
+        json!({
+            "id": "chinese", "conversationId": "chat", "text": "请问什么时候发货", "sentByRecipient": true,
+            "sentAt": at("02-01T08:02"), "score": score,
+        })
+    );
+    messages(&api, "nothing of the kind").lists(&[]);
+    messages(&api, "\"*\\").lists(&[]);
+    messages(&server.api("other", &ALL_SCOPES), "refund").lists(&[]);
+}
+
+#[test]
+fn the_best_come_first_and_the_newest_of_those_alike() {
+    if REV_A {
+        return;
+    }
+    let (_server, api) = server();
+    let call = api.get("/messages/search").query("query", "refund");
+    let pages = pages(&call, None);
+    let ids: Vec<String> = pages.iter().flat_map(Answer::ids).collect();
+    let ties = (0..12).rev().map(|number| format!("tie-{number:02}"));
+    assert_eq!(ids, ["best".to_owned()].into_iter().chain(ties).collect::<Vec<_>>());
+    assert_eq!(pages.iter().map(|page| page.ids().len()).collect::<Vec<_>>(), [10, 3]);
+    assert!(pages.iter().all(|page| page.header("x-pagination-page-size") == Some("10")));
+    let cursor = next(&pages[0]).unwrap_or_default();
+    api.get("/messages/search").query("query", "refunds").query("cursor", &cursor).send().refuses("cursor");
+    api.get("/contacts/search").query("query", "refund").query("cursor", &cursor).send().refuses("cursor");
+}
+
+#[test]
+fn contacts_are_found_with_the_fields_that_match() {
+    if REV_A {
+        return;
+    }
+    let (_server, api) = server();
+    for (query, fields) in [
+        ("nguyen", &["fullName"][..]),
+        ("mia", &["fullName", "email", "secondaryEmails"]),
+        ("mia.n@example.com", &["email"]),
+        ("work", &["secondaryEmails"]),
+        ("0812345678", &["phone"]),
+        ("9000", &["secondaryPhones"]),
+        ("น้ำหอม", &["note"]),
+        ("น้ำหอม mia 2345", &["fullName", "email", "phone", "secondaryEmails", "note"]),
+    ] {
+        let answer = contacts(&api, query);
+        answer.lists(&["con-mia"]);
+        let fields: Vec<Value> = fields.iter().map(|field| json!(field)).collect();
+        let mut found = answer.row("con-mia");
+        let sorted = |list: &Value| {
+            let mut names: Vec<String> = list.as_array().into_iter().flatten().map(Value::to_string).collect();
+            names.sort_unstable();
+            names
+        };
+        assert_eq!(sorted(&found["matchedFields"]), sorted(&json!(fields)), "{query}");
+        found["matchedFields"] = json!([]);
+        assert_eq!(found, json!({"id": "con-mia", "fullName": "Mia Nguyễn", "phone": "+66812345678", "matchedFields": []}));
+    }
+    contacts(&api, "tea").lists(&["con-tea", "con-li", "con-mia"]);
+    contacts(&api, "小龙").lists(&["con-li"]);
+}
+
+#[test]
+fn a_query_is_one_to_150_characters_and_the_page_size_is_fixed() {
+    if REV_A {
+        return;
+    }
+    let (_server, api) = server();
+    for path in ["/messages/search", "/contacts/search"] {
+        let call = |query: &str| api.get(path).query("query", query);
+        api.get(path).send().refuses("query");
+        for bad in ["", "  \t", &"ก".repeat(151)] {
+            call(bad).send().refuses("query");
+        }
+        call(&"ก".repeat(150)).send().lists(&[]);
+        call(&format!("a{}", "\u{301}".repeat(149))).send().ok();
+        call("tea").query("pageSize", 10).send().refuses("pageSize");
+        call("tea").query("unknown", 1).send().ok();
+        call("tea").query("expand", "account").send().refuses_expand();
+        call("tea").query("cursor", "x").send().refuses("cursor");
+    }
+}
+
+#[test]
+fn the_contact_list_is_searched_in_the_order_of_the_revision() {
+    let (_server, api) = server();
+    let expected = if REV_A { ["con-li", "con-tea", "con-mia"] } else { ["con-tea", "con-li", "con-mia"] };
+    assert_eq!(listed(&api, json!({"search": "tea"})), expected);
+    assert_eq!(listed(&api, json!({"search": "tea", "updatedAfter": at("03-02T00:00"), "updatedBefore": at("03-04T00:00")})), ["con-tea"]);
+    if REV_A {
+        let page = api.post("/contacts/list", json!({"search": "tea"})).query("pageSize", 2).send();
+        assert_eq!(page.header("x-pagination-total"), Some("3"));
+    }
+}
+
+#[test]
+fn a_write_is_found_at_once_and_in_its_newest_state() {
+    let (server, api) = server();
+    for number in 0..20 {
+        let name = format!("Newcomer{number}");
+        let made = api.post("/contacts", json!({"firstName": name, "phone": format!("+668877{number:04}")})).send().ok();
+        assert_eq!(listed(&api, json!({"search": name})), [made["id"].as_str().unwrap_or_default()]);
+        assert_eq!(listed(&api, json!({"search": format!("0877{number:04}")})).len(), 1);
+        if !REV_A {
+            api.post("/messages", json!({"conversationId": "chat", "text": format!("ส่งพัสดุ{number}แล้ว")})).send().ok();
+            assert_eq!(messages(&api, &format!("พัสดุ{number}แล้ว")).ids().len(), 1, "{number}");
+        }
+    }
+    // Another process writes, a third one reads.
+    let lines = [line(
+        "contact",
+        json!({"id": "con-late", "fullName": "Latecomer", "firstName": "Latecomer", "createdAt": at("04-01T00:00"), "updatedAt": at("04-01T00:00")}),
+    )];
+    let beside = server.beside(&[]);
+    let other = Api { address: beside.address.clone(), ..api.clone() };
+    server.database.import("shop", &lines);
+    for api in [&api, &other] {
+        let found = (0..50).any(|_| {
+            std::thread::sleep(std::time::Duration::from_millis(20));
+            listed(api, json!({"search": "latecomer"})) == ["con-late"]
+        });
+        assert!(found, "not within a second");
+    }
+}
+
+#[test]
+fn a_killed_server_and_a_lost_index_find_everything_again() {
+    let (server, api) = server();
+    let rename = |database: &Database, subject: &str| {
+        let talk = json!({
+            "id": "mail", "channel": "gmail", "accountId": "acc-mail", "contactId": "con-mia", "displayName": "mail", "referenceId": "mail",
+            "labelIds": [], "isSpam": false, "createdAt": at("01-01T00:00"), "updatedAt": at("01-01T00:00"), "emailSubject": subject,
+        });
+        database.import("shop", &[line("conversation", talk)]);
+    };
+    api.post("/contacts", json!({"firstName": "Before"})).send().ok();
+    let database = server.kill();
+    rename(&database, "Cracked saucer");
+    let server = Server::start(database);
+    let api = server.api("shop", &ALL_SCOPES);
+    assert_eq!(listed(&api, json!({"search": "before"})).len(), 1);
+    if !REV_A {
+        messages(&api, "saucer").lists(&["letter"]);
+        messages(&api, "teapot").lists(&[]);
+    }
+    let database = server.kill();
+    std::fs::remove_dir_all(database.index_folder()).expect("the index is there");
+    let server = Server::start(database);
+    let api = server.api("shop", &ALL_SCOPES);
+    assert_eq!(listed(&api, json!({"search": "before"})).len(), 1);
+    let database = server.kill();
+    let printed = database.run(&["reindex"]);
+    assert!(printed.starts_with("indexed 22 records"), "{printed}");
+    let server = Server::start(database);
+    assert_eq!(listed(&server.api("shop", &ALL_SCOPES), json!({"search": "สมชาย"})), ["con-som"]);
+    let complaint = server.database.fails(&["reindex"]);
+    assert!(complaint.contains("in use"), "{complaint}");
+}

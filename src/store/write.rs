@@ -164,7 +164,7 @@ impl Write {
             return Ok(());
         }
         let transaction = if self.on_postgres() { ", pg_current_xact_id()::text::bigint)" } else { ", 0)" };
-        let log: Vec<_> = log.into_iter().collect();
+        let log: Vec<_> = log.iter().collect();
         for rows in log.chunks(ROWS_MAX) {
             let mut sql = self.sql("INSERT INTO changes (store_id, kind, record_id, changed_at, transaction_id) VALUES ");
             for (i, (kind, id)) in rows.iter().enumerate() {

@@ -356,7 +356,9 @@ function webhookForm(title, former, perform) {
   const dialog = one("#webhook-dialog");
   const { url, accountId } = one("form", dialog).elements;
   boxes(one("#kinds"), "events", kinds, former?.events ?? kinds);
-  options(accountId, [["", "every account"], ...accounts.map((account) => [account.accountId, accountText(account.accountId)])], former?.accountId);
+  // The account that it has stays to be chosen, even one that came after the list was fetched: else saving would widen it.
+  const known = new Set([...accounts.map((account) => account.accountId), ...(former?.accountId ? [former.accountId] : [])]);
+  options(accountId, [["", "every account"], ...[...known].map((id) => [id, accountText(id)])], former?.accountId);
   one("#webhook-dialog-title").textContent = title;
   url.value = former?.url ?? "";
   return converse(dialog, (data) => {

@@ -1,8 +1,8 @@
 //! The HTTP client of everything that is sent to an address which somebody gave us.
 //!
-//! Called by `webhooks` and `bridge`, whose posts it signs. No name leads it to an address that `guard` forbids, it follows no redirect and no proxy, and its
-//! time-out is over the whole of an answer. A URL that spells an address out looks no name up: whoever sends to one asks
-//! [`Targets::check`] first.
+//! Called by `webhooks` and `bridge`, whose posts it signs. No name leads it to an address that `guard` forbids, it follows
+//! no redirect and no proxy, and its time-out is over the whole of an answer. A URL that spells an address out looks no name
+//! up: whoever sends to one asks [`Targets::check`] first.
 
 use std::{error::Error as _, sync::Arc, time::Duration};
 

@@ -147,7 +147,7 @@ pub fn jitter() -> f64 {
 }
 
 /// Pauses after which an end is written down that could not be at first: what has arrived would be sent a second time.
-/// Together they are shorter than what is left of a lease.
+/// Together they are shorter than what is left of a lease, but for writes that the database itself keeps waiting.
 const SETTLING: [Duration; 4] = [Duration::from_millis(20), Duration::from_millis(500), Duration::from_secs(3), Duration::from_secs(10)];
 
 /// Writes down an end, again where the database refuses it.

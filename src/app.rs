@@ -136,11 +136,11 @@ impl App {
         let service = &self.api.service;
         let messages = Worker::new(Messages::new(service.clone(), self.connectors.clone(), self.targets).map_err(io::Error::other)?);
         let webhooks = Worker::new(Webhooks::new(service.clone(), self.targets).map_err(io::Error::other)?);
-        let uses = save_key_uses(service.clone(), stopped());
+        let chores = chores(service.clone(), stopped());
         let workers = [
             tokio::spawn(messages.run(stopped())),
             tokio::spawn(webhooks.run(stopped())),
-            tokio::spawn(uses),
+            tokio::spawn(chores),
             tokio::spawn(self.searches.clone().run(stopped())),
         ];
         let served = server.run_with_graceful_shutdown(self.endpoint(), stop, Some(GRACE)).await;
@@ -154,16 +154,19 @@ impl App {
     }
 }
 
-/// How often it is written down when keys were last used.
-const USES_SAVED: Duration = Duration::from_secs(60);
+/// How often the chores are done.
+const CHORES: Duration = Duration::from_secs(60);
 
-/// Writes down when keys were last used, from time to time and at the end.
-async fn save_key_uses(service: Service, stopped: impl Future<Output = ()>) {
+/// What is done from time to time and at the end: writing down when keys were last used, putting totals together.
+async fn chores(service: Service, stopped: impl Future<Output = ()>) {
     let mut stopped = std::pin::pin!(stopped);
     loop {
-        let stop = tokio::time::timeout(USES_SAVED, &mut stopped).await.is_ok();
+        let stop = tokio::time::timeout(CHORES, &mut stopped).await.is_ok();
         if let Err(error) = service.save_key_uses().await {
             tracing::warn!(%error, "it could not be written down when keys were last used");
+        }
+        if let Err(error) = service.db().fold_totals().await {
+            tracing::warn!(%error, "the parts of totals could not be put together");
         }
         if stop {
             return;

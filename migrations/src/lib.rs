@@ -18,6 +18,7 @@ mod m0004_outbound;
 mod m0005_webhooks;
 mod m0006_settings;
 mod m0007_bridges;
+mod m0008_totals;
 
 pub use sea_orm_migration::{MigrationStatus, MigratorTrait};
 
@@ -34,6 +35,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0005_webhooks::Migration),
             Box::new(m0006_settings::Migration),
             Box::new(m0007_bridges::Migration),
+            Box::new(m0008_totals::Migration),
         ]
     }
 }

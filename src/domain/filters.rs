@@ -46,6 +46,11 @@ pub enum Shown {
 }
 
 impl TicketFilter {
+    /// Whether nothing but the state and spam is asked for.
+    pub fn is_plain(&self) -> bool {
+        *self == Self { statuses: self.statuses.clone(), is_spam: self.is_spam, ..Self::default() }
+    }
+
     /// The effective status set (decisions, sections 5.1 and 5.2). `history`: the revision lists a conversation's
     /// whole history when nothing but its id is sent.
     pub fn shown(&self, history: bool) -> Shown {

@@ -64,6 +64,10 @@ impl Db {
         if let Some(before) = filter.updated_before {
             sql.and_below(page, "updated_at < ").integer(before.millis());
         }
-        self.page(sql, page).await
+        if filter.updated_after.or(filter.updated_before).is_some() || !page.count {
+            return self.page(sql, page).await;
+        }
+        let total = self.contact_total(store).await?;
+        self.page_of(Contact::TABLE, sql, page, Some(total)).await
     }
 }

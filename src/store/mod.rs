@@ -35,6 +35,7 @@ mod sql;
 pub mod stores;
 pub mod team;
 pub mod tickets;
+mod totals;
 pub mod webhooks;
 pub mod write;
 mod writer;

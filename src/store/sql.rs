@@ -325,6 +325,17 @@ impl Db {
             true => Some(self.count(table, conditions.clone()).await?),
             false => None,
         };
+        self.page_of(table, conditions, page, total).await
+    }
+
+    /// [`Db::page_from`] with a total that the caller knows without a count.
+    pub(super) async fn page_of<T: Listed + Send + 'static>(
+        &self,
+        table: &str,
+        conditions: Sql,
+        page: &PageRequest,
+        total: Option<u64>,
+    ) -> Result<Page<T>> {
         let rows = self.all(page_sql::<T>(table, conditions, page), T::decode).await?;
         Ok(Page::cut(rows, page.size, total, T::position))
     }

@@ -1,0 +1,141 @@
+use proptest::{prelude::*, test_runner::TestRunner};
+
+use super::*;
+use crate::store::fixture::Fixture;
+
+const NOW: Timestamp = Timestamp::from_millis(1_000);
+
+/// What a count of the rows says.
+async fn counted(fixture: &Fixture, table: &str, condition: &str) -> u64 {
+    let sql = Sql::of(&fixture.store, &format!("SELECT COUNT(*) FROM {table} WHERE store_id = $1 AND {condition}"));
+    let count: Option<i64> = fixture.db.first(sql, |cells| cells.take()).await.unwrap();
+    count.unwrap() as u64
+}
+
+async fn agree(fixture: &Fixture) {
+    let db = &fixture.db;
+    assert_eq!(db.contact_total(&fixture.store).await.unwrap(), counted(fixture, "contacts", "TRUE").await);
+    for spam in [false, true] {
+        for (shown, condition) in [
+            (Shown::Open, "is_open = TRUE AND (snoozed_until IS NULL OR snoozed_until <= 1000)"),
+            (Shown::Closed, "is_open = FALSE"),
+            (Shown::All, "TRUE"),
+        ] {
+            let total = db.ticket_total(&fixture.store, shown, spam, NOW).await.unwrap();
+            let condition = format!("{condition} AND is_spam = {}", if spam { "TRUE" } else { "FALSE" });
+            assert_eq!(total, counted(fixture, "tickets", &condition).await, "{shown:?}, spam: {spam}");
+        }
+    }
+}
+
+/// How many rows hold the totals of the store.
+async fn parts(fixture: &Fixture) -> u64 {
+    counted(fixture, "totals", "TRUE").await
+}
+
+fn insert(fixture: &Fixture, id: u8, open: bool, spam: bool, snoozed: Option<i64>) -> String {
+    let (store, snoozed) = (&fixture.store, snoozed.map_or("NULL".to_owned(), |at| at.to_string()));
+    format!(
+        "INSERT INTO conversations (store_id, id, channel, account_id, contact_id, display_name, reference_id, label_ids, is_spam, \
+         unread_count, message_count, sort_at, created_at, updated_at) \
+         VALUES ('{store}', 'v{id}', 'line', 'a1', 'k1', 'x', 'r{id}', '[]', FALSE, 0, 0, 0, 0, 0) ON CONFLICT (store_id, id) DO NOTHING; \
+         INSERT INTO tickets (store_id, id, ticket_number, is_open, is_spam, is_follow_up, channel, contact_id, account_id, \
+         conversation_id, opened_at, snoozed_until, ticket_fields, sort_at, created_at, updated_at) \
+         VALUES ('{store}', 't{id}', '{id}', {open}, {spam}, FALSE, 'line', 'k1', 'a1', 'v{id}', 0, {snoozed}, '{{}}', 0, 0, 0) \
+         ON CONFLICT (store_id, id) DO UPDATE SET is_open = excluded.is_open, is_spam = excluded.is_spam, \
+         snoozed_until = excluded.snoozed_until"
+    )
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Put { id: u8, open: bool, spam: bool, snoozed: Option<i64> },
+    Close { spam: bool },
+    Turn { id: u8 },
+    Remove { id: u8 },
+    Fold,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    let id = || 0..12_u8;
+    prop_oneof![
+        4 => (id(), any::<bool>(), any::<bool>(), proptest::option::of(999..1002_i64))
+            .prop_map(|(id, open, spam, snoozed)| Step::Put { id, open, spam, snoozed }),
+        1 => any::<bool>().prop_map(|spam| Step::Close { spam }),
+        2 => id().prop_map(|id| Step::Turn { id }),
+        1 => id().prop_map(|id| Step::Remove { id }),
+        1 => Just(Step::Fold),
+    ]
+}
+
+#[test]
+fn totals_are_what_a_count_would_be() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let fixture = runtime.block_on(Fixture::new());
+    let store = fixture.store.clone();
+    let mut runner = TestRunner::new(ProptestConfig { cases: 16, failure_persistence: None, ..ProptestConfig::default() });
+    let steps = proptest::collection::vec(step(), 1..20);
+    let outcome = runner.run(&steps, |steps| {
+        runtime.block_on(async {
+            for step in steps {
+                let sql = match step {
+                    Step::Put { id, open, spam, snoozed } => insert(&fixture, id, open, spam, snoozed),
+                    Step::Close { spam } => format!("UPDATE tickets SET is_open = FALSE WHERE store_id = '{store}' AND is_spam = {spam}"),
+                    Step::Turn { id } => {
+                        format!(
+                            "UPDATE tickets SET is_open = NOT is_open, is_spam = NOT is_spam WHERE store_id = '{store}' AND id = 't{id}'"
+                        )
+                    }
+                    Step::Remove { id } => format!("DELETE FROM tickets WHERE store_id = '{store}' AND id = 't{id}'"),
+                    Step::Fold => {
+                        fixture.db.fold_totals().await.unwrap();
+                        continue;
+                    }
+                };
+                fixture.execute(&sql).await.unwrap();
+            }
+            agree(&fixture).await;
+        });
+        Ok(())
+    });
+    outcome.unwrap();
+}
+
+#[tokio::test]
+async fn a_change_that_is_taken_back_is_not_counted() {
+    let fixture = Fixture::new().await;
+    let tx = fixture.db.begin().await.unwrap();
+    tx.execute_unprepared(&insert(&fixture, 1, true, false, None)).await.unwrap();
+    tx.rollback().await.unwrap();
+    agree(&fixture).await;
+    assert_eq!(fixture.db.ticket_total(&fixture.store, Shown::All, false, NOW).await.unwrap(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn totals_stay_exact_while_many_write_and_parts_are_put_together() {
+    let fixture = std::sync::Arc::new(Fixture::new().await);
+    let writers = (0..8_u8).map(|writer| {
+        let fixture = fixture.clone();
+        tokio::spawn(async move {
+            for round in 0..12_u8 {
+                let (open, spam) = (round % 2 == 0, round % 3 == 0);
+                fixture.execute(&insert(&fixture, writer * 12 + round / 2, open, spam, None)).await.unwrap();
+                if round % 4 == 0 {
+                    fixture.db.fold_totals().await.unwrap();
+                }
+            }
+        })
+    });
+    for writer in writers.collect::<Vec<_>>() {
+        writer.await.unwrap();
+    }
+    agree(&fixture).await;
+    assert!(fixture.db.ticket_total(&fixture.store, Shown::All, false, NOW).await.unwrap() > 0);
+    for _ in 0..2 {
+        fixture.db.fold_totals().await.unwrap();
+        agree(&fixture).await;
+    }
+    let most = (PARTS as u64) * 5;
+    let parts = parts(&fixture).await;
+    assert!(parts <= most, "{parts} parts");
+}

@@ -30,9 +30,10 @@ CREATE UNIQUE INDEX events_by_sequence ON events (store_id, sequence);
 CREATE INDEX events_to_number ON events (position) WHERE sequence IS NULL;
 
 -- Which records changed, in order. Derived data (search) follows it.
+-- No reference to `stores`: it would cost a look-up for each row of an import, for a log that can be made again.
 CREATE TABLE changes (
     position {serial},
-    store_id {text} NOT NULL REFERENCES stores (id),
+    store_id {text} NOT NULL,
     kind TEXT NOT NULL,
     record_id {text} NOT NULL,
     changed_at BIGINT NOT NULL,

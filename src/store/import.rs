@@ -3,10 +3,12 @@
 //!
 //! Called by `service::import`. Guarantees: nothing is visible before [`Import::commit`], and nothing remains without it.
 //! - `rows`: a record as the rows it becomes.
+//! - `bulk`: many values in one statement.
 //! - `put`: batches into the tables.
 //! - `check`: references and agreements, tested at the end.
 //! - `derive`: counters, newest messages, waiting times, ticket numbers.
 
+mod bulk;
 mod check;
 mod derive;
 mod put;
@@ -28,6 +30,7 @@ use crate::domain::{
     },
     time::Timestamp,
 };
+use bulk::Bulk;
 
 /// Records of one stretch of the file, by kind.
 #[derive(Debug, Default)]
@@ -94,6 +97,8 @@ pub struct Import {
     ages: HashMap<Kind, i64>,
     /// Whether `messages.account_id` has to be brought in line with the conversations.
     realign: bool,
+    /// Batches with messages that came.
+    message_batches: u64,
     /// Whether accounts came, so that agreement of channels is tested for the whole store.
     accounts_came: bool,
 }
@@ -112,6 +117,7 @@ impl Db {
             held: Vec::new(),
             ages: HashMap::new(),
             realign: false,
+            message_batches: 0,
             accounts_came: false,
         };
         // Two imports into a store take turns; on SQLite every writer does.
@@ -209,21 +215,17 @@ impl Import {
             Kind::Message => "external_id = NULL",
             _ => return Ok(()),
         };
-        let list = list(ids.len());
-        let scope = || std::iter::once(self.store.as_str().into()).chain(ids.iter().map(|id| Value::from(id.as_str())));
+        let Bulk { sql: among, values } = bulk::among(self.backend, ids.iter().map(String::as_str));
+        let scope = || std::iter::once(self.store.as_str().into()).chain(values.clone());
         if kind == Kind::Ticket {
-            let sql = format!(
-                "INSERT INTO import_tickets (id, former) SELECT id, ticket_number FROM tickets WHERE store_id = ? AND id IN ({list})"
-            );
+            let sql =
+                format!("INSERT INTO import_tickets (id, former) SELECT id, ticket_number FROM tickets WHERE store_id = ? AND id {among}");
             self.run(&sql, scope()).await?;
         }
         let also = if kind == Kind::Message { " AND external_id IS NOT NULL" } else { "" };
         let marker = set.contains('?').then(|| Value::from(PARKED));
-        self.run(
-            &format!("UPDATE {} SET {set} WHERE store_id = ? AND id IN ({list}){also}", table(kind)),
-            marker.into_iter().chain(scope()),
-        )
-        .await
+        self.run(&format!("UPDATE {} SET {set} WHERE store_id = ? AND id {among}{also}", table(kind)), marker.into_iter().chain(scope()))
+            .await
     }
 
     /// Ends the import for good.

@@ -2,7 +2,12 @@
 
 use sea_orm::{DbBackend, QueryResult, Value};
 
-use super::{Import, Outcome, PARKED, check::at_id, text, values_list};
+use super::{
+    Import, Outcome, PARKED,
+    bulk::{self, Bulk},
+    check::at_id,
+    text,
+};
 use crate::{
     domain::{conversations::SNIPPET_CHARS, records::Kind, text::snippet},
     store::Result,
@@ -129,17 +134,15 @@ impl Import {
             if rows.is_empty() {
                 break;
             }
-            let mut values = vec![];
+            let mut numbered = Vec::with_capacity(rows.len());
             for row in &rows {
                 next += 1;
-                values.extend([text(row, 0)?.into(), next.to_string().into()]);
+                numbered.push(vec![text(row, 0)?.into(), next.to_string().into()]);
             }
-            values.push(store());
-            let sql = format!(
-                "UPDATE tickets SET ticket_number = v.column2 FROM (VALUES {}) AS v WHERE tickets.store_id = ? AND tickets.id = v.column1",
-                values_list(rows.len(), 2)
-            );
-            self.run(&sql, values).await?;
+            let Bulk { sql, values } = bulk::table(self.backend, numbered);
+            let sql =
+                format!("UPDATE tickets SET ticket_number = v.column2 FROM {sql} WHERE tickets.store_id = ? AND tickets.id = v.column1");
+            self.run(&sql, values.into_iter().chain([store()])).await?;
         }
         self.advance(next).await?;
         Ok(Ok(()))
@@ -189,18 +192,14 @@ impl Import {
             let rows = self.rows(&sql, [self.store.as_str().into(), after.as_str().into()]).await?;
             let Some(last) = rows.last() else { return Ok(()) };
             after = text(last, 0)?;
-            let mut values = Vec::with_capacity(rows.len() * 7 + 1);
-            for row in &rows {
-                values.extend(derived(row)?);
-            }
-            values.push(self.store.as_str().into());
+            let rows = rows.iter().map(|row| Ok(derived(row)?.to_vec())).collect::<Result<_>>()?;
+            let Bulk { sql: table, values } = bulk::table(self.backend, rows);
             let update = format!(
                 "UPDATE conversations SET message_count = v.column2, last_inbound_at = v.column3, last_message_at = v.column4, \
                  last_message_inbound = v.column5, last_message_snippet = v.column6, sort_at = v.column7 \
-                 FROM (VALUES {}) AS v WHERE conversations.store_id = ? AND conversations.id = v.column1",
-                values_list(rows.len(), 7)
+                 FROM {table} WHERE conversations.store_id = ? AND conversations.id = v.column1"
             );
-            self.run(&update, values).await?;
+            self.run(&update, values.into_iter().chain([self.store.as_str().into()])).await?;
         }
     }
 

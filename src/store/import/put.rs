@@ -2,17 +2,21 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use sea_orm::{EntityTrait, IntoActiveModel, Iterable, PrimaryKeyToColumn, Value, sea_query::OnConflict};
+use sea_orm::{ActiveModelTrait, DbBackend, EntityTrait, IntoActiveModel, Iterable, PrimaryKeyToColumn, Value};
 
-use super::{At, Batch, Fault, Import, MAX_VARIABLES, Outcome, PARKED, list, rows, table, text, values_list};
+use super::{
+    At, Batch, Fault, Import, MAX_VARIABLES, Outcome, PARKED,
+    bulk::{self, Bulk},
+    list, rows, table, text, values_list,
+};
 use crate::{
     domain::{
         ids::AccountId,
-        records::{Account, Conversation, ImportedTicket, Kind, Line, Message, Team},
+        records::{Account, Contact, Conversation, ImportedTicket, Kind, Line, Message, Team},
         time::Timestamp,
     },
     store::{
-        Result,
+        Error, Result,
         entity::{
             account_users, accounts, comments, contact_fields, contacts, conversation_labels, conversations, labels, messages, roles,
             team_members, teams, templates, ticket_field_values, ticket_fields, tickets, users,
@@ -22,10 +26,22 @@ use crate::{
 };
 
 /// A value that a unique index guards, and the record that brings it.
-struct Claim<'a> {
+struct Claim {
     line: u64,
-    id: &'a str,
-    key: Vec<&'a str>,
+    id: String,
+    key: Vec<String>,
+}
+
+/// The claims of some records on one unique index.
+struct Claims {
+    kind: Kind,
+    property: &'static str,
+    columns: &'static str,
+    /// The condition of the index, if it is a partial one.
+    only: &'static str,
+    /// What a refusal begins with.
+    rule: &'static str,
+    claims: Vec<Claim>,
 }
 
 impl Import {
@@ -38,14 +54,15 @@ impl Import {
         self.upsert::<ticket_fields::Entity>(batch.ticket_fields.into_iter().map(|line| rows::ticket_field(&store, line.record))).await?;
 
         let claims = batch.users.iter().filter_map(|line| {
-            Some(Claim { line: line.number, id: line.record.id.as_str(), key: vec![line.record.user_id.as_ref()?.as_str()] })
+            Some(Claim { line: line.number, id: line.record.id.to_string(), key: vec![line.record.user_id.as_ref()?.to_string()] })
         });
-        if let Err(fault) = self.claim(Kind::User, "userId", "user_id", "", claims.collect()).await? {
-            return Ok(Err(fault));
-        }
+        let ids = Claims { kind: Kind::User, property: "userId", columns: "user_id", only: "", rule: "", claims: claims.collect() };
         let ages =
             self.ages(Kind::User, batch.users.iter().map(|line| (line.record.id.as_str(), line.record.created_at)).collect()).await?;
-        self.upsert::<users::Entity>(batch.users.into_iter().zip(ages).map(|(line, age)| rows::user(&store, line.record, age))).await?;
+        let users = batch.users.into_iter().zip(ages).map(|(line, age)| rows::user(&store, line.record, age));
+        if let Err(fault) = self.upsert_claimed::<users::Entity>(users, [ids]).await? {
+            return Ok(Err(fault));
+        }
 
         let ages =
             self.ages(Kind::Label, batch.labels.iter().map(|line| (line.record.id.as_str(), line.record.created_at)).collect()).await?;
@@ -55,24 +72,18 @@ impl Import {
         self.put_accounts(batch.accounts).await?;
         self.upsert::<templates::Entity>(batch.templates.into_iter().map(|line| rows::template(&store, line.record))).await?;
 
-        let keys: Vec<Option<String>> = batch.contacts.iter().map(|line| line.record.email.as_deref().map(str::to_lowercase)).collect();
-        let emails = batch
-            .contacts
-            .iter()
-            .zip(&keys)
-            .filter_map(|(line, key)| Some(Claim { line: line.number, id: line.record.id.as_str(), key: vec![key.as_deref()?] }));
-        if let Err(fault) = self.claim(Kind::Contact, "email", "email_key", "", emails.collect()).await? {
-            return Ok(Err(fault));
-        }
-        let phones = batch
-            .contacts
-            .iter()
-            .filter_map(|line| Some(Claim { line: line.number, id: line.record.id.as_str(), key: vec![line.record.phone.as_deref()?] }));
-        if let Err(fault) = self.claim(Kind::Contact, "phone", "phone", "", phones.collect()).await? {
-            return Ok(Err(fault));
-        }
+        let claim =
+            |line: &Line<Contact>, key: Option<String>| Some(Claim { line: line.number, id: line.record.id.to_string(), key: vec![key?] });
+        let emails = batch.contacts.iter().filter_map(|line| claim(line, line.record.email.as_deref().map(str::to_lowercase)));
+        let phones = batch.contacts.iter().filter_map(|line| claim(line, line.record.phone.clone()));
+        let claims = [("email", "email_key", emails.collect()), ("phone", "phone", phones.collect())];
+        let claims =
+            claims.map(|(property, columns, claims)| Claims { kind: Kind::Contact, property, columns, only: "", rule: "", claims });
         self.change(Kind::Contact.name(), batch.contacts.iter().map(|line| line.record.id.as_str())).await?;
-        self.upsert::<contacts::Entity>(batch.contacts.into_iter().map(|line| rows::contact(&store, line.record))).await?;
+        let contacts = batch.contacts.into_iter().map(|line| rows::contact(&store, line.record));
+        if let Err(fault) = self.upsert_claimed::<contacts::Entity>(contacts, claims).await? {
+            return Ok(Err(fault));
+        }
 
         if let Err(fault) = self.put_conversations(batch.conversations).await? {
             return Ok(Err(fault));
@@ -123,12 +134,17 @@ impl Import {
     async fn put_conversations(&mut self, lines: Vec<Line<Conversation>>) -> Result<Outcome> {
         let claims = lines.iter().map(|line| Claim {
             line: line.number,
-            id: line.record.id.as_str(),
-            key: vec![line.record.account_id.as_str(), line.record.reference_id.as_str()],
+            id: line.record.id.to_string(),
+            key: vec![line.record.account_id.to_string(), line.record.reference_id.clone()],
         });
-        if let Err(fault) = self.claim(Kind::Conversation, "referenceId", "account_id, reference_id", "", claims.collect()).await? {
-            return Ok(Err(fault));
-        }
+        let threads = Claims {
+            kind: Kind::Conversation,
+            property: "referenceId",
+            columns: "account_id, reference_id",
+            only: "",
+            rule: "",
+            claims: claims.collect(),
+        };
         if self.held(Kind::Conversation) {
             let former = self.accounts_of(lines.iter().map(|line| line.record.id.as_str())).await?;
             self.realign |=
@@ -142,7 +158,10 @@ impl Import {
             self.change(RETITLED, retitled.iter().copied()).await?;
         }
         let store = self.store.clone();
-        self.upsert::<conversations::Entity>(lines.iter().map(|line| rows::conversation(&store, &line.record))).await?;
+        let conversations = lines.iter().map(|line| rows::conversation(&store, &line.record));
+        if let Err(fault) = self.upsert_claimed::<conversations::Entity>(conversations, [threads]).await? {
+            return Ok(Err(fault));
+        }
         self.upsert::<conversation_labels::Entity>(lines.iter().flat_map(|line| {
             line.record.label_ids.iter().map(|label| conversation_labels::Model {
                 store_id: store.clone(),
@@ -155,41 +174,54 @@ impl Import {
     }
 
     async fn put_tickets(&mut self, lines: Vec<Line<ImportedTicket>>) -> Result<Outcome> {
-        let claims = lines.iter().filter_map(|line| {
-            Some(Claim { line: line.number, id: line.record.ticket.id.as_str(), key: vec![line.record.ticket.ticket_number.as_deref()?] })
+        let numbers = lines.iter().filter_map(|line| {
+            let ticket = &line.record.ticket;
+            Some(Claim { line: line.number, id: ticket.id.to_string(), key: vec![ticket.ticket_number.clone()?] })
         });
-        if let Err(fault) = self.claim(Kind::Ticket, "ticketNumber", "ticket_number", "", claims.collect()).await? {
-            return Ok(Err(fault));
-        }
-        let claims = lines.iter().filter(|line| line.record.ticket.is_open).map(|line| Claim {
+        let open = lines.iter().filter(|line| line.record.ticket.is_open).map(|line| Claim {
             line: line.number,
-            id: line.record.ticket.id.as_str(),
-            key: vec![line.record.ticket.conversation_id.as_str()],
+            id: line.record.ticket.id.to_string(),
+            key: vec![line.record.ticket.conversation_id.to_string()],
         });
-        // The condition as a literal: a bound value would never select the partial index.
-        if let Err(mut fault) = self.claim(Kind::Ticket, "isOpen", "conversation_id", " AND is_open = TRUE", claims.collect()).await? {
-            fault.reason = format!("a conversation has at most one open ticket: {}", fault.reason);
-            return Ok(Err(fault));
-        }
+        let claims = [
+            Claims {
+                kind: Kind::Ticket,
+                property: "ticketNumber",
+                columns: "ticket_number",
+                only: "",
+                rule: "",
+                claims: numbers.collect(),
+            },
+            Claims {
+                kind: Kind::Ticket,
+                property: "isOpen",
+                columns: "conversation_id",
+                // As a literal: a bound value would never select the partial index.
+                only: " AND is_open = TRUE",
+                rule: "a conversation has at most one open ticket: ",
+                claims: open.collect(),
+            },
+        ];
         if self.held(Kind::Ticket) {
             self.touch_former(Kind::Ticket, lines.iter().map(|line| line.record.ticket.id.as_str()).collect()).await?;
         }
         self.clear(Kind::Ticket, "ticket_field_values", "ticket_id", lines.iter().map(|line| line.record.ticket.id.as_str())).await?;
         self.touch(lines.iter().map(|line| line.record.ticket.conversation_id.as_str())).await?;
+        let line = |number: u64| Value::from(i64::try_from(number).unwrap_or(i64::MAX));
         for chunk in lines.chunks(MAX_VARIABLES / 2) {
-            let sql = format!(
-                "INSERT INTO import_tickets (id, line) VALUES {} ON CONFLICT (id) DO UPDATE SET line = excluded.line",
-                values_list(chunk.len(), 2)
-            );
-            let line = |number: u64| Value::from(i64::try_from(number).unwrap_or(i64::MAX));
-            self.run(&sql, chunk.iter().flat_map(|one| [one.record.ticket.id.as_str().into(), line(one.number)])).await?;
+            let rows = chunk.iter().map(|one| vec![one.record.ticket.id.as_str().into(), line(one.number)]);
+            let Bulk { sql, values } = bulk::rows(self.backend, rows.collect());
+            let sql = format!("INSERT INTO import_tickets (id, line) {sql} ON CONFLICT (id) DO UPDATE SET line = excluded.line");
+            self.run(&sql, values).await?;
         }
         let store = self.store.clone();
-        self.upsert::<tickets::Entity>(lines.iter().map(|line| {
+        let tickets = lines.iter().map(|line| {
             let number = line.record.ticket.ticket_number.clone().unwrap_or_else(|| format!("{PARKED}{}", line.record.ticket.id));
             rows::ticket(&store, &line.record, number)
-        }))
-        .await?;
+        });
+        if let Err(fault) = self.upsert_claimed::<tickets::Entity>(tickets, claims).await? {
+            return Ok(Err(fault));
+        }
         self.upsert::<ticket_field_values::Entity>(lines.iter().flat_map(|line| rows::field_values(&store, &line.record))).await?;
         Ok(Ok(()))
     }
@@ -199,6 +231,12 @@ impl Import {
             return Ok(Ok(()));
         }
         let conversations: BTreeSet<&str> = lines.iter().map(|line| line.record.conversation_id.as_str()).collect();
+        self.message_batches += 1;
+        if self.backend == DbBackend::Postgres && self.message_batches.is_power_of_two() {
+            // Nothing counted the conversations that this transaction wrote; taken for a handful, all of them would be read
+            // for every batch.
+            self.run("ANALYZE conversations", []).await?;
+        }
         let known = self.accounts_of(conversations.iter().copied()).await?;
         // A conversation that comes later: its messages get a stand-in of their own, and their account at the end.
         self.realign |= known.len() < conversations.len();
@@ -210,21 +248,51 @@ impl Import {
             })
             .collect();
         let claims = lines.iter().zip(&accounts).filter_map(|(line, account)| {
-            Some(Claim { line: line.number, id: line.record.id.as_str(), key: vec![account, line.record.external_id.as_deref()?] })
+            let key = vec![account.clone(), line.record.external_id.clone()?];
+            Some(Claim { line: line.number, id: line.record.id.to_string(), key })
         });
-        let only = " AND external_id IS NOT NULL";
-        if let Err(fault) = self.claim(Kind::Message, "externalId", "account_id, external_id", only, claims.collect()).await? {
-            return Ok(Err(fault));
-        }
+        let deliveries = Claims {
+            kind: Kind::Message,
+            property: "externalId",
+            columns: "account_id, external_id",
+            only: " AND external_id IS NOT NULL",
+            rule: "",
+            claims: claims.collect(),
+        };
         if self.held(Kind::Message) {
             self.touch_former(Kind::Message, lines.iter().map(|line| line.record.id.as_str()).collect()).await?;
         }
         self.touch(conversations.iter().copied()).await?;
         self.change(Kind::Message.name(), lines.iter().map(|line| line.record.id.as_str())).await?;
         let store = self.store.clone();
-        self.upsert::<messages::Entity>(lines.into_iter().zip(accounts).map(|(line, account)| rows::message(&store, line.record, account)))
-            .await?;
-        Ok(Ok(()))
+        let messages = lines.into_iter().zip(accounts).map(|(line, account)| rows::message(&store, line.record, account));
+        self.upsert_claimed::<messages::Entity>(messages, [deliveries]).await
+    }
+
+    /// [`Import::upsert`] of rows that unique indexes guard. When one refuses a row, the claims are looked through for whose
+    /// value it is: asking before would cost a look-up for every row of every import.
+    async fn upsert_claimed<E>(&self, models: impl Iterator<Item = E::Model>, claims: impl IntoIterator<Item = Claims>) -> Result<Outcome>
+    where
+        E: EntityTrait,
+        E::Model: IntoActiveModel<E::ActiveModel>,
+        E::ActiveModel: Send,
+    {
+        self.run("SAVEPOINT claimed", []).await?;
+        let refused = match self.upsert::<E>(models).await {
+            Ok(()) => {
+                self.run("RELEASE SAVEPOINT claimed", []).await?;
+                return Ok(Ok(()));
+            }
+            Err(Error::Unique(text)) => text,
+            Err(error) => return Err(error),
+        };
+        self.run("ROLLBACK TO SAVEPOINT claimed", []).await?;
+        for claims in claims {
+            if let Err(fault) = self.claim(claims).await? {
+                return Ok(Err(fault));
+            }
+        }
+        Err(Error::Unique(refused))
     }
 
     /// Many rows of one table; a row whose key is there is replaced.
@@ -234,37 +302,44 @@ impl Import {
         E::Model: IntoActiveModel<E::ActiveModel>,
         E::ActiveModel: Send,
     {
-        let mut models = models.peekable();
-        let keys: Vec<E::Column> = E::PrimaryKey::iter().map(PrimaryKeyToColumn::into_column).collect();
+        let name = |column: &E::Column| format!("\"{}\"", sea_orm::IdenStatic::as_str(column));
         let columns: Vec<E::Column> = E::Column::iter().collect();
-        let is_key = |column: &E::Column| keys.iter().any(|key| sea_orm::IdenStatic::as_str(key) == sea_orm::IdenStatic::as_str(column));
-        let values: Vec<E::Column> = columns.iter().copied().filter(|column| !is_key(column)).collect();
-        let mut on_conflict = OnConflict::columns(keys.iter().copied());
-        if values.is_empty() {
-            on_conflict.do_nothing();
-        } else {
-            on_conflict.update_columns(values);
-        }
+        let keys: Vec<String> = E::PrimaryKey::iter().map(PrimaryKeyToColumn::into_column).map(|key| name(&key)).collect();
+        let names: Vec<String> = columns.iter().map(name).collect();
+        let replaced: Vec<String> =
+            names.iter().filter(|name| !keys.contains(name)).map(|name| format!("{name} = excluded.{name}")).collect();
+        let replace = if replaced.is_empty() { "NOTHING".to_owned() } else { format!("UPDATE SET {}", replaced.join(", ")) };
+        let (table, names, keys) = (E::default().table_name().to_owned(), names.join(", "), keys.join(", "));
+        let mut models = models.peekable();
         while models.peek().is_some() {
-            let chunk: Vec<E::ActiveModel> =
-                models.by_ref().take(MAX_VARIABLES / columns.len().max(1)).map(IntoActiveModel::into_active_model).collect();
-            E::insert_many(chunk).on_conflict(on_conflict.clone()).exec_without_returning(&*self.tx).await?;
+            let rows = models.by_ref().take(MAX_VARIABLES / columns.len().max(1)).map(|model| {
+                let mut model = model.into_active_model();
+                // Every column of a model is set.
+                columns.iter().map(|column| model.take(*column).into_value().unwrap_or(Value::String(None))).collect()
+            });
+            let Bulk { sql, values } = bulk::rows(self.backend, rows.collect());
+            let sql = format!("INSERT INTO {table} ({names}) {sql} ON CONFLICT ({keys}) DO {replace}");
+            self.run(&sql, values).await?;
         }
         Ok(())
     }
 
     /// Refuses a key that two records of the batch bring, or that a record in the store holds: those that the import
     /// replaces were parked, so that whoever holds it keeps it.
-    async fn claim(&self, kind: Kind, property: &'static str, columns: &str, only: &str, claims: Vec<Claim<'_>>) -> Result<Outcome> {
-        let mut owners: HashMap<&[&str], &Claim<'_>> = HashMap::with_capacity(claims.len());
-        let fault = |claim: &Claim<'_>, holder: &str| Fault {
+    async fn claim(&self, Claims { kind, property, columns, only, rule, claims }: Claims) -> Result<Outcome> {
+        let mut owners: HashMap<&[String], &Claim> = HashMap::with_capacity(claims.len());
+        let fault = |claim: &Claim, holder: &str| Fault {
             at: At::Line { number: claim.line, kind },
             property,
-            reason: format!("`{}` belongs to the {} `{holder}` already", claim.key.last().copied().unwrap_or_default(), kind.name()),
+            reason: format!(
+                "{rule}`{}` belongs to the {} `{holder}` already",
+                claim.key.last().map(String::as_str).unwrap_or_default(),
+                kind.name()
+            ),
         };
         for claim in &claims {
             if let Some(other) = owners.insert(&claim.key, claim) {
-                return Ok(Err(fault(claim, other.id)));
+                return Ok(Err(fault(claim, &other.id)));
             }
         }
         let width = claims.first().map_or(1, |claim| claim.key.len());
@@ -274,12 +349,11 @@ impl Import {
                 table(kind),
                 if width == 1 { list(chunk.len()) } else { format!("VALUES {}", values_list(chunk.len(), width)) }
             );
-            let keys = chunk.iter().flat_map(|claim| claim.key.iter().map(|part| Value::from(*part)));
+            let keys = chunk.iter().flat_map(|claim| claim.key.iter().map(|part| Value::from(part.as_str())));
             let Some(row) = self.rows(&sql, std::iter::once(self.store.as_str().into()).chain(keys)).await?.into_iter().next() else {
                 continue;
             };
             let key: Vec<String> = (1..=width).map(|index| text(&row, index)).collect::<Result<_>>()?;
-            let key: Vec<&str> = key.iter().map(String::as_str).collect();
             if let Some(claim) = owners.get(key.as_slice()) {
                 return Ok(Err(fault(claim, &text(&row, 0)?)));
             }
@@ -293,8 +367,9 @@ impl Import {
         let mut stored: HashMap<String, i64> = HashMap::new();
         if !bare.is_empty() && self.held(kind) {
             for chunk in bare.chunks(MAX_VARIABLES - 1) {
-                let sql = format!("SELECT id, created_at FROM {} WHERE store_id = ? AND id IN ({})", table(kind), list(chunk.len()));
-                for row in self.rows(&sql, self.scoped(chunk.iter().copied())).await? {
+                let among = bulk::among(self.backend, chunk.iter().copied());
+                let sql = format!("SELECT id, created_at FROM {} WHERE store_id = ? AND id {}", table(kind), among.sql);
+                for row in self.rows(&sql, self.scoped(among)).await? {
                     stored.insert(text(&row, 0)?, row.try_get_by_index(1)?);
                 }
             }
@@ -322,8 +397,9 @@ impl Import {
         let ids: Vec<&str> = conversations.collect();
         let mut accounts = HashMap::with_capacity(ids.len());
         for chunk in ids.chunks(MAX_VARIABLES - 1) {
-            let sql = format!("SELECT id, account_id FROM conversations WHERE store_id = ? AND id IN ({})", list(chunk.len()));
-            for row in self.rows(&sql, self.scoped(chunk.iter().copied())).await? {
+            let among = bulk::among(self.backend, chunk.iter().copied());
+            let sql = format!("SELECT id, account_id FROM conversations WHERE store_id = ? AND id {}", among.sql);
+            for row in self.rows(&sql, self.scoped(among)).await? {
                 accounts.insert(text(&row, 0)?, text(&row, 1)?.into());
             }
         }
@@ -334,9 +410,10 @@ impl Import {
     async fn retitled<'a>(&self, lines: &'a [Line<Conversation>]) -> Result<Vec<&'a str>> {
         let mut retitled = Vec::new();
         for chunk in lines.chunks(MAX_VARIABLES - 1) {
-            let sql = format!("SELECT id, email_subject FROM conversations WHERE store_id = ? AND id IN ({})", list(chunk.len()));
+            let among = bulk::among(self.backend, chunk.iter().map(|line| line.record.id.as_str()));
+            let sql = format!("SELECT id, email_subject FROM conversations WHERE store_id = ? AND id {}", among.sql);
             let mut former: HashMap<String, Option<String>> = HashMap::with_capacity(chunk.len());
-            for row in self.rows(&sql, self.scoped(chunk.iter().map(|line| line.record.id.as_str()))).await? {
+            for row in self.rows(&sql, self.scoped(among)).await? {
                 former.insert(text(&row, 0)?, row.try_get_by_index(1)?);
             }
             let differs =
@@ -353,8 +430,9 @@ impl Import {
         }
         let ids: Vec<&str> = ids.collect();
         for chunk in ids.chunks(MAX_VARIABLES - 1) {
-            let sql = format!("DELETE FROM {table} WHERE store_id = ? AND {column} IN ({})", list(chunk.len()));
-            self.run(&sql, self.scoped(chunk.iter().copied())).await?;
+            let among = bulk::among(self.backend, chunk.iter().copied());
+            let sql = format!("DELETE FROM {table} WHERE store_id = ? AND {column} {}", among.sql);
+            self.run(&sql, self.scoped(among)).await?;
         }
         Ok(())
     }
@@ -363,8 +441,9 @@ impl Import {
     pub(super) async fn touch(&self, conversations: impl Iterator<Item = &str>) -> Result<()> {
         let ids: Vec<&str> = conversations.collect::<BTreeSet<_>>().into_iter().collect();
         for chunk in ids.chunks(MAX_VARIABLES) {
-            let sql = format!("INSERT INTO import_touched (id) VALUES {} ON CONFLICT (id) DO NOTHING", values_list(chunk.len(), 1));
-            self.run(&sql, chunk.iter().map(|id| Value::from(*id))).await?;
+            let Bulk { sql, values } = bulk::rows(self.backend, chunk.iter().map(|id| vec![Value::from(*id)]).collect());
+            let sql = format!("INSERT INTO import_touched (id) {sql} ON CONFLICT (id) DO NOTHING");
+            self.run(&sql, values).await?;
         }
         Ok(())
     }
@@ -372,13 +451,14 @@ impl Import {
     /// Touches the conversations that records belong to before they are replaced.
     pub(super) async fn touch_former(&self, kind: Kind, ids: Vec<&str>) -> Result<()> {
         for chunk in ids.chunks(MAX_VARIABLES - 1) {
+            let among = bulk::among(self.backend, chunk.iter().copied());
             let sql = format!(
-                "INSERT INTO import_touched (id) SELECT DISTINCT conversation_id FROM {} WHERE store_id = ? AND id IN ({}) \
+                "INSERT INTO import_touched (id) SELECT DISTINCT conversation_id FROM {} WHERE store_id = ? AND id {} \
                  ON CONFLICT (id) DO NOTHING",
                 table(kind),
-                list(chunk.len())
+                among.sql
             );
-            self.run(&sql, self.scoped(chunk.iter().copied())).await?;
+            self.run(&sql, self.scoped(among)).await?;
         }
         Ok(())
     }
@@ -387,18 +467,18 @@ impl Import {
     async fn change(&self, kind: &str, ids: impl Iterator<Item = &str>) -> Result<()> {
         let ids: Vec<&str> = ids.collect();
         for chunk in ids.chunks(MAX_VARIABLES - 4) {
+            let Bulk { sql, values } = bulk::table(self.backend, chunk.iter().map(|id| vec![Value::from(*id)]).collect());
             let sql = format!(
                 "INSERT INTO changes (store_id, kind, record_id, changed_at, transaction_id) \
-                 SELECT ?, ?, v.column1, CAST(? AS BIGINT), CAST(? AS BIGINT) FROM (VALUES {}) AS v",
-                values_list(chunk.len(), 1)
+                 SELECT ?, ?, column1, CAST(? AS BIGINT), CAST(? AS BIGINT) FROM {sql}"
             );
             let head: [Value; 4] = [self.store.as_str().into(), kind.into(), self.now.millis().into(), self.transaction.into()];
-            self.run(&sql, head.into_iter().chain(chunk.iter().map(|id| Value::from(*id)))).await?;
+            self.run(&sql, head.into_iter().chain(values)).await?;
         }
         Ok(())
     }
 
-    fn scoped<'a>(&'a self, ids: impl Iterator<Item = &'a str>) -> impl Iterator<Item = Value> {
-        std::iter::once(Value::from(self.store.as_str())).chain(ids.map(Value::from))
+    fn scoped(&self, among: Bulk) -> impl Iterator<Item = Value> {
+        std::iter::once(Value::from(self.store.as_str())).chain(among.values)
     }
 }

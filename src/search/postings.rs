@@ -92,14 +92,16 @@ impl Opener<'_> {
     fn open(&mut self, condition: &Condition) -> tantivy::Result<(Walk, Often)> {
         Ok(match condition {
             Condition::Term(term) => match self.info(term)? {
-                Some(info) => (self.list(&info)?, self.often(term, true)?),
+                Some(info) => (self.list(&info)?, self.often(term)?),
                 None => (Walk::Nowhere, vec![]),
             },
             Condition::Beginning(beginning) => {
-                let infos = self.infos(beginning)?;
+                let (infos, last) = self.range(beginning, beginning, self.budget)?;
                 self.budget = self.budget.saturating_sub(infos.len());
                 let walks = infos.iter().map(|(_, info)| self.list(info)).collect::<tantivy::Result<_>>()?;
-                (Union::of(walks), if infos.is_empty() { vec![] } else { self.often(beginning, false)? })
+                // Of the same words.
+                let often = self.range(&oftens(beginning, false), &oftens(&last, true), usize::MAX)?.0;
+                (Union::of(walks), if infos.is_empty() { vec![] } else { often })
             }
             Condition::Phrase(terms) => {
                 // Places are compared with what is left of the phrase added, so that they are the same where it stands.
@@ -111,7 +113,7 @@ impl Opener<'_> {
                 }
                 infos.sort_by_key(|(_, _, info)| info.doc_freq);
                 let Some((_, term, rarest)) = infos.first() else { return Ok((Walk::Nowhere, vec![])) };
-                let (lead, often) = (self.blocks(rarest)?, self.often(term, true)?);
+                let (lead, often) = (self.blocks(rarest)?, self.often(term)?);
                 let option = IndexRecordOption::WithFreqsAndPositions;
                 let part = |(offset, _, info)| Ok((offset, self.index.read_postings_from_terminfo(&info, option)?));
                 let parts = infos.into_iter().map(part).collect::<tantivy::Result<_>>()?;
@@ -145,26 +147,30 @@ impl Opener<'_> {
         Ok(Walk::Term(Box::new(self.blocks(info)?)))
     }
 
-    fn often(&self, term: &str, whole: bool) -> tantivy::Result<Often> {
-        self.infos(&oftens(term, whole))
+    fn often(&self, term: &str) -> tantivy::Result<Often> {
+        let often = oftens(term, true);
+        Ok(self.range(&often, &often, usize::MAX)?.0)
     }
 
-    /// The terms that begin so, as many as the budget allows and at least one, with [`times`] of each.
-    fn infos(&self, beginning: &str) -> tantivy::Result<Vec<(u32, TermInfo)>> {
-        let from = format!("{}{beginning}", self.prefix);
-        let mut to = from.clone().into_bytes();
+    /// The terms from the first of these beginnings to the last of the other, at most so many and at least one, with
+    /// [`times`] of each; and the last term.
+    fn range(&self, from: &str, to: &str, most: usize) -> tantivy::Result<(Often, String)> {
+        let from = format!("{}{from}", self.prefix);
+        let mut to = format!("{}{to}", self.prefix).into_bytes();
         // No text has this byte.
         to.push(0xff);
-        let mut infos = Vec::new();
+        let (mut infos, mut last) = (Vec::new(), Vec::new());
         let mut terms = self.index.terms().range().ge(&from).lt(&to).into_stream()?;
         while let Some((term, info)) = terms.next() {
-            if infos.len() > self.budget {
+            if infos.len() >= most.max(1) {
                 tracing::debug!("a beginning of too many words is looked for in part");
                 break;
             }
             infos.push((times(term), info.clone()));
+            last.clear();
+            last.extend_from_slice(&term[self.prefix.len()..]);
         }
-        Ok(infos)
+        Ok((infos, String::from_utf8_lossy(&last).into_owned()))
     }
 }
 

@@ -45,7 +45,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         60 => put.prop_map(|(id, at, pieces, again)| Step::Put { id, at, pieces, again }),
         4 => any::<u8>().prop_map(Step::Remove),
-        2 => Just(Step::Commit),
+        5 => Just(Step::Commit),
     ]
 }
 
@@ -82,6 +82,7 @@ proptest! {
     fn walks_are_what_looking_at_everything_gives(
         steps in prop::collection::vec(step(), 50..400),
         searches in prop::collection::vec((prop::collection::vec(0..PIECES.len(), 1..4), 1..12_u32), 12),
+        merged in any::<bool>(),
         fresh in prop::collection::vec((any::<u8>(), prop::collection::vec(0..PIECES.len(), 1..7)), 0..20),
     ) {
         let (mut view, mut index, _home) = indexed(&[]);
@@ -103,6 +104,9 @@ proptest! {
             }
         }
         index.commit(&Mark::default()).unwrap();
+        if merged {
+            index = index.settle().unwrap();
+        }
         view.searcher = index.reader.searcher();
         for (id, pieces) in fresh {
             let record = message("s", &format!("m{id}"), 3, &said(&pieces));

@@ -144,7 +144,7 @@ fn a_search_finds_what_a_scan_finds_whatever_becomes_of_the_index() {
         let spoil = [Spoil::Delete, Spoil::Nothing, Spoil::Truncate, Spoil::Overwrite][cycle as usize % 4];
         spoil.carry_out(&folder, &mut dice);
         // From the first moments of the building on, or from when records arrive, to some commits later.
-        let arrived = answered.load(Ordering::Relaxed) + dice.roll(2);
+        let arrived = answered.load(Ordering::Relaxed) + (cycle + cycle / 4) as usize % 2;
         let delay = Duration::from_millis([dice.roll(300), dice.roll(3000)][dice.roll(2)] as u64);
         let server = Server::start(database);
         let (api, stop) = (server.api_of(&key), AtomicBool::new(false));

@@ -76,7 +76,7 @@ fn plainly(records: &HashMap<u8, Searchable>, search: &Search, weights: &[u8]) -
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
 
     #[test]
     fn walks_are_what_looking_at_everything_gives(

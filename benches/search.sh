@@ -72,7 +72,8 @@ common-Thai-phrase สินค้าชำรุด
 common-Chinese 发货
 both-common order_refund
 one-character ค
-beginning re
+short-beginning re
+beginning ret
 CASES
     grep VmRSS "/proc/$server/status" | sed 's/^/  /'
     kill "$server" && wait "$server" || true

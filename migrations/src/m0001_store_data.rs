@@ -163,8 +163,6 @@ CREATE TABLE contacts (
     note TEXT,
     custom_fields TEXT,
     custom_fields_updated_at BIGINT,
-    -- Name, e-mail and phone, folded, one a line.
-    search_text TEXT NOT NULL,
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
     PRIMARY KEY (store_id, id)

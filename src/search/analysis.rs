@@ -6,9 +6,10 @@
 //! - in Han, Kana, Thai, Lao, Khmer and Burmese, where only a dictionary could tell words, every two graphemes that follow
 //!   each other, and the last one of a run alone;
 //! - emoji and other symbols, without colour of skin;
-//! - every four digits that follow each other in a number, across the separators of phone numbers.
+//! - every four digits that follow each other in a number, across the separators of phone numbers;
+//! - what short beginnings of words, and single graphemes, are looked up by, since too many words begin so to look at each.
 //!
-//! Called by `query`, `index` and `memory`. Guarantees: a term's place counts graphemes and words, with a gap wherever two
+//! Called by `query` and `memory`. Guarantees: a term's place counts graphemes and words, with a gap wherever two
 //! neighbours must not count as adjacent; no term is longer than [`TERM_MAX`] bytes, whatever the text.
 
 use icu_normalizer::{ComposingNormalizerBorrowed as Composing, DecomposingNormalizerBorrowed as Decomposing};
@@ -17,17 +18,22 @@ use unicode_segmentation::UnicodeSegmentation;
 use crate::domain::text;
 
 /// Raised whenever the same text gives other terms: an index of another version is built anew.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
 /// Stands between the two graphemes of a pair, and behind one that is alone: no folded text contains it.
 pub const PAIR: char = '\u{1}';
 /// Begins a term of four digits.
 pub const DIGITS: char = '\u{2}';
+/// Begins the term of a short beginning, or of a grapheme wherever it stands. It does not count as a term of the text.
+pub const SHORT: char = '\u{4}';
 /// Parts the properties of a record. What it parts is never adjacent.
 pub const BREAK: char = '\u{1e}';
 
 /// Digits of a number that are one term.
 pub const DIGIT_RUN: usize = 4;
+
+/// Beginnings of at most so many characters are terms.
+pub const SHORT_CHARS: usize = 2;
 
 const WORD_CHARS: usize = 64;
 /// A letter may carry any number of marks; this many code points of a grapheme count.
@@ -261,7 +267,7 @@ pub fn numbers(folded: &str) -> Vec<Number> {
     numbers
 }
 
-/// Calls `term` with each term of a text and its place. A term's places increase.
+/// Calls `term` with each term of a text and its place. A term's places increase, those of [`SHORT`] ones aside, which have none.
 pub fn analyse(text: &str, mut term: impl FnMut(&str, u32)) {
     let folded = fold(text);
     let mut buffer = String::new();
@@ -275,8 +281,13 @@ pub fn analyse(text: &str, mut term: impl FnMut(&str, u32)) {
         broken = piece.to;
         match piece.kind {
             Kind::Word => {
-                term(word(written), place);
+                let word = word(written);
+                term(word, place);
                 place += 1;
+                for (at, c) in word.char_indices().take(SHORT_CHARS) {
+                    short(&mut buffer, &word[..at + c.len_utf8()]);
+                    term(&buffer, 0);
+                }
             }
             Kind::Run => {
                 let mut graphemes = graphemes(written).peekable();
@@ -284,6 +295,8 @@ pub fn analyse(text: &str, mut term: impl FnMut(&str, u32)) {
                     pair(&mut buffer, grapheme, graphemes.peek().copied());
                     term(&buffer, place);
                     place += 1;
+                    short(&mut buffer, grapheme);
+                    term(&buffer, 0);
                 }
                 place += GAP;
             }
@@ -327,13 +340,24 @@ pub fn pair(buffer: &mut String, first: &str, second: Option<&str>) {
     buffer.push_str(second.unwrap_or_default());
 }
 
+/// Writes the term of a beginning, or of a grapheme.
+pub fn short(buffer: &mut String, beginning: &str) {
+    buffer.clear();
+    buffer.push(SHORT);
+    buffer.push_str(beginning);
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     fn terms(text: &str) -> Vec<(String, u32)> {
         let mut terms = Vec::new();
-        analyse(text, |term, place| terms.push((term.replace(PAIR, "|").replace(DIGITS, "#"), place)));
+        analyse(text, |term, place| {
+            if !term.starts_with(SHORT) {
+                terms.push((term.replace(PAIR, "|").replace(DIGITS, "#"), place));
+            }
+        });
         terms
     }
 
@@ -382,6 +406,13 @@ mod tests {
         assert_eq!(words("ซื้อ2024"), ["ซื้|อ", "อ|", "2024"]);
         assert_eq!(words("a\u{301}b e\u{301}"), ["ab", "e"]);
         assert_eq!(words("\"*\0()^~:-"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn short_beginnings_and_graphemes_are_terms() {
+        let mut shorts = Vec::new();
+        analyse("Order a 号是 08123", |term, _| shorts.extend(term.strip_prefix(SHORT).map(str::to_owned)));
+        assert_eq!(shorts, ["o", "or", "a", "号", "是", "0", "08"]);
     }
 
     #[test]

@@ -1,10 +1,14 @@
 //! The index on disk: Tantivy's files, what a record becomes in them, and what a commit says of the database.
 //!
-//! Called by `build` and `follow`. Guarantees: a commit holds its documents together with the mark of the change log up to
+//! Documents stand in the order of their [`Standing`], the shortest first and of those alike the newest; and a term that a
+//! record has more than once has a second list, of the records that have it just so often. In each such list the records
+//! that score best therefore come first, which is what lets `searcher` stop early.
+//!
+//! Called by `build`, `follow` and `searcher`. Guarantees: the order of documents, after merges too; a commit holds its documents together with the mark of the change log up to
 //! which they are complete, so that a process that dies between two commits goes on from the former; an index that is
 //! damaged, of another database or of another analysis is not opened.
 
-use std::path::Path;
+use std::{fmt::Write as _, path::Path};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -14,7 +18,11 @@ use tantivy::{
     tokenizer::{TextAnalyzer, Token, TokenStream, Tokenizer},
 };
 
-use super::analysis::{self, BREAK};
+use super::{
+    analysis::{self, BREAK},
+    memory::Terms,
+    score::{self, MANY},
+};
 use crate::{
     domain::{
         ids::StoreId,
@@ -27,11 +35,17 @@ use crate::{
 const BUILDING: usize = 60_000_000;
 const FOLLOWING: usize = 15_000_000;
 
-const ANALYSIS: &str = "counterpart";
+const WRITTEN: &str = "counterpart";
 /// Parts the store from what is indexed for it. No id contains it.
 const END_OF_STORE: char = '\0';
 /// A term of every record, by which the store's are counted.
 pub const EVERY: &str = "\u{3}";
+/// Begins the list of those who have a term more than once, and parts the term from how often. No term contains them.
+const OFTEN: char = '\u{5}';
+const TIMES: char = '\0';
+/// Within [`written`]: behind the place of a term, and behind the term.
+const PLACE: char = '\u{1e}';
+const END: char = '\u{1f}';
 
 /// The columns of the index. A record has a text in the field of its noun alone.
 #[derive(Clone, Copy, Debug)]
@@ -40,23 +54,26 @@ pub struct Fields {
     contacts: Field,
     /// A digest of store, noun and id: what a record is replaced by.
     key: Field,
-    pub at: Field,
-    pub id: Field,
+    standing: Field,
+    id: Field,
 }
 
-pub const AT: &str = "at";
+pub const STANDING: &str = "standing";
 pub const ID: &str = "id";
 
 impl Fields {
     fn schema() -> (Schema, Self) {
         let mut schema = Schema::builder();
-        let indexing = TextFieldIndexing::default().set_tokenizer(ANALYSIS).set_index_option(IndexRecordOption::WithFreqsAndPositions);
+        let indexing = TextFieldIndexing::default()
+            .set_tokenizer(WRITTEN)
+            .set_fieldnorms(false)
+            .set_index_option(IndexRecordOption::WithFreqsAndPositions);
         let text = TextOptions::default().set_indexing_options(indexing);
         let fields = Self {
             messages: schema.add_text_field("messages", text.clone()),
             contacts: schema.add_text_field("contacts", text),
             key: schema.add_u64_field("key", NumericOptions::default().set_indexed()),
-            at: schema.add_i64_field(AT, NumericOptions::default().set_fast()),
+            standing: schema.add_u64_field(STANDING, NumericOptions::default().set_fast()),
             id: schema.add_bytes_field(ID, BytesOptions::default().set_fast()),
         };
         (schema.build(), fields)
@@ -108,6 +125,48 @@ pub fn unpack(packed: &[u8]) -> Option<String> {
     match packed.split_first()? {
         (0, uuid) => Some(uuid::Uuid::from_slice(uuid).ok()?.hyphenated().to_string()),
         (_, text) => String::from_utf8(text.to_vec()).ok(),
+    }
+}
+
+/// The term of those who have another so often, and no more often unless that is [`MANY`] times.
+fn often(term: &str, times: u32) -> String {
+    format!("{OFTEN}{term}{TIMES}{}", char::from_u32(times.min(MANY)).unwrap_or(TIMES))
+}
+
+/// What every such term begins with, whatever the number: of this term, or of all that begin so.
+pub fn oftens(term: &str, whole: bool) -> String {
+    if whole { format!("{OFTEN}{term}{TIMES}") } else { format!("{OFTEN}{term}") }
+}
+
+/// How often, of such a term.
+pub fn times(often: &[u8]) -> u32 {
+    often.last().copied().unwrap_or(0).into()
+}
+
+/// What documents are ordered by: the length of the text, then the instant, the latest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Standing(pub u64);
+
+impl Standing {
+    const BITS: u32 = 56;
+    const MIDDLE: i64 = 1 << (Self::BITS - 1);
+
+    pub fn of(length: u8, at: i64) -> Self {
+        let until = Self::MIDDLE - at.clamp(1 - Self::MIDDLE, Self::MIDDLE);
+        Self(u64::from(length) << Self::BITS | until.unsigned_abs())
+    }
+
+    /// The first behind all of this length.
+    pub fn longer(length: u8) -> Option<Self> {
+        Some(Self(u64::from(length.checked_add(1)?) << Self::BITS))
+    }
+
+    pub fn length(self) -> u8 {
+        u8::try_from(self.0 >> Self::BITS).unwrap_or(u8::MAX)
+    }
+
+    pub fn at(self) -> i64 {
+        Self::MIDDLE - i64::try_from(self.0 & (u64::MAX >> (u64::BITS - Self::BITS))).unwrap_or(0)
     }
 }
 
@@ -174,15 +233,14 @@ impl Index {
         }
         std::fs::create_dir_all(folder)?;
         let (schema, fields) = Fields::schema();
-        // The newest first, so that of hits with one score those that count come first.
-        let newest = IndexSortByField { field: AT.to_owned(), order: Order::Desc };
-        let settings = IndexSettings { sort_by_field: Some(newest), ..IndexSettings::default() };
+        let ranked = IndexSortByField { field: STANDING.to_owned(), order: Order::Asc };
+        let settings = IndexSettings { sort_by_field: Some(ranked), ..IndexSettings::default() };
         let files = Files::builder().schema(schema).settings(settings).create_in_dir(folder)?;
         Self::with(files, fields, database, BUILDING)
     }
 
     fn with(files: Files, fields: Fields, database: &str, memory: usize) -> Result<Self, TantivyError> {
-        files.tokenizers().register(ANALYSIS, TextAnalyzer::from(Analysis::default()));
+        files.tokenizers().register(WRITTEN, TextAnalyzer::from(Written::default()));
         let reader = files.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
         let writer = files.writer_with_num_threads(1, memory)?;
         Ok(Self { files, reader, writer, fields, database: database.to_owned() })
@@ -191,9 +249,10 @@ impl Index {
     /// Adds a record that is not there.
     pub fn add(&self, record: &Searchable) -> Result<(), TantivyError> {
         let mut document = TantivyDocument::new();
-        document.add_text(self.fields.text(record.noun), format!("{}{}", prefix(&record.store), text(&record.texts)));
+        let terms = Terms::of(&text(&record.texts));
+        document.add_text(self.fields.text(record.noun), written(&record.store, &terms));
         document.add_u64(self.fields.key, Key::of(&record.store, record.noun, &record.id).0);
-        document.add_i64(self.fields.at, record.at);
+        document.add_u64(self.fields.standing, Standing::of(score::length(terms.count()), record.at).0);
         document.add_bytes(self.fields.id, &pack(&record.id));
         self.writer.add_document(document)?;
         Ok(())
@@ -222,66 +281,60 @@ impl Index {
     }
 }
 
-/// [`analysis::analyse`] as Tantivy takes it: of a text behind its store.
+/// Takes a text of terms apart that [`written`] put together: Tantivy asks for a tokenizer.
 #[derive(Clone, Default)]
-struct Analysis {
-    terms: Terms,
-}
-
-#[derive(Clone, Default)]
-struct Terms {
-    text: String,
-    /// The end of each in `text`, and its place.
-    ends: Vec<(usize, u32)>,
-    next: usize,
-    begin: usize,
-    prefix: usize,
+struct Written {
     token: Token,
 }
 
-impl Tokenizer for Analysis {
-    type TokenStream<'a> = &'a mut Terms;
+struct Reading<'a> {
+    token: &'a mut Token,
+    store: usize,
+    rest: &'a str,
+}
 
-    fn token_stream<'a>(&'a mut self, text: &'a str) -> &'a mut Terms {
-        let terms = &mut self.terms;
-        terms.text.clear();
-        terms.ends.clear();
-        (terms.next, terms.begin) = (0, 0);
-        terms.token.reset();
-        let (store, text) = text.split_once(END_OF_STORE).unwrap_or(("", text));
-        terms.token.text.push_str(store);
-        terms.token.text.push(END_OF_STORE);
-        terms.prefix = terms.token.text.len();
-        terms.text.push_str(EVERY);
-        terms.ends.push((terms.text.len(), 0));
-        let (all, ends) = (&mut terms.text, &mut terms.ends);
-        analysis::analyse(text, |term, place| {
-            all.push_str(term);
-            ends.push((all.len(), place));
-        });
-        terms
+/// The terms of a record as one text, behind its store.
+fn written(store: &StoreId, terms: &Terms) -> String {
+    let mut text = format!("{}0{PLACE}{EVERY}{END}", prefix(store));
+    for (term, places) in terms.each() {
+        for place in places {
+            _ = write!(text, "{place}{PLACE}{term}{END}");
+        }
+        if places.len() > 1 {
+            _ = write!(text, "0{PLACE}{}{END}", often(term, u32::try_from(places.len()).unwrap_or(MANY)));
+        }
+    }
+    text
+}
+
+impl Tokenizer for Written {
+    type TokenStream<'a> = Reading<'a>;
+
+    fn token_stream<'a>(&'a mut self, text: &'a str) -> Reading<'a> {
+        let store = text.find(END_OF_STORE).map_or(0, |at| at + END_OF_STORE.len_utf8());
+        self.token.reset();
+        self.token.text.push_str(&text[..store]);
+        Reading { token: &mut self.token, store, rest: &text[store..] }
     }
 }
 
-impl TokenStream for &mut Terms {
+impl TokenStream for Reading<'_> {
     fn advance(&mut self) -> bool {
-        let Some((end, place)) = self.ends.get(self.next).copied() else { return false };
-        let begin = std::mem::replace(&mut self.begin, end);
-        self.next += 1;
-        let prefix = self.prefix;
-        self.token.text.truncate(prefix);
-        let Terms { token, text, .. } = &mut **self;
-        token.text.push_str(&text[begin..end]);
-        token.position = place as usize;
+        let Some((one, rest)) = self.rest.split_once(END) else { return false };
+        let Some((place, term)) = one.split_once(PLACE) else { return false };
+        self.rest = rest;
+        self.token.text.truncate(self.store);
+        self.token.text.push_str(term);
+        self.token.position = place.parse().unwrap_or(0);
         true
     }
 
     fn token(&self) -> &Token {
-        &self.token
+        self.token
     }
 
     fn token_mut(&mut self) -> &mut Token {
-        &mut self.token
+        self.token
     }
 }
 
@@ -296,6 +349,22 @@ mod tests {
         }
         assert_eq!(pack("018f2c7e-5a3b-7c1d-9e2f-0123456789ab").len(), 17);
     }
+
+    #[test]
+    fn the_shortest_and_of_those_the_newest_rank_first() {
+        for (length, at) in [(0, 0), (7, 1_767_225_600_000), (7, -1), (255, -62_135_596_800_000), (255, 253_402_300_799_999)] {
+            let rank = Standing::of(length, at);
+            assert_eq!((rank.length(), rank.at()), (length, at));
+            assert!(
+                rank > Standing::of(length, at + 1)
+                    && Standing::longer(length).is_none_or(|longer| longer > rank && longer.length() == length + 1)
+            );
+        }
+        for extreme in [i64::MIN, i64::MAX] {
+            assert_eq!(Standing::of(3, extreme).length(), 3);
+        }
+    }
+
     #[test]
     fn what_was_not_committed_is_not_there() {
         let home = tempfile::tempdir().unwrap();

@@ -1,10 +1,10 @@
-//! A record's terms in memory: for what the index has not committed yet, and for which property of a contact a search is
-//! fulfilled by. Pure.
+//! A record's terms in memory: what the index makes its document from, how what it has not committed yet is found, and which
+//! property of a contact fulfils a search. Pure.
 
 use std::collections::BTreeMap;
 
 use super::{
-    analysis,
+    analysis::{self, SHORT},
     query::{Condition, Query},
 };
 
@@ -19,7 +19,7 @@ impl Terms {
     pub fn of(text: &str) -> Self {
         let mut terms = Self::default();
         analysis::analyse(text, |term, place| {
-            terms.count += 1;
+            terms.count += u32::from(!term.starts_with(SHORT));
             match terms.places.get_mut(term) {
                 Some(places) => places.push(place),
                 None => _ = terms.places.insert(term.to_owned(), vec![place]),
@@ -28,9 +28,14 @@ impl Terms {
         terms
     }
 
-    /// How many there are.
+    /// How many there are, those of short beginnings not counted.
     pub fn count(&self) -> u32 {
         self.count
+    }
+
+    /// Each of them with its places, in their order.
+    pub fn each(&self) -> impl Iterator<Item = (&str, &[u32])> {
+        self.places.iter().map(|(term, places)| (term.as_str(), places.as_slice()))
     }
 
     fn at(&self, term: &str) -> &[u32] {
@@ -43,7 +48,7 @@ impl Terms {
             Condition::Term(term) => count(self.at(term).len()),
             Condition::Beginning(beginning) => {
                 let from = self.places.range(beginning.clone()..);
-                from.take_while(|(term, _)| term.starts_with(beginning.as_str())).map(|(_, places)| count(places.len())).sum()
+                from.take_while(|(term, _)| term.starts_with(beginning.as_str())).map(|(_, places)| count(places.len())).max().unwrap_or(0)
             }
             Condition::Phrase(terms) => {
                 let Some(((first, lead), rest)) = terms.split_first() else { return 0 };

@@ -10,8 +10,8 @@
 //! - `follow` answers, and keeps up with the database.
 //!
 //! Why the queries are evaluated here and not by Tantivy: each term begins with its store, so that no store's volume costs
-//! another anything, and scores use no number of the whole index; phrases, which every word of a script without spaces is,
-//! are read only for candidates that could get onto the page; and what a cursor says stays true while data arrives, since
+//! another anything, and scores use no number of the whole index; documents and lists are laid out in the order of those
+//! scores, so that a search ends once its page is full (`searcher` says how); and what a cursor says stays true while data arrives, since
 //! a score depends on the record and on weights that the cursor carries.
 //!
 //! What is promised of a walk: the order is by score, then the newest, then id; a record that is not touched meanwhile

@@ -1,7 +1,12 @@
 //! Where in a segment of the index a condition is fulfilled.
 //!
 //! A walk moves from candidate to candidate, which are cheap, and says only when asked whether one is a hit, which may mean
-//! reading places: most candidates are passed over before, since they could not get onto the page.
+//! reading places. Called by `searcher`.
+
+use std::{
+    cmp::Reverse,
+    collections::{BTreeMap, BinaryHeap, binary_heap::PeekMut},
+};
 
 use tantivy::{
     DocId, DocSet, InvertedIndexReader, TERMINATED,
@@ -9,103 +14,175 @@ use tantivy::{
     schema::IndexRecordOption,
 };
 
-use super::query::Condition;
+use super::{
+    index::{oftens, times},
+    query::Condition,
+    score::MANY,
+};
+
+/// A condition in one segment.
+pub struct Part {
+    pub walk: Walk,
+    /// Where candidates are fulfilled more than once, as far as [`Walk::bound`] tells, by how often that is.
+    pub often: BTreeMap<u32, Walk>,
+    /// Whether every candidate is a hit, as often as the bound says.
+    pub sure: bool,
+}
 
 /// The walk of one condition through one segment. Its candidates ascend.
+#[derive(Clone)]
 pub enum Walk {
     Nowhere,
     Term(Box<Blocks>),
-    /// Documents and frequencies.
-    List {
-        found: Vec<(DocId, u8)>,
-        at: usize,
-    },
-    Phrase(Phrase),
+    Phrase(Box<Phrase>),
     All(Vec<Walk>),
-    Any(Vec<Walk>),
+    Any(Box<Union>),
 }
 
-/// The list of a term, a block at a time: most of its documents are looked at and passed over.
+/// The list of a term, a block at a time.
+#[derive(Clone)]
 pub struct Blocks {
     block: BlockSegmentPostings,
     at: usize,
 }
 
+#[derive(Clone)]
 pub struct Phrase {
     /// The rarest of its terms: its documents are the candidates.
-    lead: Box<Blocks>,
+    lead: Blocks,
     /// All of them, that one first.
     parts: Vec<(u32, SegmentPostings)>,
     starts: Vec<u32>,
     others: Vec<u32>,
 }
 
-/// What looking through the terms that begin alike may still cost, in terms and in entries of their lists.
-#[derive(Debug)]
-pub struct Budget {
-    pub terms: usize,
-    pub entries: u64,
+/// Several walks as one.
+#[derive(Clone)]
+pub struct Union {
+    walks: Vec<Walk>,
+    /// Those that stand on the candidate, and where the others are.
+    here: Vec<usize>,
+    ahead: BinaryHeap<Reverse<(DocId, usize)>>,
+    document: DocId,
 }
 
-impl Walk {
-    /// `prefix` stands before every term of the store.
-    pub fn of(
-        condition: &Condition,
-        prefix: &str,
-        index: &InvertedIndexReader,
-        documents: DocId,
-        budget: &mut Budget,
-    ) -> tantivy::Result<Self> {
+/// What opens the walks of one search in one segment.
+pub struct Opener<'i> {
+    pub index: &'i InvertedIndexReader,
+    /// Stands before every term of the store.
+    pub prefix: &'i str,
+    /// Words that begin alike and may still be looked for.
+    pub budget: usize,
+}
+
+/// Lists of those that have a term more than once, and how often that is.
+type Often = Vec<(u32, TermInfo)>;
+
+impl Opener<'_> {
+    pub fn part(&mut self, condition: &Condition) -> tantivy::Result<Part> {
+        let (walk, lists) = self.open(condition)?;
+        let mut often: BTreeMap<u32, Vec<Walk>> = BTreeMap::new();
+        for (times, info) in lists {
+            often.entry(times).or_default().push(self.list(&info)?);
+        }
+        let often = often.into_iter().map(|(times, walks)| (times, Union::of(walks))).collect();
+        Ok(Part { walk, often, sure: matches!(condition, Condition::Term(_) | Condition::Beginning(_)) })
+    }
+
+    fn open(&mut self, condition: &Condition) -> tantivy::Result<(Walk, Often)> {
         Ok(match condition {
-            Condition::Term(term) => match info(index, prefix, term)? {
-                Some(info) => Self::Term(Box::new(Blocks::of(index, &info)?)),
-                None => Self::Nowhere,
+            Condition::Term(term) => match self.info(term)? {
+                Some(info) => (self.list(&info)?, self.often(term)?),
+                None => (Walk::Nowhere, vec![]),
             },
-            Condition::Beginning(beginning) => list(index, prefix, beginning, documents, budget)?,
+            Condition::Beginning(beginning) => {
+                let (infos, last) = self.range(beginning, beginning, self.budget)?;
+                self.budget = self.budget.saturating_sub(infos.len());
+                let walks = infos.iter().map(|(_, info)| self.list(info)).collect::<tantivy::Result<_>>()?;
+                // Of the same words.
+                let often = self.range(&oftens(beginning, false), &oftens(&last, true), usize::MAX)?.0;
+                (Union::of(walks), if infos.is_empty() { vec![] } else { often })
+            }
             Condition::Phrase(terms) => {
                 // Places are compared with what is left of the phrase added, so that they are the same where it stands.
                 let last = terms.iter().map(|(offset, _)| *offset).max().unwrap_or(0);
                 let mut infos = Vec::with_capacity(terms.len());
                 for (offset, term) in terms {
-                    let Some(info) = info(index, prefix, term)? else { return Ok(Self::Nowhere) };
-                    infos.push((last - *offset, info));
+                    let Some(info) = self.info(term)? else { return Ok((Walk::Nowhere, vec![])) };
+                    infos.push((last - *offset, term, info));
                 }
-                infos.sort_by_key(|(_, info)| info.doc_freq);
-                let Some((_, rarest)) = infos.first() else { return Ok(Self::Nowhere) };
-                let lead = Box::new(Blocks::of(index, rarest)?);
+                infos.sort_by_key(|(_, _, info)| info.doc_freq);
+                let Some((_, term, rarest)) = infos.first() else { return Ok((Walk::Nowhere, vec![])) };
+                let (lead, often) = (self.blocks(rarest)?, self.often(term)?);
                 let option = IndexRecordOption::WithFreqsAndPositions;
-                let part = |(offset, info)| Ok((offset, index.read_postings_from_terminfo(&info, option)?));
+                let part = |(offset, _, info)| Ok((offset, self.index.read_postings_from_terminfo(&info, option)?));
                 let parts = infos.into_iter().map(part).collect::<tantivy::Result<_>>()?;
-                Self::Phrase(Phrase { lead, parts, starts: vec![], others: vec![] })
+                (Walk::Phrase(Box::new(Phrase { lead, parts, starts: vec![], others: vec![] })), often)
             }
             Condition::All(conditions) => {
-                let mut walks = Self::each(conditions, prefix, index, documents, budget)?;
-                walks.sort_by_key(Self::candidates);
-                if walks.is_empty() { Self::Nowhere } else { Self::All(walks) }
+                let mut opened = conditions.iter().map(|part| self.open(part)).collect::<tantivy::Result<Vec<_>>>()?;
+                opened.sort_by_key(|(walk, _)| walk.candidates());
+                let (walks, mut oftens): (Vec<_>, Vec<_>) = opened.into_iter().unzip();
+                // The first of them says what the bound is.
+                let often = oftens.drain(..).next().unwrap_or_default();
+                (if walks.is_empty() { Walk::Nowhere } else { Walk::All(walks) }, often)
             }
-            Condition::Any(conditions) => Self::Any(Self::each(conditions, prefix, index, documents, budget)?),
+            Condition::Any(conditions) => {
+                let opened = conditions.iter().map(|way| self.open(way)).collect::<tantivy::Result<Vec<_>>>()?;
+                let (walks, oftens): (Vec<_>, Vec<_>) = opened.into_iter().unzip();
+                (Union::of(walks), oftens.into_iter().flatten().collect())
+            }
         })
     }
 
-    fn each(
-        conditions: &[Condition],
-        prefix: &str,
-        index: &InvertedIndexReader,
-        documents: DocId,
-        budget: &mut Budget,
-    ) -> tantivy::Result<Vec<Self>> {
-        conditions.iter().map(|condition| Self::of(condition, prefix, index, documents, budget)).collect()
+    fn info(&self, term: &str) -> tantivy::Result<Option<TermInfo>> {
+        Ok(self.index.terms().get(format!("{}{term}", self.prefix))?)
     }
 
+    fn blocks(&self, info: &TermInfo) -> tantivy::Result<Blocks> {
+        Ok(Blocks { block: self.index.read_block_postings_from_terminfo(info, IndexRecordOption::WithFreqs)?, at: 0 })
+    }
+
+    fn list(&self, info: &TermInfo) -> tantivy::Result<Walk> {
+        Ok(Walk::Term(Box::new(self.blocks(info)?)))
+    }
+
+    fn often(&self, term: &str) -> tantivy::Result<Often> {
+        let often = oftens(term, true);
+        Ok(self.range(&often, &often, usize::MAX)?.0)
+    }
+
+    /// The terms from the first of these beginnings to the last of the other, at most so many and at least one, with
+    /// [`times`] of each; and the last term.
+    fn range(&self, from: &str, to: &str, most: usize) -> tantivy::Result<(Often, String)> {
+        let from = format!("{}{from}", self.prefix);
+        let mut to = format!("{}{to}", self.prefix).into_bytes();
+        // No text has this byte.
+        to.push(0xff);
+        let (mut infos, mut last) = (Vec::new(), Vec::new());
+        let mut terms = self.index.terms().range().ge(&from).lt(&to).into_stream()?;
+        while let Some((term, info)) = terms.next() {
+            if infos.len() >= most.max(1) {
+                tracing::debug!("a beginning of too many words is looked for in part");
+                break;
+            }
+            infos.push((times(term), info.clone()));
+            last.clear();
+            last.extend_from_slice(&term[self.prefix.len()..]);
+        }
+        Ok((infos, String::from_utf8_lossy(&last).into_owned()))
+    }
+}
+
+impl Walk {
     /// How many candidates there are at most.
     pub fn candidates(&self) -> u64 {
         match self {
             Self::Nowhere => 0,
             Self::Term(blocks) => blocks.block.doc_freq().into(),
-            Self::List { found, .. } => found.len() as u64,
             Self::Phrase(phrase) => phrase.lead.block.doc_freq().into(),
             Self::All(walks) => walks.first().map_or(0, Self::candidates),
-            Self::Any(walks) => walks.iter().map(Self::candidates).sum(),
+            Self::Any(union) => union.walks.iter().map(Self::candidates).sum(),
         }
     }
 
@@ -114,10 +191,9 @@ impl Walk {
         match self {
             Self::Nowhere => TERMINATED,
             Self::Term(blocks) => blocks.document(),
-            Self::List { found, at } => found.get(*at).map_or(TERMINATED, |(document, _)| *document),
             Self::Phrase(phrase) => phrase.lead.document(),
             Self::All(walks) => walks.first().map_or(TERMINATED, Self::document),
-            Self::Any(walks) => walks.iter().map(Self::document).min().unwrap_or(TERMINATED),
+            Self::Any(union) => union.document,
         }
     }
 
@@ -126,56 +202,29 @@ impl Walk {
         match self {
             Self::Nowhere => TERMINATED,
             Self::Term(blocks) => blocks.seek(target),
-            Self::List { found, at } => {
-                // Near most of the time.
-                let near = (*at + 8).min(found.len());
-                *at += match found[*at..near].iter().position(|(document, _)| *document >= target) {
-                    Some(steps) => steps,
-                    None => near - *at + found[near..].partition_point(|(document, _)| *document < target),
-                };
-                self.document()
-            }
             Self::Phrase(phrase) => phrase.lead.seek(target),
             Self::All(walks) => walks.first_mut().map_or(TERMINATED, |walk| walk.seek(target)),
-            Self::Any(walks) => walks.iter_mut().map(|walk| walk.seek(target)).min().unwrap_or(TERMINATED),
+            Self::Any(union) => union.seek(target),
         }
     }
 
-    /// Moves on while the candidate, with what [`Walk::bound`] says of it, is hopeless.
-    pub fn pass(&mut self, hopeless: impl Fn(DocId, u32) -> bool) -> DocId {
-        match self {
-            Self::Term(blocks) => blocks.pass(hopeless),
-            Self::Phrase(phrase) => phrase.lead.pass(hopeless),
-            _ => {
-                let mut document = self.document();
-                while document != TERMINATED && hopeless(document, self.bound()) {
-                    document = self.seek(document + 1);
-                }
-                document
-            }
-        }
-    }
-
-    /// How often the condition is fulfilled at most in the candidate.
+    /// How often the condition is fulfilled at most in the candidate: at least once, and [`MANY`] times stand for more.
     pub fn bound(&self) -> u32 {
-        match self {
+        let bound = match self {
             Self::Nowhere => 0,
             Self::Term(blocks) => blocks.frequency(),
-            Self::List { found, at } => found.get(*at).map_or(0, |(_, frequency)| u32::from(*frequency)),
             Self::Phrase(phrase) => phrase.lead.frequency(),
             Self::All(walks) => walks.first().map_or(0, Self::bound),
-            Self::Any(walks) => {
-                let document = self.document();
-                walks.iter().filter(|walk| walk.document() == document).map(Self::bound).max().unwrap_or(0)
-            }
-        }
+            Self::Any(union) => union.here.iter().map(|walk| union.walks[*walk].bound()).max().unwrap_or(0),
+        };
+        bound.min(MANY)
     }
 
     /// How often it is: 0 where the candidate is no hit.
     pub fn frequency(&mut self) -> u32 {
         let document = self.document();
         match self {
-            Self::Nowhere | Self::Term(_) | Self::List { .. } => self.bound(),
+            Self::Nowhere | Self::Term(_) => self.bound(),
             Self::Phrase(phrase) => phrase.frequency(document),
             Self::All(walks) => {
                 let mut least = u32::MAX;
@@ -187,16 +236,15 @@ impl Walk {
                 }
                 least
             }
-            Self::Any(walks) => walks.iter_mut().filter(|walk| walk.document() == document).map(Self::frequency).max().unwrap_or(0),
+            Self::Any(union) => {
+                let walks = &mut union.walks;
+                union.here.iter().map(|walk| walks[*walk].frequency()).max().unwrap_or(0)
+            }
         }
     }
 }
 
 impl Blocks {
-    fn of(index: &InvertedIndexReader, info: &TermInfo) -> tantivy::Result<Self> {
-        Ok(Self { block: index.read_block_postings_from_terminfo(info, IndexRecordOption::WithFreqs)?, at: 0 })
-    }
-
     fn document(&self) -> DocId {
         self.block.docs().get(self.at).copied().unwrap_or(TERMINATED)
     }
@@ -224,20 +272,43 @@ impl Blocks {
             }
         }
     }
+}
 
-    fn pass(&mut self, hopeless: impl Fn(DocId, u32) -> bool) -> DocId {
-        loop {
-            let (documents, frequencies) = (self.block.docs(), self.block.freqs());
-            if documents.is_empty() {
-                return TERMINATED;
+impl Union {
+    fn of(mut walks: Vec<Walk>) -> Walk {
+        if walks.len() < 2 {
+            return walks.pop().unwrap_or(Walk::Nowhere);
+        }
+        let here = (0..walks.len()).collect();
+        let mut union = Self { walks, here, ahead: BinaryHeap::new(), document: 0 };
+        union.settle(0);
+        Walk::Any(Box::new(union))
+    }
+
+    fn seek(&mut self, target: DocId) -> DocId {
+        if self.document < target {
+            self.settle(target);
+        }
+        self.document
+    }
+
+    fn settle(&mut self, target: DocId) {
+        for walk in self.here.drain(..) {
+            let document = self.walks[walk].seek(target);
+            self.ahead.push(Reverse((document, walk)));
+        }
+        while let Some(mut first) = self.ahead.peek_mut() {
+            let Reverse((document, walk)) = *first;
+            if document >= target {
+                break;
             }
-            let ahead = documents.iter().zip(frequencies).skip(self.at);
-            if let Some(steps) = ahead.map(|(document, frequency)| hopeless(*document, *frequency)).position(|hopeless| !hopeless) {
-                self.at += steps;
-                return self.document();
-            }
-            self.block.advance();
-            self.at = 0;
+            *first = Reverse((self.walks[walk].seek(target), walk));
+        }
+        self.document = self.ahead.peek().map_or(TERMINATED, |Reverse((document, _))| *document);
+        while let Some(first) = self.ahead.peek_mut()
+            && first.0.0 == self.document
+        {
+            self.here.push(PeekMut::pop(first).0.1);
         }
     }
 }
@@ -264,73 +335,4 @@ impl Phrase {
         }
         u32::try_from(self.starts.len()).unwrap_or(u32::MAX)
     }
-}
-
-fn info(index: &InvertedIndexReader, prefix: &str, term: &str) -> tantivy::Result<Option<TermInfo>> {
-    Ok(index.terms().get(format!("{prefix}{term}"))?)
-}
-
-/// Every document with a term that begins so. The term itself comes first, whatever the budget.
-fn list(index: &InvertedIndexReader, prefix: &str, beginning: &str, documents: DocId, budget: &mut Budget) -> tantivy::Result<Walk> {
-    let from = format!("{prefix}{beginning}");
-    let mut to = from.clone().into_bytes();
-    // No text has this byte.
-    to.push(0xff);
-    let mut infos = Vec::new();
-    let mut entries: u64 = 0;
-    let mut terms = index.terms().range().ge(&from).lt(&to).into_stream()?;
-    while let Some((_, info)) = terms.next() {
-        let cost = u64::from(info.doc_freq);
-        if !infos.is_empty() && (budget.terms == 0 || entries + cost > budget.entries) {
-            tracing::debug!("a beginning of too many words is looked for in part");
-            break;
-        }
-        budget.terms = budget.terms.saturating_sub(1);
-        entries += cost;
-        infos.push(info.clone());
-    }
-    budget.entries = budget.entries.saturating_sub(entries);
-    let option = IndexRecordOption::WithFreqs;
-    let read = |each: &mut dyn FnMut(DocId, u32)| -> tantivy::Result<()> {
-        for info in &infos {
-            let mut block = index.read_block_postings_from_terminfo(info, option)?;
-            while !block.docs().is_empty() {
-                block.docs().iter().zip(block.freqs()).for_each(|(document, frequency)| each(*document, *frequency));
-                block.advance();
-            }
-        }
-        Ok(())
-    };
-    match &infos[..] {
-        [] => Ok(Walk::Nowhere),
-        [one] => Ok(Walk::Term(Box::new(Blocks::of(index, one)?))),
-        _ => {
-            let found = if entries > u64::from(documents) / 16 {
-                let mut counts = vec![0_u8; documents as usize];
-                read(&mut |document, frequency| {
-                    if let Some(count) = counts.get_mut(document as usize) {
-                        *count = count.saturating_add(byte(frequency));
-                    }
-                })?;
-                (0..).zip(counts).filter(|(_, count)| *count > 0).collect()
-            } else {
-                let mut found = Vec::with_capacity(usize::try_from(entries).unwrap_or(0));
-                read(&mut |document, frequency| found.push((document, byte(frequency))))?;
-                found.sort_unstable_by_key(|(document, _)| *document);
-                found.dedup_by(|next, kept| {
-                    let same = next.0 == kept.0;
-                    if same {
-                        kept.1 = kept.1.saturating_add(next.1);
-                    }
-                    same
-                });
-                found
-            };
-            Ok(Walk::List { found, at: 0 })
-        }
-    }
-}
-
-fn byte(frequency: u32) -> u8 {
-    u8::try_from(frequency).unwrap_or(u8::MAX)
 }

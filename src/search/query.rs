@@ -4,14 +4,14 @@
 //! `memory`. Guarantees: the number of conditions is bounded by the length of the text; the same text gives the same
 //! conditions in the same order, which the weights in a cursor rely on.
 
-use super::analysis::{self, DIGIT_RUN, DIGITS, Kind, Piece, pair};
+use super::analysis::{self, DIGIT_RUN, DIGITS, Kind, Piece, SHORT_CHARS, pair, short};
 
 /// What a record must fulfil, one way or another.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Condition {
     /// Has this term.
     Term(String),
-    /// Has a term that begins so.
+    /// Has a term that begins so; the more often, the more often one and the same does.
     Beginning(String),
     /// Has these terms at these distances from each other.
     Phrase(Vec<(u32, String)>),
@@ -52,13 +52,13 @@ impl Query {
                 let words = pieces[at..at + whole].iter().zip(0..).map(|(piece, place)| (place, text_of(&folded, piece)));
                 add(Condition::Phrase(words.collect()).simple());
                 if open {
-                    add(Condition::Beginning(text_of(&folded, &pieces[at + whole])));
+                    add(beginning(&folded, &pieces[at + whole]));
                 }
                 length
             } else {
                 let written = &folded[piece.from..piece.to];
                 match piece.kind {
-                    Kind::Word if at + 1 == pieces.len() => add(Condition::Beginning(text_of(&folded, piece))),
+                    Kind::Word if at + 1 == pieces.len() => add(beginning(&folded, piece)),
                     Kind::Word => add(Condition::Term(text_of(&folded, piece))),
                     Kind::Run => add(run(written)),
                     Kind::Symbol => analysis::symbols(written).for_each(|symbol| add(Condition::Term(symbol.to_owned()))),
@@ -85,13 +85,24 @@ fn text_of(folded: &str, piece: &Piece) -> String {
     analysis::word(&folded[piece.from..piece.to]).to_owned()
 }
 
+/// A word that may be unfinished.
+fn beginning(folded: &str, piece: &Piece) -> Condition {
+    let word = text_of(folded, piece);
+    if word.chars().count() > SHORT_CHARS {
+        return Condition::Beginning(word);
+    }
+    let mut term = String::new();
+    short(&mut term, &word);
+    Condition::Term(term)
+}
+
 /// Pairs that lie side by side, and one more where their number is odd: together they are the whole run.
 fn run(written: &str) -> Condition {
     let graphemes: Vec<&str> = analysis::graphemes(written).collect();
     let mut term = String::new();
     if let [one] = graphemes[..] {
-        pair(&mut term, one, None);
-        return Condition::Beginning(term);
+        short(&mut term, one);
+        return Condition::Term(term);
     }
     let last = graphemes.len().saturating_sub(2);
     let starts = (0..last).step_by(2).chain([last]);
@@ -115,7 +126,7 @@ fn numbers(folded: &str, pieces: &[Piece]) -> Vec<(usize, usize, String)> {
 /// The words as they are written, or the digits in a row within a longer number.
 fn number(folded: &str, pieces: &[Piece], digits: &str, last: bool) -> Condition {
     let words = pieces.iter().enumerate().map(|(at, piece)| match last && at + 1 == pieces.len() {
-        true => Condition::Beginning(text_of(folded, piece)),
+        true => beginning(folded, piece),
         false => Condition::Term(text_of(folded, piece)),
     });
     let mut ways = vec![Condition::All(words.collect()), in_a_row(digits)];
@@ -150,7 +161,7 @@ fn address(folded: &str, pieces: &[Piece]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::{Condition::*, *};
-    use crate::search::analysis::PAIR;
+    use crate::search::analysis::{PAIR, SHORT};
 
     fn conditions(text: &str) -> Vec<Condition> {
         Query::of(text).conditions
@@ -163,12 +174,13 @@ mod tests {
     #[test]
     fn the_last_word_may_be_unfinished() {
         assert_eq!(conditions("Refund ORD"), [Term("refund".into()), Beginning("ord".into())]);
+        assert_eq!(conditions("refund or"), [Term("refund".into()), Term(format!("{SHORT}or"))]);
         assert_eq!(conditions("ord 你好"), [Term("ord".into()), Term(format!("你{PAIR}好"))]);
     }
 
     #[test]
     fn runs_are_phrases_of_pairs() {
-        assert_eq!(conditions("你"), [Beginning(format!("你{PAIR}"))]);
+        assert_eq!(conditions("你"), [Term(format!("{SHORT}你"))]);
         assert_eq!(conditions("订单号"), [phrase(&[(0, "订|单"), (1, "单|号")])]);
         assert_eq!(conditions("订单号是"), [phrase(&[(0, "订|单"), (2, "号|是")])]);
         assert_eq!(conditions("订单号是多"), [phrase(&[(0, "订|单"), (2, "号|是"), (3, "是|多")])]);
@@ -202,6 +214,6 @@ mod tests {
         for text in ["", "\"", "*", "\0", "()", "-", "^~:\\", " \t"] {
             assert_eq!(conditions(text), [], "{text:?}");
         }
-        assert_eq!(conditions("a OR (b*)"), [Term("a".into()), Term("or".into()), Beginning("b".into())]);
+        assert_eq!(conditions("a OR (b*)"), [Term("a".into()), Term("or".into()), Term(format!("{SHORT}b"))]);
     }
 }

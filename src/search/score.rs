@@ -14,13 +14,13 @@ const B: f64 = 0.5;
 /// Terms of a text of usual length.
 const USUAL_LENGTH: f64 = 20.0;
 /// More repetitions than these count as many.
-const MANY: usize = 16;
+pub const MANY: u32 = 16;
 /// Units of a saturation, and of a weight.
 const FINE: f64 = 1000.0;
 const COARSE: f64 = 8.0;
 
-static SATURATION: LazyLock<[[u16; 256]; MANY + 1]> = LazyLock::new(|| {
-    let mut table = [[0; 256]; MANY + 1];
+static SATURATION: LazyLock<[[u16; 256]; MANY as usize + 1]> = LazyLock::new(|| {
+    let mut table = [[0; 256]; MANY as usize + 1];
     for (frequency, row) in table.iter_mut().enumerate() {
         for (id, cell) in (0..=u8::MAX).zip(row) {
             let (frequency, length) = (frequency as f64, f64::from(FieldNormReader::id_to_fieldnorm(id)));
@@ -31,14 +31,9 @@ static SATURATION: LazyLock<[[u16; 256]; MANY + 1]> = LazyLock::new(|| {
     table
 });
 
-/// What so many occurrences are worth in a text of this length.
+/// What so many occurrences are worth in a text of this length: never more in a longer one, never less than fewer are.
 pub fn saturation(frequency: u32, length: u8) -> u32 {
-    SATURATION[(frequency as usize).min(MANY)][usize::from(length)].into()
-}
-
-/// The most that any number of them is worth there.
-pub fn most(length: u8) -> u32 {
-    saturation(u32::MAX, length)
+    SATURATION[frequency.min(MANY) as usize][usize::from(length)].into()
 }
 
 /// The form in which the index keeps a number of terms.
@@ -68,7 +63,8 @@ mod tests {
         assert!(weight(1000, 1000) >= 1 && weight(0, 0) >= 1);
         assert!(saturation(1, length(5)) > saturation(1, length(50)));
         assert!(saturation(2, length(5)) > saturation(1, length(5)));
-        assert!(saturation(17, length(5)) == most(length(5)));
+        assert!(saturation(17, length(5)) == saturation(u32::MAX, length(5)));
+        assert!((0..=u8::MAX).is_sorted_by_key(|length| std::cmp::Reverse(saturation(3, length))));
         assert_eq!(saturation(0, length(5)), 0);
     }
 }

@@ -1,11 +1,19 @@
 //! Finding the best hits: across the segments of the index and what is not committed yet.
 //!
-//! Called by `follow`. Guarantees: a hit stands in an order that depends on the record and the walk's weights alone; the
-//! work is bounded by the entries of the terms that are looked for, and most candidates cost no more than a look at a
-//! number and a length; another store's records are not even candidates.
+//! A segment keeps its documents in the order of length, the newest first among those alike, and lists apart who has a term
+//! twice, three times and so on. A pass through the hits that fulfil each condition a known number of times thus meets them
+//! in the order of their scores, and ends as soon as the page is full of better ones; a later page begins with a search for
+//! the rank of its cursor. A term in many records costs hardly more than a rare one. Nothing is kept in memory for it, so the
+//! first search costs what any other does, reading from the disk aside.
+//!
+//! What still grows with the lists: terms that seldom meet, or not as the phrase that is looked for, since the hits are then
+//! rare although the candidates are not; and counting, which only revision A does, of contacts.
+//!
+//! Called by `follow`. Guarantees: a hit stands in an order that depends on the record and the walk's weights alone, and the
+//! pages are those that looking at each record would give; another store's records are not even candidates.
 
 use std::{
-    cmp::Ordering,
+    cmp::{Ordering, Reverse},
     collections::{HashMap, HashSet},
     sync::Arc,
 };
@@ -13,15 +21,14 @@ use std::{
 use tantivy::{
     DocId, Searcher, SegmentReader, TERMINATED, TantivyError,
     columnar::{BytesColumn, ColumnValues},
-    fieldnorm::FieldNormReader,
 };
 
 use super::{
-    index::{AT, EVERY, Fields, ID, Key, pack, prefix, unpack},
+    index::{EVERY, Fields, ID, Key, STANDING, Standing, pack, prefix, unpack},
     memory::Terms,
-    postings::{Budget, Walk},
+    postings::{Opener, Part, Walk},
     query::{Condition, Query},
-    score,
+    score::{self, MANY},
 };
 use crate::domain::{
     ids::StoreId,
@@ -85,8 +92,8 @@ pub struct View {
     pub stale: HashSet<(usize, DocId)>,
 }
 
-/// What one search may spend on words that begin alike.
-const BUDGET: Budget = Budget { terms: 10_000, entries: 3_000_000 };
+/// Words that begin alike which one search looks for; short beginnings are terms of their own.
+const BUDGET: usize = 10_000;
 /// A text of 150 characters has fewer conditions, unless one character stands for several words.
 const CONDITIONS: usize = 200;
 
@@ -126,17 +133,18 @@ impl View {
         }
         let (prefix, field) = (prefix(&search.store), self.fields.text(search.noun));
         let mut budget = BUDGET;
-        let mut walks = Vec::with_capacity(self.searcher.segment_readers().len());
+        let mut segments = Vec::with_capacity(self.searcher.segment_readers().len());
         for segment in self.searcher.segment_readers() {
             let index = segment.inverted_index(field)?;
-            let walk = |condition| Walk::of(condition, &prefix, &index, segment.max_doc(), &mut budget);
-            walks.push(conditions.iter().map(walk).collect::<Result<Vec<_>, _>>()?);
+            let mut opener = Opener { index: &index, prefix: &prefix, budget };
+            segments.push(conditions.iter().map(|condition| opener.part(condition)).collect::<Result<Vec<_>, _>>()?);
+            budget = opener.budget;
         }
         let rank = search.page.after.as_ref().and_then(|after| after.rank.as_ref());
         let weights = match (search.order, rank) {
             (Order::Newest, _) => vec![0; conditions.len()],
             (Order::Relevance, Some(Rank { weights, .. })) if weights.len() == conditions.len() => weights.clone(),
-            (Order::Relevance, _) => self.weights(field, &prefix, &walks, conditions.len())?,
+            (Order::Relevance, _) => self.weights(field, &prefix, &segments, conditions.len())?,
         };
         let ids = self.ids()?;
         let behind = search.page.after.as_ref().map(|after| (rank.map_or(0, |rank| rank.score), after.at, pack(&after.id)));
@@ -144,8 +152,8 @@ impl View {
         for fresh in self.fresh.values() {
             fresh.offer(search, &conditions, &weights, &mut best)?;
         }
-        for (number, (segment, walks)) in self.searcher.segment_readers().iter().zip(walks).enumerate() {
-            Segment::open(self, number, segment, search)?.offer(walks, &weights, &mut best)?;
+        for (number, (segment, parts)) in self.searcher.segment_readers().iter().zip(segments).enumerate() {
+            Segment::open(self, number, segment, search)?.offer(parts, &weights, &mut best)?;
         }
         let total = search.page.count.then_some(best.total);
         Ok(Found { hits: best.hits()?, weights, total })
@@ -155,7 +163,7 @@ impl View {
         &self,
         field: tantivy::schema::Field,
         prefix: &str,
-        walks: &[Vec<Walk>],
+        segments: &[Vec<Part>],
         conditions: usize,
     ) -> Result<Vec<u8>, TantivyError> {
         let mut all = 0;
@@ -163,7 +171,7 @@ impl View {
             let every = segment.inverted_index(field)?.terms().get(format!("{prefix}{EVERY}"))?;
             all += every.map_or(0, |info| u64::from(info.doc_freq));
         }
-        let having = |condition: usize| walks.iter().map(|walks| walks[condition].candidates()).sum();
+        let having = |condition: usize| segments.iter().map(|parts| parts[condition].walk.candidates()).sum();
         Ok((0..conditions).map(|condition| score::weight(having(condition), all)).collect())
     }
 
@@ -195,8 +203,7 @@ impl Fresh {
         if record.store != search.store || record.noun != search.noun || !search.covers(record.at) {
             return Ok(());
         }
-        // The index counts the term that every record has as well.
-        let length = score::length(self.terms.count() + 1);
+        let length = score::length(self.terms.count());
         let mut score = 0;
         for (condition, weight) in conditions.iter().zip(weights) {
             let frequency = self.terms.frequency(condition);
@@ -221,71 +228,124 @@ struct Segment<'v> {
     number: usize,
     reader: &'v SegmentReader,
     search: &'v Search,
-    lengths: FieldNormReader,
-    ats: Arc<dyn ColumnValues<i64>>,
+    ranks: Arc<dyn ColumnValues<u64>>,
+}
+
+/// Which hits one pass through a segment is after. Each is found in just one pass: that of the first condition that it
+/// fulfils more than once, or the one of those that fulfil each once, as far as [`Walk::bound`] tells.
+#[derive(Clone, Copy)]
+enum Pass {
+    All,
+    Once,
+    Often(usize, u32),
 }
 
 impl<'v> Segment<'v> {
     fn open(view: &'v View, number: usize, reader: &'v SegmentReader, search: &'v Search) -> Result<Self, TantivyError> {
-        let lengths = reader.get_fieldnorms_reader(view.fields.text(search.noun))?;
-        let ats = reader.fast_fields().column_first_or_default(AT)?;
-        Ok(Self { view, number, reader, search, lengths, ats })
+        Ok(Self { view, number, reader, search, ranks: reader.fast_fields().column_first_or_default(STANDING)? })
     }
 
-    fn offer(&self, walks: Vec<Walk>, weights: &[u8], best: &mut Best<'_>) -> Result<(), TantivyError> {
-        let mut walks: Vec<(u32, Walk)> = weights.iter().map(|weight| u32::from(*weight)).zip(walks).collect();
-        walks.sort_by_key(|(_, walk)| walk.candidates());
-        let Some((lead, others)) = walks.split_first_mut() else { return Ok(()) };
-        let rest: u32 = others.iter().map(|(weight, _)| weight).sum();
+    fn offer(&self, parts: Vec<Part>, weights: &[u8], best: &mut Best<'_>) -> Result<(), TantivyError> {
+        let mut parts: Vec<(u32, Part)> = weights.iter().map(|weight| u32::from(*weight)).zip(parts).collect();
+        parts.sort_by_key(|(_, part)| part.walk.candidates());
+        if parts.first().is_none_or(|(_, part)| part.walk.candidates() == 0) {
+            return Ok(());
+        }
         // Without relevance a score is what it is.
-        let (newest, alone, counted) = (self.search.order == Order::Newest, others.is_empty(), self.search.page.count);
-        let mut document = lead.1.document();
-        'candidates: loop {
-            if !counted {
-                document = lead.1.pass(|document, bound| {
-                    let length = self.lengths.fieldnorm_id(document);
-                    let most = lead.0 * score::saturation(bound, length) + rest * score::most(length);
-                    !best.may_take(most, newest || (alone && bound == 1), || self.ats.get_val(document))
-                });
+        if self.search.page.count || self.search.order == Order::Newest {
+            return self.pass(Pass::All, &parts, best);
+        }
+        // What is repeated the most scores best, which lets the others end early.
+        let often = parts.iter().enumerate().flat_map(|(number, (_, part))| part.often.keys().map(move |times| (number, *times)));
+        let mut passes: Vec<Pass> = often.map(|(number, times)| Pass::Often(number, times)).collect();
+        passes.sort_by_key(|pass| Reverse(pass.ceilings(&parts).next()));
+        for pass in passes.into_iter().chain([Pass::Once]) {
+            self.pass(pass, &parts, best)?;
+        }
+        Ok(())
+    }
+
+    /// Looks at candidates in the order of their ranks, in which no score of the pass can be higher than the ones before.
+    fn pass(&self, pass: Pass, parts: &[(u32, Part)], best: &mut Best<'_>) -> Result<(), TantivyError> {
+        let ceilings: Vec<u32> = pass.ceilings(parts).collect();
+        let sure = pass.sure(parts);
+        let mut walks: Vec<(u32, Walk)> = parts.iter().map(|(weight, part)| (*weight, part.walk.clone())).collect();
+        let mut lead = match pass {
+            Pass::Often(number, times) => parts[number].1.often.get(&times).cloned().unwrap_or(Walk::Nowhere),
+            Pass::All | Pass::Once => parts[0].1.walk.clone(),
+        };
+        let mut document = lead.document();
+        'candidates: while document != TERMINATED {
+            let rank = Standing(self.ranks.get_val(document));
+            match if self.search.page.count { Next::Look } else { self.next(rank, &ceilings, sure, best) } {
+                Next::Look => {}
+                Next::Skip(rank) => {
+                    document = lead.seek(self.first(document + 1, rank));
+                    continue;
+                }
+                Next::End => return Ok(()),
             }
-            if document == TERMINATED {
-                return Ok(());
-            }
-            for (_, walk) in others.iter_mut() {
+            for (_, walk) in &mut walks {
                 let next = walk.seek(document);
                 if next != document {
-                    document = lead.1.seek(next.max(document + 1));
+                    document = lead.seek(next);
                     continue 'candidates;
                 }
             }
-            let (length, bound) = (self.lengths.fieldnorm_id(document), lead.1.bound());
-            let mut bounds = others.iter().map(|(weight, walk)| (weight, walk.bound()));
-            let (mut most, mut sure) = (lead.0 * score::saturation(bound, length), newest || bound == 1);
-            bounds.by_ref().for_each(|(weight, bound)| {
-                most += weight * score::saturation(bound, length);
-                sure &= newest || bound == 1;
-            });
-            if counted || best.may_take(most, sure, || self.ats.get_val(document)) {
-                self.weigh(lead, others, document, length, best)?;
+            if pass.takes(&walks) {
+                self.weigh(&mut walks, document, rank, best)?;
             }
-            document = lead.1.seek(document + 1);
+            document = lead.seek(document + 1);
+        }
+        Ok(())
+    }
+
+    /// What to do at a candidate of this rank.
+    fn next(&self, rank: Standing, ceilings: &[u32], sure: bool, best: &Best<'_>) -> Next {
+        let (length, at) = (rank.length(), rank.at());
+        let longer = Standing::longer(length).map_or(Next::End, Next::Skip);
+        if let Some(before) = self.search.before.filter(|before| at >= *before) {
+            return Next::Skip(Standing::of(length, before.saturating_sub(1)));
+        }
+        if self.search.from.is_some_and(|from| at < from) {
+            return longer;
+        }
+        let most = ceilings[usize::from(length)];
+        if let Some(last) = best.kept.last().filter(|_| best.kept.len() == best.most) {
+            match most.cmp(&last.score) {
+                Ordering::Less => return Next::End,
+                Ordering::Equal if at < last.at => return longer,
+                _ => {}
+            }
+        }
+        // Of those before the page, what is sure to score too well is passed over.
+        match &best.behind {
+            Some((score, _, _)) if sure && most > *score => {
+                let from = (0..=u8::MAX).zip(ceilings).find(|(_, most)| *most <= score).map(|(length, _)| length);
+                from.and_then(|length| Standing::longer(length.checked_sub(1)?)).map_or(Next::End, Next::Skip)
+            }
+            Some((score, behind, _)) if sure && most == *score && at > *behind => Next::Skip(Standing::of(length, *behind)),
+            _ => Next::Look,
         }
     }
 
-    fn weigh(
-        &self,
-        lead: &mut (u32, Walk),
-        others: &mut [(u32, Walk)],
-        document: DocId,
-        length: u8,
-        best: &mut Best<'_>,
-    ) -> Result<(), TantivyError> {
-        let at = self.ats.get_val(document);
+    /// The first document of this rank or a later one.
+    fn first(&self, from: DocId, rank: Standing) -> DocId {
+        let (mut from, mut to) = (from, self.ranks.num_vals());
+        while from < to {
+            let middle = from + (to - from) / 2;
+            if self.ranks.get_val(middle) < rank.0 { from = middle + 1 } else { to = middle }
+        }
+        from
+    }
+
+    fn weigh(&self, walks: &mut [(u32, Walk)], document: DocId, rank: Standing, best: &mut Best<'_>) -> Result<(), TantivyError> {
+        let (length, at) = (rank.length(), rank.at());
         if !self.search.covers(at) || self.reader.is_deleted(document) || self.view.stale.contains(&(self.number, document)) {
             return Ok(());
         }
         let mut score = 0;
-        for (weight, walk) in std::iter::once(lead).chain(others) {
+        for (weight, walk) in walks {
             let frequency = walk.frequency();
             if frequency == 0 {
                 return Ok(());
@@ -297,21 +357,52 @@ impl<'v> Segment<'v> {
     }
 }
 
-impl Best<'_> {
-    /// Whether a candidate of at most this score might get onto the page. `sure`: if it is a hit, that is its score.
-    fn may_take(&self, most: u32, sure: bool, at: impl Fn() -> i64) -> bool {
-        if sure
-            && let Some((score, behind, _)) = &self.behind
-            && (most > *score || (most == *score && at() > *behind))
-        {
-            return false;
-        }
-        match self.kept.last() {
-            Some(last) if self.kept.len() == self.most => most > last.score || (most == last.score && at() >= last.at),
-            _ => true,
+/// How a pass goes on.
+enum Next {
+    Look,
+    /// To the first document of this rank or a later one, which is behind this one.
+    Skip(Standing),
+    End,
+}
+
+impl Pass {
+    /// The most that a hit of each length scores; never more than one that is shorter.
+    fn ceilings(self, parts: &[(u32, Part)]) -> impl Iterator<Item = u32> {
+        let most = |(number, (weight, part)): (usize, &(u32, Part))| {
+            let times = match self {
+                Self::All => MANY,
+                Self::Once => 1,
+                Self::Often(lead, _) if number < lead => 1,
+                Self::Often(lead, times) if number == lead => times,
+                Self::Often(..) => part.often.keys().next_back().copied().unwrap_or(1),
+            };
+            (*weight, times)
+        };
+        let most: Vec<(u32, u32)> = parts.iter().enumerate().map(most).collect();
+        (0..=u8::MAX).map(move |length| most.iter().map(|(weight, times)| weight * score::saturation(*times, length)).sum())
+    }
+
+    /// Whether each hit scores just that.
+    fn sure(self, parts: &[(u32, Part)]) -> bool {
+        match self {
+            // Without relevance.
+            Self::All => parts.iter().all(|(weight, _)| *weight == 0),
+            Self::Once => true,
+            Self::Often(lead, _) => parts[lead].1.sure && parts[lead + 1..].iter().all(|(_, part)| part.often.is_empty()),
         }
     }
 
+    /// Whether this pass is the one for the candidate that the walks stand on.
+    fn takes(self, walks: &[(u32, Walk)]) -> bool {
+        match self {
+            Self::All => true,
+            Self::Once => walks.iter().all(|(_, walk)| walk.bound() == 1),
+            Self::Often(lead, times) => walks[lead].1.bound() == times && walks[..lead].iter().all(|(_, walk)| walk.bound() == 1),
+        }
+    }
+}
+
+impl Best<'_> {
     fn offer(&mut self, candidate: Candidate) -> Result<(), TantivyError> {
         self.total += 1;
         if let Some((score, at, id)) = &self.behind {

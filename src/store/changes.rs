@@ -8,7 +8,6 @@ use crate::domain::{
     ids::{AccountId, ContactId, ConversationId, FieldId, LabelId, TicketId, UserId},
     messages::Comment,
     store::Account,
-    text::fold,
     tickets::Ticket,
 };
 
@@ -191,22 +190,14 @@ impl Write {
 
     pub async fn insert_contact(&self, contact: &Contact) -> Result<()> {
         let email_key = contact.email.as_deref().map(str::to_lowercase);
-        let search =
-            [fold(&contact.full_name), fold(contact.email.as_deref().unwrap_or("")), contact.phone.clone().unwrap_or_default()].join("\n");
         let mut sql = self.sql(
-            "INSERT INTO contacts (store_id, id, full_name, first_name, last_name, email, email_key, phone, search_text, created_at, updated_at) VALUES ($1, ",
+            "INSERT INTO contacts (store_id, id, full_name, first_name, last_name, email, email_key, phone, created_at, updated_at) VALUES ($1, ",
         );
         sql.text(contact.id.as_str()).push(", ").text(&contact.full_name).push(", ").text(&contact.first_name);
         for text in [contact.last_name.as_deref(), contact.email.as_deref(), email_key.as_deref(), contact.phone.as_deref()] {
             sql.push(", ").optional_text(text);
         }
-        sql.push(", ")
-            .text(&search)
-            .push(", ")
-            .integer(contact.created_at.millis())
-            .push(", ")
-            .integer(contact.updated_at.millis())
-            .push(")");
+        sql.push(", ").integer(contact.created_at.millis()).push(", ").integer(contact.updated_at.millis()).push(")");
         self.run(sql).await?;
         Ok(())
     }

@@ -129,7 +129,6 @@ impl Fixture {
             note: None,
             custom_fields: None,
             custom_fields_updated_at: None,
-            search_text: fold("Ann Łuk\n100%@example.com"),
             created_at: 0,
             updated_at,
         })

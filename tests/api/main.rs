@@ -36,6 +36,7 @@ mod pagination;
 mod protocol;
 mod scopes;
 mod search;
+mod search_edges;
 mod settings;
 mod shapes;
 mod statements;

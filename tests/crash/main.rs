@@ -1,6 +1,7 @@
 //! What a killed server leaves behind: it is ended by SIGKILL under load, again and again on one database, and each time
 //! every answered write must be there, no write by halves, and every event exactly where its change is.
 //!
+//! - [`index`] does the like to the search index.
 //! - [`load`] writes from many sides until the connection dies; [`model`] says what must then be there.
 //! - `COUNTERPART_CRASH_CYCLES=100 cargo test --test crash -- --nocapture` is the long run; without it the cycles are few.
 //! - A failure shows the seed; `COUNTERPART_CRASH_SEED` makes the same choices once more, though not the same timing.
@@ -21,6 +22,7 @@ mod fixture;
 #[allow(dead_code, unused_imports, reason = "shared with the suite, which uses all of it")]
 mod harness;
 
+mod index;
 mod load;
 mod model;
 
@@ -97,8 +99,7 @@ struct World {
 #[test]
 fn a_killed_server_loses_nothing_that_it_answered_and_leaves_nothing_half_done() {
     let cycles = setting("COUNTERPART_CRASH_CYCLES").unwrap_or(CYCLES);
-    let seed = setting("COUNTERPART_CRASH_SEED").unwrap_or_else(|| RandomState::new().build_hasher().finish());
-    println!("COUNTERPART_CRASH_SEED={seed}");
+    let seed = seed();
 
     let database = Database::fresh();
     database.store(STORE, &lines());
@@ -299,6 +300,13 @@ fn ask(database: &Database, query: &str) -> Vec<String> {
 /// What a thread returned; its panic goes on here.
 fn joined<T>(outcome: thread::Result<T>) -> T {
     outcome.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+}
+
+/// What the run's choices are made from, which a failure shows.
+fn seed() -> u64 {
+    let seed = setting("COUNTERPART_CRASH_SEED").unwrap_or_else(|| RandomState::new().build_hasher().finish());
+    println!("COUNTERPART_CRASH_SEED={seed}");
+    seed
 }
 
 fn setting(name: &str) -> Option<u64> {

@@ -1,5 +1,6 @@
-//! The search as a whole, without a database in `table`, `recall` and `walks`, and with one in `following`.
+//! The search as a whole, without a database in `table`, `recall`, `exact` and `walks`, and with one in `following`.
 
+mod exact;
 mod following;
 mod recall;
 mod table;

@@ -94,3 +94,13 @@ fn a_long_query_costs_a_bounded_amount_of_work() {
         view.search(&search(Noun::Message, &query, 10)).unwrap();
     }
 }
+
+#[test]
+fn of_very_many_words_that_begin_alike_the_first_are_found_however_often_they_stand() {
+    let records: Vec<Searchable> =
+        (0..10_100).map(|number| message("s", &format!("m{number}"), 0, &format!("word{number:05} word{number:05}"))).collect();
+    let (view, _index, _home) = indexed(&records);
+    let found = view.search(&search(Noun::Message, "word", 20_000)).unwrap();
+    assert_eq!(found.hits.len(), 10_000);
+    assert_eq!(view.search(&search(Noun::Message, "wo", 20_000)).unwrap().hits.len(), 10_100);
+}

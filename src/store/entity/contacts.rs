@@ -21,7 +21,6 @@ pub struct Model {
     pub note: Option<String>,
     pub custom_fields: Option<String>,
     pub custom_fields_updated_at: Option<i64>,
-    pub search_text: String,
     pub created_at: i64,
     pub updated_at: i64,
 }

@@ -135,12 +135,6 @@ pub fn ticket_field(store: &str, record: TicketField) -> ticket_fields::Model {
 }
 
 pub fn contact(store: &str, record: Contact) -> contacts::Model {
-    let search_text = format!(
-        "{}\n{}\n{}",
-        fold(&record.full_name),
-        fold(record.email.as_deref().unwrap_or_default()),
-        record.phone.as_deref().unwrap_or_default()
-    );
     contacts::Model {
         store_id: store.to_owned(),
         id: record.id.into_string(),
@@ -156,7 +150,6 @@ pub fn contact(store: &str, record: Contact) -> contacts::Model {
         note: record.note,
         custom_fields: record.custom_fields.filter(|fields| !fields.is_empty()).as_ref().map(json),
         custom_fields_updated_at: record.custom_fields_updated_at.map(Timestamp::millis),
-        search_text,
         created_at: record.created_at.millis(),
         updated_at: record.updated_at.millis(),
     }

@@ -1,0 +1,203 @@
+//! What becomes of the search: its process is killed while the index is built and while records arrive, and between two
+//! processes the index is deleted, cut short or overwritten; once it is deleted under a process that runs. Each time what
+//! a search finds must be what a scan of the list finds.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, AtomicUsize, Ordering},
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::{Value, json};
+
+use crate::{
+    PATIENCE, REV_A, STORE,
+    client::{Api, Call},
+    fixture::at,
+    harness::{ALL_SCOPES, Database, Server},
+    id,
+    load::Dice,
+    seed, setting,
+};
+
+/// Kills of a run that does not say how many; `COUNTERPART_CRASH_CYCLES` does.
+const CYCLES: u64 = 4;
+const CONTACTS: usize = 2000;
+const WRITERS: usize = 4;
+/// Each is in about every third name, and found by a part of it too.
+const WORDS: [&str; 3] = ["silver", "สินค้าชำรุด", "订单号"];
+const PARTS: [&str; 6] = ["silver", "silv", "สินค้าชำรุด", "ค้าชำ", "订单号", "单号"];
+
+fn lines() -> Vec<Value> {
+    let contact = |number: usize| {
+        let name = format!("{} n{number}", WORDS[number % 3]);
+        json!({"kind": "contact", "record": {
+            "id": format!("c-{number}"), "fullName": name, "firstName": name, "createdAt": at("01-01T00:00"), "updatedAt": at("01-01T00:00"),
+        }})
+    };
+    (0..CONTACTS).map(contact).collect()
+}
+
+/// What is done to the index while nobody runs.
+#[derive(Clone, Copy, Debug)]
+enum Spoil {
+    Nothing,
+    Delete,
+    Truncate,
+    Overwrite,
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = |folder: &Path| {
+        fs::read_dir(folder).map_or_else(|_| vec![], |entries| entries.map(|entry| entry.expect("an entry").path()).collect())
+    };
+    let mut files: Vec<PathBuf> = entries(folder).iter().flat_map(|entry| if entry.is_dir() { entries(entry) } else { vec![] }).collect();
+    files.sort();
+    files
+}
+
+impl Spoil {
+    fn carry_out(self, folder: &Path, dice: &mut Dice) {
+        let files = files(folder);
+        if files.is_empty() {
+            return;
+        }
+        let file = &files[dice.roll(files.len())];
+        let bytes = fs::read(file).expect("a file of the index");
+        match self {
+            Self::Nothing => {}
+            Self::Delete => fs::remove_dir_all(folder).expect("the index is deleted"),
+            Self::Truncate => fs::write(file, &bytes[..dice.roll(bytes.len() + 1)]).expect("a file is cut short"),
+            Self::Overwrite => {
+                let mut bytes = bytes;
+                let from = dice.roll(bytes.len() + 1);
+                bytes.iter_mut().skip(from).take(512).for_each(|byte| *byte = dice.roll(256) as u8);
+                fs::write(file, bytes).expect("a file is overwritten");
+            }
+        }
+    }
+}
+
+/// All rows of a list; while the index is built a search is refused, and asked again.
+fn rows(first: &Call) -> Vec<Value> {
+    let start = Instant::now();
+    let (mut rows, mut call) = (Vec::new(), first.clone());
+    loop {
+        let answer = call.exchange();
+        if answer.status == 503 {
+            assert!(start.elapsed() < PATIENCE, "the index is not built\n{}", answer.described());
+            thread::sleep(Duration::from_millis(100));
+            continue;
+        }
+        rows.extend(answer.ok().as_array().expect("a list").iter().cloned());
+        let Some(cursor) = answer.header("x-pagination-next-cursor") else { return rows };
+        call = first.clone().query("cursor", cursor);
+    }
+}
+
+/// Holds searches against a scan of the list.
+fn compare(api: &Api, what: &str) {
+    let size = if REV_A { 50 } else { 100 };
+    let list = |body: Value| rows(&api.post("/contacts/list", body).query("pageSize", size));
+    let all: Vec<(String, String)> =
+        list(json!({})).iter().map(|row| (id(row), row["fullName"].as_str().unwrap_or_default().to_owned())).collect();
+    assert!(all.len() >= CONTACTS, "{} contacts", all.len());
+    for part in PARTS {
+        let found: Vec<String> = list(json!({"search": part})).iter().map(id).collect();
+        let expected: BTreeSet<&String> = all.iter().filter(|(_, name)| name.contains(part)).map(|(id, _)| id).collect();
+        let once: BTreeSet<&String> = found.iter().collect();
+        assert_eq!(once.len(), found.len(), "{what}: {part} finds something twice");
+        assert!(once == expected, "{what}: {part} finds {} of {}", once.intersection(&expected).count(), expected.len());
+    }
+}
+
+/// Makes contacts until the server is gone or `stop` is set.
+fn write(api: &Api, writer: usize, cycle: u64, stop: &AtomicBool, answered: &AtomicUsize) {
+    for serial in 0.. {
+        if stop.load(Ordering::SeqCst) {
+            return;
+        }
+        let body = json!({"firstName": format!("{} w{writer}c{cycle}s{serial}", WORDS[serial % 3])});
+        match api.post("/contacts", body).attempt() {
+            Ok(answer) => _ = answer.ok(),
+            Err(error) => return assert!(stop.load(Ordering::SeqCst), "a living server gave no answer: {error}"),
+        }
+        answered.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+#[test]
+fn a_search_finds_what_a_scan_finds_whatever_becomes_of_the_index() {
+    let cycles = setting("COUNTERPART_CRASH_CYCLES").unwrap_or(CYCLES);
+    let seed = seed();
+    let database = Database::fresh();
+    database.store(STORE, &lines());
+    let key = database.key(STORE, &ALL_SCOPES);
+    let folder = database.index_folder();
+    let mut database = database;
+    let answered = AtomicUsize::new(0);
+    for cycle in 0..cycles {
+        let mut dice = Dice::new(seed, cycle, 100);
+        let spoil = [Spoil::Delete, Spoil::Nothing, Spoil::Truncate, Spoil::Overwrite][cycle as usize % 4];
+        spoil.carry_out(&folder, &mut dice);
+        // From the first moments of the building on, or from when records arrive, to some commits later.
+        let arrived = answered.load(Ordering::Relaxed) + (cycle + cycle / 4) as usize % 2;
+        let delay = Duration::from_millis([dice.roll(300), dice.roll(3000)][dice.roll(2)] as u64);
+        let server = Server::start(database);
+        let (api, stop) = (server.api_of(&key), AtomicBool::new(false));
+        database = thread::scope(|scope| {
+            for writer in 0..WRITERS {
+                let (api, stop, answered) = (&api, &stop, &answered);
+                scope.spawn(move || write(api, writer, cycle, stop, answered));
+            }
+            let start = Instant::now();
+            while answered.load(Ordering::Relaxed) < arrived && start.elapsed() < PATIENCE {
+                thread::sleep(Duration::from_millis(1));
+            }
+            thread::sleep(delay);
+            stop.store(true, Ordering::SeqCst);
+            server.kill()
+        });
+        println!(
+            "cycle {cycle}: {spoil:?} before, killed after {} ms; {} answered in all",
+            delay.as_millis(),
+            answered.load(Ordering::Relaxed)
+        );
+        // Damage to what the killed one left.
+        if dice.roll(2) == 0 {
+            Spoil::Truncate.carry_out(&folder, &mut dice);
+        }
+        let server = Server::start(database);
+        compare(&server.api_of(&key), &format!("cycle {cycle}"));
+        database = server.kill();
+    }
+    assert!(answered.load(Ordering::Relaxed) > 0, "nothing arrived");
+
+    let server = Server::start(database);
+    let (api, stop) = (server.api_of(&key), AtomicBool::new(false));
+    compare(&api, "before the index is deleted under it");
+    fs::remove_dir_all(&folder).expect("the index is there");
+    thread::scope(|scope| {
+        let writer = scope.spawn(|| write(&api, WRITERS, cycles, &stop, &answered));
+        // Searches go on, or are refused while another index is built; everything else goes on.
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_secs(4) {
+            let searched = api.post("/contacts/list", json!({"search": "silver"})).exchange();
+            assert!([200, 503].contains(&searched.status), "{}", searched.described());
+            api.post("/contacts/list", json!({})).exchange().ok();
+            thread::sleep(Duration::from_millis(50));
+        }
+        stop.store(true, Ordering::SeqCst);
+        writer.join().expect("a writer");
+    });
+    compare(&api, "after the index was deleted under it");
+    let start = Instant::now();
+    while files(&folder).is_empty() {
+        assert!(start.elapsed() < PATIENCE, "no index is made anew");
+        thread::sleep(Duration::from_millis(50));
+    }
+    compare(&api, "once it is made anew");
+}

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Everything that has to hold before a change goes in: form, lints, and the whole suite for both revisions on both
-# databases. Stops at the first failure. Needs a Rust toolchain, PostgreSQL's server programs, and Chromium with its
-# chromedriver, nothing that runs.
+# databases, and at the end the published documents (tests/contract.sh). Stops at the first failure. Needs a Rust toolchain,
+# PostgreSQL's server programs, Chromium with its chromedriver, and what tests/contract.sh needs, nothing that runs.
 #
 #   tests/all.sh             everything
 #   CARGO_TARGET_DIR=…       one target folder for all of it (default: target)
@@ -11,6 +11,7 @@ cd "$(dirname "$0")/.."
 export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-never}"
 
 . tests/postgres.sh
+. tests/steps.sh
 
 scratch=$(mktemp -d)
 cleanup() {
@@ -23,22 +24,6 @@ cleanup() {
 trap cleanup EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
-
-fail() {
-    printf 'FAILED: %s\n' "$1" >&2
-    exit 1
-}
-
-# Runs a step; its output is shown only when it fails.
-quietly() {
-    local what=$1 log="$scratch/step.log"
-    shift
-    printf '%s\n' "== $what"
-    if ! "$@" >"$log" 2>&1; then
-        cat "$log"
-        fail "$what"
-    fi
-}
 
 # Not nextest: it starts a process a test, and with each a server of its own, where the tests of one process share one.
 runner=(cargo test --no-fail-fast --quiet)
@@ -69,8 +54,12 @@ postgres="${COUNTERPART_TEST_POSTGRES:-}"
 for features in "" "rev-a"; do
     revision=$([ "$features" = rev-a ] && echo "revision A" || echo "revision B")
     (unset COUNTERPART_TEST_POSTGRES && suite "$revision on SQLite" --workspace --features "$features")
+    # The other revision's build overwrites it.
+    cp "${CARGO_TARGET_DIR:-target}/debug/counterpart" "$scratch/${features:-rev-b}"
     (export COUNTERPART_TEST_POSTGRES="$postgres" && suite "$revision on PostgreSQL" --workspace --features "$features")
 done
+
+COUNTERPART_REV_A=$scratch/rev-a COUNTERPART_REV_B=$scratch/rev-b tests/contract.sh
 
 echo "== all passed: revisions A and B, SQLite and PostgreSQL"
 cat "$scratch/totals"

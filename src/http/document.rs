@@ -71,6 +71,7 @@ pub fn contract() -> OpenApiService<Contract, ()> {
              Every request carries an API key in `x-api-key` and sees the data of that key's store alone.",
         )
         .license(poem_openapi::LicenseObject::new("MIT OR Apache-2.0").url("https://spdx.org/licenses/MIT.html"))
+        .contact(poem_openapi::ContactObject::new().name("Whoever runs this server"))
         .server(poem_openapi::ServerObject::new(PREFIX))
 }
 
@@ -93,7 +94,10 @@ pub fn canonical(spec: &str) -> Value {
         defaults(object);
         required_scope(object);
         replayed_answer(object);
+        any_value(object);
+        empty_list(object);
     });
+    public(&mut document);
     // The generator lists every tag that it knows of.
     let used: BTreeSet<String> = operations(&document)
         .flat_map(|operation| operation["tags"].as_array().into_iter().flatten())
@@ -229,6 +233,29 @@ fn annotated_reference(object: &mut Map<String, Value>, nullable: &mut BTreeSet<
     if object.len() == 1 {
         object.clear();
         object.insert("$ref".to_owned(), target.into());
+    }
+}
+
+/// A schema without a type takes null as it takes anything; `nullable` beside no type means nothing.
+fn any_value(object: &mut Map<String, Value>) {
+    if !["type", "allOf"].iter().any(|name| object.contains_key(*name)) && object.get("nullable") == Some(&Value::Bool(true)) {
+        object.remove("nullable");
+    }
+}
+
+/// A list in the query may be empty: `expand=` is none.
+fn empty_list(object: &mut Map<String, Value>) {
+    if object.get("in").is_some_and(|place| place == "query") && object.get("schema").is_some_and(|schema| schema["type"] == "array") {
+        object.insert("allowEmptyValue".to_owned(), true.into());
+    }
+}
+
+/// An operation that asks for no credential says so, and does not just say nothing.
+fn public(document: &mut Value) {
+    for item in document["paths"].as_object_mut().into_iter().flat_map(|paths| paths.values_mut()) {
+        for operation in item.as_object_mut().into_iter().flat_map(|item| item.values_mut()).filter_map(Value::as_object_mut) {
+            operation.entry("security").or_insert_with(|| json!([]));
+        }
     }
 }
 

@@ -125,8 +125,10 @@ impl ErrorEnvelope {
     }
 }
 
-/// Which failures an operation documents by name; all others are its `default`.
+/// The failures of an operation. There is no `default`: a client that was generated knows each of them, and an answer with
+/// another status is a mistake that the tests find.
 pub trait Documented: Send + Sync + 'static {
+    /// Those beside [`Credential::everywhere`].
     const STATUSES: &'static [u16];
     /// What a 409 says, where there is one.
     const CONFLICT: &'static str;
@@ -139,6 +141,17 @@ pub trait Documented: Send + Sync + 'static {
 pub enum Credential {
     ApiKey,
     Session,
+}
+
+impl Credential {
+    /// What every operation may answer.
+    fn everywhere(self) -> &'static [u16] {
+        match self {
+            // Keys alone are rated.
+            Self::ApiKey => &[429, 500, 503],
+            Self::Session => &[500, 503],
+        }
+    }
 }
 
 macro_rules! documented {
@@ -210,23 +223,27 @@ impl<D> From<Failure<D>> for poem::Error {
 
 impl<D: Documented> ApiResponse for Failure<D> {
     fn meta() -> MetaResponses {
-        let response = |status: Option<u16>, description| MetaResponse {
-            description,
-            status,
+        let response = |status: u16| MetaResponse {
+            description: if status == 409 { D::CONFLICT } else { describe(status, D::CREDENTIAL) },
+            status: Some(status),
             status_range: None,
             content: vec![MetaMediaType {
                 content_type: super::reply::JSON,
                 schema: MetaSchemaRef::Reference(ErrorEnvelope::NAME.to_owned()),
             }],
             headers: match status {
-                Some(409) if D::CONFLICT.contains("Idempotency-Key") => vec![request_id_header(), retry_after_header()],
+                409 if D::CONFLICT.contains("Idempotency-Key") => vec![
+                    request_id_header(),
+                    retry_after_header(
+                        "Seconds to wait; sent while the first request with the same `Idempotency-Key` is in progress.",
+                        false,
+                    ),
+                ],
+                429 | 503 => vec![request_id_header(), retry_after_header("Seconds to wait.", true)],
                 _ => vec![request_id_header()],
             },
         };
-        let named = D::STATUSES
-            .iter()
-            .map(|status| response(Some(*status), if *status == 409 { D::CONFLICT } else { describe(*status, D::CREDENTIAL) }));
-        MetaResponses { responses: named.chain([response(None, "Any other failure, in the same form.")]).collect() }
+        MetaResponses { responses: D::STATUSES.iter().chain(D::CREDENTIAL.everywhere()).copied().map(response).collect() }
     }
 
     fn register(registry: &mut Registry) {
@@ -234,9 +251,8 @@ impl<D: Documented> ApiResponse for Failure<D> {
     }
 }
 
-fn retry_after_header() -> MetaHeader {
-    let description = "Seconds to wait; sent while the first request with the same `Idempotency-Key` is in progress.";
-    header("retry-after", description, false, MetaSchema { minimum: Some(0.0), ..MetaSchema::new("integer") })
+fn retry_after_header(description: &str, required: bool) -> MetaHeader {
+    header("Retry-After", description, required, MetaSchema { minimum: Some(0.0), ..MetaSchema::new("integer") })
 }
 
 fn describe(status: u16, credential: Credential) -> &'static str {
@@ -251,6 +267,9 @@ fn describe(status: u16, credential: Credential) -> &'static str {
         404 => "There is no such record in the store, or two ids do not belong together.",
         413 => "The body is larger than 1 MiB.",
         415 => "The body is not declared as JSON.",
+        429 => "The key has used up its rate limit, where the server has one.",
+        500 => "Something went wrong on our side; `requestId` identifies it in the server's log.",
+        503 => "The server cannot answer at present, or not in time.",
         _ => "Failure.",
     }
 }

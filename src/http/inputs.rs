@@ -59,6 +59,7 @@ pub struct TicketClosing {
     /// At most 15 digits, four of them behind the point.
     total_revenue: Option<Amount>,
     /// ISO 4217 code of `totalRevenue`; the store's currency when omitted.
+    #[oai(validator(pattern = "^[A-Z]{3}$"))]
     currency: Option<String>,
     /// Field values, keyed by field id. `null` is refused: only PATCH /tickets/field-values unsets a field.
     ticket_fields: Option<FieldValues>,

@@ -196,6 +196,9 @@ impl QueryParam for MessagesPageSize {
     }
 }
 
+/// The last `page` that is echoed; far more than there can be, and a whole number to every reader of JSON.
+const MAX_PAGE: u64 = 999_999_999_999_999;
+
 /// `page` where the revision has it: echoed, never moved by.
 #[derive(Debug, Clone, Copy)]
 pub struct PageNumber(pub u64);
@@ -204,13 +207,16 @@ impl QueryParam for PageNumber {
     const REQUIRED: bool = false;
 
     fn schema() -> MetaSchema {
-        MetaSchema { minimum: Some(1.0), default: Some(1.into()), ..MetaSchema::new("integer") }
+        MetaSchema { minimum: Some(1.0), maximum: Some(MAX_PAGE as f64), default: Some(1.into()), ..MetaSchema::new("integer") }
     }
 
     fn read(values: &[&str]) -> Result<Self, String> {
         match single(values)? {
             None => Ok(Self(1)),
-            Some(text) => digits(text).filter(|page| *page >= 1).map(Self).ok_or_else(|| "must be a whole number from 1 on".to_owned()),
+            Some(text) => digits(text)
+                .filter(|page| (1..=MAX_PAGE).contains(page))
+                .map(Self)
+                .ok_or_else(|| format!("must be a whole number from 1 to {MAX_PAGE}")),
         }
     }
 }

@@ -6,7 +6,7 @@ use poem_openapi::{
     registry::{MetaSchema, MetaSchemaRef, Registry},
     types::{ParseError, ParseFromJSON, ParseResult, ToJSON, Type},
 };
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, value::RawValue};
 
 use crate::domain::{entries::Entries, store::Channel, time::Timestamp};
@@ -91,6 +91,12 @@ impl<S> From<Channel> for Listed<S> {
 impl<S> Serialize for Listed<S> {
     fn serialize<T: Serializer>(&self, serializer: T) -> Result<T::Ok, T::Error> {
         serializer.serialize_str(&self.0)
+    }
+}
+
+impl<'de, S> Deserialize<'de> for Listed<S> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(Self::from)
     }
 }
 
@@ -255,6 +261,10 @@ pub const MAX_EMAIL_CHARS: usize = 100;
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct EmailText(pub String);
 
+/// The same where no length is specified.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct AddressText(pub String);
+
 /// Several records, made from those of the domain.
 #[derive(Debug, Serialize)]
 #[serde(transparent)]
@@ -322,6 +332,7 @@ by_serde!(
 );
 by_serde!(Amount, MetaSchema { minimum: Some(0.0), ..MetaSchema::new_with_format("number", "double") });
 by_serde!(EmailText, MetaSchema { max_length: Some(MAX_EMAIL_CHARS), ..MetaSchema::new_with_format("string", "email") });
+by_serde!(AddressText, MetaSchema::new_with_format("string", "email"));
 by_serde!(UserIdText, MetaSchema::new_with_format("string", "uuid"));
 any!(
     AnyObject,

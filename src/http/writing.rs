@@ -39,6 +39,8 @@ impl<'a> ApiExtractor<'a> for IdempotencyKey {
         Some(MetaSchemaRef::Inline(Box::new(MetaSchema {
             min_length: Some(1),
             max_length: Some(MAX_KEY_CHARS),
+            // Visible ASCII.
+            pattern: Some("^[!-~]+$".to_owned()),
             ..MetaSchema::new("string")
         })))
     }

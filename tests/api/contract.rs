@@ -86,11 +86,8 @@ impl Contract {
         let mut validators = self.validators.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let make = || {
             let responses = &operation.node["responses"];
-            let response = match (responses.get(status.to_string()), status) {
-                (Some(response), _) => response,
-                (None, 200 | 400 | 401 | 403 | 404) => panic!("{} does not document status {status}", operation.id),
-                (None, _) => responses.get("default").unwrap_or_else(|| panic!("{} documents neither {status} nor default", operation.id)),
-            };
+            let response =
+                responses.get(status.to_string()).unwrap_or_else(|| panic!("{} does not document status {status}", operation.id));
             let response = self.resolved(response);
             let content = response["content"].as_object().cloned().unwrap_or_default();
             let media = content.iter().find(|(name, _)| name.starts_with("application/json")).map(|(_, media)| media);

@@ -120,7 +120,7 @@ fn no_object_of_the_document_names_a_key_twice() {
 #[test]
 fn every_operation_documents_its_statuses() {
     for operation in document().operations() {
-        for status in ["200", "400", "401", "403", "default"] {
+        for status in ["200", "400", "401", "403", "429", "500", "503"] {
             assert!(operation.node["responses"].get(status).is_some(), "{} does not document {status}", operation.id);
         }
     }
@@ -192,7 +192,7 @@ fn a_conflict_is_described_as_what_it_can_be() {
         let stamped = ["updateTicketField", "updateContactField"].contains(&operation.id.as_str());
         assert_eq!(said.contains("since it was read"), stamped, "{}: {said}", operation.id);
         assert_eq!(said.contains("primary"), operation.id == "createContact", "{}: {said}", operation.id);
-        assert!(said.contains("`Idempotency-Key`") && conflict["headers"].get("retry-after").is_some(), "{}: {conflict}", operation.id);
+        assert!(said.contains("`Idempotency-Key`") && conflict["headers"].get("Retry-After").is_some(), "{}: {conflict}", operation.id);
         // A new contact names no record that might be missing.
         assert_eq!(responses.get("404").is_none(), operation.id == "createContact", "{}", operation.id);
     }

@@ -67,6 +67,7 @@ fn service(groups: Plane) -> OpenApiService<Plane, ()> {
              store's owners and admins, by a browser's session or a machine's token. The same in both revisions of the contract.",
         )
         .license(poem_openapi::LicenseObject::new("MIT OR Apache-2.0").url("https://spdx.org/licenses/MIT.html"))
+        .contact(poem_openapi::ContactObject::new().name("Whoever runs this server"))
         .server(poem_openapi::ServerObject::new(PREFIX))
 }
 

@@ -83,6 +83,7 @@ pub struct Handover {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct InboundMessage {
+    #[oai(validator(min_length = 1, max_length = 64))]
     account_id: String,
     /// The thread, as the channel names it: the phone number in E.164 on WhatsApp, for one.
     #[oai(validator(min_length = 1, max_length = 512))]

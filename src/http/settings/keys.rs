@@ -106,7 +106,8 @@ pub struct KeyCreation {
     #[oai(validator(min_length = 1, max_length = 100))]
     name: String,
     /// At least one; a write scope grants its read scope.
-    scopes: Vec<String>,
+    #[oai(validator(min_items = 1))]
+    scopes: Vec<Listed<Scopes>>,
     /// The user in whose name it acts; the store's oldest owner when omitted.
     user_id: Option<UserIdText>,
 }
@@ -120,7 +121,8 @@ pub struct KeyChange {
     #[oai(validator(min_length = 1, max_length = 100))]
     name: Option<String>,
     /// All its scopes from now on; a write scope grants its read scope.
-    scopes: Option<Vec<String>>,
+    #[oai(validator(min_items = 1))]
+    scopes: Option<Vec<Listed<Scopes>>>,
 }
 
 /// A key that something happens to.
@@ -131,8 +133,9 @@ pub struct KeyReference {
     key_id: String,
 }
 
-fn scopes(names: &[String]) -> Result<ScopeSet, ApiError> {
-    let scope = |(i, name): (usize, &String)| name.parse::<Scope>().map_err(|error| ApiError::field(&format!("body.scopes[{i}]"), error));
+fn scopes(names: &[Listed<Scopes>]) -> Result<ScopeSet, ApiError> {
+    let scope =
+        |(i, name): (usize, &Listed<Scopes>)| name.0.parse::<Scope>().map_err(|error| ApiError::field(&format!("body.scopes[{i}]"), error));
     names.iter().enumerate().map(scope).collect()
 }
 

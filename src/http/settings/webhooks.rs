@@ -151,7 +151,7 @@ pub struct WebhookCreation {
     #[oai(validator(max_length = 2048))]
     url: String,
     /// The kinds of events that it is told of; omitted or empty: every kind.
-    events: Option<Vec<String>>,
+    events: Option<Vec<Listed<EventKinds>>>,
     /// The one channel account whose events it is told of; omitted or `null`: all of them.
     #[oai(default)]
     #[serde(default)]
@@ -167,7 +167,7 @@ pub struct WebhookChange {
     #[oai(validator(max_length = 2048))]
     url: Option<String>,
     /// All its kinds of events from now on; empty: every kind.
-    events: Option<Vec<String>>,
+    events: Option<Vec<Listed<EventKinds>>>,
     /// The one account whose events it is told of; `null`: all of them.
     #[oai(default)]
     #[serde(default)]
@@ -180,6 +180,10 @@ pub struct WebhookChange {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WebhookReference {
     webhook_id: String,
+}
+
+fn names(kinds: Vec<Listed<EventKinds>>) -> Vec<String> {
+    kinds.into_iter().map(|kind| kind.0).collect()
 }
 
 /// Which events are sent again.
@@ -251,7 +255,8 @@ impl Webhooks {
         body: Body<WebhookCreation>,
     ) -> Result<Reply<One<WebhookWithSecret>>, Failure<SettingsCreation>> {
         let new = body.parse()?;
-        let settings = Settings { url: Some(new.url), kinds: new.events, account_id: Some(new.account_id.0.flatten().map(Into::into)) };
+        let settings =
+            Settings { url: Some(new.url), kinds: new.events.map(names), account_id: Some(new.account_id.0.flatten().map(Into::into)) };
         let made = managed.api.service.create_webhook(&managed.editor, settings).await.map_err(ApiError::in_body)?;
         Ok(Self::with_secret(&managed, made))
     }
@@ -263,7 +268,7 @@ impl Webhooks {
     async fn edit_webhook(&self, managed: Managed, body: Body<WebhookChange>) -> Result<Reply<One<WebhookView>>, Failure<SettingsChange>> {
         let change = body.parse()?;
         let account_id = change.account_id.0.map(|account| account.map(Into::into));
-        let settings = Settings { url: change.url, kinds: change.events, account_id };
+        let settings = Settings { url: change.url, kinds: change.events.map(names), account_id };
         let id = change.webhook_id.into();
         let webhook = managed.api.service.edit_webhook(&managed.editor, &id, settings).await.map_err(ApiError::in_body)?;
         Ok(Self::view(&managed, webhook))

@@ -15,6 +15,7 @@ use crate::{
         error::{ApiError, Change, Failure},
         expand::NoExpand,
         reply::{One, Reply},
+        values::AddressText,
         writing::{Acknowledgement, IdempotencyKey},
     },
     service::sends::{Filling, Letter},
@@ -29,7 +30,8 @@ const MAX_ADDRESSES: usize = 50;
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EmailAddress {
     /// A bare address, such as `mali@example.com`.
-    email: String,
+    email: AddressText,
+    #[oai(validator(pattern = r"^[^\x00-\x1f\x7f-\x9f]*$"))]
     name: Option<String>,
 }
 
@@ -47,6 +49,7 @@ pub struct NewEmail {
     #[oai(validator(max_items = 50))]
     bcc: Option<Vec<EmailAddress>>,
     /// One line. The conversation is given it as `emailSubject`.
+    #[oai(validator(pattern = r"^[^\x00-\x1f\x7f-\x9f]*$"))]
     subject: Option<String>,
     /// Plain text. One of `text` and `html` must not be blank.
     text: Option<String>,
@@ -67,6 +70,7 @@ pub struct EmailReply {
     #[oai(validator(max_items = 50))]
     bcc: Option<Vec<EmailAddress>>,
     /// One line. `Re: ` and the conversation's `emailSubject` when omitted.
+    #[oai(validator(pattern = r"^[^\x00-\x1f\x7f-\x9f]*$"))]
     subject: Option<String>,
     /// Plain text. One of `text` and `html` must not be blank.
     text: Option<String>,
@@ -94,7 +98,7 @@ pub struct TemplateToPhone {
     /// The account to send from; its channel must be `whatsapp`.
     account_id: String,
     /// In E.164: `+`, a country code, and up to 14 digits in all.
-    #[oai(validator(max_length = 15))]
+    #[oai(validator(max_length = 15, pattern = r"^\+[1-9][0-9]{1,13}$"))]
     phone_number: String,
     /// A template of this account. Its status must be `APPROVED`, `REINSTATED` or `FLAGGED`.
     template_id: String,
@@ -108,13 +112,13 @@ fn mailboxes(name: &str, addresses: Vec<EmailAddress>) -> Result<Vec<Mailbox>, A
         return Err(ApiError::field(&format!("body.{name}"), format!("takes at most {MAX_ADDRESSES} addresses")));
     }
     let one = |(i, address): (usize, EmailAddress)| {
-        if !is_email(&address.email) {
+        if !is_email(&address.email.0) {
             return Err(ApiError::field(&format!("body.{name}[{i}].email"), "must be an e-mail address, such as mali@example.com"));
         }
         if address.name.as_deref().is_some_and(ends_a_header) {
             return Err(ApiError::field(&format!("body.{name}[{i}].name"), "must not contain control characters"));
         }
-        Ok(Mailbox { email: address.email, name: address.name })
+        Ok(Mailbox { email: address.email.0, name: address.name })
     };
     addresses.into_iter().enumerate().map(one).collect()
 }

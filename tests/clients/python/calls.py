@@ -1,0 +1,73 @@
+"""The typed calls, by the package that openapi-python-client makes of the document."""
+
+import os
+from http import HTTPStatus
+
+from contract_client import AuthenticatedClient
+from contract_client.api.tickets import get_ticket, list_tickets, update_ticket_field
+from contract_client.models import (
+    ErrorEnvelope,
+    GetTicketExpandItem,
+    Ticket,
+    TicketEnvelope,
+    TicketFieldUpdate,
+    TicketFilters,
+    TicketListEnvelope,
+    TicketStatus,
+)
+from contract_client.types import UNSET, Response, Unset
+
+client = AuthenticatedClient(
+    os.environ["COUNTERPART_URL"], token=os.environ["COUNTERPART_KEY"], auth_header_name="x-api-key", prefix=""
+)
+
+
+def page(cursor: str | Unset = UNSET) -> tuple[list[str], Response[ErrorEnvelope | TicketListEnvelope]]:
+    answer = list_tickets.sync_detailed(
+        client=client, body=TicketFilters(statuses=[TicketStatus.OPEN]), page_size=2, cursor=cursor
+    )
+    assert isinstance(answer.parsed, TicketListEnvelope), answer
+    return [ticket.id for ticket in answer.parsed.data], answer
+
+
+def get(*expand: GetTicketExpandItem) -> Ticket:
+    answer = get_ticket.sync(client=client, ticket_id="ticket-3", expand=list(expand))
+    assert isinstance(answer, TicketEnvelope), answer
+    return answer.data
+
+
+def items(ticket: Ticket) -> object:
+    assert not isinstance(ticket.ticket_fields, Unset)
+    return ticket.ticket_fields["items"]
+
+
+ids, answer = page()
+assert ids == ["ticket-5", "ticket-4"], ids
+assert answer.headers.get("x-pagination-total") == ("5" if os.environ["COUNTERPART_REVISION"] == "rev-a" else None)
+ids, answer = page(answer.headers["x-pagination-next-cursor"])
+assert ids == ["ticket-3", "ticket-2"], ids
+
+ticket = get(GetTicketExpandItem.ACCOUNT, GetTicketExpandItem.ASSIGNEE)
+assert not isinstance(ticket.account, Unset) and ticket.account.name == "Shop on gmail", ticket
+assert not isinstance(ticket.assignee, Unset) and ticket.assignee.name == "Linh Nguyễn", ticket
+assert items(ticket) == 2, ticket
+stamp = ticket.ticket_fields_updated_at
+assert not isinstance(stamp, Unset)
+
+
+def write(value: int) -> Response[ErrorEnvelope | TicketEnvelope]:
+    update = TicketFieldUpdate(
+        ticket_id="ticket-3", ticket_field_id="items", new_value=value, ticket_fields_updated_at=stamp
+    )
+    return update_ticket_field.sync_detailed(client=client, body=update)
+
+
+written = write(7).parsed
+assert isinstance(written, TicketEnvelope) and items(written.data) == 7, written
+assert not isinstance(written.data.ticket_fields_updated_at, Unset) and written.data.ticket_fields_updated_at > stamp
+
+refused = write(8)
+assert refused.status_code == HTTPStatus.CONFLICT, refused
+assert isinstance(refused.parsed, ErrorEnvelope) and refused.parsed.error.status_code == 409, refused
+assert refused.parsed.error.message.startswith("`body.ticketFieldsUpdatedAt`"), refused
+assert items(get()) == 7

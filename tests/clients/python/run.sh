@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# run.sh REVISION TOOLS SCRATCH: generates the Python client, checks the calls with mypy and makes them. COUNTERPART_URL and
+# COUNTERPART_KEY name a live server of that revision.
+set -euo pipefail
+revision=$1 tools=$2 scratch=$3/python-$1
+here=$(cd "$(dirname "$0")" && pwd)
+mkdir -p "$scratch"
+cp "$here/calls.py" "$scratch"
+cd "$scratch"
+export PATH="$tools/python/bin:$PATH" PYTHONDONTWRITEBYTECODE=1
+openapi-python-client generate --path "$here/../../../openapi/$revision.json" --config "$here/config.yaml" --meta none \
+    --output-path contract_client --overwrite --fail-on-warning
+mypy --strict --cache-dir "$tools/mypy-$revision" calls.py contract_client
+COUNTERPART_REVISION=$revision python calls.py

@@ -1,0 +1,112 @@
+//! By the clients that openapi-generator generates. Its calls return the body alone, so the headers of pages are read by a
+//! middleware, which it can be told to leave room for.
+
+use std::sync::{Arc, Mutex};
+
+use reqwest::{Request, Response, header::HeaderMap};
+use reqwest_middleware::{Middleware, Next, Result};
+
+/// Keeps the headers of the latest answer.
+#[derive(Clone, Default)]
+struct Latest(Arc<Mutex<HeaderMap>>);
+
+impl Latest {
+    fn header(&self, name: &str) -> Option<String> {
+        self.0.lock().unwrap().get(name).map(|value| value.to_str().expect("a header is text").to_owned())
+    }
+}
+
+#[async_trait::async_trait]
+impl Middleware for Latest {
+    async fn handle(&self, request: Request, extensions: &mut http::Extensions, next: Next<'_>) -> Result<Response> {
+        let response = next.run(request, extensions).await?;
+        *self.0.lock().unwrap() = response.headers().clone();
+        Ok(response)
+    }
+}
+
+/// Parameters are arguments here, and revision A has one more.
+macro_rules! page {
+    (a, $to:expr, $cursor:expr, $filters:expr) => {
+        list_tickets($to, Some(2), $cursor, None, None, Some($filters))
+    };
+    (b, $to:expr, $cursor:expr, $filters:expr) => {
+        list_tickets($to, Some(2), $cursor, None, Some($filters))
+    };
+}
+
+macro_rules! calls {
+    ($name:ident, $client:ident) => {
+        pub mod $name {
+            use $client::{
+                apis::{
+                    Error,
+                    configuration::{ApiKey, Configuration},
+                    tickets_api::{UpdateTicketFieldError, get_ticket, list_tickets, update_ticket_field},
+                },
+                models::{Ticket, TicketFieldUpdate, TicketFilters, TicketStatus},
+            };
+
+            use super::Latest;
+
+            async fn page(to: &Configuration, cursor: Option<&str>) -> Vec<String> {
+                let filters = TicketFilters { statuses: Some(Some(vec![TicketStatus::Open])), ..TicketFilters::default() };
+                let page = page!($name, to, cursor, filters).await.expect("a page");
+                page.data.into_iter().map(|ticket| ticket.id).collect()
+            }
+
+            async fn get(to: &Configuration, expand: &[&str]) -> Ticket {
+                let expand = expand.iter().map(|name| (*name).to_owned()).collect();
+                *get_ticket(to, "ticket-3", Some(expand)).await.expect("the ticket is read").data
+            }
+
+            fn items(ticket: &Ticket) -> Option<i64> {
+                ticket.ticket_fields.as_ref()?.get("items")?.as_i64()
+            }
+
+            /// `total` is what `x-pagination-total` says.
+            pub async fn calls(url: &str, key: &str, total: Option<&str>) {
+                let latest = Latest::default();
+                let to = Configuration {
+                    base_path: url.to_owned(),
+                    api_key: Some(ApiKey { prefix: None, key: key.to_owned() }),
+                    client: reqwest_middleware::ClientBuilder::new(reqwest::Client::new()).with(latest.clone()).build(),
+                    ..Configuration::default()
+                };
+                assert_eq!(page(&to, None).await, ["ticket-5", "ticket-4"]);
+                assert_eq!(latest.header("x-pagination-total").as_deref(), total);
+                let cursor = latest.header("x-pagination-next-cursor").expect("there is another page");
+                assert_eq!(page(&to, Some(&cursor)).await, ["ticket-3", "ticket-2"]);
+
+                let ticket = get(&to, &["account", "assignee"]).await;
+                assert_eq!(ticket.account.as_ref().map(|account| account.name.as_str()), Some("Shop on gmail"));
+                assert_eq!(ticket.assignee.as_ref().map(|assignee| assignee.name.as_str()), Some("Linh Nguyễn"));
+                assert_eq!(items(&ticket), Some(2));
+                let stamp = ticket.ticket_fields_updated_at.expect("the ticket has a stamp");
+
+                let write = async |value: i64| {
+                    let update = TicketFieldUpdate {
+                        ticket_id: "ticket-3".to_owned(),
+                        ticket_field_id: "items".to_owned(),
+                        new_value: Some(value.into()),
+                        ticket_fields_updated_at: Some(stamp),
+                    };
+                    update_ticket_field(&to, update, None, None).await
+                };
+                let written = write(7).await.expect("the field is written").data;
+                assert_eq!(items(&written), Some(7));
+                assert!(written.ticket_fields_updated_at > Some(stamp));
+
+                let Err(Error::ResponseError(refused)) = write(8).await else { panic!("a stale write is no failure of the API") };
+                // All statuses have one form, and the first that fits is taken: what counts is that one did.
+                let Some(UpdateTicketFieldError::Status400(failure)) = refused.entity else { panic!("{refused:?}") };
+                assert_eq!((refused.status.as_u16(), failure.error.status_code), (409, 409));
+                assert!(failure.error.message.starts_with("`body.ticketFieldsUpdatedAt`"), "{failure:?}");
+                assert_eq!(items(&get(&to, &[]).await), Some(7));
+            }
+        }
+    };
+}
+
+calls!(a, rev_a);
+calls!(b, rev_b);

@@ -1,0 +1,83 @@
+//! By the clients that progenitor generates (build.rs).
+
+macro_rules! calls {
+    ($name:ident, $file:literal) => {
+        pub mod $name {
+            #[allow(warnings, reason = "generated")]
+            mod generated {
+                include!(concat!(env!("OUT_DIR"), $file));
+            }
+
+            use generated::{
+                Client,
+                types::{GetTicketExpandItem, Ticket, TicketFieldUpdate, TicketFilters, TicketListEnvelope, TicketStatus},
+            };
+            use progenitor_client::{Error, ResponseValue};
+            use reqwest::{StatusCode, header::HeaderMap};
+
+            fn ids(page: &ResponseValue<TicketListEnvelope>) -> Vec<&str> {
+                page.data.iter().map(|ticket| ticket.id.as_str()).collect()
+            }
+
+            async fn get(client: &Client, expand: Vec<GetTicketExpandItem>) -> Ticket {
+                let answer = client.get_ticket().ticket_id("ticket-3").expand(expand).send().await.expect("the ticket is read");
+                answer.into_inner().data
+            }
+
+            /// `total` is what `x-pagination-total` says.
+            pub async fn calls(url: &str, key: &str, total: Option<&str>) {
+                let mut headers = HeaderMap::new();
+                headers.insert("x-api-key", key.parse().expect("a key is a header"));
+                let http = reqwest::Client::builder().default_headers(headers).build().expect("a client");
+                let client = Client::new_with_client(url, http);
+
+                let filters = || TicketFilters::builder().statuses(vec![TicketStatus::Open]);
+                let first = client
+                    .list_tickets()
+                    .page_size(std::num::NonZeroU64::new(2).unwrap())
+                    .body(filters())
+                    .send()
+                    .await
+                    .expect("the first page");
+                assert_eq!(ids(&first), ["ticket-5", "ticket-4"]);
+                assert_eq!(first.headers().get("x-pagination-total").map(|total| total.to_str().unwrap()), total);
+                let cursor = first.headers()["x-pagination-next-cursor"].to_str().expect("a cursor is text");
+                let second = client
+                    .list_tickets()
+                    .page_size(std::num::NonZeroU64::new(2).unwrap())
+                    .cursor(cursor)
+                    .body(filters())
+                    .send()
+                    .await
+                    .expect("the second page");
+                assert_eq!(ids(&second), ["ticket-3", "ticket-2"]);
+
+                let ticket = get(&client, vec![GetTicketExpandItem::Account, GetTicketExpandItem::Assignee]).await;
+                assert_eq!(ticket.account.as_ref().map(|account| account.name.as_str()), Some("Shop on gmail"));
+                assert_eq!(ticket.assignee.as_ref().map(|assignee| assignee.name.as_str()), Some("Linh Nguyễn"));
+                assert_eq!(ticket.ticket_fields["items"], 2);
+                let stamp = ticket.ticket_fields_updated_at.expect("the ticket has a stamp");
+
+                let write = |value: i64| {
+                    let update = TicketFieldUpdate::builder()
+                        .ticket_id("ticket-3")
+                        .ticket_field_id("items")
+                        .new_value(value)
+                        .ticket_fields_updated_at(stamp);
+                    client.update_ticket_field().body(update).send()
+                };
+                let written = write(7).await.expect("the field is written").into_inner().data;
+                assert_eq!(written.ticket_fields["items"], 7);
+                assert!(written.ticket_fields_updated_at > Some(stamp));
+
+                let Err(Error::ErrorResponse(refused)) = write(8).await else { panic!("a stale write is no typed failure") };
+                assert_eq!((refused.status(), refused.error.status_code), (StatusCode::CONFLICT, 409));
+                assert!(refused.error.message.starts_with("`body.ticketFieldsUpdatedAt`"), "{refused:?}");
+                assert_eq!(get(&client, vec![]).await.ticket_fields["items"], 7);
+            }
+        }
+    };
+}
+
+calls!(a, "/rev-a.rs");
+calls!(b, "/rev-b.rs");

@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# run.sh REVISION TOOLS SCRATCH: generates the TypeScript client, compiles the calls and makes them. COUNTERPART_URL and
+# COUNTERPART_KEY name a live server of that revision.
+set -euo pipefail
+revision=$1 tools=$2 scratch=$3/typescript-$1
+here=$(cd "$(dirname "$0")" && pwd)
+mkdir -p "$scratch"
+cp "$here/calls.ts" "$here/tsconfig.json" "$scratch"
+echo '{"type":"module"}' >"$scratch/package.json"
+ln -sfn "$tools/node/node_modules" "$scratch/node_modules"
+cd "$scratch"
+export PATH="$tools/node/node_modules/.bin:$tools/python/bin:$PATH"
+openapi-typescript "$here/../../../openapi/$revision.json" --output document.d.ts
+tsc
+COUNTERPART_REVISION=$revision node calls.js

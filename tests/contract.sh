@@ -1,0 +1,86 @@
+#!/usr/bin/env bash
+# Proves the published documents with the tools that integrators use: linters, generated clients that call a live server, and
+# a fuzzer. Stops at the first failure.
+#
+#   tests/contract.sh                  what tests/all.sh runs
+#   tests/contract.sh --long [SEED]    fuzzes ten times as much, from another seed
+#   COUNTERPART_REV_A=…, COUNTERPART_REV_B=…   the binaries of both revisions; built here where they are not named
+#   COUNTERPART_TOOLS=…                where the tools are kept (default: counterpart-tools in the user's cache)
+#
+# Needs python3 with venv, and a way to PyPI, npm and crates.io for what is not in the cache.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-never}"
+
+. tests/steps.sh
+. tests/contract/server.sh
+
+examples=(--max-examples 30)
+[ "${1:-}" = --long ] && examples=(--max-examples 300 --seed "${2:-$RANDOM}")
+
+scratch=$(mktemp -d)
+cleanup() {
+    status=$?
+    trap - EXIT
+    stop_server
+    rm -rf -- "$scratch"
+    exit "$status"
+}
+trap cleanup EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+tools=${COUNTERPART_TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/counterpart-tools}
+mkdir -p "$tools"
+tools=$(cd "$tools" && pwd)
+# Another clone may use them too.
+exec 9>"$tools/lock"
+flock 9
+
+# binary NAME FEATURES: a copy of the binary, which the next build would overwrite.
+binary() {
+    cargo build --quiet --features "$2" && cp "${CARGO_TARGET_DIR:-target}/debug/counterpart" "$scratch/$1"
+}
+
+declare -A binaries=([rev-a]="${COUNTERPART_REV_A:-}" [rev-b]="${COUNTERPART_REV_B:-}")
+for revision in rev-a rev-b; do
+    if [ -z "${binaries[$revision]}" ]; then
+        quietly "build, $revision" binary "$revision" "$revision"
+        binaries[$revision]=$scratch/$revision
+    fi
+done
+
+# served WHAT REVISION PLANE COMMAND…: runs a step against a fresh server, whose plane (v1 or settings/v1) is COUNTERPART_URL.
+served() {
+    local what=$1 revision=$2 plane=$3
+    shift 3
+    start_server "${binaries[$revision]}" "$scratch/server" || fail "$what: no server"
+    COUNTERPART_URL=$base/$plane COUNTERPART_KEY=$key COUNTERPART_TOKEN=$token quietly "$what" "$@"
+    stop_server
+    rm -rf -- "$scratch/server"
+}
+
+# fuzz DOCUMENT REVISION PLANE
+fuzz() {
+    served "fuzz $1 on $2" "$2" "$3" tests/fuzz/run.sh "$tools" "$1" "${examples[@]}"
+    printf '%s on %s: %s\n' "$1" "$2" "$(grep -E '^ *[0-9]+ generated' "$scratch/step.log" | tr -s ' ')" >>"$scratch/totals"
+}
+
+quietly "tools" tests/contract/tools/install.sh "$tools"
+quietly "lint" tests/lint/run.sh "$tools"
+grep 'OWASP' "$scratch/step.log" >>"$scratch/totals"
+quietly "build the Rust clients" tests/clients/rust/build.sh "$tools"
+for revision in rev-a rev-b; do
+    served "TypeScript client, $revision" "$revision" v1 tests/clients/typescript/run.sh "$revision" "$tools" "$scratch"
+    served "Python client, $revision" "$revision" v1 tests/clients/python/run.sh "$revision" "$tools" "$scratch"
+    for generator in progenitor openapi-generator; do
+        served "Rust client by $generator, $revision" "$revision" v1 "$tools/target/debug/calls" "$generator" "$revision"
+    done
+done
+echo "8 generated clients, compiled and called" >>"$scratch/totals"
+fuzz rev-a rev-a v1
+fuzz rev-b rev-b v1
+fuzz settings rev-b settings/v1
+
+echo "== the documents hold: lint, generated clients, fuzzing"
+cat "$scratch/totals"

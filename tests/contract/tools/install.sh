@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# install.sh TOOLS: the tools of tests/contract.sh, in the versions that stand beside this file. What is there is left alone.
+set -euo pipefail
+here=$(cd "$(dirname "$0")" && pwd)
+tools=$1
+
+# The list is copied last: what broke off is made again.
+if ! cmp -s "$here/requirements.txt" "$tools/python/installed.txt"; then
+    rm -rf -- "$tools/python"
+    python3 -m venv "$tools/python"
+    "$tools/python/bin/pip" install --quiet --disable-pip-version-check --no-deps --requirement "$here/requirements.txt"
+    cp "$here/requirements.txt" "$tools/python/installed.txt"
+fi
+if ! cmp -s "$here/package-lock.json" "$tools/node/installed.json"; then
+    mkdir -p "$tools/node"
+    cp "$here/package.json" "$here/package-lock.json" "$tools/node"
+    PATH="$tools/python/bin:$PATH" npm ci --prefix "$tools/node" --ignore-scripts --no-audit --no-fund
+    cp "$here/package-lock.json" "$tools/node/installed.json"
+fi

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# run.sh TOOLS: lints the published documents. Redocly's strict rules and Spectral's hold without exception; of the OWASP
+# rules, what does not hold is counted in owasp.baseline.
+set -euo pipefail
+tools=$1
+here=$(cd "$(dirname "$0")" && pwd)
+documents=("$here"/../../openapi/{rev-a,rev-b,settings}.json)
+export PATH="$tools/node/node_modules/.bin:$tools/python/bin:$PATH" REDOCLY_TELEMETRY=off REDOCLY_SUPPRESS_UPDATE_NOTICE=true
+redocly lint --config "$here/redocly.yaml" --max-problems 1000 "${documents[@]}"
+spectral lint --ruleset "$here/spectral.yaml" --fail-severity hint "${documents[@]}"
+findings=$(mktemp)
+trap 'rm -f -- "$findings"' EXIT
+# Rule sets are looked up beside the file that names them. Findings make it fail; that is judged below.
+cp "$here/owasp.yaml" "$tools/node/owasp.yaml"
+spectral lint --ruleset "$tools/node/owasp.yaml" --format json --output "$findings" "${documents[@]}" || [ $? -eq 1 ]
+"$tools/python/bin/python" "$here/owasp.py" "$findings" "$here/owasp.baseline" "${@:2}"

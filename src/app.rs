@@ -22,7 +22,7 @@ use crate::{
         cursor::Seal,
         document,
         edge::Edge,
-        events::WireEvents,
+        events::{self, WireEvents},
         rate::RateLimit,
         settings::{self, page},
         slow::Timed,
@@ -102,6 +102,7 @@ impl App {
             yaml: document::yaml(&contract),
             settings_docs: settings::docs(),
             settings_json: document::json(&plane),
+            events_json: document::json(&events::document::document()),
         });
         let mut route = Route::new()
             .nest(document::PREFIX, document::contract())
@@ -109,6 +110,7 @@ impl App {
             .at("/docs", get(docs))
             .at("/openapi.json", get(openapi_json))
             .at("/openapi.yaml", get(openapi_yaml))
+            .at("/openapi-events.json", get(openapi_events))
             .at("/healthz", get(healthz))
             .at("/readyz", get(readyz))
             .at("/settings/docs", get(settings_docs))
@@ -177,6 +179,7 @@ struct Pages {
     yaml: String,
     settings_docs: String,
     settings_json: String,
+    events_json: String,
 }
 
 fn text(media_type: &'static str, body: impl Into<poem::Body>) -> Response {
@@ -196,6 +199,11 @@ fn openapi_json(Data(pages): Data<&Arc<Pages>>) -> Response {
 #[handler]
 fn openapi_yaml(Data(pages): Data<&Arc<Pages>>) -> Response {
     text("application/yaml", pages.yaml.clone())
+}
+
+#[handler]
+fn openapi_events(Data(pages): Data<&Arc<Pages>>) -> Response {
+    text("application/json", pages.events_json.clone())
 }
 
 #[handler]

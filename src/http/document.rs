@@ -84,6 +84,11 @@ pub fn canonical(spec: &str) -> Value {
     // The generator's own output is JSON.
     let mut document: Value = serde_json::from_str(spec).unwrap_or_default();
     document["openapi"] = "3.0.3".into();
+    in_form(document)
+}
+
+/// A document that was put together out of what the generator made, in the canonical form.
+pub fn in_form(mut document: Value) -> Value {
     let strict = request_schemas(&document);
     let mut nullable = BTreeSet::new();
     visit(&mut document, &mut |object| {

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Everything that has to hold before a change goes in: form, lints, and the whole suite for both revisions on both
-# databases. Stops at the first failure. Needs a Rust toolchain, PostgreSQL's server programs, and Chromium with its
-# chromedriver, nothing that runs.
+# Everything that has to hold before a change goes in: form, lints, the whole suite for both revisions on both databases
+# and how much of the documents it came by, and one corpus of requests to both revisions. Stops at the first failure.
+# Needs a Rust toolchain, PostgreSQL's server programs, and Chromium with its chromedriver, nothing that runs.
 #
 #   tests/all.sh             everything
 #   CARGO_TARGET_DIR=…       one target folder for all of it (default: target)
@@ -43,17 +43,27 @@ quietly() {
 # Not nextest: it starts a process a test, and with each a server of its own, where the tests of one process share one.
 runner=(cargo test --no-fail-fast --quiet)
 totals='^test result:'
+coverage='valid requests [0-9]+$'
 
-# Runs the suite on one database; prints the runner's totals, and all it said when it fails.
+# Runs the suite on one database; prints the runner's totals and how much of the documents it came by, and all that was
+# said when it fails.
 suite() {
     local what=$1 log="$scratch/suite.log"
     shift
+    export COUNTERPART_SEEN="$scratch/seen/${what// /-}"
     printf '%s\n' "== tests, $what"
     if "${runner[@]}" "$@" >"$log" 2>&1; then
         grep -E "$totals" "$log" | tee -a "$scratch/totals" || fail "no totals in what the runner said"
     else
         cat "$log"
         fail "tests, $what"
+    fi
+    printf '%s\n' "== coverage of the documents, $what"
+    if "${runner[@]}" "$@" --test api -- --ignored --exact coverage::the_documents_are_covered --nocapture >"$log" 2>&1; then
+        grep -E "$coverage" "$log" || fail "no table in what the coverage said"
+    else
+        cat "$log"
+        fail "coverage of the documents, $what"
     fi
 }
 
@@ -69,8 +79,15 @@ postgres="${COUNTERPART_TEST_POSTGRES:-}"
 for features in "" "rev-a"; do
     revision=$([ "$features" = rev-a ] && echo "revision A" || echo "revision B")
     (unset COUNTERPART_TEST_POSTGRES && suite "$revision on SQLite" --workspace --features "$features")
+    # The other revision's build overwrites it.
+    cp "${CARGO_TARGET_DIR:-target}/debug/counterpart" "$scratch/${features:-rev-b}"
     (export COUNTERPART_TEST_POSTGRES="$postgres" && suite "$revision on PostgreSQL" --workspace --features "$features")
 done
+
+# The same requests to both revisions: what differs is told, and what is told differs.
+export COUNTERPART_REV_A="$scratch/rev-a" COUNTERPART_REV_B="$scratch/rev-b"
+quietly "replay on both revisions" cargo test --quiet --features rev-a --test replay -- --ignored --nocapture
+grep -E 'requests to both revisions' "$scratch/step.log"
 
 echo "== all passed: revisions A and B, SQLite and PostgreSQL"
 cat "$scratch/totals"

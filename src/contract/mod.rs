@@ -34,3 +34,6 @@ pub use compare::diff;
 pub use read::{Document, Unreadable};
 pub use report::{Change, Report, Summary, Title};
 pub use rules::{ALL, Class, Direction, Rule};
+
+#[cfg(test)]
+mod tests;

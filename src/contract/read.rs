@@ -47,22 +47,14 @@ impl Document {
             return Err(Unreadable::Empty);
         }
         let notices = RefCell::new(Vec::new());
-        let seed = || Bounded { depth: 0, raw: true, path: String::new(), notices: &notices };
+        let seed = |raw| Bounded { depth: 0, raw, path: String::new(), notices: &notices };
         let root = if text.trim_start().starts_with('{') {
             let mut reader = serde_json::Deserializer::from_str(text);
-            let read = seed().deserialize(&mut reader).and_then(|root| reader.end().map(|()| root));
-            match read {
-                Ok(root) => root,
-                // A flow mapping of YAML begins with a brace as well.
-                Err(json) => {
-                    notices.borrow_mut().clear();
-                    let seed = Bounded { raw: false, ..seed() };
-                    seed.deserialize(serde_yaml::Deserializer::from_str(text)).map_err(|_| Unreadable::Json(json.to_string()))?
-                }
-            }
+            let read = seed(true).deserialize(&mut reader).and_then(|root| reader.end().map(|()| root));
+            read.map_err(|error| Unreadable::Json(error.to_string()))?
         } else {
-            let seed = Bounded { raw: false, ..seed() };
-            seed.deserialize(serde_yaml::Deserializer::from_str(text)).map_err(|error| Unreadable::Yaml(error.to_string()))?
+            let read = seed(false).deserialize(serde_yaml::Deserializer::from_str(text));
+            read.map_err(|error| Unreadable::Yaml(error.to_string()))?
         };
         let mut document = Self::new(root)?;
         document.notices = notices.into_inner();

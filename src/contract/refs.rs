@@ -118,7 +118,8 @@ impl<'a> Side<'a> {
 
 /// References that lead to the same in both documents, down to the last one behind them.
 pub(super) fn unchanged(old: &Side, new: &Side) -> HashSet<String> {
-    let all: BTreeSet<_> = old.references(&old.document.root).union(&new.references(&new.document.root)).cloned().collect();
+    let mut all: BTreeSet<_> = old.references(&old.document.root).union(&new.references(&new.document.root)).cloned().collect();
+    all.extend([old, new].into_iter().flat_map(|side| side.children.values().flatten().cloned()));
     let (mut users, mut changed, mut same) = (HashMap::<_, Vec<_>>::new(), Vec::new(), HashSet::new());
     for reference in all {
         let (one, other) = (old.target(&reference), new.target(&reference));

@@ -265,7 +265,7 @@ mod tests {
     #[test]
     fn every_rule_is_the_mirror_of_its_mirror() {
         for rule in ALL {
-            assert_eq!(rule.mirror.mirror, **rule, "{}", rule.id);
+            assert_eq!(rule.mirror.mirror, *rule, "{}", rule.id);
         }
     }
 

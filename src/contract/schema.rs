@@ -75,7 +75,7 @@ const OPAQUE: [&str; 9] =
 /// Keywords that hold such schemas by name.
 const OPAQUE_MAPS: [&str; 3] = ["dependentSchemas", "$defs", "definitions"];
 /// Keywords that are compared below.
-const OWN: [&str; 10] = [
+const OWN: [&str; 11] = [
     "properties",
     "required",
     "additionalProperties",
@@ -86,6 +86,7 @@ const OWN: [&str; 10] = [
     "oneOf",
     "anyOf",
     "$ref",
+    "discriminator",
 ];
 
 impl<'a> Walk<'a> {

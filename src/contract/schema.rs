@@ -23,9 +23,9 @@ use super::{
 };
 
 /// Schemas compared at one body before each pair of them is told only once.
-const EVERYWHERE: usize = 5_000;
+const EVERYWHERE: usize = 3_000;
 /// And then, before the comparison gives up.
-const ONCE: usize = 50_000;
+const ONCE: usize = 20_000;
 /// References within references before each pair is told only once.
 const DEEP: usize = 64;
 /// Opaque keywords (`not`) within each other.
@@ -230,10 +230,7 @@ impl<'a> Walk<'a> {
             let at = at.step(&step(name));
             let (had, has) = (inner(&before, name), inner(&after, name));
             let (needed, needs) = (required(one, name), required(other, name));
-            let hidden = [
-                had.as_ref().map(|had| unseen(&flat(&self.old, had.clone()), at.direction)),
-                has.as_ref().map(|has| unseen(&flat(&self.new, has.clone()), at.direction)),
-            ];
+            let hidden = [self.unseen(true, &had, at.direction), self.unseen(false, &has, at.direction)];
             let all_hidden = hidden.iter().flatten().all(|hidden| *hidden) && hidden.iter().any(Option::is_some);
             let at = if all_hidden { at.towards(Direction::Neither) } else { at };
             let (there, absent) = (had.is_some(), has.is_none());
@@ -263,6 +260,19 @@ impl<'a> Walk<'a> {
                 below.compare(at, had, has);
             }
         }
+    }
+
+    /// Whether a property never is on the wire in this direction.
+    fn unseen(&self, is_old: bool, property: &Option<Cow<'a, Value>>, direction: Direction) -> Option<bool> {
+        let key = match direction {
+            Direction::Request => "readOnly",
+            Direction::Response => "writeOnly",
+            _ => return property.as_ref().map(|_| false),
+        };
+        let property = property.as_ref()?;
+        let plain = reference(property).is_none() && property.get("allOf").is_none();
+        let side = if is_old { &self.old } else { &self.new };
+        Some(if plain { flag(members(property), key) } else { flag(members(&flat(side, property.clone()).schema), key) })
     }
 
     fn array(&mut self, at: &At, old: &Flat<'a>, new: &Flat<'a>, below: &mut Below<'_, 'a>) {
@@ -373,16 +383,6 @@ impl Others {
 
 fn refuses_others(schema: &Object) -> bool {
     ["additionalProperties", "unevaluatedProperties"].iter().any(|key| schema.get(*key) == Some(&Value::Bool(false)))
-}
-
-/// Whether a property never is on the wire in this direction.
-fn unseen(property: &Flat, direction: Direction) -> bool {
-    let property = members(&property.schema);
-    match direction {
-        Direction::Request => flag(property, "readOnly"),
-        Direction::Response => flag(property, "writeOnly"),
-        _ => false,
-    }
 }
 
 fn is_names(value: &Value) -> bool {

@@ -60,9 +60,10 @@ fn oddity(dice: &mut Dice) -> Value {
 /// Changes a document in one to four places.
 fn mutate(document: &mut Value, dice: &mut Dice) {
     for _ in 0..=dice.roll(4) {
-        let donor = somewhere(&mut document.clone(), dice).clone();
+        let kind = dice.roll(4);
+        let donor = if kind == 2 { somewhere(document, dice).clone() } else { Value::Null };
         let place = somewhere(document, dice);
-        match (dice.roll(4), place) {
+        match (kind, place) {
             (0, Value::Object(object)) if !object.is_empty() => {
                 let name = object.keys().nth(dice.roll(object.len())).cloned().expect("a member");
                 object.remove(&name);
@@ -84,17 +85,16 @@ fn mutate(document: &mut Value, dice: &mut Dice) {
 #[test]
 fn nothing_that_is_mutated_brings_it_down_and_every_change_is_mirrored() {
     let mut dice = Dice(0x5EED);
-    let bases = [base::base(), base::base_3_1()];
+    let bases = [document(&base::base()), document(&base::base_3_1())];
     for round in 0..10_000 {
         let old = &bases[round % 2];
         let mut new = old.clone();
-        mutate(&mut new, &mut dice);
-        let there = compared(old, &new);
-        // Every tenth one is asked for more than an end.
-        if round % 10 == 0 {
-            let back = compared(&new, old);
-            hold_mirrored(&there, &back);
-            assert_eq!(lines(&compared(&new, &new)), Vec::<String>::new(), "round {round}");
+        mutate(&mut new.root, &mut dice);
+        let there = diff(old, &new);
+        // Every twentieth one is asked for more than an end.
+        if round % 20 == 0 {
+            hold_mirrored(&there, &diff(&new, old));
+            assert_eq!(lines(&diff(&new, &new)), Vec::<String>::new(), "round {round}");
         }
     }
 }
@@ -103,7 +103,7 @@ fn nothing_that_is_mutated_brings_it_down_and_every_change_is_mirrored() {
 fn the_committed_documents_may_be_mutated_as_well() {
     let mut dice = Dice(0xB16);
     let [a, b] = committed();
-    for round in 0..30 {
+    for round in 0..12 {
         let mut new = b.clone();
         mutate(&mut new, &mut dice);
         hold_mirrored(&compared(&a, &new), &compared(&new, &a));
@@ -131,7 +131,7 @@ fn to(number: usize) -> Value {
 #[test]
 fn entangled_schemas_end_and_are_told() {
     let shapes: [(&str, [Value; 2]); 5] = [
-        ("a chain", chained(|number| json!({ "properties": { "next": to(number + 1) } }), 2_000)),
+        ("a chain", chained(|number| json!({ "properties": { "next": to(number + 1) } }), 500)),
         ("a doubling", chained(|number| json!({ "properties": { "left": to(number + 1), "right": to(number + 1) } }), 40)),
         ("a doubling of allOf", chained(|number| json!({ "allOf": [to(number + 1), to(number + 1)] }), 40)),
         (

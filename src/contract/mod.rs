@@ -10,7 +10,7 @@
 //! - `read` turns text into a document, `refs` follows references, `flat` makes one schema of `allOf`.
 //! - `compare` is the top of the walk; `operations`, `security`, `contents`, `schema`, `keywords` and `variants` its parts.
 //! - `rules` is the table that says what is breaking; `report` what was found, `notes` what people say about it.
-//! - `text`, `markdown` and `page` print a report.
+//! - `print` and `page` show a report: as text, Markdown and HTML.
 //!
 //! Decided: written for this, since what exists either needs another runtime, reads only OpenAPI 3.0, or classifies without
 //! a mirror and passes over what it does not know.
@@ -19,7 +19,10 @@ mod compare;
 mod contents;
 mod flat;
 mod keywords;
+mod notes;
 mod operations;
+mod page;
+mod print;
 mod read;
 mod refs;
 mod report;
@@ -31,6 +34,8 @@ mod variants;
 mod walk;
 
 pub use compare::diff;
+pub use notes::{Gaps, Note};
+pub use page::STYLE;
 pub use read::{Document, Unreadable};
 pub use report::{Change, Report, Summary, Title};
 pub use rules::{ALL, Class, Direction, Rule};

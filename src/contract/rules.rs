@@ -275,12 +275,4 @@ mod tests {
         assert_eq!(ids.len(), ALL.len());
         assert!(ALL.iter().all(|rule| Rule::of(rule.id) == Some(*rule)));
     }
-
-    #[test]
-    fn a_difference_that_breaks_neither_way_in_one_direction_is_no_narrowing() {
-        // Narrowed in a request means widened in the mirror: both cannot be safe for a rule that is breaking somewhere.
-        for rule in ALL.iter().filter(|rule| rule.request == B && rule.response == C) {
-            assert!(rule.mirror.response == B || rule.mirror.response == C && rule.mirror.request != U, "{}", rule.id);
-        }
-    }
 }

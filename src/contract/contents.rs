@@ -30,10 +30,10 @@ pub(super) struct Scope<'a> {
     pub template: &'a str,
 }
 
-fn parameters<'a>(walk: &Walk<'a>, is_old: bool, scope: &Scope<'a>) -> Named<'a> {
+fn parameters<'a>(walk: &Walk<'a>, is_old: bool, scope: &Scope<'a>) -> (Named<'a>, Vec<&'a Value>) {
     let side = if is_old { &walk.old } else { &walk.new };
     let mut named = Named::new();
-    let mut own = Vec::new();
+    let (mut own, mut replaced) = (Vec::new(), Vec::new());
     for (level, list) in [items(scope.operation.get("parameters")), items(scope.path.get("parameters"))].into_iter().enumerate() {
         for parameter in list {
             let Some(object) = side.follow(parameter).ok().and_then(Value::as_object) else {
@@ -53,12 +53,13 @@ fn parameters<'a>(walk: &Walk<'a>, is_old: bool, scope: &Scope<'a>) -> Named<'a>
             if level == 0 {
                 own.push(key.clone());
             } else if own.contains(&key) {
+                replaced.push(parameter);
                 continue;
             }
             name(&mut named, key, called, parameter);
         }
     }
-    named
+    (named, replaced)
 }
 
 /// At which place of a path its parameter stands.
@@ -70,7 +71,11 @@ pub(super) fn compare_parameters<'a>(walk: &mut Walk<'a>, at: &At, old: &Scope<'
     for (before, after) in [(old.path, new.path), (old.operation, new.operation)] {
         walk.lists(&at.part("parameters"), "parameters", before, after);
     }
-    let (before, after) = (parameters(walk, true, old), parameters(walk, false, new));
+    let ((before, replaced), (after, replaces)) = (parameters(walk, true, old), parameters(walk, false, new));
+    if replaced != replaces {
+        // Those of the path that the operation replaces have no effect.
+        walk.tell_of(&rules::RESTATED, &at.part("path"), "parameters");
+    }
     let all: std::collections::BTreeSet<_> = before.keys().chain(after.keys()).collect();
     for key in all {
         let (was, is) = (before.get(key), after.get(key));

@@ -9,7 +9,7 @@ use super::{
     report::unnamed,
     rules::{self, Direction, Rule},
     security,
-    values::{Object, empty, flag, is_annotation, items, keys, members, text},
+    values::{Object, empty, flag, is_annotation, keys, members, text},
     walk::{At, Walk},
 };
 
@@ -172,11 +172,9 @@ fn operation<'a>(walk: &mut Walk<'a>, at: &At, sends: Direction, old: &Scope<'a>
         let general = (walk.old.root().get("servers"), walk.new.root().get("servers"));
         compare_servers(walk, &at.part("servers"), was.or(general.0), is.or(general.1));
     }
-    for (one, other) in [(old.path, new.path)] {
-        // Servers of the path that the operation replaces by its own are still a difference of the path.
-        if before.contains_key("servers") && after.contains_key("servers") {
-            walk.tell_keyword(&at.part("path"), "servers", one.get("servers"), other.get("servers"));
-        }
+    // Servers of the path that both operations replace by their own are still a difference of the path.
+    if before.contains_key("servers") && after.contains_key("servers") {
+        walk.tell_keyword(&at.part("path"), "servers", old.path.get("servers"), new.path.get("servers"));
     }
     compare_parameters(walk, &request, old, new);
     compare_body(walk, &request, before, after);
@@ -267,9 +265,7 @@ pub(super) fn compare_tags(walk: &mut Walk) {
             (was, _) => walk.tell_either(was.is_none(), &rules::TAG_ADDED, &rules::TAG_REMOVED, &at, Some(name)),
         }
     }
-    let order = |list: &[Value]| {
-        items(Some(&Value::Array(list.to_vec()))).iter().filter_map(|tag| tag["name"].as_str().map(str::to_owned)).collect::<Vec<_>>()
-    };
+    let order = |list: &[Value]| list.iter().filter_map(|tag| tag["name"].as_str().map(str::to_owned)).collect::<Vec<_>>();
     let (mut was, mut is) = (order(before), order(after));
     if was != is {
         was.sort();

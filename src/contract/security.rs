@@ -142,7 +142,9 @@ pub(super) fn schemes<'a>(walk: &mut Walk<'a>, old: &'a Object, new: &'a Object)
                 Some(if key == "scheme" || key == "name" && header { value.to_lowercase() } else { value.to_owned() })
             };
             if both_same(one.get(key), other.get(key)) {
-            } else if folded(one).is_some() && folded(one) == folded(other) {
+                continue;
+            }
+            if folded(one).is_some() && folded(one) == folded(other) {
                 walk.tell_of(&rules::RESTATED, &at, key);
             } else {
                 walk.tell_all(&rules::SCHEME_CHANGED, &at, Some(key), one.get(key), other.get(key));

@@ -69,16 +69,12 @@ fn with_one_operation(whole: &Value, path: &str, method: &str) -> Value {
     small["paths"] = json!({ (path): item });
     let read = document(&small);
     let reached = Side::new(&read).reached(&[&read.root["paths"]]);
-    for section in ["schemas"] {
-        let kept: Map<_, _> = small["components"][section]
-            .as_object()
-            .into_iter()
-            .flatten()
-            .filter(|(name, _)| reached.contains(&format!("#/components/{section}/{name}")))
-            .map(|(name, schema)| (name.clone(), schema.clone()))
-            .collect();
-        small["components"][section] = Value::Object(kept);
-    }
+    let schemas = small["components"]["schemas"].as_object().into_iter().flatten();
+    let kept: Map<_, _> = schemas
+        .filter(|(name, _)| reached.contains(&format!("#/components/schemas/{name}")))
+        .map(|(name, schema)| (name.clone(), schema.clone()))
+        .collect();
+    small["components"]["schemas"] = Value::Object(kept);
     small
 }
 

@@ -246,6 +246,14 @@ fn parameters() {
 }
 
 #[test]
+fn parameters_of_a_path_that_an_operation_replaces_are_not_passed_over() {
+    let mut base = base::base();
+    base["paths"]["/pets"]["get"]["parameters"][0] = json!({ "name": "trace", "in": "header", "schema": { "type": "integer" } });
+    base["paths"]["/pets"].as_object_mut().expect("a path").remove("post");
+    hold(&base, vec![(Put("/paths/~1pets/parameters/0/schema/type", json!("boolean")), &["GET /pets | path | restated parameters"], C, C)]);
+}
+
+#[test]
 fn a_path_parameter_that_is_called_otherwise() {
     let base = base::base();
     let mut renamed = base.clone();

@@ -19,6 +19,7 @@ use crate::{
     domain::clock::World,
     http::{
         api::Api,
+        changes,
         cursor::Seal,
         document,
         edge::Edge,
@@ -108,6 +109,7 @@ impl App {
             .nest(document::PREFIX, document::contract())
             .nest(settings::PREFIX, settings::plane())
             .at("/docs", get(docs))
+            .at("/docs/changes", get(changes_page))
             .at("/openapi.json", get(openapi_json))
             .at("/openapi.yaml", get(openapi_yaml))
             .at("/openapi-events.json", get(openapi_events))
@@ -189,6 +191,11 @@ fn text(media_type: &'static str, body: impl Into<poem::Body>) -> Response {
 #[handler]
 fn docs(Data(pages): Data<&Arc<Pages>>) -> Response {
     text("text/html; charset=utf-8", pages.docs.clone())
+}
+
+#[handler]
+fn changes_page() -> poem::Result<Response> {
+    changes::page().map_err(poem::error::InternalServerError)
 }
 
 #[handler]

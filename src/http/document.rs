@@ -177,7 +177,11 @@ pub fn routes_page(document: &Value) -> String {
 /// The documentation page, self-contained.
 pub fn page() -> String {
     let service = contract();
-    page_of(&service.swagger_ui_html(), &service.spec(), &document(), &format!("counterpart API, revision {}", revision::NAME))
+    let page = page_of(&service.swagger_ui_html(), &service.spec(), &document(), &format!("counterpart API, revision {}", revision::NAME));
+    let ui = "\n<div id=\"ui\"></div>\n";
+    let link =
+        "\n<p style=\"margin: 1rem; font-family: sans-serif\"><a href=\"/docs/changes\">What differs between revisions A and B</a></p>";
+    page.replacen(ui, &format!("{link}{ui}"), 1)
 }
 
 /// A page that the generator made around its own document, around `document` instead.

@@ -96,6 +96,15 @@ fn events_have_a_document_of_their_own() {
 }
 
 #[test]
+fn the_changes_between_the_revisions_are_a_page_beside_the_documentation() {
+    let page = one().anonymous().raw("GET", "/docs/changes").exchange();
+    assert!(page.text.contains("x-pagination-total") && page.text.contains("searchMessages"), "{}", page.text);
+    let policy = page.header("content-security-policy").unwrap_or_default();
+    assert!(policy.starts_with("default-src 'none'; style-src 'sha256-"), "{policy}");
+    assert!(one().anonymous().raw("GET", "/docs").exchange().text.contains("href=\"/docs/changes\""));
+}
+
+#[test]
 fn the_document_is_printed_as_yaml_too() {
     let yaml = printed(&["--format", "yaml"]);
     assert!(yaml.contains("openapi:") && yaml.contains("operationId: getTicket"), "{yaml}");

@@ -19,10 +19,11 @@ use crate::{
     domain::clock::World,
     http::{
         api::Api,
+        changes,
         cursor::Seal,
         document,
         edge::Edge,
-        events::WireEvents,
+        events::{self, WireEvents},
         rate::RateLimit,
         settings::{self, page},
         slow::Timed,
@@ -102,13 +103,16 @@ impl App {
             yaml: document::yaml(&contract),
             settings_docs: settings::docs(),
             settings_json: document::json(&plane),
+            events_json: document::json(&events::document::document()),
         });
         let mut route = Route::new()
             .nest(document::PREFIX, document::contract())
             .nest(settings::PREFIX, settings::plane())
             .at("/docs", get(docs))
+            .at("/docs/changes", get(changes_page))
             .at("/openapi.json", get(openapi_json))
             .at("/openapi.yaml", get(openapi_yaml))
+            .at("/openapi-events.json", get(openapi_events))
             .at("/healthz", get(healthz))
             .at("/readyz", get(readyz))
             .at("/settings/docs", get(settings_docs))
@@ -180,6 +184,7 @@ struct Pages {
     yaml: String,
     settings_docs: String,
     settings_json: String,
+    events_json: String,
 }
 
 fn text(media_type: &'static str, body: impl Into<poem::Body>) -> Response {
@@ -192,6 +197,11 @@ fn docs(Data(pages): Data<&Arc<Pages>>) -> Response {
 }
 
 #[handler]
+fn changes_page() -> poem::Result<Response> {
+    changes::page().map_err(poem::error::InternalServerError)
+}
+
+#[handler]
 fn openapi_json(Data(pages): Data<&Arc<Pages>>) -> Response {
     text("application/json", pages.json.clone())
 }
@@ -199,6 +209,11 @@ fn openapi_json(Data(pages): Data<&Arc<Pages>>) -> Response {
 #[handler]
 fn openapi_yaml(Data(pages): Data<&Arc<Pages>>) -> Response {
     text("application/yaml", pages.yaml.clone())
+}
+
+#[handler]
+fn openapi_events(Data(pages): Data<&Arc<Pages>>) -> Response {
+    text("application/json", pages.events_json.clone())
 }
 
 #[handler]

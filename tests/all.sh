@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Everything that has to hold before a change goes in: form, lints, and the whole suite for both revisions on both
-# databases, and at the end the published documents (tests/contract.sh). Stops at the first failure. Needs a Rust toolchain,
-# PostgreSQL's server programs, Chromium with its chromedriver, and what tests/contract.sh needs, nothing that runs.
+# Everything that has to hold before a change goes in: form, lints, the whole suite for both revisions on both databases
+# and how much of the documents it came by, one corpus of requests to both revisions, and the published documents in the
+# hands of others' tools (tests/contract.sh). Stops at the first failure. Needs a Rust toolchain, PostgreSQL's server
+# programs, Chromium with its chromedriver, and what tests/contract.sh needs, nothing that runs.
 #
 #   tests/all.sh             everything
 #   CARGO_TARGET_DIR=…       one target folder for all of it (default: target)
@@ -28,17 +29,27 @@ trap 'exit 143' TERM
 # Not nextest: it starts a process a test, and with each a server of its own, where the tests of one process share one.
 runner=(cargo test --no-fail-fast --quiet)
 totals='^test result:'
+coverage='valid requests [0-9]+$'
 
-# Runs the suite on one database; prints the runner's totals, and all it said when it fails.
+# Runs the suite on one database; prints the runner's totals and how much of the documents it came by, and all that was
+# said when it fails.
 suite() {
     local what=$1 log="$scratch/suite.log"
     shift
+    export COUNTERPART_SEEN="$scratch/seen/${what// /-}"
     printf '%s\n' "== tests, $what"
     if "${runner[@]}" "$@" >"$log" 2>&1; then
         grep -E "$totals" "$log" | tee -a "$scratch/totals" || fail "no totals in what the runner said"
     else
         cat "$log"
         fail "tests, $what"
+    fi
+    printf '%s\n' "== coverage of the documents, $what"
+    if "${runner[@]}" "$@" --test api -- --ignored --exact coverage::the_documents_are_covered --nocapture >"$log" 2>&1; then
+        grep -E "$coverage" "$log" || fail "no table in what the coverage said"
+    else
+        cat "$log"
+        fail "coverage of the documents, $what"
     fi
 }
 
@@ -59,7 +70,12 @@ for features in "" "rev-a"; do
     (export COUNTERPART_TEST_POSTGRES="$postgres" && suite "$revision on PostgreSQL" --workspace --features "$features")
 done
 
-COUNTERPART_REV_A=$scratch/rev-a COUNTERPART_REV_B=$scratch/rev-b tests/contract.sh
+# The same requests to both revisions: what differs is told, and what is told differs.
+export COUNTERPART_REV_A="$scratch/rev-a" COUNTERPART_REV_B="$scratch/rev-b"
+quietly "replay on both revisions" cargo test --quiet --features rev-a --test replay -- --ignored --nocapture
+grep -E 'requests to both revisions' "$scratch/step.log"
+
+tests/contract.sh
 
 echo "== all passed: revisions A and B, SQLite and PostgreSQL"
 cat "$scratch/totals"

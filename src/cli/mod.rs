@@ -4,6 +4,7 @@
 //! written wrongly.
 
 mod bridge;
+mod contract;
 mod demo;
 mod events;
 mod export;
@@ -74,6 +75,9 @@ pub enum Command {
     Reindex(reindex::Reindex),
     /// Print the OpenAPI document of this build's revision
     Openapi(openapi::Openapi),
+    /// Compare OpenAPI documents
+    #[command(subcommand)]
+    Contract(contract::Command),
 }
 
 /// Why a command failed, in words for the person at the terminal.
@@ -91,19 +95,13 @@ impl<E: std::error::Error> From<E> for Failed {
 impl Cli {
     /// Runs the command to its end.
     pub async fn run(self) -> ExitCode {
-        match self.command.run(&self.config).await {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(Failed(reason)) => {
-                eprintln!("error: {reason}");
-                ExitCode::FAILURE
-            }
-        }
+        self.command.run(&self.config).await
     }
 }
 
 impl Command {
-    async fn run(self, config: &Config) -> Outcome {
-        match self {
+    async fn run(self, config: &Config) -> ExitCode {
+        let outcome = match self {
             Self::Serve(command) => command.run(config).await,
             Self::Demo(command) => command.run().await,
             Self::Migrate(command) => command.run(config).await,
@@ -118,6 +116,15 @@ impl Command {
             Self::Settings(command) => command.run(config).await,
             Self::Reindex(command) => command.run(config).await,
             Self::Openapi(command) => command.run(),
+            // Its exit code tells what it found.
+            Self::Contract(command) => return command.run(),
+        };
+        match outcome {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(Failed(reason)) => {
+                eprintln!("error: {reason}");
+                ExitCode::FAILURE
+            }
         }
     }
 }

@@ -1,11 +1,11 @@
-//! `counterpart openapi`: the document of the compiled revision.
+//! `counterpart openapi`: the documents of the compiled revision.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
 use super::{Failed, Outcome, print};
-use crate::http::{document, settings};
+use crate::http::{document, events, settings};
 
 #[derive(Args, Debug)]
 pub struct Openapi {
@@ -15,6 +15,10 @@ pub struct Openapi {
     /// The document of the settings plane, the same in every build, instead of the contract's
     #[arg(long, env = "COUNTERPART_SETTINGS")]
     settings: bool,
+
+    /// The document of the events that webhooks are sent, in OpenAPI 3.1, instead of the contract's
+    #[arg(long, env = "COUNTERPART_EVENTS_DOCUMENT", conflicts_with = "settings")]
+    events: bool,
 
     /// A file to write instead of standard output
     #[arg(long, env = "COUNTERPART_OUTPUT", value_name = "FILE")]
@@ -31,7 +35,11 @@ enum Format {
 
 impl Openapi {
     pub fn run(self) -> Outcome {
-        let document = if self.settings { settings::document() } else { document::document() };
+        let document = match (self.settings, self.events) {
+            (true, _) => settings::document(),
+            (_, true) => events::document::document(),
+            _ => document::document(),
+        };
         let text = match self.format {
             Format::Json => document::json(&document),
             Format::Yaml => document::yaml(&document),

@@ -85,6 +85,11 @@ pub fn canonical(spec: &str) -> Value {
     // The generator's own output is JSON.
     let mut document: Value = serde_json::from_str(spec).unwrap_or_default();
     document["openapi"] = "3.0.3".into();
+    in_form(document)
+}
+
+/// A document that was put together out of what the generator made, in the canonical form.
+pub fn in_form(mut document: Value) -> Value {
     let strict = request_schemas(&document);
     let mut nullable = BTreeSet::new();
     visit(&mut document, &mut |object| {
@@ -176,7 +181,11 @@ pub fn routes_page(document: &Value) -> String {
 /// The documentation page, self-contained.
 pub fn page() -> String {
     let service = contract();
-    page_of(&service.swagger_ui_html(), &service.spec(), &document(), &format!("counterpart API, revision {}", revision::NAME))
+    let page = page_of(&service.swagger_ui_html(), &service.spec(), &document(), &format!("counterpart API, revision {}", revision::NAME));
+    let ui = "\n<div id=\"ui\"></div>\n";
+    let link =
+        "\n<p style=\"margin: 1rem; font-family: sans-serif\"><a href=\"/docs/changes\">What differs between revisions A and B</a></p>";
+    page.replacen(ui, &format!("{link}{ui}"), 1)
 }
 
 /// A page that the generator made around its own document, around `document` instead.

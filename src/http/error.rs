@@ -191,13 +191,17 @@ documented! {
     ContactMaking = &[400, 401, 403, 409, 413, 415], key_conflict!("Another contact of the store has the same primary e-mail or phone.");
     /// A list whose filters are a body.
     FilteredListing = &[400, 401, 403, 413, 415], "";
+    /// What takes nothing but its caller's proof.
+    SettingsCatalog = &[401, 403], "", Session;
     /// A read of the settings that names no record.
     SettingsListing = &[400, 401, 403], "", Session;
     /// A read of the settings, or a removal, that names a record.
     SettingsLookup = &[400, 401, 403, 404], "", Session;
     /// A change of settings that makes something.
     SettingsCreation = &[400, 401, 403, 413, 415], "", Session;
-    /// A change of settings that names a record.
+    /// A change of settings that names a record, whatever its state.
+    SettingsEdit = &[400, 401, 403, 404, 413, 415], "", Session;
+    /// A change of settings that the state of a record may forbid.
     SettingsChange = &[400, 401, 403, 404, 409, 413, 415], "The record is in a state that does not allow it; `error.message` says which.", Session;
     /// A removal that the state of a record may forbid.
     SettingsRemoval = &[400, 401, 403, 404, 409], "The record is in a state that does not allow it; `error.message` says which.", Session;

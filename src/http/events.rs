@@ -2,20 +2,28 @@
 //! operation answers it.
 //!
 //! The bytes are made inside the transaction, where the event has no number yet; `sequence` is put in front when the
-//! number is known, and the rest stays as it was written.
+//! number is known, and the rest stays as it was written. [`document`] describes the types of this file to subscribers.
 
+pub mod document;
+
+use poem_openapi::Object;
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, value::to_raw_value};
 
-use super::{contacts::Contact, conversations::Conversation};
+use super::{
+    contacts::Contact,
+    conversations::Conversation,
+    values::{Any, AnyObject, Listed, Stored, ValueSet},
+};
 use crate::{
     domain::{
         conversations::{Conversation as StoredConversation, ConversationView},
-        events::{Event, Fact, FieldChange},
-        ids::StoreId,
+        events::{Event as Happened, Fact, FieldChange},
+        ids::{StoreId, UserId},
         messages::{Message as StoredMessage, MessageView},
         tickets::{Ticket as StoredTicket, TicketView},
         time::Timestamp,
+        webhooks::KINDS,
     },
     revision::{
         self,
@@ -24,142 +32,230 @@ use crate::{
     service::Renderer,
 };
 
+/// What happens.
+#[derive(Debug, Clone)]
+pub struct EventKinds;
+
+impl ValueSet for EventKinds {
+    const NAME: &'static str = "EventKind";
+    const OPEN: bool = false;
+    const VALUES: &'static [&'static str] = &KINDS;
+}
+
+/// Who causes events.
+#[derive(Debug, Clone)]
+pub struct Actors;
+
+impl ValueSet for Actors {
+    const NAME: &'static str = "ActorType";
+    const OPEN: bool = false;
+    const VALUES: &'static [&'static str] = &["contact", "user", "api_key", "ai", "system"];
+}
+
+/// Who caused an event.
+#[derive(Debug, Object, Serialize)]
+pub struct Actor {
+    r#type: Listed<Actors>,
+    #[oai(skip_serializing_if_is_none)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    id: Option<String>,
+}
+
+/// Something that happened, as webhooks are sent it.
+#[derive(Debug, Object, Serialize)]
+#[oai(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+pub struct Event {
+    id: String,
+    r#type: Listed<EventKinds>,
+    timestamp: Timestamp,
+    /// The revision of the contract that `data` is written in.
+    api_revision: String,
+    store_id: String,
+    /// Increases in the order in which changes were committed: whoever has seen one has seen all below it.
+    #[serde(skip)]
+    sequence: i64,
+    actor: Actor,
+    /// The record that changed, as the read operations of the revision return it.
+    data: Stored<AnyObject>,
+}
+
+/// A message that came or went.
+#[derive(Debug, Object, Serialize)]
+#[oai(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+struct MessageData {
+    message: Message,
+    conversation_id: String,
+    /// The ticket that is open on the conversation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ticket_id: Option<String>,
+}
+
+/// A ticket that was opened.
+#[derive(Debug, Object, Serialize)]
+struct OpenedData {
+    ticket: Ticket,
+    /// Whether it had been closed before.
+    reopened: bool,
+}
+
+/// A ticket that was closed.
+#[derive(Debug, Object, Serialize)]
+struct ClosedData {
+    ticket: Ticket,
+}
+
+/// A ticket that somebody was given, or that was taken from somebody.
+#[derive(Debug, Object, Serialize)]
+#[oai(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+struct AssignmentData {
+    ticket: Ticket,
+    /// The `userId` of who had it before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    previous_assignee_user_id: Option<String>,
+}
+
+/// A value of a ticket's field that was changed.
+#[derive(Debug, Object, Serialize)]
+#[oai(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+struct TicketFieldData {
+    ticket: Ticket,
+    /// The field's id, or a system key.
+    ticket_field_id: String,
+    /// Absent where there was none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    old_value: Option<Any>,
+    /// Absent where there is none any more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    new_value: Option<Any>,
+}
+
+/// A label that a conversation was given, or that was taken from it.
+#[derive(Debug, Object, Serialize)]
+#[oai(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+struct LabelData {
+    conversation_id: String,
+    label_id: String,
+    /// The label's text; absent where there is no such label any more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    label: Option<String>,
+    conversation: Conversation,
+}
+
+/// A value of a contact's field that was changed.
+#[derive(Debug, Object, Serialize)]
+#[oai(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+struct ContactFieldData {
+    contact: Contact,
+    contact_field_id: String,
+    /// Absent where there was none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    old_value: Option<Any>,
+    /// Absent where there is none any more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    new_value: Option<Any>,
+}
+
+/// A conversation that the AI hands over to people.
+#[derive(Debug, Object, Serialize)]
+struct EscalationData {
+    conversation: Conversation,
+    /// The ticket that is open on it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ticket: Option<Ticket>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    reason: Option<String>,
+}
+
+fn ticket(ticket: &StoredTicket) -> Ticket {
+    TicketView { ticket: ticket.clone(), account: None, conversation: None, assignee: None, handled_by: None }.into()
+}
+
+fn message(message: &StoredMessage) -> Message {
+    MessageView { message: message.clone(), sent_by: None, conversation: None, account: None }.into()
+}
+
+fn conversation(conversation: &StoredConversation) -> Conversation {
+    ConversationView { conversation: conversation.clone(), account: None }.into()
+}
+
+fn any(value: Option<&Value>) -> Option<Any> {
+    value.cloned().map(Any)
+}
+
+/// `data` of an event.
+fn data(fact: &Fact) -> Stored<AnyObject> {
+    let assigned = |of: &StoredTicket, previous: Option<&UserId>| {
+        text(&AssignmentData { ticket: ticket(of), previous_assignee_user_id: previous.map(|id| id.as_str().to_owned()) })
+    };
+    let labelled = |of: &StoredConversation, label_id: &str, label: Option<&String>| {
+        text(&LabelData {
+            conversation_id: of.id.as_str().to_owned(),
+            label_id: label_id.to_owned(),
+            label: label.cloned(),
+            conversation: conversation(of),
+        })
+    };
+    match fact {
+        Fact::MessageReceived { message: it, ticket_id } | Fact::MessageSent { message: it, ticket_id } => text(&MessageData {
+            message: message(it),
+            conversation_id: it.conversation_id.as_str().to_owned(),
+            ticket_id: ticket_id.as_ref().map(|id| id.as_str().to_owned()),
+        }),
+        Fact::TicketOpened { ticket: it, reopened } => text(&OpenedData { ticket: ticket(it), reopened: *reopened }),
+        Fact::TicketClosed { ticket: it } => text(&ClosedData { ticket: ticket(it) }),
+        Fact::TicketAssigned { ticket: it, previous } | Fact::TicketUnassigned { ticket: it, previous } => assigned(it, previous.as_ref()),
+        Fact::TicketFieldUpdated { ticket: it, change: FieldChange { field_id, old, new } } => text(&TicketFieldData {
+            ticket: ticket(it),
+            ticket_field_id: field_id.as_str().to_owned(),
+            old_value: any(old.as_ref()),
+            new_value: any(new.as_ref()),
+        }),
+        Fact::LabelAdded { conversation: it, label_id, label } | Fact::LabelRemoved { conversation: it, label_id, label } => {
+            labelled(it, label_id.as_str(), label.as_ref())
+        }
+        Fact::AiEscalated { conversation: it, ticket: open, reason } => {
+            text(&EscalationData { conversation: conversation(it), ticket: open.as_deref().map(ticket), reason: reason.clone() })
+        }
+        Fact::ContactFieldUpdated { contact, change: FieldChange { field_id, old, new } } => text(&ContactFieldData {
+            contact: contact.clone().into(),
+            contact_field_id: field_id.as_str().to_owned(),
+            old_value: any(old.as_ref()),
+            new_value: any(new.as_ref()),
+        }),
+    }
+}
+
+fn text(data: &impl Serialize) -> Stored<AnyObject> {
+    // Plain data with string keys: writing it to memory cannot fail.
+    Stored::from(to_raw_value(data).unwrap_or_default())
+}
+
 /// Renders in the shapes of the compiled revision.
 #[derive(Debug)]
 pub struct WireEvents;
 
-#[derive(Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Payload<'a> {
-    id: &'a str,
-    r#type: &'static str,
-    timestamp: Timestamp,
-    api_revision: &'static str,
-    store_id: &'a str,
-    actor: Actor<'a>,
-    data: Data<'a>,
-}
-
-#[derive(Serialize)]
-struct Actor<'a> {
-    r#type: &'static str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    id: Option<&'a str>,
-}
-
-#[derive(Serialize)]
-#[serde(untagged, rename_all_fields = "camelCase")]
-enum Data<'a> {
-    Message {
-        message: Box<Message>,
-        conversation_id: &'a str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        ticket_id: Option<&'a str>,
-    },
-    Ticket {
-        ticket: Box<Ticket>,
-    },
-    Opened {
-        ticket: Box<Ticket>,
-        reopened: bool,
-    },
-    Assigned {
-        ticket: Box<Ticket>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        previous_assignee_user_id: Option<&'a str>,
-    },
-    TicketField {
-        ticket: Box<Ticket>,
-        ticket_field_id: &'a str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        old_value: Option<&'a Value>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        new_value: Option<&'a Value>,
-    },
-    Label {
-        conversation_id: &'a str,
-        label_id: &'a str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        label: Option<&'a str>,
-        conversation: Box<Conversation>,
-    },
-    ContactField {
-        contact: Box<Contact>,
-        contact_field_id: &'a str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        old_value: Option<&'a Value>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        new_value: Option<&'a Value>,
-    },
-    Escalated {
-        conversation: Box<Conversation>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        ticket: Option<Box<Ticket>>,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        reason: Option<&'a str>,
-    },
-}
-
-fn ticket(ticket: &StoredTicket) -> Box<Ticket> {
-    let view = TicketView { ticket: ticket.clone(), account: None, conversation: None, assignee: None, handled_by: None };
-    Box::new(view.into())
-}
-
-fn message(message: &StoredMessage) -> Box<Message> {
-    Box::new(MessageView { message: message.clone(), sent_by: None, conversation: None, account: None }.into())
-}
-
-fn conversation(conversation: &StoredConversation) -> Box<Conversation> {
-    Box::new(ConversationView { conversation: conversation.clone(), account: None }.into())
-}
-
-fn data(fact: &Fact) -> Data<'_> {
-    match fact {
-        Fact::MessageReceived { message: it, ticket_id } | Fact::MessageSent { message: it, ticket_id } => Data::Message {
-            message: message(it),
-            conversation_id: it.conversation_id.as_str(),
-            ticket_id: ticket_id.as_ref().map(|id| id.as_str()),
-        },
-        Fact::TicketOpened { ticket: it, reopened } => Data::Opened { ticket: ticket(it), reopened: *reopened },
-        Fact::TicketClosed { ticket: it } => Data::Ticket { ticket: ticket(it) },
-        Fact::TicketAssigned { ticket: it, previous } | Fact::TicketUnassigned { ticket: it, previous } => {
-            Data::Assigned { ticket: ticket(it), previous_assignee_user_id: previous.as_ref().map(|id| id.as_str()) }
-        }
-        Fact::TicketFieldUpdated { ticket: it, change: FieldChange { field_id, old, new } } => {
-            Data::TicketField { ticket: ticket(it), ticket_field_id: field_id.as_str(), old_value: old.as_ref(), new_value: new.as_ref() }
-        }
-        Fact::LabelAdded { conversation: it, label_id, label } | Fact::LabelRemoved { conversation: it, label_id, label } => Data::Label {
-            conversation_id: it.id.as_str(),
-            label_id: label_id.as_str(),
-            label: label.as_deref(),
-            conversation: conversation(it),
-        },
-        Fact::AiEscalated { conversation: it, ticket: open, reason } => {
-            Data::Escalated { conversation: conversation(it), ticket: open.as_deref().map(ticket), reason: reason.as_deref() }
-        }
-        Fact::ContactFieldUpdated { contact, change: FieldChange { field_id, old, new } } => Data::ContactField {
-            contact: Box::new(contact.clone().into()),
-            contact_field_id: field_id.as_str(),
-            old_value: old.as_ref(),
-            new_value: new.as_ref(),
-        },
-    }
-}
-
 impl Renderer for WireEvents {
-    fn render(&self, store: &StoreId, event: &Event) -> Vec<u8> {
+    fn render(&self, store: &StoreId, event: &Happened) -> Vec<u8> {
         let (kind, id) = event.actor.parts();
-        let payload = Payload {
-            id: &event.id,
-            r#type: event.fact.kind(),
+        let event = Event {
+            id: event.id.clone(),
+            r#type: event.fact.kind().to_owned().into(),
             timestamp: event.at,
-            api_revision: revision::NAME,
-            store_id: store.as_str(),
-            actor: Actor { r#type: kind, id },
+            api_revision: revision::NAME.to_owned(),
+            store_id: store.as_str().to_owned(),
+            // Not known yet, and not written.
+            sequence: 0,
+            actor: Actor { r#type: kind.to_owned().into(), id: id.map(str::to_owned) },
             data: data(&event.fact),
         };
-        // Plain data with string keys: writing it to memory cannot fail.
-        serde_json::to_vec(&payload).unwrap_or_default()
+        // As above.
+        serde_json::to_vec(&event).unwrap_or_default()
     }
 }
 
@@ -168,7 +264,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::domain::{conversations::Conversation as Stored, events::Actor as Who, store::Channel};
+    use crate::domain::{
+        conversations::Conversation as Stored,
+        events::{Actor as Who, numbered},
+        store::Channel,
+    };
 
     #[test]
     fn a_hand_over_shows_conversation_ticket_and_reason() {
@@ -192,11 +292,19 @@ mod tests {
             updated_at: at,
         };
         let ticket = StoredTicket::open("t".into(), "1".into(), &conversation, None, at);
+        let sent = |fact: Fact, schema: &str| -> Value {
+            let event = Happened { id: "e".into(), at, actor: Who::Ai, fact };
+            let sent = serde_json::from_slice(&numbered(1, &WireEvents.render(&"s".into(), &event)).unwrap()).unwrap();
+            let schema = json!({"$ref": format!("#/components/schemas/{schema}"), "components": document::document()["components"]});
+            jsonschema::draft202012::validate(&schema, &sent).unwrap();
+            sent
+        };
+        // Which the older revision has no operation for.
+        let assigned = sent(Fact::TicketAssigned { ticket: ticket.clone(), previous: Some("u".into()) }, "TicketAssigned");
+        assert_eq!((&assigned["data"]["ticket"]["id"], &assigned["data"]["previousAssigneeUserId"]), (&json!("t"), &json!("u")));
         let rendered = |ticket: Option<StoredTicket>, reason: Option<&str>| {
-            let fact =
-                Fact::AiEscalated { conversation: conversation.clone(), ticket: ticket.map(Box::new), reason: reason.map(str::to_owned) };
-            let event = Event { id: "e".into(), at, actor: Who::Ai, fact };
-            serde_json::from_slice::<Value>(&WireEvents.render(&"s".into(), &event)).unwrap()
+            let ticket = ticket.map(Box::new);
+            sent(Fact::AiEscalated { conversation: conversation.clone(), ticket, reason: reason.map(str::to_owned) }, "AiEscalated")
         };
         let full = rendered(Some(StoredTicket { snoozed_until: Some(at), ..ticket }), Some("angry"));
         assert_eq!((&full["type"], &full["actor"]), (&json!("ai.escalated"), &json!({"type": "ai"})));

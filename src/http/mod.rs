@@ -11,6 +11,7 @@
 pub mod api;
 pub mod auth;
 pub mod body;
+pub mod changes;
 pub mod contacts;
 pub mod context;
 pub mod conversations;

@@ -161,6 +161,12 @@ impl<T> Stored<T> {
     }
 }
 
+impl<T> From<Box<RawValue>> for Stored<T> {
+    fn from(raw: Box<RawValue>) -> Self {
+        Self(raw, PhantomData)
+    }
+}
+
 impl<T> Stored<Vec<T>> {
     /// The same for a list that an answer must hold.
     pub fn or_empty_list(text: String) -> Self {

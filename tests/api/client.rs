@@ -68,12 +68,14 @@ impl Api {
 /// A request being put together.
 #[derive(Clone, Debug)]
 pub struct Call {
-    api: Api,
-    method: String,
-    path: String,
-    query: Vec<String>,
-    headers: Vec<(String, String)>,
-    body: Option<Vec<u8>>,
+    pub api: Api,
+    pub method: String,
+    /// With whatever it is served under.
+    pub path: String,
+    /// Pieces of the query as they go over the wire.
+    pub query: Vec<String>,
+    pub headers: Vec<(String, String)>,
+    pub body: Option<Vec<u8>>,
     chunked: bool,
 }
 
@@ -133,15 +135,18 @@ impl Call {
     #[track_caller]
     pub fn send(self) -> Answer {
         let answer = self.exchange();
-        contract::check(&self.api, &self.method, &self.path, &answer);
+        contract::check(&self, &answer);
         answer
     }
 
-    /// Sends the request and checks nothing: for what lies outside of the contract.
+    /// Sends the request. What the document says of the exchange has to hold, nothing beyond it.
     #[track_caller]
     pub fn exchange(&self) -> Answer {
         match self.attempt() {
-            Ok(answer) => answer,
+            Ok(answer) => {
+                contract::conforms(self, &answer);
+                answer
+            }
             Err(error) => panic!("{}\n  no answer: {error}", self.described()),
         }
     }

@@ -1,5 +1,18 @@
-//! The published document, and the one check that every answer of the suite goes through: the envelope of section 2.1
-//! and the schema that `/openapi.json` gives for the operation and the status.
+//! The published documents, and the checks that every exchange of the suite goes through: an answer is what the document
+//! says of its operation and status, a request that got a success is one that the document allows, and an answer that a
+//! test expects nothing else of is the envelope of section 2.1.
+//!
+//! [`places`] names the parts of a document; [`seen`] writes down which of them a run came by; [`request`] holds requests
+//! against the document, and [`told`] events.
+
+#[path = "contract/places.rs"]
+pub mod places;
+#[path = "contract/request.rs"]
+mod request;
+#[path = "contract/seen.rs"]
+mod seen;
+#[path = "contract/told.rs"]
+pub mod told;
 
 use std::{
     collections::HashMap,
@@ -11,20 +24,26 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     REV_A,
-    client::{Answer, Api},
+    client::{Answer, Api, Call},
 };
 
 /// What the settings plane is served under.
 const SETTINGS: &str = "/settings/v1";
 
+/// The revision of the contract, as files are called by it.
+pub const REVISION: &str = if REV_A { "rev-a" } else { "rev-b" };
+
 /// The document as a server of this run publishes it.
 pub struct Contract {
     pub document: Value,
+    /// What a run calls it when it writes down what it came by.
+    name: &'static str,
     /// What its paths are served under.
     prefix: &'static str,
-    /// The component schemas in the dialect that the validator reads.
-    components: Value,
-    validators: Mutex<HashMap<(String, u16), Arc<Validator>>>,
+    operations: Vec<Operation>,
+    /// The component schemas in the dialect that the validator reads, for answers and for requests.
+    components: [Value; 2],
+    validators: Mutex<HashMap<String, Arc<Validator>>>,
 }
 
 /// One operation of the document.
@@ -45,79 +64,144 @@ pub fn contract(api: &Api) -> &'static Contract {
 /// The document of the settings plane, likewise.
 pub fn settings(api: &Api) -> &'static Contract {
     static CONTRACT: OnceLock<Contract> = OnceLock::new();
-    CONTRACT.get_or_init(|| Contract::under(SETTINGS, api.anonymous().raw("GET", "/settings/openapi.json").exchange().body()))
+    CONTRACT.get_or_init(|| Contract::of_settings(api.anonymous().raw("GET", "/settings/openapi.json").exchange().body()))
 }
 
 impl Contract {
     pub fn new(document: Value) -> Self {
-        Self::under("/v1", document)
+        Self::under("/v1", REVISION, document)
     }
 
-    fn under(prefix: &'static str, document: Value) -> Self {
-        let mut components = document["components"].clone();
-        translate(&mut components["schemas"]);
-        Self { document, prefix, components, validators: Mutex::default() }
+    pub fn of_settings(document: Value) -> Self {
+        Self::under(SETTINGS, "settings", document)
     }
 
-    pub fn operations(&self) -> Vec<Operation> {
-        let mut all = Vec::new();
-        for (path, item) in self.document["paths"].as_object().into_iter().flatten() {
+    fn under(prefix: &'static str, name: &'static str, document: Value) -> Self {
+        let components = [true, false].map(|closed| {
+            let mut components = document["components"].clone();
+            translate(&mut components["schemas"], closed);
+            components
+        });
+        let mut operations = Vec::new();
+        for (path, item) in document["paths"].as_object().into_iter().flatten() {
             for (method, node) in item.as_object().into_iter().flatten() {
                 if ["get", "post", "put", "patch", "delete"].contains(&method.as_str()) {
-                    all.push(Operation {
+                    operations.push(Operation {
                         method: method.to_ascii_uppercase(),
-                        path: path.strip_prefix(self.prefix).unwrap_or(path).to_owned(),
+                        path: path.strip_prefix(prefix).unwrap_or(path).to_owned(),
                         id: node["operationId"].as_str().unwrap_or_default().to_owned(),
                         node: node.clone(),
                     });
                 }
             }
         }
-        all
+        Self { document, name, prefix, operations, components, validators: Mutex::default() }
     }
 
-    fn operation(&self, method: &str, path: &str) -> Option<Operation> {
+    #[allow(dead_code, reason = "not every test binary walks a document")]
+    pub fn operations(&self) -> Vec<Operation> {
+        self.operations.clone()
+    }
+
+    fn operation(&self, method: &str, path: &str) -> Option<&Operation> {
         let method = if method == "HEAD" { "GET" } else { method };
         let path = path.strip_prefix(self.prefix)?;
-        self.operations().into_iter().find(|operation| operation.method == method && operation.path == path)
+        self.operations.iter().find(|operation| operation.method == method && operation.path == path)
     }
 
-    fn validator(&self, operation: &Operation, status: u16) -> Arc<Validator> {
+    /// What the document says of an answer with this status.
+    #[track_caller]
+    fn response<'a>(&'a self, operation: &'a Operation, status: u16) -> &'a Value {
+        let response = operation.node["responses"].get(status.to_string());
+        self.resolved(response.unwrap_or_else(|| panic!("{} does not document status {status}", operation.id)))
+    }
+
+    /// The validator of what `make` finds, made once for each key. Answers hold no member that is not listed.
+    fn validator(&self, key: &str, closed: bool, make: impl FnOnce() -> Value) -> Arc<Validator> {
         let mut validators = self.validators.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let make = || {
-            let responses = &operation.node["responses"];
-            let response =
-                responses.get(status.to_string()).unwrap_or_else(|| panic!("{} does not document status {status}", operation.id));
-            let response = self.resolved(response);
-            let content = response["content"].as_object().cloned().unwrap_or_default();
-            let media = content.iter().find(|(name, _)| name.starts_with("application/json")).map(|(_, media)| media);
-            let mut schema = media.unwrap_or_else(|| panic!("{} has no JSON under {status}", operation.id))["schema"].clone();
-            translate(&mut schema);
-            let root = json!({"allOf": [schema], "components": self.components});
-            let built = jsonschema::options().with_draft(Draft::Draft4).should_validate_formats(true).build(&root);
-            Arc::new(built.unwrap_or_else(|error| panic!("the schema of {} under {status} is broken: {error}", operation.id)))
+        let build = || {
+            let mut schema = make();
+            translate(&mut schema, closed);
+            let root = json!({"allOf": [schema], "components": self.components[usize::from(!closed)]});
+            let options =
+                jsonschema::options().with_draft(Draft::Draft4).with_format("uuid", is_uuid).should_validate_formats(true).build(&root);
+            Arc::new(options.unwrap_or_else(|error| panic!("the schema of {key} is broken: {error}")))
         };
-        validators.entry((operation.id.clone(), status)).or_insert_with(make).clone()
+        validators.entry(key.to_owned()).or_insert_with(build).clone()
     }
 
-    fn resolved(&self, node: &Value) -> Value {
+    fn resolved<'a>(&'a self, node: &'a Value) -> &'a Value {
         match node.get("$ref").and_then(Value::as_str) {
-            Some(reference) => self.document.pointer(&reference[1..]).cloned().unwrap_or_else(|| panic!("{reference} leads nowhere")),
-            None => node.clone(),
+            Some(reference) => self.document.pointer(&reference[1..]).unwrap_or_else(|| panic!("{reference} leads nowhere")),
+            None => node,
+        }
+    }
+
+    /// Holds an answer against what the document says of it.
+    #[track_caller]
+    fn conforms(&self, operation: &Operation, call: &Call, answer: &Answer) {
+        let response = self.response(operation, answer.status);
+        let (id, code) = (&operation.id, answer.status);
+        self.headers(&format!("{id} {code}"), response, answer);
+        seen::saw(self.name, &format!("answer {id} {code}"));
+        if call.method == "HEAD" {
+            return;
+        }
+        let media = response["content"].as_object().into_iter().flatten().find(|(name, _)| name.starts_with("application/json"));
+        let schema = &media.unwrap_or_else(|| panic!("{id} has no JSON under {code}")).1["schema"];
+        let body = answer.body();
+        let validator = self.validator(&format!("{id} {code}"), true, || schema.clone());
+        let errors = faults(&validator, &body);
+        assert!(errors.is_empty(), "the document says otherwise: {errors:#?}\n{}", answer.described());
+        places::found(&self.document, schema, &body, &format!("{id} {code}"), &mut |place| {
+            seen::saw(self.name, &format!("property {place}"));
+        });
+    }
+
+    /// The headers of an answer: those that have to be there are, and of ours none is kept from the document.
+    #[track_caller]
+    fn headers(&self, key: &str, response: &Value, answer: &Answer) {
+        let listed: HashMap<String, &Value> =
+            response["headers"].as_object().into_iter().flatten().map(|(name, header)| (name.to_ascii_lowercase(), header)).collect();
+        for (name, header) in &listed {
+            let Some(value) = answer.header(name) else {
+                assert!(header["required"] != true, "no {name}\n{}", answer.described());
+                continue;
+            };
+            let value = request::typed(&header["schema"], value).unwrap_or_else(|| panic!("{name}: {value}\n{}", answer.described()));
+            let validator = self.validator(&format!("{key} {name}"), true, || header["schema"].clone());
+            let errors = faults(&validator, &value);
+            assert!(errors.is_empty(), "{name}: {errors:#?}\n{}", answer.described());
+            seen::saw(self.name, &format!("header {key} {name}"));
+        }
+        for (name, _) in &answer.headers {
+            let ours = ["x-pagination-", "idempotency-", "x-request-id", "set-cookie"].iter().any(|prefix| name.starts_with(prefix));
+            assert!(!ours || listed.contains_key(name), "the document does not tell of {name}\n{}", answer.described());
         }
     }
 }
 
-/// Turns OpenAPI 3.0 schemas into draft 4: `nullable` becomes a type, and an object whose properties are listed takes
+/// What is wrong with a value, and where.
+fn faults(validator: &Validator, value: &Value) -> Vec<String> {
+    validator.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path)).collect()
+}
+
+/// 36 characters with hyphens.
+fn is_uuid(text: &str) -> bool {
+    let hyphen = |at: usize| [8, 13, 18, 23].contains(&at);
+    text.len() == 36 && text.bytes().enumerate().all(|(at, byte)| if hyphen(at) { byte == b'-' } else { byte.is_ascii_hexdigit() })
+}
+
+/// Turns OpenAPI 3.0 schemas into draft 4: `nullable` becomes a type. `closed`: an object whose properties are listed takes
 /// no others, so that an undocumented property fails.
-fn translate(schema: &mut Value) {
+fn translate(schema: &mut Value, closed: bool) {
     match schema {
         Value::Object(map) => {
             map.remove("example");
             map.remove("default");
-            map.values_mut().for_each(translate);
-            let closed = map.get("properties").is_some_and(Value::is_object) && !map.contains_key("additionalProperties");
-            if closed && !map.contains_key("allOf") {
+            map.values_mut().for_each(|inner| translate(inner, closed));
+            let listed = map.get("properties").is_some_and(Value::is_object) && !map.contains_key("additionalProperties");
+            if closed && listed && !map.contains_key("allOf") {
                 map.insert("additionalProperties".to_owned(), json!(false));
             }
             if map.get("nullable") == Some(&json!(true)) {
@@ -126,26 +210,51 @@ fn translate(schema: &mut Value) {
                 map.insert("anyOf".to_owned(), json!([inner, {"type": "null"}]));
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(translate),
+        Value::Array(items) => items.iter_mut().for_each(|item| translate(item, closed)),
         _ => {}
     }
 }
 
-/// Holds an answer against the contract; panics with the whole exchange where it does not fit.
+/// The document that describes a path, if one does.
+fn document_of(api: &Api, path: &str) -> Option<&'static Contract> {
+    let below = |prefix: &str| path.strip_prefix(prefix).is_some_and(|rest| rest.starts_with('/'));
+    if below(SETTINGS) { Some(settings(api)) } else { below("/v1").then(|| contract(api)) }
+}
+
+/// Holds an exchange against the document of its operation; panics with all of it where it does not fit.
 #[track_caller]
-pub fn check(api: &Api, method: &str, path: &str, answer: &Answer) {
+pub fn conforms(call: &Call, answer: &Answer) {
+    let Some(contract) = document_of(&call.api, &call.path) else { return };
+    let Some(operation) = contract.operation(&call.method, &call.path) else { return };
+    contract.conforms(operation, call, answer);
+    if (200..300).contains(&answer.status) {
+        let faults = contract.request_faults(operation, call);
+        assert!(faults.is_empty(), "the document does not allow what was answered: {faults:#?}\n{}", answer.described());
+        seen::counted(contract.name);
+        if operation.id == "listEvents" && call.method != "HEAD" {
+            for event in answer.body()["data"].as_array().into_iter().flatten() {
+                told::check(event).unwrap_or_else(|fault| panic!("{fault}\n{}", answer.described()));
+            }
+        }
+    }
+}
+
+/// Holds an answer against what is so of every answer; panics with the whole exchange where it does not fit.
+#[track_caller]
+pub fn check(call: &Call, answer: &Answer) {
+    let (api, path) = (&call.api, &call.path);
     let context = || answer.described();
     let request_id = answer.header("x-request-id").unwrap_or_else(|| panic!("no x-request-id\n{}", context()));
     let content_type = answer.header("content-type").unwrap_or_default();
     assert!(content_type.split(';').next() == Some("application/json"), "content-type {content_type}\n{}", context());
-    if method == "HEAD" {
+    if call.method == "HEAD" {
         assert_eq!(answer.text, "", "a HEAD answer has no body\n{}", context());
         return;
     }
     let body = answer.body();
     let in_settings = path.starts_with(SETTINGS);
     let contract = if in_settings { settings(api) } else { contract(api) };
-    let operation = contract.operation(method, path);
+    let operation = contract.operation(&call.method, path);
     let empty = Map::new();
     let envelope = body.as_object().unwrap_or(&empty);
     let payload = if answer.status == 200 { "data" } else { "error" };
@@ -158,7 +267,7 @@ pub fn check(api: &Api, method: &str, path: &str, answer: &Answer) {
     let received_at = if in_settings { is_timestamp } else { is_received_at };
     assert!(body["requestReceivedAt"].as_str().is_some_and(received_at), "requestReceivedAt\n{}", context());
     // Whoever opens a session is a stranger until the end, but for a refusal of the role.
-    let stranger = operation.as_ref().is_some_and(|operation| operation.id == "openSession") && answer.status != 200;
+    let stranger = operation.is_some_and(|operation| operation.id == "openSession") && answer.status != 200;
     let known = operation.is_some() && ![401, 405].contains(&answer.status) && !(stranger && body["storeId"] == "");
     assert_eq!(body["storeId"], if known { api.store.as_str() } else { "" }, "storeId\n{}", context());
     if answer.status != 200 {
@@ -168,11 +277,6 @@ pub fn check(api: &Api, method: &str, path: &str, answer: &Answer) {
     // The feed tells events as they were recorded.
     if let Some(place) = null_in(&body["data"]).filter(|_| path != "/settings/v1/events") {
         panic!("{place} is null; an absent property is left out\n{}", context());
-    }
-    if let Some(operation) = operation {
-        let validator = contract.validator(&operation, answer.status);
-        let errors: Vec<_> = validator.iter_errors(&body).map(|error| format!("{}: {error}", error.instance_path)).collect();
-        assert!(errors.is_empty(), "the document says otherwise: {errors:#?}\n{}", context());
     }
 }
 

@@ -2,11 +2,11 @@
 
 use std::{collections::HashSet, path::PathBuf, process::Command};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     REV_A,
-    contract::Contract,
+    contract::{Contract, REVISION},
     harness::{ALL_SCOPES, one},
 };
 
@@ -20,8 +20,12 @@ pub struct Route {
 }
 
 fn committed(extension: &str) -> String {
-    let revision = if REV_A { "rev-a" } else { "rev-b" };
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("openapi").join(format!("{revision}.{extension}"));
+    kept(&format!("{REVISION}.{extension}"))
+}
+
+/// A file of the documents' folder.
+pub fn kept(name: &str) -> String {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("openapi").join(name);
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
@@ -62,10 +66,7 @@ fn the_served_document_is_the_committed_one() {
 
 #[test]
 fn the_settings_have_a_document_of_their_own_which_is_the_same_in_both_revisions() {
-    let committed = |extension: &str| {
-        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("openapi").join(format!("settings.{extension}"));
-        std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
-    };
+    let committed = |extension: &str| kept(&format!("settings.{extension}"));
     for (format, extension) in [("json", "json"), ("routes", "routes")] {
         let stale = format!("stale: run `counterpart openapi --settings --format {format}` and commit openapi/settings.{extension}");
         assert!(printed(&["--settings", "--format", format]) == committed(extension), "{stale}");
@@ -74,6 +75,33 @@ fn the_settings_have_a_document_of_their_own_which_is_the_same_in_both_revisions
     assert!(served.text == committed("json"), "the served document differs from the committed one");
     let page = one().anonymous().raw("GET", "/settings/docs").exchange();
     assert!(page.text.contains("counterpart settings API") && page.text.contains("rotateKey"));
+}
+
+#[test]
+fn events_have_a_document_of_their_own() {
+    let stale = format!("stale: run `counterpart openapi --events` and commit openapi/events-{REVISION}.json");
+    let committed = kept(&format!("events-{REVISION}.json"));
+    assert!(printed(&["--events", "--format", "json"]) == committed, "{stale}");
+    let served = one().anonymous().raw("GET", "/openapi-events.json").exchange();
+    assert!(served.text == committed, "the served document differs from the committed one");
+    let yaml = printed(&["--events", "--format", "yaml"]);
+    assert!(yaml.contains("openapi: 3.1.0") && yaml.contains("ticket.opened:"), "{yaml}");
+    // What a reader of 3.1 would pass over.
+    for word in ["\"nullable\"", "\"exclusiveMinimum\": true", "\"exclusiveMaximum\": true", "\"example\""] {
+        assert!(!committed.contains(word), "{word}");
+    }
+    let document: Value = serde_json::from_str(&committed).expect("the committed document is JSON");
+    check_references(&document);
+    jsonschema::draft202012::meta::validate(&json!({"$defs": document["components"]["schemas"]})).expect("schemas of JSON Schema 2020-12");
+}
+
+#[test]
+fn the_changes_between_the_revisions_are_a_page_beside_the_documentation() {
+    let page = one().anonymous().raw("GET", "/docs/changes").exchange();
+    assert!(page.text.contains("x-pagination-total") && page.text.contains("searchMessages"), "{}", page.text);
+    let policy = page.header("content-security-policy").unwrap_or_default();
+    assert!(policy.starts_with("default-src 'none'; style-src 'sha256-"), "{policy}");
+    assert!(one().anonymous().raw("GET", "/docs").exchange().text.contains("href=\"/docs/changes\""));
 }
 
 #[test]
@@ -138,6 +166,10 @@ fn every_path_of_the_document_is_served() {
 
 #[test]
 fn every_reference_of_the_document_resolves() {
+    check_references(&document().document);
+}
+
+fn check_references(document: &Value) {
     fn references(value: &Value, found: &mut Vec<String>) {
         match value {
             Value::Object(map) => {
@@ -148,9 +180,8 @@ fn every_reference_of_the_document_resolves() {
             _ => {}
         }
     }
-    let document = document().document;
     let mut found = Vec::new();
-    references(&document, &mut found);
+    references(document, &mut found);
     assert!(!found.is_empty());
     for reference in found {
         let pointer = reference.strip_prefix('#').unwrap_or_else(|| panic!("{reference} leads outside"));

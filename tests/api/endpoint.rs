@@ -16,7 +16,7 @@ use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-use crate::harness::Settings;
+use crate::{contract::told, harness::Settings};
 
 /// How long a test waits for a delivery.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -58,6 +58,8 @@ pub struct Endpoint {
     /// Answers that are still given; none: all.
     answers: Arc<(Mutex<Option<usize>>, Condvar)>,
     reply: Arc<Mutex<Reply>>,
+    /// What was delivered and should not have been.
+    faults: Arc<Mutex<Vec<String>>>,
 }
 
 impl Endpoint {
@@ -73,6 +75,7 @@ impl Endpoint {
             seen: Arc::default(),
             answers: Arc::default(),
             reply: Arc::new(Mutex::new(reply)),
+            faults: Arc::default(),
         };
         // Other names of this machine may lead to its other address.
         let six = TcpListener::bind(("::1", endpoint.port)).ok();
@@ -108,6 +111,9 @@ impl Endpoint {
         let mut body = vec![0; headers.get("content-length")?.parse().ok()?];
         reader.read_exact(&mut body).ok()?;
         let seen = Seen { headers, body: String::from_utf8(body).ok()? };
+        if let Err(fault) = told::check_delivery(&seen.headers, &seen.body) {
+            self.faults.lock().ok()?.push(fault);
+        }
         let (status, said) = (self.reply.lock().ok()?)(&seen);
         self.seen.lock().ok()?.push(seen);
         let (answers, changed) = &*self.answers;
@@ -128,6 +134,7 @@ impl Endpoint {
     }
 
     pub fn seen(&self) -> Vec<Seen> {
+        assert_eq!(*self.faults.lock().expect("not poisoned"), [""; 0]);
         self.seen.lock().expect("not poisoned").clone()
     }
 

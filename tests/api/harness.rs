@@ -14,7 +14,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::{client::Api, fixture};
+use crate::{client::Api, contract::told, fixture};
 
 pub const BINARY: &str = env!("CARGO_BIN_EXE_counterpart");
 
@@ -41,6 +41,8 @@ pub const ALL_SCOPES: [&str; 16] = [
 /// A database that is gone when this is dropped.
 pub struct Database {
     pub url: String,
+    /// The binary that works on it.
+    binary: String,
     home: tempfile::TempDir,
     /// The PostgreSQL server's own address and the database's name there.
     postgres: Option<(String, String)>,
@@ -49,22 +51,34 @@ pub struct Database {
 impl Database {
     /// A database with a schema and nothing in it.
     pub fn fresh() -> Self {
-        let home = tempfile::tempdir().expect("a directory for temporary files");
         let postgres = std::env::var_os("COUNTERPART_TEST_POSTGRES").map(|admin| {
             static NEXT: AtomicU32 = AtomicU32::new(0);
             let name = format!("counterpart_{}_{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
             (admin.to_string_lossy().into_owned(), name)
         });
-        let url = match &postgres {
-            Some((admin, name)) => {
-                psql(admin, &format!("create database {name}"));
-                on_database(admin, name)
-            }
-            None => format!("sqlite://{}", home.path().join("counterpart.db").display()),
-        };
-        let database = Self { url, home, postgres };
+        let mut database = Self::of(BINARY);
+        if let Some((admin, name)) = &postgres {
+            psql(admin, &format!("create database {name}"));
+            database.url = on_database(admin, name);
+            database.postgres = postgres;
+        }
         database.run(&["migrate", "up"]);
         database
+    }
+
+    /// A SQLite file that this binary will make.
+    pub fn of(binary: &str) -> Self {
+        let home = tempfile::tempdir().expect("a directory for temporary files");
+        let url = format!("sqlite://{}", home.path().join("counterpart.db").display());
+        Self { url, binary: binary.to_owned(), home, postgres: None }
+    }
+
+    /// A copy of a SQLite file that nobody has open, for another binary.
+    #[allow(dead_code, reason = "not every test binary copies")]
+    pub fn copied(&self, binary: &str) -> Self {
+        let copy = Self::of(binary);
+        std::fs::copy(self.home.path().join("counterpart.db"), copy.home.path().join("counterpart.db")).expect("the file is copied");
+        copy
     }
 
     /// A database with these stores.
@@ -79,28 +93,31 @@ impl Database {
     /// Runs a command line on this database; returns what it printed. Its failure fails the test.
     #[track_caller]
     pub fn run(&self, arguments: &[&str]) -> String {
-        let output = Command::new(BINARY)
+        let output = Command::new(&self.binary)
             .args(arguments)
             .env("DATABASE_URL", &self.url)
             .env("COUNTERPART_INDEX_DIR", self.index_folder())
             .stdin(Stdio::null())
             .output()
-            .unwrap_or_else(|error| panic!("{BINARY} does not start: {error}"));
+            .unwrap_or_else(|error| panic!("{} does not start: {error}", self.binary));
         let (printed, complaint) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert!(output.status.success(), "counterpart {} ended with {}:\n{printed}{complaint}", arguments.join(" "), output.status);
+        if arguments.first() == Some(&"events") {
+            told::check_lines(&printed);
+        }
         printed.trim_end().to_owned()
     }
 
     /// Runs a command line that must fail; returns what it complained of.
     #[track_caller]
     pub fn fails(&self, arguments: &[&str]) -> String {
-        let output = Command::new(BINARY)
+        let output = Command::new(&self.binary)
             .args(arguments)
             .env("DATABASE_URL", &self.url)
             .env("COUNTERPART_INDEX_DIR", self.index_folder())
             .stdin(Stdio::null())
             .output();
-        let output = output.unwrap_or_else(|error| panic!("{BINARY} does not start: {error}"));
+        let output = output.unwrap_or_else(|error| panic!("{} does not start: {error}", self.binary));
         assert!(!output.status.success(), "counterpart {} succeeded", arguments.join(" "));
         String::from_utf8_lossy(&output.stderr).into_owned()
     }
@@ -278,7 +295,7 @@ impl Process {
         let errors = std::fs::File::options().create(true).append(true).open(&log).expect("the log is made");
         let (admin, name) = database.postgres.clone().unwrap_or_default();
         let mut warden = Command::new("sh")
-            .args(["-c", WARDEN, "sh", BINARY])
+            .args(["-c", WARDEN, "sh", &database.binary])
             .arg(database.home.path())
             .args([admin, name])
             .env("DATABASE_URL", &database.url)

@@ -1,6 +1,7 @@
 //! The contract, asked of the built binary from outside: one suite for both revisions and both databases.
 //!
 //! - [`client`] speaks HTTP; every answer goes through [`contract`], which holds it against the published document.
+//! - [`coverage`] says how much of the documents a run came by.
 //! - [`harness`] starts and stops servers; [`endpoint`] is where they deliver to; [`fixture`] is the data; [`pages`] walks
 //!   lists.
 //! - [`writes`] are the tests of the operations that change something, each on a server of its own; the other modules are
@@ -24,8 +25,10 @@ mod bridges;
 mod comments;
 mod contacts;
 mod conversations;
+mod coverage;
 mod document;
 mod expand;
+mod failures;
 mod fuzz;
 mod isolation;
 mod keys;

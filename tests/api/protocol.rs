@@ -90,6 +90,7 @@ fn a_body_is_at_most_one_mebibyte() {
     padded(MIB + 1).send().fails(413);
     padded(MIB).chunked().send().lists(&OPEN);
     padded(MIB + 1).chunked().send().fails(413);
+    one().call("POST", "/contacts/list").bytes(vec![b' '; MIB + 1]).send().fails(413);
 }
 
 #[test]

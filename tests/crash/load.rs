@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::{
     STORE,
     client::{Api, Call},
+    contract,
     harness::BINARY,
     model::Talk,
 };
@@ -146,8 +147,10 @@ impl Load<'_> {
             let key = dice.once_in(2).then(|| format!("key-{value}"));
             let mut write = self.next(operation, value, talk, &ticket, label);
             write.key = key;
-            match write.call(self.api).attempt() {
+            let call = write.call(self.api);
+            match call.attempt() {
                 Ok(answer) => {
+                    contract::conforms(&call, &answer);
                     write.answer = Some(answer.ok());
                     assert_eq!(answer.header("idempotency-replayed"), None, "{}", answer.described());
                     if operation == Operation::Labels {

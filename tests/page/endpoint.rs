@@ -1,14 +1,17 @@
 //! A webhook's endpoint on this machine, which answers as it is told to.
 
 use std::{
+    collections::HashMap,
     io::{BufRead, BufReader, Read, Write},
     net::{TcpListener, TcpStream},
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicU16, AtomicUsize, Ordering},
     },
     thread,
 };
+
+use crate::contract::told;
 
 /// Takes deliveries as long as the process lives.
 #[derive(Clone)]
@@ -16,13 +19,15 @@ pub struct Endpoint {
     pub url: String,
     status: Arc<AtomicU16>,
     taken: Arc<AtomicUsize>,
+    /// What was delivered and should not have been.
+    faults: Arc<Mutex<Vec<String>>>,
 }
 
 impl Endpoint {
     pub fn open() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let url = format!("http://{}/hooks", listener.local_addr().expect("an address"));
-        let endpoint = Self { url, status: Arc::new(AtomicU16::new(200)), taken: Arc::default() };
+        let endpoint = Self { url, status: Arc::new(AtomicU16::new(200)), taken: Arc::default(), faults: Arc::default() };
         let server = endpoint.clone();
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -40,22 +45,28 @@ impl Endpoint {
 
     /// How many deliveries came.
     pub fn taken(&self) -> usize {
+        assert_eq!(*self.faults.lock().expect("not poisoned"), [""; 0]);
         self.taken.load(Ordering::SeqCst)
     }
 
     fn take(&self, mut stream: TcpStream) -> std::io::Result<()> {
         let mut reader = BufReader::new(stream.try_clone()?);
-        let mut length = 0;
+        let mut headers = HashMap::new();
         loop {
             let mut line = String::new();
             reader.read_line(&mut line)?;
             match line.trim_end().split_once(": ") {
-                Some((name, value)) if name.eq_ignore_ascii_case("content-length") => length = value.parse().unwrap_or_default(),
+                Some((name, value)) => _ = headers.insert(name.to_ascii_lowercase(), value.to_owned()),
                 None if line.trim_end().is_empty() => break,
                 _ => {}
             }
         }
-        reader.read_exact(&mut vec![0; length])?;
+        let length = headers.get("content-length").and_then(|length| length.parse().ok()).unwrap_or_default();
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body)?;
+        if let Err(fault) = told::check_delivery(&headers, &String::from_utf8_lossy(&body)) {
+            self.faults.lock().expect("not poisoned").push(fault);
+        }
         self.taken.fetch_add(1, Ordering::SeqCst);
         write!(stream, "HTTP/1.1 {} Told\r\ncontent-length: 0\r\nconnection: close\r\n\r\n", self.status.load(Ordering::SeqCst))
     }

@@ -8,7 +8,7 @@ use crate::{
     domain::{bridges, ids::AccountId, time::Timestamp, webhooks::SigningSecret},
     http::{
         body::Body,
-        error::{ApiError, Failure, SettingsChange, SettingsListing, SettingsLookup},
+        error::{ApiError, Failure, SettingsCatalog, SettingsEdit, SettingsLookup},
         params::{Id, Query, Required},
         reply::{All, One, Reply},
         writing::Acknowledgement,
@@ -79,7 +79,7 @@ impl Bridges {
     ///
     /// Lists the accounts that have a bridge, without the secrets.
     #[oai(path = "/accounts/bridge", method = "get", operation_id = "listBridges")]
-    async fn list_bridges(&self, managed: Managed) -> Result<Reply<All<BridgeView>>, Failure<SettingsListing>> {
+    async fn list_bridges(&self, managed: Managed) -> Result<Reply<All<BridgeView>>, Failure<SettingsCatalog>> {
         let bridges: Vec<BridgeView> = managed.api.service.bridges(managed.store()).await?.into_iter().map(Into::into).collect();
         Ok(Reply::of(&managed.context, &bridges, vec![]))
     }
@@ -88,11 +88,7 @@ impl Bridges {
     ///
     /// Gives an account a bridge, or its bridge another address. The secret of a new one is in this answer and never again.
     #[oai(path = "/accounts/bridge", method = "put", operation_id = "setBridge")]
-    async fn set_bridge(
-        &self,
-        managed: Managed,
-        body: Body<BridgeSetting>,
-    ) -> Result<Reply<One<BridgeWithSecret>>, Failure<SettingsChange>> {
+    async fn set_bridge(&self, managed: Managed, body: Body<BridgeSetting>) -> Result<Reply<One<BridgeWithSecret>>, Failure<SettingsEdit>> {
         let BridgeSetting { account_id, url } = body.parse()?;
         let set = managed.api.service.set_bridge(&managed.editor, &account_id.into(), &url).await;
         let (bridge, secret) = set.map_err(ApiError::in_body)?;
@@ -107,7 +103,7 @@ impl Bridges {
         &self,
         managed: Managed,
         body: Body<BridgeReference>,
-    ) -> Result<Reply<One<BridgeWithSecret>>, Failure<SettingsChange>> {
+    ) -> Result<Reply<One<BridgeWithSecret>>, Failure<SettingsEdit>> {
         let id: AccountId = body.parse()?.account_id.into();
         let (bridge, secret) = managed.api.service.rotate_bridge(&managed.editor, &id).await?;
         Ok(Self::with_secret(&managed, bridge, Some(&secret)))

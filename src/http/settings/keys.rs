@@ -13,7 +13,7 @@ use crate::{
     },
     http::{
         body::Body,
-        error::{ApiError, Failure, SettingsChange, SettingsCreation, SettingsListing, SettingsLookup},
+        error::{ApiError, Failure, SettingsCatalog, SettingsChange, SettingsCreation, SettingsEdit, SettingsLookup},
         params::{Id, Query, Required, Scalar},
         reply::{All, One, Reply},
         values::{Listed, UserIdText, ValueSet},
@@ -160,7 +160,7 @@ impl Keys {
     ///
     /// Lists the store's API keys, the oldest first, without their secrets.
     #[oai(path = "/keys", method = "get", operation_id = "listKeys")]
-    async fn list_keys(&self, managed: Managed) -> Result<Reply<All<KeyView>>, Failure<SettingsListing>> {
+    async fn list_keys(&self, managed: Managed) -> Result<Reply<All<KeyView>>, Failure<SettingsCatalog>> {
         let now = managed.context.received_at();
         let keys = managed.api.service.keys(managed.store()).await?;
         let keys: Vec<KeyView> = keys.into_iter().map(|key| KeyView::of(key, now)).collect();
@@ -182,7 +182,7 @@ impl Keys {
     ///
     /// Changes a key's name or scopes. The next request with it, and with secrets that rotation left, has the new scopes.
     #[oai(path = "/keys", method = "patch", operation_id = "editKey")]
-    async fn edit_key(&self, managed: Managed, body: Body<KeyChange>) -> Result<Reply<One<KeyView>>, Failure<SettingsChange>> {
+    async fn edit_key(&self, managed: Managed, body: Body<KeyChange>) -> Result<Reply<One<KeyView>>, Failure<SettingsEdit>> {
         let change = body.parse()?;
         let scopes = change.scopes.as_deref().map(scopes).transpose()?;
         let key =
@@ -204,7 +204,7 @@ impl Keys {
     ///
     /// Refuses every request with this key until it is activated again. Its expiry runs on.
     #[oai(path = "/keys/deactivate", method = "post", operation_id = "deactivateKey")]
-    async fn deactivate_key(&self, managed: Managed, body: Body<KeyReference>) -> Result<Reply<One<KeyView>>, Failure<SettingsChange>> {
+    async fn deactivate_key(&self, managed: Managed, body: Body<KeyReference>) -> Result<Reply<One<KeyView>>, Failure<SettingsEdit>> {
         let id: KeyId = body.parse()?.key_id.into();
         Ok(Self::view(&managed, managed.api.service.set_key_active(&managed.editor, &id, false).await?))
     }
@@ -213,7 +213,7 @@ impl Keys {
     ///
     /// Lifts a key's suspension.
     #[oai(path = "/keys/activate", method = "post", operation_id = "activateKey")]
-    async fn activate_key(&self, managed: Managed, body: Body<KeyReference>) -> Result<Reply<One<KeyView>>, Failure<SettingsChange>> {
+    async fn activate_key(&self, managed: Managed, body: Body<KeyReference>) -> Result<Reply<One<KeyView>>, Failure<SettingsEdit>> {
         let id: KeyId = body.parse()?.key_id.into();
         Ok(Self::view(&managed, managed.api.service.set_key_active(&managed.editor, &id, true).await?))
     }

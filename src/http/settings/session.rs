@@ -26,7 +26,7 @@ use crate::{
         api::Api,
         body::Body,
         context::Context,
-        error::{ApiError, Failure, SettingsCreation, SettingsListing},
+        error::{ApiError, Failure, SettingsCatalog, SettingsCreation},
         reply::{self, One, Reply, Shape},
         writing::Acknowledgement,
     },
@@ -87,6 +87,28 @@ impl Shape for Opened {
 
     fn register(registry: &mut Registry) {
         Session::register(registry);
+    }
+}
+
+/// The end of a session, with the cookie that takes the browser's away.
+#[derive(Debug)]
+pub struct Ended;
+
+impl Shape for Ended {
+    fn envelope() -> String {
+        One::<Acknowledgement>::envelope()
+    }
+
+    fn data() -> MetaSchemaRef {
+        One::<Acknowledgement>::data()
+    }
+
+    fn headers() -> Vec<MetaHeader> {
+        vec![reply::header("set-cookie", "Has the browser forget the session.", true, MetaSchema::new("string"))]
+    }
+
+    fn register(registry: &mut Registry) {
+        Acknowledgement::register(registry);
     }
 }
 
@@ -154,7 +176,7 @@ impl Sessions {
     ///
     /// The user behind the session or the token.
     #[oai(path = "/session", method = "get", operation_id = "getSession")]
-    async fn get_session(&self, managed: Managed) -> Result<Reply<One<Session>>, Failure<SettingsListing>> {
+    async fn get_session(&self, managed: Managed) -> Result<Reply<One<Session>>, Failure<SettingsCatalog>> {
         Ok(Reply::of(&managed.context, &Session::from(managed.manager.clone()), vec![]))
     }
 
@@ -162,7 +184,7 @@ impl Sessions {
     ///
     /// Ends the session or the token that the request is made with.
     #[oai(path = "/session", method = "delete", operation_id = "endSession")]
-    async fn end_session(&self, managed: Managed) -> Result<Reply<One<Acknowledgement>>, Failure<SettingsListing>> {
+    async fn end_session(&self, managed: Managed) -> Result<Reply<Ended>, Failure<SettingsCatalog>> {
         managed.api.service.end_session(&managed.editor, &managed.secret).await?;
         let headers = cookie("", 0, false).map(|cookie| (header::SET_COOKIE.as_str(), cookie)).into_iter().collect();
         Ok(Reply::of(&managed.context, &Acknowledgement::from(()), headers))

@@ -11,7 +11,7 @@ use crate::{
     },
     http::{
         body::Body,
-        error::{ApiError, Failure, SettingsChange, SettingsListing, SettingsRemoval},
+        error::{ApiError, Failure, SettingsCatalog, SettingsEdit, SettingsRemoval},
         params::{Id, Query, Required, Scalar},
         reply::{All, One, Reply},
         values::UserIdText,
@@ -113,7 +113,7 @@ impl Team {
     ///
     /// Lists the store's seats, the oldest first.
     #[oai(path = "/users", method = "get", operation_id = "listSeats")]
-    async fn list_seats(&self, managed: Managed) -> Result<Reply<All<Seat>>, Failure<SettingsListing>> {
+    async fn list_seats(&self, managed: Managed) -> Result<Reply<All<Seat>>, Failure<SettingsCatalog>> {
         let users: Vec<Seat> = managed.api.service.users(managed.store(), None, true).await?.into_iter().map(Into::into).collect();
         Ok(Reply::of(&managed.context, &users, vec![]))
     }
@@ -137,7 +137,7 @@ impl Team {
     ///
     /// Lists the store's channel accounts, disconnected ones too, with the users that each is open to.
     #[oai(path = "/accounts", method = "get", operation_id = "listAccountUsers")]
-    async fn list_account_users(&self, managed: Managed) -> Result<Reply<All<AccountUsers>>, Failure<SettingsListing>> {
+    async fn list_account_users(&self, managed: Managed) -> Result<Reply<All<AccountUsers>>, Failure<SettingsCatalog>> {
         let accounts: Vec<AccountUsers> = managed.api.service.account_access(managed.store()).await?.into_iter().map(Into::into).collect();
         Ok(Reply::of(&managed.context, &accounts, vec![]))
     }
@@ -151,7 +151,7 @@ impl Team {
         &self,
         managed: Managed,
         body: Body<AccountUsersChange>,
-    ) -> Result<Reply<One<AccountUsersChanged>>, Failure<SettingsChange>> {
+    ) -> Result<Reply<One<AccountUsersChanged>>, Failure<SettingsEdit>> {
         let change = body.parse()?;
         let user =
             |(i, id): (usize, UserIdText)| Scalar::parse(&id.0).map_err(|reason| ApiError::field(&format!("body.userIds[{i}]"), reason));

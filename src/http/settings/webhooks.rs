@@ -15,7 +15,8 @@ use crate::{
     },
     http::{
         body::Body,
-        error::{ApiError, Failure, SettingsChange, SettingsCreation, SettingsListing, SettingsLookup},
+        error::{ApiError, Failure, SettingsCatalog, SettingsChange, SettingsCreation, SettingsEdit, SettingsLookup},
+        events::EventKinds,
         params::{Id, Query, Required},
         reply::{All, One, Reply},
         values::{Listed, ValueSet},
@@ -23,16 +24,6 @@ use crate::{
     },
     service::webhooks::Settings,
 };
-
-/// Every kind of event.
-#[derive(Debug, Clone)]
-pub struct EventKinds;
-
-impl ValueSet for EventKinds {
-    const NAME: &'static str = "EventKind";
-    const OPEN: bool = false;
-    const VALUES: &'static [&'static str] = &KINDS;
-}
 
 /// How an attempt can end.
 #[derive(Debug, Clone)]
@@ -239,7 +230,7 @@ impl Webhooks {
     ///
     /// Lists the store's subscriptions, the oldest first, without their secrets.
     #[oai(path = "/webhooks", method = "get", operation_id = "listWebhooks")]
-    async fn list_webhooks(&self, managed: Managed) -> Result<Reply<All<WebhookView>>, Failure<SettingsListing>> {
+    async fn list_webhooks(&self, managed: Managed) -> Result<Reply<All<WebhookView>>, Failure<SettingsCatalog>> {
         let webhooks: Vec<WebhookView> = managed.api.service.webhooks(managed.store()).await?.into_iter().map(Into::into).collect();
         Ok(Reply::of(&managed.context, &webhooks, vec![]))
     }
@@ -265,7 +256,7 @@ impl Webhooks {
     ///
     /// Changes where events are sent, or which, for events from now on. The secret stays.
     #[oai(path = "/webhooks", method = "patch", operation_id = "editWebhook")]
-    async fn edit_webhook(&self, managed: Managed, body: Body<WebhookChange>) -> Result<Reply<One<WebhookView>>, Failure<SettingsChange>> {
+    async fn edit_webhook(&self, managed: Managed, body: Body<WebhookChange>) -> Result<Reply<One<WebhookView>>, Failure<SettingsEdit>> {
         let change = body.parse()?;
         let account_id = change.account_id.0.map(|account| account.map(Into::into));
         let settings = Settings { url: change.url, kinds: change.events.map(names), account_id };
@@ -282,7 +273,7 @@ impl Webhooks {
         &self,
         managed: Managed,
         body: Body<WebhookReference>,
-    ) -> Result<Reply<One<WebhookView>>, Failure<SettingsChange>> {
+    ) -> Result<Reply<One<WebhookView>>, Failure<SettingsEdit>> {
         let id = body.parse()?.webhook_id.into();
         Ok(Self::view(&managed, managed.api.service.enable_webhook(&managed.editor, &id, true).await?))
     }
@@ -295,7 +286,7 @@ impl Webhooks {
         &self,
         managed: Managed,
         body: Body<WebhookReference>,
-    ) -> Result<Reply<One<WebhookView>>, Failure<SettingsChange>> {
+    ) -> Result<Reply<One<WebhookView>>, Failure<SettingsEdit>> {
         let id = body.parse()?.webhook_id.into();
         Ok(Self::view(&managed, managed.api.service.enable_webhook(&managed.editor, &id, false).await?))
     }
@@ -308,7 +299,7 @@ impl Webhooks {
         &self,
         managed: Managed,
         body: Body<WebhookReference>,
-    ) -> Result<Reply<One<WebhookWithSecret>>, Failure<SettingsChange>> {
+    ) -> Result<Reply<One<WebhookWithSecret>>, Failure<SettingsEdit>> {
         let id = body.parse()?.webhook_id.into();
         Ok(Self::with_secret(&managed, managed.api.service.rotate_webhook(&managed.editor, &id).await?))
     }

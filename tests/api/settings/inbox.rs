@@ -92,6 +92,13 @@ fn a_repeated_request_is_answered_as_before() {
 }
 
 #[test]
+fn what_is_not_there_is_neither_snoozed_nor_woken() {
+    let plane = Plane::open();
+    plane.post("/tickets/snooze", json!({"ticketId": "nope", "until": LATER})).fails(404);
+    plane.post("/tickets/unsnooze", json!({"ticketId": "nope"})).fails(404);
+}
+
+#[test]
 fn a_bridge_brings_messages() {
     let plane = Plane::open();
     let message = json!({

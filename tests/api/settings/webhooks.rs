@@ -38,6 +38,7 @@ fn a_subscription_is_made_changed_and_removed() {
     }
     plane.call("DELETE", "/webhooks").query("webhookId", &id).send().ok();
     plane.call("DELETE", "/webhooks").query("webhookId", &id).send().fails(404);
+    plane.call("DELETE", "/webhooks").send().refuses("webhookId");
     assert_eq!(plane.get("/webhooks").send().ok(), json!([]));
 }
 

@@ -65,7 +65,8 @@ fn every_write_is_done_once_and_answered_again() {
     desk.unmoved(|| {
         for (call, first) in calls(&desk).into_iter().zip(&first) {
             replayed(first, &keyed(call.clone(), "once"));
-            replayed(first, &keyed(call, "once"));
+            replayed(first, &keyed(call.clone(), "once"));
+            keyed(call.reworded(), "once").fails(409);
         }
     });
     assert_eq!(desk.comments("conv-free").len(), 1);

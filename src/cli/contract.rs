@@ -1,0 +1,137 @@
+//! `counterpart contract diff`: what changed between two OpenAPI documents, and whom it breaks.
+
+use std::{
+    fs,
+    io::{self, Read},
+    process::ExitCode,
+};
+
+use clap::{Args, Subcommand, ValueEnum};
+
+use super::{Failed, print};
+use crate::contract::{self, Class, Document, Note, Report};
+
+#[derive(Subcommand, Debug)]
+pub enum Command {
+    /// Tell what changed between two OpenAPI documents, and whom it breaks
+    Diff(Diff),
+}
+
+/// Compares two OpenAPI documents (3.0 or 3.1, JSON or YAML), and tells every difference beside descriptions and examples
+/// by operation, place and direction: breaking, compatible, or unknown where the documents alone cannot tell.
+///
+/// What an integrator may send must not shrink, and what an integrator is sent must not grow; names that generated clients
+/// are made of must not go away. Each change has a fingerprint that stays while other things change.
+///
+/// Exit code: 0 without a breaking change, 1 with one, 2 when it was called wrongly or a file cannot be read.
+#[derive(Args, Debug)]
+pub struct Diff {
+    /// The document as it was: a file, or `-` for standard input
+    old: String,
+
+    /// The document as it is
+    new: String,
+
+    #[arg(long, env = "COUNTERPART_DIFF_FORMAT", value_enum, default_value_t = Format::Text)]
+    format: Format,
+
+    /// A file to write instead of standard output
+    #[arg(long, env = "COUNTERPART_OUTPUT", value_name = "FILE")]
+    output: Option<String>,
+
+    /// Notes on changes to print with them: a JSON list of `{"note": TEXT, "fingerprints": [...]}`
+    #[arg(long, env = "COUNTERPART_NOTES", value_name = "FILE")]
+    notes: Option<String>,
+
+    /// The mildest class of change that gives exit code 1
+    #[arg(long, env = "COUNTERPART_FAIL_ON", value_enum, default_value_t = FailOn::Breaking)]
+    fail_on: FailOn,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Format {
+    /// For people: by operation, breaking changes first
+    Text,
+    Md,
+    /// As `openapi/contract-diff.schema.json` describes it
+    Json,
+    /// One page, both directions
+    Html,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum FailOn {
+    Breaking,
+    /// Unknown changes too
+    Unknown,
+    /// Any change at all
+    Compatible,
+}
+
+impl Command {
+    pub fn run(self) -> ExitCode {
+        let Self::Diff(command) = self;
+        match command.run() {
+            Ok(true) => ExitCode::SUCCESS,
+            Ok(false) => ExitCode::FAILURE,
+            Err(Failed(reason)) => {
+                eprintln!("error: {reason}");
+                ExitCode::from(2)
+            }
+        }
+    }
+}
+
+impl Diff {
+    /// Whether there is no change that fails.
+    fn run(self) -> Result<bool, Failed> {
+        if self.old == "-" && self.new == "-" {
+            return Err(Failed("only one of the documents can come through standard input".to_owned()));
+        }
+        let (old, new) = (document(&self.old)?, document(&self.new)?);
+        let mut report = contract::diff(&old, &new);
+        if let Some(file) = &self.notes {
+            let notes: Vec<Note> = serde_json::from_str(&text(file)?).map_err(|error| Failed(format!("{file} holds no notes: {error}")))?;
+            report.annotate(&notes);
+        }
+        let shown = match self.format {
+            Format::Text => report.text(),
+            Format::Md => report.markdown(),
+            Format::Json => report.json(),
+            Format::Html => report.html(None),
+        };
+        match &self.output {
+            Some(file) => fs::write(file, shown).map_err(|error| Failed(format!("{file} cannot be written: {error}")))?,
+            None => print(shown.trim_end())?,
+        }
+        Ok(!fails(&report, self.fail_on))
+    }
+}
+
+fn fails(report: &Report, on: FailOn) -> bool {
+    let mildest = match on {
+        FailOn::Breaking => Class::Breaking,
+        FailOn::Unknown => Class::Unknown,
+        FailOn::Compatible => Class::Compatible,
+    };
+    report.changes.iter().any(|change| change.class <= mildest)
+}
+
+fn document(file: &str) -> Result<Document, Failed> {
+    Document::read(&text(file)?).map_err(|error| Failed(format!("{} {error}", named(file))))
+}
+
+fn named(file: &str) -> &str {
+    if file == "-" { "standard input" } else { file }
+}
+
+fn text(file: &str) -> Result<String, Failed> {
+    let bytes = if file == "-" {
+        let mut bytes = Vec::new();
+        io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
+    } else {
+        fs::read(file)
+    };
+    let bytes = bytes.map_err(|error| Failed(format!("{} cannot be read: {error}", named(file))))?;
+    String::from_utf8(bytes).map_err(|error| Failed(format!("{} is not UTF-8 text: {error}", named(file))))
+}

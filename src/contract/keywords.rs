@@ -1,0 +1,314 @@
+//! The keywords of a schema that hold plain values: types, formats, limits, enumerations, flags.
+//!
+//! Each group claims its keywords. What differs within a group without a rule telling so means the same, written
+//! differently; what has not the form that the specification gives it is told as it is.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::{
+    rules::{self, Rule},
+    values::{Object, both_same, canonical, flag, items, same, text},
+    walk::{At, Walk},
+};
+
+type Compare = fn(&mut Walk, &At, &Object, &Object);
+
+/// Keywords that mean something only together.
+pub(super) struct Group {
+    pub keys: &'static [&'static str],
+    fits: fn(&Value) -> bool,
+    compare: Compare,
+}
+
+impl Group {
+    pub fn compare(&self, walk: &mut Walk, at: &At, old: &Object, new: &Object) {
+        let differing: Vec<_> = self.keys.iter().filter(|key| !both_same(old.get(**key), new.get(**key))).collect();
+        if differing.is_empty() {
+            return;
+        }
+        let odd = |object: &Object| self.keys.iter().any(|key| object.get(*key).is_some_and(|value| !(self.fits)(value)));
+        if odd(old) || odd(new) {
+            return differing.into_iter().for_each(|key| walk.tell_keyword(at, key, old.get(*key), new.get(*key)));
+        }
+        let before = walk.found.len();
+        (self.compare)(walk, at, old, new);
+        if walk.found.len() == before {
+            let keys: Vec<_> = differing.into_iter().copied().collect();
+            walk.tell_of(&rules::RESTATED, at, &keys.join(", "));
+        }
+    }
+}
+
+fn is_type(value: &Value) -> bool {
+    value.is_boolean() || value.is_string() || value.as_array().is_some_and(|all| all.iter().all(Value::is_string))
+}
+
+fn is_limit(value: &Value) -> bool {
+    value.is_number() || value.is_boolean()
+}
+
+/// `const` takes any value, so the group lets an `enum` that is no list pass; it then counts as an empty one.
+fn any(_: &Value) -> bool {
+    true
+}
+
+#[rustfmt::skip]
+pub(super) static GROUPS: [Group; 17] = [
+    Group { keys: &["type", "nullable"], fits: is_type, compare: types },
+    Group { keys: &["format"], fits: Value::is_string, compare: format },
+    Group { keys: &["pattern"], fits: Value::is_string, compare: pattern },
+    Group { keys: &["enum", "const", "x-extensible-enum"], fits: any, compare: enumerations },
+    Group { keys: &["minimum", "exclusiveMinimum"], fits: is_limit, compare: |walk, at, old, new| bound(walk, at, "minimum", old, new) },
+    Group { keys: &["maximum", "exclusiveMaximum"], fits: is_limit, compare: |walk, at, old, new| bound(walk, at, "maximum", old, new) },
+    Group { keys: &["minLength"], fits: Value::is_number, compare: |walk, at, old, new| at_least(walk, at, "minLength", old, new) },
+    Group { keys: &["maxLength"], fits: Value::is_number, compare: |walk, at, old, new| at_most(walk, at, "maxLength", old, new) },
+    Group { keys: &["minItems"], fits: Value::is_number, compare: |walk, at, old, new| at_least(walk, at, "minItems", old, new) },
+    Group { keys: &["maxItems"], fits: Value::is_number, compare: |walk, at, old, new| at_most(walk, at, "maxItems", old, new) },
+    Group { keys: &["minProperties"], fits: Value::is_number, compare: |walk, at, old, new| at_least(walk, at, "minProperties", old, new) },
+    Group { keys: &["maxProperties"], fits: Value::is_number, compare: |walk, at, old, new| at_most(walk, at, "maxProperties", old, new) },
+    Group { keys: &["multipleOf"], fits: Value::is_number, compare: multiple },
+    Group { keys: &["default"], fits: any, compare: default },
+    Group { keys: &["uniqueItems"], fits: Value::is_boolean, compare: |walk, at, old, new| {
+        let unique = (flag(old, "uniqueItems"), flag(new, "uniqueItems"));
+        if unique.0 != unique.1 {
+            walk.tell_either(unique.1, &rules::CONSTRAINT_ADDED, &rules::CONSTRAINT_REMOVED, at, Some("uniqueItems"));
+        }
+    } },
+    Group { keys: &["readOnly", "writeOnly"], fits: Value::is_boolean, compare: |walk, at, old, new| {
+        walk.tell_flag(flag(old, "readOnly"), flag(new, "readOnly"), &rules::READ_ONLY_ADDED, &rules::READ_ONLY_REMOVED, at);
+        walk.tell_flag(flag(old, "writeOnly"), flag(new, "writeOnly"), &rules::WRITE_ONLY_ADDED, &rules::WRITE_ONLY_REMOVED, at);
+    } },
+    Group { keys: &["deprecated"], fits: Value::is_boolean, compare: |walk, at, old, new| {
+        walk.tell_flag(flag(old, "deprecated"), flag(new, "deprecated"), &rules::DEPRECATED, &rules::UNDEPRECATED, at);
+    } },
+];
+
+/// Whether both have a keyword in its proper form or not at all; else what differs is told.
+pub(super) fn shaped(walk: &mut Walk, at: &At, key: &str, old: &Object, new: &Object, fits: fn(&Value) -> bool) -> bool {
+    if [old, new].iter().all(|object| object.get(key).is_none_or(fits)) {
+        return true;
+    }
+    walk.tell_keyword(at, key, old.get(key), new.get(key));
+    false
+}
+
+/// The types that a schema names, `null` aside; nothing where it names none.
+fn named_types(schema: &Object) -> Option<BTreeSet<&str>> {
+    let named = schema.get("type")?;
+    let all: BTreeSet<_> = named.as_str().into_iter().chain(items(Some(named)).iter().filter_map(Value::as_str)).collect();
+    if all.len() == 1 { Some(all) } else { Some(all.into_iter().filter(|name| *name != "null").collect()) }
+}
+
+fn takes_null(schema: &Object) -> bool {
+    flag(schema, "nullable") || items(schema.get("type")).iter().any(|name| name == "null") && items(schema.get("type")).len() > 1
+}
+
+/// Whether every value of `one` is one of `other`.
+fn within(one: Option<&BTreeSet<&str>>, other: Option<&BTreeSet<&str>>) -> bool {
+    let Some(other) = other else { return true };
+    one.is_some_and(|one| one.iter().all(|name| other.contains(name) || *name == "integer" && other.contains("number")))
+}
+
+fn has_odd_type(schema: &Object) -> bool {
+    schema.get("type").is_some_and(|named| named.is_boolean() || !is_type(named))
+        || schema.get("nullable").is_some_and(|flag| !flag.is_boolean())
+}
+
+/// Tells if no value can be of both types; nothing else needs to be compared then.
+pub(super) fn types_exclude(walk: &mut Walk, at: &At, old: &Object, new: &Object) -> bool {
+    if has_odd_type(old) || has_odd_type(new) {
+        return false;
+    }
+    let (Some(before), Some(after)) = (named_types(old), named_types(new)) else { return false };
+    let overlap = |one: &BTreeSet<&str>, other: &BTreeSet<&str>| one.iter().any(|name| within(Some(&BTreeSet::from([*name])), Some(other)));
+    if overlap(&before, &after) || overlap(&after, &before) || before == after {
+        return false;
+    }
+    walk.tell_values(&rules::TYPE_CHANGED, at, Some(&spelled(Some(&before))), Some(&spelled(Some(&after))));
+    true
+}
+
+fn spelled(types: Option<&BTreeSet<&str>>) -> Value {
+    types.map_or_else(|| "of any type".to_owned(), |types| types.iter().copied().collect::<Vec<_>>().join(" or ")).into()
+}
+
+fn types(walk: &mut Walk, at: &At, old: &Object, new: &Object) {
+    if has_odd_type(old) || has_odd_type(new) {
+        for key in ["type", "nullable"] {
+            walk.tell_keyword(at, key, old.get(key), new.get(key));
+        }
+        return;
+    }
+    let (before, after) = (named_types(old), named_types(new));
+    if before != after {
+        let rule = match (within(before.as_ref(), after.as_ref()), within(after.as_ref(), before.as_ref())) {
+            (true, _) => &rules::TYPE_WIDENED,
+            (false, true) => &rules::TYPE_NARROWED,
+            (false, false) => &rules::TYPE_CHANGED,
+        };
+        walk.tell_values(rule, at, Some(&spelled(before.as_ref())), Some(&spelled(after.as_ref())));
+    }
+    walk.tell_flag(takes_null(old), takes_null(new), &rules::NULL_ALLOWED, &rules::NULL_REFUSED, at);
+}
+
+fn format(walk: &mut Walk, at: &At, old: &Object, new: &Object) {
+    let rule = match (text(old, "format"), text(new, "format")) {
+        (None, _) => &rules::FORMAT_ADDED,
+        (_, None) => &rules::FORMAT_REMOVED,
+        (Some("int32"), Some("int64")) | (Some("float"), Some("double")) => &rules::FORMAT_WIDENED,
+        (Some("int64"), Some("int32")) | (Some("double"), Some("float")) => &rules::FORMAT_NARROWED,
+        _ => &rules::FORMAT_CHANGED,
+    };
+    walk.tell_values(rule, at, old.get("format"), new.get("format"));
+}
+
+fn pattern(walk: &mut Walk, at: &At, old: &Object, new: &Object) {
+    let rule = match (old.get("pattern"), new.get("pattern")) {
+        (None, _) => &rules::PATTERN_ADDED,
+        (_, None) => &rules::PATTERN_REMOVED,
+        _ => &rules::PATTERN_CHANGED,
+    };
+    walk.tell_values(rule, at, old.get("pattern"), new.get("pattern"));
+}
+
+fn default(walk: &mut Walk, at: &At, old: &Object, new: &Object) {
+    let rule = match (old.get("default"), new.get("default")) {
+        (None, _) => &rules::DEFAULT_ADDED,
+        (_, None) => &rules::DEFAULT_REMOVED,
+        _ => &rules::DEFAULT_CHANGED,
+    };
+    walk.tell_values(rule, at, old.get("default"), new.get("default"));
+}
+
+/// Tells of a limit by whether it got stricter; absent ones are none.
+fn limit(walk: &mut Walk, at: &At, key: &str, values: (Option<&Value>, Option<&Value>), stricter: Option<bool>) {
+    let rule: &'static Rule = match stricter {
+        Some(true) => &rules::LIMIT_TIGHTENED,
+        Some(false) => &rules::LIMIT_LOOSENED,
+        None => &rules::LIMIT_CHANGED,
+    };
+    let none = Value::from("unlimited");
+    walk.tell_all(rule, at, Some(key), Some(values.0.unwrap_or(&none)), Some(values.1.unwrap_or(&none)));
+}
+
+/// A lower limit on a count; none is 0.
+fn at_least(walk: &mut Walk, at: &At, key: &str, old: &Object, new: &Object) {
+    let [before, after] = [old, new].map(|object| object.get(key).and_then(Value::as_f64).unwrap_or_default().max(0.0));
+    if before != after {
+        let [old, new] = [old, new].map(|object| object.get(key).cloned().unwrap_or_else(|| 0.into()));
+        limit(walk, at, key, (Some(&old), Some(&new)), Some(after > before));
+    }
+}
+
+fn at_most(walk: &mut Walk, at: &At, key: &str, old: &Object, new: &Object) {
+    let [before, after] = [old, new].map(|object| object.get(key).and_then(Value::as_f64).unwrap_or(f64::INFINITY));
+    if before != after {
+        limit(walk, at, key, (old.get(key), new.get(key)), Some(after < before));
+    }
+}
+
+/// A bound and whether it is itself excluded. OpenAPI 3.0 says the latter by a flag, 3.1 by a number of its own.
+fn bound(walk: &mut Walk, at: &At, key: &'static str, old: &Object, new: &Object) {
+    let lower = key == "minimum";
+    let effective = |object: &Object| {
+        let exclusive = object.get(if lower { "exclusiveMinimum" } else { "exclusiveMaximum" });
+        let plain = object.get(key).and_then(Value::as_f64).map(|bound| (bound, exclusive == Some(&Value::Bool(true))));
+        let own = exclusive.and_then(Value::as_f64).map(|bound| (bound, true));
+        // Upside down, an upper bound is a lower one; the higher of two lower ones counts.
+        let sign = if lower { 1.0 } else { -1.0 };
+        [plain, own]
+            .into_iter()
+            .flatten()
+            .map(|(bound, excluded)| (bound * sign, excluded))
+            .max_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)))
+    };
+    let shown = |object: &Object, bound: Option<(f64, bool)>| {
+        let (_, excluded) = bound?;
+        let exclusive = object.get(if lower { "exclusiveMinimum" } else { "exclusiveMaximum" }).filter(|value| value.is_number());
+        let value = if excluded { exclusive.or(object.get(key)) } else { object.get(key) }?;
+        Some(if excluded { Value::String(format!("{} (excluded)", canonical(value))) } else { value.clone() })
+    };
+    let (before, after) = (effective(old), effective(new));
+    let stricter = match (before, after) {
+        (None, None) => return,
+        (None, Some(_)) => true,
+        (Some(_), None) => false,
+        (Some(before), Some(after)) if before == after => return,
+        (Some(before), Some(after)) => after.0 > before.0 || after.0 == before.0 && after.1,
+    };
+    limit(walk, at, key, (shown(old, before).as_ref(), shown(new, after).as_ref()), Some(stricter));
+}
+
+fn multiple(walk: &mut Walk, at: &At, old: &Object, new: &Object) {
+    let of = |object: &Object| object.get("multipleOf").and_then(Value::as_f64).filter(|step| *step > 0.0);
+    let divides = |small: f64, large: f64| (large / small).fract() == 0.0;
+    let stricter = match (of(old), of(new)) {
+        (None, Some(_)) => Some(true),
+        (Some(_), None) => Some(false),
+        (Some(before), Some(after)) if divides(before, after) => Some(true),
+        (Some(before), Some(after)) if divides(after, before) => Some(false),
+        _ => None,
+    };
+    limit(walk, at, "multipleOf", (old.get("multipleOf"), new.get("multipleOf")), stricter);
+}
+
+/// What a schema says of the values that may be there.
+enum Values<'v> {
+    Any,
+    Closed(&'v [Value]),
+    /// `x-extensible-enum`: a list that may grow.
+    Open(&'v [Value]),
+    /// Said in a way that no rule covers.
+    Odd,
+}
+
+impl<'v> Values<'v> {
+    fn of(schema: &'v Object) -> Self {
+        match (schema.get("enum"), schema.get("const"), schema.get("x-extensible-enum")) {
+            (None, None, None) => Self::Any,
+            (Some(Value::Array(values)), None, None) => Self::Closed(values),
+            (None, Some(value), None) => Self::Closed(std::slice::from_ref(value)),
+            (None, None, Some(Value::Array(values))) => Self::Open(values),
+            _ => Self::Odd,
+        }
+    }
+}
+
+fn enumerations(walk: &mut Walk, at: &At, old: &Object, new: &Object) {
+    use rules as r;
+    let list = |values: &[Value]| Value::Array(values.to_vec());
+    match (Values::of(old), Values::of(new)) {
+        (Values::Odd, _) | (_, Values::Odd) => {
+            for key in ["enum", "const", "x-extensible-enum"] {
+                walk.tell_keyword(at, key, old.get(key), new.get(key));
+            }
+        }
+        (Values::Any, Values::Any) => {}
+        (Values::Any, Values::Closed(values)) => walk.tell_values(&r::ENUM_INTRODUCED, at, None, Some(&list(values))),
+        (Values::Closed(values), Values::Any) => walk.tell_values(&r::ENUM_DROPPED, at, Some(&list(values)), None),
+        (Values::Any, Values::Open(values)) => walk.tell_values(&r::OPEN_LIST_ADDED, at, None, Some(&list(values))),
+        (Values::Open(values), Values::Any) => walk.tell_values(&r::OPEN_LIST_REMOVED, at, Some(&list(values)), None),
+        (Values::Closed(before), Values::Closed(after)) => values(walk, at, before, after, &r::ENUM_VALUE_ADDED, &r::ENUM_VALUE_REMOVED),
+        (Values::Open(before), Values::Open(after)) => values(walk, at, before, after, &r::OPEN_VALUE_ADDED, &r::OPEN_VALUE_REMOVED),
+        (Values::Closed(before), Values::Open(after)) => {
+            walk.tell(&r::ENUM_OPENED, at);
+            values(walk, at, before, after, &r::OPEN_VALUE_ADDED, &r::OPEN_VALUE_REMOVED);
+        }
+        (Values::Open(before), Values::Closed(after)) => {
+            walk.tell(&r::ENUM_CLOSED, at);
+            values(walk, at, before, after, &r::OPEN_VALUE_ADDED, &r::OPEN_VALUE_REMOVED);
+        }
+    }
+}
+
+fn values(walk: &mut Walk, at: &At, before: &[Value], after: &[Value], added: &'static Rule, removed: &'static Rule) {
+    let missing = |from: &[Value], value: &Value| !from.iter().any(|other| same(value, other));
+    for value in before.iter().filter(|value| missing(after, value)) {
+        walk.tell_of(removed, at, &canonical(value));
+    }
+    for value in after.iter().filter(|value| missing(before, value)) {
+        walk.tell_of(added, at, &canonical(value));
+    }
+}

@@ -1,0 +1,44 @@
+//! Compares two OpenAPI documents and tells what changed, where, and whom it breaks.
+//!
+//! Called by the command line (`contract diff`), by the tests that hold the committed documents to the released ones, and
+//! by the page at `/docs/changes`. Knows nothing of the rest of the crate, and neither files nor network.
+//!
+//! Guaranteed: two equal documents have no difference; nothing that differs outside of descriptions, titles, summaries,
+//! examples and comments is passed over (what no rule explains is told as such); comparing the other way round finds the
+//! mirror of every change and nothing else; no document makes it fail, however it is broken.
+//!
+//! - `read` turns text into a document, `refs` follows references, `flat` makes one schema of `allOf`.
+//! - `compare` is the top of the walk; `operations`, `security`, `contents`, `schema`, `keywords` and `variants` its parts.
+//! - `rules` is the table that says what is breaking; `report` what was found, `notes` what people say about it.
+//! - `print` and `page` show a report: as text, Markdown and HTML.
+//!
+//! Decided: written for this, since what exists either needs another runtime, reads only OpenAPI 3.0, or classifies without
+//! a mirror and passes over what it does not know.
+
+mod compare;
+mod contents;
+mod flat;
+mod keywords;
+mod notes;
+mod operations;
+mod page;
+mod print;
+mod read;
+mod refs;
+mod report;
+mod rules;
+mod schema;
+mod security;
+mod values;
+mod variants;
+mod walk;
+
+pub use compare::diff;
+pub use notes::{Gaps, Note};
+pub use page::STYLE;
+pub use read::{Document, Unreadable};
+pub use report::{Change, Report, Summary, Title};
+pub use rules::{ALL, Class, Direction, Rule};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,105 @@
+//! What people say about changes, keyed by fingerprint: one note may be about many of them.
+
+use std::collections::{HashMap, HashSet};
+
+use serde::{Deserialize, Serialize};
+
+use super::{
+    report::{Change, Report},
+    rules::Class,
+};
+
+/// A note and the changes that it is about.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Note {
+    pub note: String,
+    pub fingerprints: Vec<String>,
+}
+
+/// What does not fit together.
+#[derive(Debug, Default)]
+pub struct Gaps {
+    /// Breaking changes that no note is about.
+    pub missing: Vec<Change>,
+    /// Fingerprints that no change has, or that two notes name.
+    pub orphaned: Vec<String>,
+}
+
+impl Report {
+    /// Puts every note to its changes.
+    pub fn annotate(&mut self, notes: &[Note]) -> Gaps {
+        let (mut by_fingerprint, mut orphaned) = (HashMap::new(), Vec::new());
+        for (note, fingerprint) in notes.iter().flat_map(|note| note.fingerprints.iter().map(move |fingerprint| (note, fingerprint))) {
+            if by_fingerprint.insert(fingerprint.as_str(), note).is_some() {
+                orphaned.push(fingerprint.clone());
+            }
+        }
+        let known: HashSet<_> = self.changes.iter().map(|change| change.fingerprint.as_str()).collect();
+        orphaned.extend(
+            by_fingerprint.keys().filter(|fingerprint| !known.contains(**fingerprint)).map(|fingerprint| (*fingerprint).to_owned()),
+        );
+        orphaned.sort();
+        for change in &mut self.changes {
+            change.note = by_fingerprint.get(change.fingerprint.as_str()).map(|note| note.note.clone());
+        }
+        let missing = self.of_class(Class::Breaking).filter(|change| change.note.is_none()).cloned().collect();
+        Gaps { missing, orphaned }
+    }
+
+    /// The notes in the order of the first change that each is about.
+    pub(super) fn notes(&self) -> Vec<&str> {
+        let mut notes: Vec<&str> = Vec::new();
+        for change in self.by_operation().into_iter().flat_map(|(_, changes)| changes) {
+            if let Some(note) = change.note.as_deref().filter(|note| !notes.contains(note)) {
+                notes.push(note);
+            }
+        }
+        notes
+    }
+}
+
+impl Gaps {
+    pub fn is_none(&self) -> bool {
+        self.missing.is_empty() && self.orphaned.is_empty()
+    }
+}
+
+impl std::fmt::Display for Gaps {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter) -> std::fmt::Result {
+        for change in &self.missing {
+            let operation = change.operation.as_deref().unwrap_or("document");
+            writeln!(formatter, "no note on {}: {operation}, {}: {}", change.fingerprint, change.place, change.says)?;
+        }
+        for fingerprint in &self.orphaned {
+            writeln!(formatter, "a note on {fingerprint}, which no change has, or two notes on it")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::contract::{Document, diff};
+
+    #[test]
+    fn notes_find_their_changes_and_gaps_are_told() {
+        let document = |paths| Document::new(json!({ "openapi": "3.0.0", "paths": paths })).expect("a document");
+        let old = document(json!({ "/a": { "get": {} }, "/b": { "get": {} } }));
+        let mut report = diff(&old, &document(json!({})));
+        let [first, second] = [0, 1].map(|number| report.changes[number].fingerprint.clone());
+        let note = |fingerprints: &[&String]| Note {
+            note: "Gone.".to_owned(),
+            fingerprints: fingerprints.iter().map(|one| (*one).clone()).collect(),
+        };
+        assert!(report.annotate(&[note(&[&first, &second])]).is_none());
+        assert_eq!(report.notes(), ["Gone."]);
+        let gaps = report.annotate(&[note(&[&first, &"gone".to_owned()])]);
+        assert_eq!((gaps.missing[0].fingerprint.clone(), gaps.orphaned.clone()), (second.clone(), vec!["gone".to_owned()]));
+        assert!(gaps.to_string().contains(&format!("no note on {second}: GET /b, operation: the operation is gone")), "{gaps}");
+        assert_eq!(report.annotate(&[note(&[&first]), note(&[&first, &second])]).orphaned, [first]);
+    }
+}

@@ -1,0 +1,175 @@
+//! Where references lead, and which of them lead to the same in both documents.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use serde_json::Value;
+
+use super::{
+    read::Document,
+    values::{Object, items, members},
+};
+
+/// Longer chains of references are taken for a loop.
+const CHAIN: usize = 100;
+
+/// One of the two documents, with what is asked of it again and again.
+#[derive(Debug)]
+pub(super) struct Side<'a> {
+    pub document: &'a Document,
+    /// Schemas that say `allOf` of another one, by the reference to that other one.
+    children: HashMap<&'a str, Vec<String>>,
+}
+
+impl<'a> Side<'a> {
+    pub fn new(document: &'a Document) -> Self {
+        let mut children: HashMap<_, Vec<_>> = HashMap::new();
+        let schemas = document.root.pointer("/components/schemas").and_then(Value::as_object);
+        for (name, schema) in schemas.into_iter().flatten() {
+            for parent in items(schema.get("allOf")).iter().filter_map(|part| part.get("$ref")?.as_str()) {
+                children.entry(parent).or_default().push(format!("#/components/schemas/{}", super::values::step(name)));
+            }
+        }
+        Self { document, children }
+    }
+
+    pub fn root(&self) -> &'a Object {
+        members(&self.document.root)
+    }
+
+    pub fn get(&self, key: &str) -> &'a Value {
+        self.document.root.get(key).unwrap_or(super::values::empty())
+    }
+
+    /// What a reference names, itself perhaps another reference.
+    pub fn target(&self, reference: &str) -> Option<&'a Value> {
+        let pointer = reference.strip_prefix('#')?;
+        self.document.root.pointer(&decoded(pointer)?)
+    }
+
+    /// What a value is once every reference is followed; the first reference that cannot be otherwise.
+    pub fn follow(&self, value: &'a Value) -> Result<&'a Value, String> {
+        let (mut value, mut left) = (value, CHAIN);
+        while let Some(reference) = reference(value) {
+            value = self.target(reference).filter(|_| left > 0).ok_or_else(|| reference.to_owned())?;
+            left -= 1;
+        }
+        Ok(value)
+    }
+
+    /// The variants that the `discriminator` of a schema tells apart where no `oneOf` lists them: by the value that stands
+    /// for each, a reference.
+    pub fn told_apart(&self, schema: &Object, references: &[String]) -> Vec<(String, String)> {
+        let Some(discriminator) = schema.get("discriminator") else { return Vec::new() };
+        let mut variants: Vec<_> = members(discriminator.get("mapping").unwrap_or(super::values::empty()))
+            .iter()
+            .filter_map(|(value, target)| Some((value.clone(), mapped(target.as_str()?))))
+            .collect();
+        for child in references.iter().filter_map(|parent| self.children.get(parent.as_str())).flatten() {
+            if !variants.iter().any(|(_, target)| target == child) {
+                variants.push((name_of(child), child.clone()));
+            }
+        }
+        variants.sort();
+        variants.dedup_by(|one, other| one.0 == other.0);
+        variants
+    }
+
+    /// Every reference within a value: where schemas are told apart by name, the names too.
+    fn within(&self, value: &'a Value, own: &str, found: &mut BTreeSet<String>) {
+        match value {
+            Value::Object(object) => {
+                found.extend(reference(value).map(str::to_owned));
+                if let Some(discriminator) = object.get("discriminator") {
+                    let mapping = members(discriminator.get("mapping").unwrap_or(super::values::empty()));
+                    found.extend(mapping.values().filter_map(Value::as_str).map(mapped));
+                    found.extend(self.children.get(own).into_iter().flatten().cloned());
+                }
+                object.values().for_each(|member| self.within(member, own, found));
+            }
+            Value::Array(items) => items.iter().for_each(|item| self.within(item, own, found)),
+            _ => {}
+        }
+    }
+
+    pub fn references(&self, value: &'a Value) -> BTreeSet<String> {
+        let mut found = BTreeSet::new();
+        self.within(value, "", &mut found);
+        found
+    }
+
+    /// Everything that can be reached from some values.
+    pub fn reached(&self, from: &[&'a Value]) -> BTreeSet<String> {
+        let (mut reached, mut todo) = (BTreeSet::new(), Vec::new());
+        from.iter().for_each(|value| todo.extend(self.references(value)));
+        while let Some(reference) = todo.pop() {
+            if reached.contains(&reference) {
+                continue;
+            }
+            if let Some(target) = self.target(&reference) {
+                let mut inner = BTreeSet::new();
+                self.within(target, &reference, &mut inner);
+                todo.extend(inner);
+            }
+            reached.insert(reference);
+        }
+        reached
+    }
+}
+
+/// References that lead to the same in both documents, down to the last one behind them.
+pub(super) fn unchanged(old: &Side, new: &Side) -> HashSet<String> {
+    let mut all: BTreeSet<_> = old.references(&old.document.root).union(&new.references(&new.document.root)).cloned().collect();
+    all.extend([old, new].into_iter().flat_map(|side| side.children.values().flatten().cloned()));
+    let (mut users, mut changed, mut same) = (HashMap::<_, Vec<_>>::new(), Vec::new(), HashSet::new());
+    for reference in all {
+        let (one, other) = (old.target(&reference), new.target(&reference));
+        if one != other {
+            changed.push(reference);
+            continue;
+        }
+        for (side, target) in [(old, one), (new, other)] {
+            let mut inner = BTreeSet::new();
+            target.into_iter().for_each(|target| side.within(target, &reference, &mut inner));
+            inner.into_iter().for_each(|inner| users.entry(inner).or_default().push(reference.clone()));
+        }
+        same.insert(reference);
+    }
+    while let Some(reference) = changed.pop() {
+        for user in users.remove(&reference).unwrap_or_default() {
+            if same.remove(&user) {
+                changed.push(user);
+            }
+        }
+    }
+    same
+}
+
+pub(super) fn reference(value: &Value) -> Option<&str> {
+    value.as_object()?.get("$ref")?.as_str()
+}
+
+/// The last step of a reference: what generators name a type after.
+pub(super) fn name_of(reference: &str) -> String {
+    decoded(reference.rsplit('/').next().unwrap_or_default()).unwrap_or_default().replace("~1", "/").replace("~0", "~")
+}
+
+/// A value of a discriminator's mapping is a reference, or just a name.
+fn mapped(target: &str) -> String {
+    if target.contains(['#', '/', '.']) { target.to_owned() } else { format!("#/components/schemas/{target}") }
+}
+
+/// Without percent-encoding; nothing where that is broken.
+fn decoded(pointer: &str) -> Option<String> {
+    if !pointer.contains('%') {
+        return Some(pointer.to_owned());
+    }
+    let (mut bytes, mut rest) = (Vec::new(), pointer.bytes());
+    while let Some(byte) = rest.next() {
+        let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
+        match byte {
+            b'%' => bytes.push(u8::try_from(digit(rest.next())? * 16 + digit(rest.next())?).ok()?),
+            byte => bytes.push(byte),
+        }
+    }
+    String::from_utf8(bytes).ok()
+}

@@ -1,0 +1,239 @@
+//! What a comparison found, in an order and with fingerprints that stay.
+//!
+//! A fingerprint is made of the operation, the place, the direction, the rule and what tells the change from others of
+//! that rule there; not of words, order, or the class, so notes keep to their change while tables and texts are edited.
+//! Names of path parameters are no part of it either.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+use super::{
+    read::Document,
+    rules::{Class, Direction, Rule},
+    values::{canonical, hex, sha256},
+    walk::Found,
+};
+
+/// One difference.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Change {
+    pub fingerprint: String,
+    pub class: Class,
+    /// `GET /pets`; nothing where the document as a whole is concerned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation_id: Option<String>,
+    /// `response 200 /data/[]/id`
+    pub place: String,
+    pub direction: Direction,
+    #[serde(serialize_with = "rule_id", deserialize_with = "rule_of")]
+    pub rule: &'static Rule,
+    /// The change in words.
+    pub says: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub old: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub new: Option<Value>,
+    /// What somebody who is concerned should do.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+fn rule_id<S: Serializer>(rule: &&'static Rule, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(rule.id)
+}
+
+fn rule_of<'de, D: Deserializer<'de>>(deserializer: D) -> Result<&'static Rule, D::Error> {
+    let id = String::deserialize(deserializer)?;
+    Rule::of(&id).ok_or_else(|| serde::de::Error::custom(format!("no such rule: {id}")))
+}
+
+/// What a document calls itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Title {
+    pub title: String,
+    pub version: String,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Summary {
+    pub breaking: usize,
+    pub unknown: usize,
+    pub compatible: usize,
+}
+
+impl Summary {
+    pub fn of<'c>(changes: impl IntoIterator<Item = &'c Change>) -> Self {
+        let mut summary = Self::default();
+        for change in changes {
+            match change.class {
+                Class::Breaking => summary.breaking += 1,
+                Class::Unknown => summary.unknown += 1,
+                Class::Compatible => summary.compatible += 1,
+            }
+        }
+        summary
+    }
+}
+
+/// Everything that a comparison found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    pub old: Title,
+    pub new: Title,
+    pub summary: Summary,
+    /// What is wrong with the documents themselves.
+    pub notices: Vec<String>,
+    /// By operation; within one, breaking ones first.
+    pub changes: Vec<Change>,
+}
+
+impl Report {
+    pub(super) fn new(old: &Document, new: &Document, found: Vec<Found>, notices: Vec<String>) -> Self {
+        let ids = operation_ids(old).into_iter().chain(operation_ids(new)).collect::<HashMap<_, _>>();
+        let changes = found.into_iter().map(|found| {
+            let operation = (!found.at.operation.is_empty()).then(|| found.at.operation.to_string());
+            Change {
+                fingerprint: String::new(),
+                class: found.rule.class(found.at.direction),
+                operation_id: operation.as_deref().and_then(|label| ids.get(&unnamed(label)).cloned()),
+                operation,
+                place: found.at.place(),
+                direction: found.at.direction,
+                rule: found.rule,
+                says: String::new(),
+                detail: found.detail,
+                old: found.old,
+                new: found.new,
+                note: None,
+            }
+        });
+        let title = |document: &Document| Title { title: document.info("title").to_owned(), version: document.info("version").to_owned() };
+        Self::of(title(old), title(new), notices, changes.collect())
+    }
+
+    fn of(old: Title, new: Title, notices: Vec<String>, mut changes: Vec<Change>) -> Self {
+        for change in &mut changes {
+            change.says = wording(change);
+        }
+        changes.sort_by_cached_key(|change| (change.operation.clone(), change.class, identity(change)));
+        changes.dedup_by_key(|change| identity(change));
+        let mut seen = HashMap::new();
+        for change in &mut changes {
+            // Sixteen digits: a collision would need billions of changes, and still be told apart.
+            let hash = hex(&sha256(&identity(change)))[..16].to_owned();
+            let count = seen.entry(hash.clone()).and_modify(|count| *count += 1).or_insert(1);
+            change.fingerprint = if *count == 1 { hash } else { format!("{hash}-{count}") };
+        }
+        Self { old, new, summary: Summary::of(&changes), notices, changes }
+    }
+
+    /// The same differences the other way round: from the new document to the old one.
+    pub fn mirrored(&self) -> Self {
+        let changes = self.changes.iter().cloned().map(|change| Change {
+            rule: change.rule.mirror,
+            class: change.rule.mirror.class(change.direction),
+            old: change.new,
+            new: change.old,
+            note: None,
+            ..change
+        });
+        let swapped = |notice: &String| match (notice.strip_prefix("old: "), notice.strip_prefix("new: ")) {
+            (Some(rest), _) => format!("new: {rest}"),
+            (_, Some(rest)) => format!("old: {rest}"),
+            _ => notice.clone(),
+        };
+        Self::of(self.new.clone(), self.old.clone(), self.notices.iter().map(swapped).collect(), changes.collect())
+    }
+
+    /// The changes by operation; those that break most stand first, the document as a whole before all.
+    pub fn by_operation(&self) -> Vec<(Option<&str>, Vec<&Change>)> {
+        let mut groups: BTreeMap<Option<&str>, Vec<&Change>> = BTreeMap::new();
+        for change in &self.changes {
+            groups.entry(change.operation.as_deref()).or_default().push(change);
+        }
+        let mut groups: Vec<_> = groups.into_iter().collect();
+        groups.sort_by_key(|(operation, changes)| (operation.is_some(), changes.first().map(|change| change.class)));
+        groups
+    }
+
+    pub fn of_class(&self, class: Class) -> impl Iterator<Item = &Change> {
+        self.changes.iter().filter(move |change| change.class == class)
+    }
+
+    /// The report as JSON, as `openapi/contract-diff.schema.json` describes it.
+    pub fn json(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
+        text.push('\n');
+        text
+    }
+}
+
+/// Everything that a fingerprint is made of.
+fn identity(change: &Change) -> String {
+    let value = |value: &Option<Value>| value.as_ref().map(canonical).unwrap_or_default();
+    let parts = [
+        change.operation.as_deref().map(unnamed).unwrap_or_default(),
+        change.place.clone(),
+        format!("{:?}", change.direction),
+        change.rule.id.to_owned(),
+        change.detail.clone().unwrap_or_default(),
+        value(&change.old),
+        value(&change.new),
+    ];
+    parts.join("\u{0}")
+}
+
+/// A path without the names of its parameters.
+pub(super) fn unnamed(path: &str) -> String {
+    let mut parts = path.split('{');
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        plain.push('{');
+        plain.push_str(part.find('}').map_or(part, |end| &part[end..]));
+    }
+    plain
+}
+
+fn operation_ids(document: &Document) -> HashMap<String, String> {
+    let mut ids = HashMap::new();
+    for (path, item) in document.root.get("paths").and_then(Value::as_object).into_iter().flatten() {
+        for (method, operation) in item.as_object().into_iter().flatten() {
+            if let Some(id) = operation.get("operationId").and_then(Value::as_str) {
+                ids.insert(unnamed(&format!("{} {path}", method.to_uppercase())), id.to_owned());
+            }
+        }
+    }
+    ids
+}
+
+/// The words of the rule with what the change is about.
+fn wording(change: &Change) -> String {
+    let shown = |value: &Option<Value>| match value {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(values)) => {
+            values.iter().map(|value| value.as_str().map_or_else(|| canonical(value), str::to_owned)).collect::<Vec<_>>().join(", ")
+        }
+        Some(value) => canonical(value),
+        None => "nothing".to_owned(),
+    };
+    let mut said = String::new();
+    let mut rest = change.rule.says;
+    while let Some((before, after)) = rest.split_once('{') {
+        said.push_str(before);
+        let Some((name, after)) = after.split_once('}') else { break };
+        said.push_str(&match name {
+            "old" => shown(&change.old),
+            "new" => shown(&change.new),
+            _ => change.detail.clone().unwrap_or_default(),
+        });
+        rest = after;
+    }
+    said + rest
+}

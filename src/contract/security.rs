@@ -1,0 +1,155 @@
+//! Who is let in: the requirements that hold for an operation, wherever they are written.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::{
+    refs::Side,
+    rules,
+    values::{Object, both_same, canonical, empty, is_annotation, items, members},
+    walk::{At, Walk},
+};
+
+/// One way in: schemes, all of them asked for, with their scopes.
+type Way = BTreeMap<String, BTreeSet<String>>;
+
+/// What an operation asks for; nobody is asked for anything where there are no ways, or where one asks for nothing.
+struct Ways {
+    ways: Vec<Way>,
+    open: bool,
+}
+
+impl Ways {
+    fn of(requirements: Option<&Value>) -> Self {
+        let scopes =
+            |list: &Value| items(Some(list)).iter().map(|scope| scope.as_str().map_or_else(|| canonical(scope), str::to_owned)).collect();
+        let way = |way: &Value| -> Way { members(way).iter().map(|(scheme, list)| (scheme.clone(), scopes(list))).collect() };
+        let mut ways: Vec<Way> = items(requirements).iter().map(way).collect();
+        ways.sort();
+        ways.dedup();
+        let open = ways.is_empty() || ways.iter().any(Way::is_empty);
+        ways.retain(|way| !way.is_empty());
+        Self { ways, open }
+    }
+
+    fn spelled(&self) -> String {
+        self.ways.iter().map(spelled).collect::<Vec<_>>().join(" or ")
+    }
+}
+
+fn spelled(way: &Way) -> String {
+    let one = |(scheme, scopes): (&String, &BTreeSet<String>)| match scopes.len() {
+        0 => scheme.clone(),
+        _ => format!("{scheme} ({})", scopes.iter().cloned().collect::<Vec<_>>().join(", ")),
+    };
+    way.iter().map(one).collect::<Vec<_>>().join(" and ")
+}
+
+/// Whether a value has the form of requirements; what has not is told as it is.
+fn is_requirements(value: &Value) -> bool {
+    let way = |way: &Value| way.as_object().is_some_and(|way| way.values().all(Value::is_array));
+    value.as_array().is_some_and(|ways| ways.iter().all(way))
+}
+
+/// What an operation asks for, its own requirements or those of the document.
+pub(super) fn compare<'a>(walk: &mut Walk<'a>, at: &At, old: &'a Object, new: &'a Object) {
+    let (before, after) = (effective(&walk.old, old), effective(&walk.new, new));
+    if both_same(before, after) {
+        return;
+    }
+    if before.is_some_and(|value| !is_requirements(value)) || after.is_some_and(|value| !is_requirements(value)) {
+        return walk.tell_keyword(at, "security", before, after);
+    }
+    let told = walk.found.len();
+    let (was, is) = (Ways::of(before), Ways::of(after));
+    // Ways that are new along with the need for any are told by that need.
+    let mut gone = if is.open && is.ways.is_empty() { Vec::new() } else { was.ways.clone() };
+    let mut come = if was.open && was.ways.is_empty() { Vec::new() } else { is.ways.clone() };
+    match (was.open, is.open) {
+        (true, false) => walk.tell_values(&rules::SECURITY_REQUIRED, at, None, Some(&is.spelled().into())),
+        (false, true) => walk.tell_values(&rules::SECURITY_WAIVED, at, Some(&was.spelled().into()), None),
+        _ => {}
+    }
+    take_pairs(&mut gone, &mut come, |one, other| one == other);
+    for (one, other) in take_pairs(&mut gone, &mut come, |one, other| one.keys().eq(other.keys())) {
+        for (scheme, scopes) in &one {
+            let now = other.get(scheme).cloned().unwrap_or_default();
+            scopes.difference(&now).for_each(|scope| walk.tell_of(&rules::SCOPE_REMOVED, at, scope));
+            now.difference(scopes).for_each(|scope| walk.tell_of(&rules::SCOPE_ADDED, at, scope));
+        }
+    }
+    let resolved =
+        |side: &Side, way: &Way| way.iter().map(|(name, scopes)| (definition(side, name), scopes.clone())).collect::<BTreeSet<_>>();
+    let pairs = take_pairs(&mut gone, &mut come, |one, other| resolved(&walk.old, one) == resolved(&walk.new, other));
+    if !pairs.is_empty() {
+        walk.tell_of(&rules::RESTATED, at, "security");
+    }
+    gone.iter().for_each(|way| walk.tell_of(&rules::ALTERNATIVE_REMOVED, at, &spelled(way)));
+    come.iter().for_each(|way| walk.tell_of(&rules::ALTERNATIVE_ADDED, at, &spelled(way)));
+    if walk.found.len() == told {
+        walk.tell_of(&rules::RESTATED, at, "security");
+    }
+}
+
+fn effective<'a>(side: &Side<'a>, operation: &'a Object) -> Option<&'a Value> {
+    operation.get("security").or_else(|| side.root().get("security"))
+}
+
+/// Takes out of both lists what belongs together.
+fn take_pairs(old: &mut Vec<Way>, new: &mut Vec<Way>, belong: impl Fn(&Way, &Way) -> bool) -> Vec<(Way, Way)> {
+    let mut pairs = Vec::new();
+    old.retain(|one| match new.iter().position(|other| belong(one, other)) {
+        Some(found) => {
+            pairs.push((one.clone(), new.remove(found)));
+            false
+        }
+        None => true,
+    });
+    pairs
+}
+
+/// What a scheme is, whatever it is called; one that is not defined is its name.
+fn definition(side: &Side, name: &str) -> String {
+    let scheme = members(members(side.get("components")).get("securitySchemes").unwrap_or(empty())).get(name);
+    match scheme.and_then(|scheme| side.follow(scheme).ok()).and_then(Value::as_object) {
+        Some(scheme) => {
+            let mut scheme = scheme.clone();
+            scheme.retain(|key, _| !is_annotation(key));
+            canonical(&Value::Object(scheme))
+        }
+        None => format!("undefined {name}"),
+    }
+}
+
+/// The schemes of the document. What one is made of concerns every operation that uses it, and is told once.
+pub(super) fn schemes<'a>(walk: &mut Walk<'a>, old: &'a Object, new: &'a Object) {
+    let whole = At::document("components");
+    let Some((before, after)) = walk.maps(&whole, "securitySchemes", old, new) else { return };
+    for name in super::values::keys(before, after) {
+        let at = At::document(&format!("security scheme {name}"));
+        let (Some(one), Some(other)) = (before.get(name), after.get(name)) else {
+            walk.tell_either(after.contains_key(name), &rules::SCHEME_ADDED, &rules::SCHEME_REMOVED, &at, None);
+            continue;
+        };
+        let Some((one, other)) = walk.objects(&at, one, other) else { continue };
+        const DEFINING: [&str; 4] = ["type", "in", "name", "scheme"];
+        for key in DEFINING {
+            // The names of headers and HTTP schemes have no case.
+            let folded = |object: &Object| {
+                let value = object.get(key)?.as_str()?;
+                let header = object.get("in").is_some_and(|place| place == "header");
+                Some(if key == "scheme" || key == "name" && header { value.to_lowercase() } else { value.to_owned() })
+            };
+            if both_same(one.get(key), other.get(key)) {
+                continue;
+            }
+            if folded(one).is_some() && folded(one) == folded(other) {
+                walk.tell_of(&rules::RESTATED, &at, key);
+            } else {
+                walk.tell_all(&rules::SCHEME_CHANGED, &at, Some(key), one.get(key), other.get(key));
+            }
+        }
+        walk.rest(&at, one, other, &DEFINING);
+    }
+}

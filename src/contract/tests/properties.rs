@@ -1,0 +1,119 @@
+//! What holds of every comparison: nothing between equal documents, mirrors, fingerprints that are unique and stay.
+
+use std::collections::{BTreeMap, HashSet};
+
+use serde_json::json;
+
+use super::{Change, Report, base, committed, compared, lines};
+use crate::contract::report::unnamed;
+
+/// Everything that a change and its mirror share, by which of the two it is.
+fn counted(report: &Report, mirrored: bool) -> BTreeMap<String, usize> {
+    let mut counted = BTreeMap::new();
+    for change in &report.changes {
+        let (rule, old, new) =
+            if mirrored { (change.rule.mirror, &change.new, &change.old) } else { (change.rule, &change.old, &change.new) };
+        let operation = change.operation.as_deref().map(unnamed);
+        let key = format!("{operation:?} {} {:?} {} {:?} {old:?} {new:?}", change.place, change.direction, rule.id, change.detail);
+        *counted.entry(key).or_default() += 1;
+    }
+    counted
+}
+
+/// Fails unless each report is the mirror of the other, and mirroring one gives the other.
+pub(super) fn hold_mirrored(there: &Report, back: &Report) {
+    assert_eq!(counted(there, true), counted(back, false));
+    let mirrored = there.mirrored();
+    let by_fingerprint = |report: &Report| -> BTreeMap<_, _> {
+        report.changes.iter().map(|change| (change.fingerprint.clone(), (change.class, change.rule.id))).collect()
+    };
+    assert_eq!(by_fingerprint(&mirrored), by_fingerprint(back));
+    assert_eq!(mirrored.summary, back.summary);
+}
+
+#[test]
+fn equal_documents_have_no_difference() {
+    for document in committed().into_iter().chain([base::base(), base::base_3_1()]) {
+        assert_eq!(lines(&compared(&document, &document)), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn the_other_way_round_every_change_is_mirrored() {
+    let [a, b] = committed();
+    for (old, new) in [(a, b), (base::base(), base::base_3_1())] {
+        let (there, back) = (compared(&old, &new), compared(&new, &old));
+        hold_mirrored(&there, &back);
+        assert!(!there.changes.is_empty());
+    }
+}
+
+#[test]
+fn fingerprints_are_unique() {
+    let [a, b] = committed();
+    let report = compared(&a, &b);
+    let unique: HashSet<_> = report.changes.iter().map(|change| &change.fingerprint).collect();
+    assert_eq!(unique.len(), report.changes.len());
+}
+
+#[test]
+fn a_fingerprint_stays_when_other_things_change() {
+    let (old, mut new) = (base::base(), base::base());
+    new["components"]["schemas"]["Pet"]["allOf"][1]["properties"]["age"]["type"] = "string".into();
+    new["components"]["schemas"]["Pet"]["description"] = "Another text.".into();
+    let of = |report: &Report| -> HashSet<String> {
+        let typed = |change: &&Change| change.rule.id == "type-changed";
+        report.changes.iter().filter(typed).map(|change| change.fingerprint.clone()).collect()
+    };
+    let before = of(&compared(&old, &new));
+    assert_eq!(before.len(), 3);
+    // More of everything around it, in another order.
+    new["paths"]["/cats"] = json!({ "get": { "responses": {} } });
+    new["paths"]["/pets"]["get"]["parameters"].as_array_mut().expect("a list").reverse();
+    new["components"]["schemas"]["Pet"]["allOf"].as_array_mut().expect("a list").reverse();
+    new["components"]["schemas"]["Pet"]["allOf"][0]["properties"]["aaa"] = json!({ "type": "string" });
+    new["paths"]["/pets"]["get"]["operationId"] = "allPets".into();
+    new["paths"]["/pets"]["get"]["responses"]["200"]["content"]["text/csv"] = json!({});
+    assert_eq!(of(&compared(&old, &new)), before);
+}
+
+#[test]
+fn what_means_the_same_is_no_difference() {
+    let (old, mut new) = (base::base(), base::base());
+    let schemas = &mut new["components"]["schemas"];
+    // A property moves out of a base schema; lists that are sets change their order; texts are edited.
+    schemas["Pet"]["allOf"][1]["properties"]["name"] = schemas["Named"]["allOf"][0]["properties"]["name"].clone();
+    schemas["Pet"]["allOf"][1]["required"] = json!(["name", "food", "id"]);
+    schemas["Pet"]["allOf"][1]["properties"]["age"]["description"] = "In years.".into();
+    schemas["Food"]["oneOf"].as_array_mut().expect("a list").reverse();
+    new["paths"]["/pets"]["get"]["summary"] = "All pets.".into();
+    new["paths"]["/pets"]["get"]["parameters"][1]["example"] = json!(["a"]);
+    new["info"]["title"] = "All pets".into();
+    new["components"]["parameters"]["Limit"]["schema"]["maximum"] = json!(100.0);
+    assert_eq!(lines(&compared(&old, &new)), Vec::<String>::new());
+}
+
+#[test]
+fn a_property_named_like_an_annotation_is_a_property() {
+    let (mut old, mut new) = (base::base(), base::base());
+    old["components"]["schemas"]["Error"]["properties"]["description"] = json!({ "type": "string" });
+    new["components"]["schemas"]["Error"]["properties"]["description"] = json!({ "type": "integer" });
+    assert_eq!(compared(&old, &new).changes.len(), 3);
+}
+
+#[test]
+fn variants_that_only_a_discriminator_knows_are_compared() {
+    let (mut old, mut new) = (base::base(), base::base());
+    for document in [&mut old, &mut new] {
+        let schemas = &mut document["components"]["schemas"];
+        schemas["Food"] = json!({ "type": "object", "required": ["kind"], "properties": { "kind": { "type": "string" } },
+            "discriminator": { "propertyName": "kind" } });
+        schemas["Fish"] =
+            json!({ "allOf": [{ "$ref": "#/components/schemas/Food" }, { "properties": { "bones": { "type": "boolean" } } }] });
+        schemas["Meat"] = json!({ "allOf": [{ "$ref": "#/components/schemas/Food" }] });
+    }
+    new["components"]["schemas"]["Fish"]["allOf"][1]["properties"]["bones"]["type"] = "string".into();
+    let found = lines(&compared(&old, &new));
+    assert!(found.contains(&"GET /pets/{id} | response 200 /food/<Fish>/bones | type-changed".to_owned()), "{found:#?}");
+    assert_eq!(found.len(), 3);
+}

@@ -1,0 +1,106 @@
+//! Small tools on JSON values that every part of the comparison uses.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::LazyLock,
+};
+
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+
+pub(super) type Object = Map<String, Value>;
+
+static EMPTY: LazyLock<Value> = LazyLock::new(|| Value::Object(Object::new()));
+
+/// An object without members; as a schema, what allows everything.
+pub(super) fn empty() -> &'static Value {
+    &EMPTY
+}
+
+/// What tells people something and changes nothing.
+pub(super) const ANNOTATIONS: [&str; 7] = ["description", "summary", "title", "example", "examples", "externalDocs", "$comment"];
+
+pub(super) fn is_annotation(key: &str) -> bool {
+    ANNOTATIONS.contains(&key)
+}
+
+/// The members of an object; of anything else, none.
+pub(super) fn members(value: &Value) -> &Object {
+    static NONE: LazyLock<Object> = LazyLock::new(Object::new);
+    value.as_object().unwrap_or(&NONE)
+}
+
+pub(super) fn items(value: Option<&Value>) -> &[Value] {
+    value.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
+pub(super) fn text<'a>(object: &'a Object, key: &str) -> Option<&'a str> {
+    object.get(key).and_then(Value::as_str)
+}
+
+/// Whether a flag is set; absent counts as not.
+pub(super) fn flag(object: &Object, key: &str) -> bool {
+    object.get(key).and_then(Value::as_bool).unwrap_or_default()
+}
+
+/// The keys of both, each once, in order.
+pub(super) fn keys<'a>(old: &'a Object, new: &'a Object) -> BTreeSet<&'a str> {
+    old.keys().chain(new.keys()).map(String::as_str).collect()
+}
+
+/// Whether two values are the same; `1` and `1.0` are, and the order of members is none.
+pub(super) fn same(old: &Value, new: &Value) -> bool {
+    match (old, new) {
+        (Value::Number(one), Value::Number(other)) => one == other || (one.is_f64() || other.is_f64()) && one.as_f64() == other.as_f64(),
+        (Value::Array(one), Value::Array(other)) => one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other)),
+        (Value::Object(one), Value::Object(other)) => {
+            one.len() == other.len() && one.iter().all(|(key, value)| other.get(key).is_some_and(|other| same(value, other)))
+        }
+        _ => old == new,
+    }
+}
+
+pub(super) fn both_same(old: Option<&Value>, new: Option<&Value>) -> bool {
+    match (old, new) {
+        (Some(old), Some(new)) => same(old, new),
+        (old, new) => old.is_none() && new.is_none(),
+    }
+}
+
+/// A value as text that is equal for equal values.
+pub(super) fn canonical(value: &Value) -> String {
+    match value {
+        Value::Number(number) => match number.as_f64().filter(|_| number.is_f64()) {
+            // In this range whole numbers are exact.
+            Some(float) if float.fract() == 0.0 && float.abs() < 9e15 => (float as i64).to_string(),
+            _ => number.to_string(),
+        },
+        Value::Array(items) => format!("[{}]", items.iter().map(canonical).collect::<Vec<_>>().join(",")),
+        Value::Object(object) => {
+            let members: BTreeMap<_, _> = object.iter().collect();
+            let members: Vec<_> =
+                members.into_iter().map(|(key, value)| format!("{}:{}", Value::from(key.as_str()), canonical(value))).collect();
+            format!("{{{}}}", members.join(","))
+        }
+        other => other.to_string(),
+    }
+}
+
+/// A value as a report carries it: itself where it is short, else its hash.
+pub(super) fn brief(value: &Value) -> Value {
+    let text = canonical(value);
+    if text.len() <= 300 { value.clone() } else { Value::String(format!("sha256:{}", &hex(&sha256(&text))[..16])) }
+}
+
+pub(super) fn sha256(text: &str) -> Vec<u8> {
+    Sha256::digest(text.as_bytes()).to_vec()
+}
+
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A name as one step of a place.
+pub(super) fn step(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}

@@ -1,0 +1,232 @@
+//! What the comparison carries about: both documents, where it is, and what it has found.
+
+use std::{borrow::Cow, collections::HashSet, rc::Rc};
+
+use serde_json::Value;
+
+use super::{
+    refs::{Side, reference, unchanged},
+    rules::{self, Direction, Rule},
+    values::{Object, brief, is_annotation, keys, members, same},
+};
+
+/// A place in the contract.
+#[derive(Debug, Clone)]
+pub(super) struct At {
+    /// `GET /pets`, or nothing for the document as a whole.
+    pub operation: Rc<str>,
+    /// Words before the path into a value: `response 200`.
+    part: Rc<str>,
+    /// The path into a value: `/data/[]/id`.
+    path: Rc<str>,
+    pub direction: Direction,
+}
+
+impl At {
+    pub fn document(part: &str) -> Self {
+        Self { operation: "".into(), part: part.into(), path: "".into(), direction: Direction::Both }
+    }
+
+    pub fn operation(label: &str, part: &str) -> Self {
+        Self { operation: label.into(), ..Self::document(part) }
+    }
+
+    /// A part of this one, which has no path yet.
+    pub fn part(&self, name: &str) -> Self {
+        let part = if self.part.is_empty() { name.into() } else { format!("{} {name}", self.part).into() };
+        Self { part, ..self.clone() }
+    }
+
+    pub fn step(&self, name: &str) -> Self {
+        Self { path: format!("{}/{name}", self.path).into(), ..self.clone() }
+    }
+
+    pub fn towards(&self, direction: Direction) -> Self {
+        Self { direction, ..self.clone() }
+    }
+
+    pub fn place(&self) -> String {
+        match (&*self.part, &*self.path) {
+            ("", "") if self.operation.is_empty() => "document".to_owned(),
+            ("", "") => "operation".to_owned(),
+            (part, "") => part.to_owned(),
+            (part, path) => format!("{part} {path}"),
+        }
+    }
+}
+
+/// Something that differs.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub rule: &'static Rule,
+    pub at: At,
+    pub detail: Option<String>,
+    pub old: Option<Value>,
+    pub new: Option<Value>,
+}
+
+/// The names of a trio of rules about something that may be there or not.
+pub(super) struct Trio {
+    pub added: &'static Rule,
+    pub removed: &'static Rule,
+    pub changed: &'static Rule,
+}
+
+pub(super) static KEYWORD: Trio = Trio { added: &rules::KEYWORD_ADDED, removed: &rules::KEYWORD_REMOVED, changed: &rules::KEYWORD_CHANGED };
+static EXTENSION: Trio = Trio { added: &rules::EXTENSION_ADDED, removed: &rules::EXTENSION_REMOVED, changed: &rules::EXTENSION_CHANGED };
+pub(super) static INFO: Trio = Trio { added: &rules::INFO_ADDED, removed: &rules::INFO_REMOVED, changed: &rules::INFO_CHANGED };
+
+/// A comparison on its way. Whatever it does with the old document it does with the new one in the same manner, so that it
+/// finds the mirrors when they change places.
+#[derive(Debug)]
+pub(super) struct Walk<'a> {
+    pub old: Side<'a>,
+    pub new: Side<'a>,
+    unchanged: HashSet<String>,
+    pub found: Vec<Found>,
+    /// How many schemas may still be compared wherever they are used; after that, once in each body.
+    pub left: usize,
+}
+
+impl<'a> Walk<'a> {
+    pub fn new(old: Side<'a>, new: Side<'a>) -> Self {
+        let unchanged = unchanged(&old, &new);
+        Self { old, new, unchanged, found: Vec::new(), left: 400_000 }
+    }
+
+    pub fn tell(&mut self, rule: &'static Rule, at: &At) {
+        self.tell_all(rule, at, None, None, None);
+    }
+
+    pub fn tell_of(&mut self, rule: &'static Rule, at: &At, detail: &str) {
+        self.tell_all(rule, at, Some(detail), None, None);
+    }
+
+    pub fn tell_values(&mut self, rule: &'static Rule, at: &At, old: Option<&Value>, new: Option<&Value>) {
+        self.tell_all(rule, at, None, old, new);
+    }
+
+    pub fn tell_all(&mut self, rule: &'static Rule, at: &At, detail: Option<&str>, old: Option<&Value>, new: Option<&Value>) {
+        let found = Found { rule, at: at.clone(), detail: detail.map(str::to_owned), old: old.map(brief), new: new.map(brief) };
+        self.found.push(found);
+    }
+
+    /// One of two rules, by which document has something.
+    pub fn tell_either(&mut self, is_new: bool, added: &'static Rule, removed: &'static Rule, at: &At, detail: Option<&str>) {
+        self.tell_all(if is_new { added } else { removed }, at, detail, None, None);
+    }
+
+    /// Tells of a flag that is set in one document alone.
+    pub fn tell_flag(&mut self, old: bool, new: bool, set: &'static Rule, unset: &'static Rule, at: &At) {
+        if old != new {
+            self.tell_either(new, set, unset, at, None);
+        }
+    }
+
+    /// Tells of a value that is there in one document alone or differs.
+    pub fn tell_trio(&mut self, trio: &'static Trio, at: &At, key: &str, old: Option<&Value>, new: Option<&Value>) {
+        let rule = match (old, new) {
+            (None, None) => return,
+            (Some(old), Some(new)) if same(old, new) => return,
+            (Some(_), Some(_)) => trio.changed,
+            (None, Some(_)) => trio.added,
+            (Some(_), None) => trio.removed,
+        };
+        self.tell_all(rule, at, Some(key), old, new);
+    }
+
+    /// Tells of a keyword that no rule explains.
+    pub fn tell_keyword(&mut self, at: &At, key: &str, old: Option<&Value>, new: Option<&Value>) {
+        self.tell_trio(if key.starts_with("x-") { &EXTENSION } else { &KEYWORD }, at, key, old, new);
+    }
+
+    /// Tells of every keyword that is not among those which somebody else looks at.
+    pub fn rest(&mut self, at: &At, old: &Object, new: &Object, known: &[&str]) {
+        for key in keys(old, new) {
+            if !known.contains(&key) && !is_annotation(key) {
+                self.tell_keyword(at, key, old.get(key), new.get(key));
+            }
+        }
+    }
+
+    /// Whether two values are the same, down to the last reference behind them.
+    pub fn identical(&self, old: &Value, new: &Value) -> bool {
+        old == new && self.all_unchanged(old)
+    }
+
+    fn all_unchanged(&self, value: &Value) -> bool {
+        match value {
+            Value::Object(object) => {
+                // A discriminator brings in schemas by name.
+                !object.contains_key("discriminator")
+                    && reference(value).is_none_or(|reference| self.unchanged.contains(reference))
+                    && object.values().all(|member| self.all_unchanged(member))
+            }
+            Value::Array(items) => items.iter().all(|item| self.all_unchanged(item)),
+            _ => true,
+        }
+    }
+
+    /// Both values with their references followed, as objects; nothing where there is nothing left to compare.
+    pub fn objects(&mut self, at: &At, old: &'a Value, new: &'a Value) -> Option<(&'a Object, &'a Object)> {
+        if self.identical(old, new) {
+            return None;
+        }
+        let (beside_old, beside_new) = (beside(old), beside(new));
+        for key in keys(&beside_old, &beside_new) {
+            self.tell_keyword(at, key, beside_old.get(key), beside_new.get(key));
+        }
+        let (old, new) = match (self.old.follow(old), self.new.follow(new)) {
+            (Ok(old), Ok(new)) => (old, new),
+            (Err(old), Err(new)) => {
+                self.tell_keyword(at, "$ref", Some(&old.into()), Some(&new.into()));
+                return None;
+            }
+            (Err(old), Ok(_)) => {
+                self.tell_of(&rules::REFERENCE_MENDED, at, &old);
+                return None;
+            }
+            (Ok(_), Err(new)) => {
+                self.tell_of(&rules::REFERENCE_BROKEN, at, &new);
+                return None;
+            }
+        };
+        if !(old.is_object() && new.is_object()) {
+            self.tell_keyword(at, "value", Some(old), Some(new));
+            return None;
+        }
+        Some((members(old), members(new)))
+    }
+
+    /// The members under a key, where both sides have an object there or nothing; else what differs is told.
+    pub fn maps(&mut self, at: &At, key: &str, old: &'a Object, new: &'a Object) -> Option<(&'a Object, &'a Object)> {
+        self.shaped(at, key, old, new, Value::is_object)?;
+        let get = |object: &'a Object| members(object.get(key).unwrap_or(super::values::empty()));
+        Some((get(old), get(new)))
+    }
+
+    /// The items under a key, likewise.
+    pub fn lists(&mut self, at: &At, key: &str, old: &'a Object, new: &'a Object) -> Option<(&'a [Value], &'a [Value])> {
+        self.shaped(at, key, old, new, Value::is_array)?;
+        Some((super::values::items(old.get(key)), super::values::items(new.get(key))))
+    }
+
+    fn shaped(&mut self, at: &At, key: &str, old: &'a Object, new: &'a Object, fits: fn(&Value) -> bool) -> Option<()> {
+        let fit = |object: &'a Object| object.get(key).is_none_or(fits);
+        if fit(old) && fit(new) {
+            return Some(());
+        }
+        self.tell_keyword(at, key, old.get(key), new.get(key));
+        None
+    }
+}
+
+/// What stands beside a reference.
+fn beside(value: &Value) -> Cow<'_, Object> {
+    let mut members = Object::new();
+    if reference(value).is_some() {
+        members = super::values::members(value).clone();
+        members.retain(|key, _| key != "$ref" && !is_annotation(key));
+    }
+    Cow::Owned(members)
+}

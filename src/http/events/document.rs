@@ -1,0 +1,313 @@
+//! The document of the events: OpenAPI 3.1, one entry of `webhooks` for each kind. Made of the types that are sent
+//! ([`super`]), so that a subscriber reads what the compiled revision renders. Called by `app` and the command line.
+//!
+//! The generator writes the schemas of OpenAPI 3.0, whose dialect is one of its own; [`modern`] turns them into the JSON
+//! Schema 2020-12 that OpenAPI 3.1 means.
+
+use std::collections::BTreeMap;
+
+use poem_openapi::{Object, registry::Registry, types::Type};
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::{AssignmentData, ClosedData, ContactFieldData, EscalationData, Event, LabelData, MessageData, OpenedData, TicketFieldData};
+use crate::{
+    domain::webhooks::{PAUSES, TEST_KIND},
+    http::document::in_form,
+    revision,
+};
+
+/// What a test event holds.
+#[derive(Debug, Object)]
+#[oai(rename_all = "camelCase")]
+struct TestData {
+    /// The webhook that is tested.
+    webhook_id: String,
+}
+
+/// A kind of event as subscribers are told of it.
+struct Described {
+    kind: &'static str,
+    summary: &'static str,
+    /// Registers what `data` holds; its schema.
+    data: fn(&mut Registry) -> Value,
+}
+
+fn of<T: Type>(registry: &mut Registry) -> Value {
+    T::register(registry);
+    plain(&T::schema_ref())
+}
+
+fn plain(value: &impl Serialize) -> Value {
+    // Plain data with string keys: making a value of it cannot fail.
+    serde_json::to_value(value).unwrap_or_default()
+}
+
+const EVENTS: [Described; 12] = [
+    Described { kind: "message.received", summary: "A message came from a contact", data: of::<MessageData> },
+    Described { kind: "message.sent", summary: "A message was taken by its channel", data: of::<MessageData> },
+    Described { kind: "ticket.opened", summary: "A ticket was opened, for the first time or again", data: of::<OpenedData> },
+    Described { kind: "ticket.closed", summary: "A ticket was closed", data: of::<ClosedData> },
+    Described { kind: "ticket.assigned", summary: "A ticket was given to somebody", data: of::<AssignmentData> },
+    Described { kind: "ticket.unassigned", summary: "A ticket was taken from whom it was assigned to", data: of::<AssignmentData> },
+    Described { kind: "ticket.ticket_field_updated", summary: "A value of a ticket's field changed", data: of::<TicketFieldData> },
+    Described { kind: "conversation.label_added", summary: "A conversation was given a label", data: of::<LabelData> },
+    Described { kind: "conversation.label_removed", summary: "A label was taken from a conversation", data: of::<LabelData> },
+    Described { kind: "contact.contact_field_updated", summary: "A value of a contact's field changed", data: of::<ContactFieldData> },
+    Described { kind: "ai.escalated", summary: "The AI hands a conversation over to people", data: of::<EscalationData> },
+    Described { kind: TEST_KIND, summary: "A made-up event that tests an endpoint, and is in no feed", data: of::<TestData> },
+];
+
+/// The signature's scheme.
+const SIGNATURE: &str = "Signature";
+
+/// The document.
+pub fn document() -> Value {
+    let mut registry = Registry::new();
+    Event::register(&mut registry);
+    let data: Vec<Value> = EVENTS.iter().map(|event| (event.data)(&mut registry)).collect();
+    let mut schemas: BTreeMap<String, Value> = registry.schemas.iter().map(|(name, schema)| (name.clone(), plain(schema))).collect();
+    let payload = schemas.remove("Event").unwrap_or_default();
+    // Each kind names itself.
+    schemas.remove("EventKind");
+    unexpanded(&mut schemas);
+    let mut webhooks = Map::new();
+    for (event, data) in EVENTS.iter().zip(data) {
+        let name = title(event.kind);
+        schemas.insert(name.clone(), payload_of(event, &name, payload.clone(), data));
+        webhooks.insert(event.kind.to_owned(), json!({ "post": delivery(event, &name) }));
+    }
+    let mut document = in_form(json!({
+        "openapi": "3.1.0",
+        "info": {
+            "title": format!("counterpart events, revision {}", revision::NAME),
+            "version": "1.0.0",
+            "description": "What is posted to the endpoints that subscribed to it, in the form of Standard Webhooks. Delivery is at least \
+                            once and in no order: `webhook-id` tells what came before, `sequence` the order. Pass over members that you \
+                            do not know. What was recorded while the other revision served the store is sent as it was recorded: \
+                            its `apiRevision` says so, and that revision's document describes it.",
+            "license": { "name": "MIT OR Apache-2.0", "url": "https://spdx.org/licenses/MIT.html" },
+        },
+        "webhooks": webhooks,
+        "components": {
+            "schemas": schemas,
+            "securitySchemes": { SIGNATURE: {
+                "type": "apiKey",
+                "in": "header",
+                "name": "webhook-signature",
+                "description": "`v1,` and the base64 of an HMAC-SHA256 over `{webhook-id}.{webhook-timestamp}.{body}`, whose key is what the \
+                                base64 behind `whsec_` of the webhook's secret says. Several, with spaces between them, while a secret is \
+                                being changed; one has to match. Take the body's bytes as they came.",
+            } },
+        },
+    }));
+    for schema in document.pointer_mut("/components/schemas").and_then(Value::as_object_mut).into_iter().flat_map(Map::values_mut) {
+        modern(schema);
+    }
+    drop_unused(&mut document);
+    document
+}
+
+/// What `expand` puts into an answer, by schema. Nobody asks for it in an event.
+const EXPANDED: [(&str, &[&str]); 3] = [
+    ("Ticket", &["account", "conversation", "assignee"]),
+    ("Message", &["account", "conversation", "sentBy"]),
+    ("Conversation", &["account"]),
+];
+
+/// The resources as an answer without `expand` holds them.
+fn unexpanded(schemas: &mut BTreeMap<String, Value>) {
+    for (schema, names) in EXPANDED {
+        let Some(properties) = schemas.get_mut(schema).and_then(|schema| schema["properties"].as_object_mut()) else { continue };
+        for name in names {
+            properties.remove(*name);
+        }
+        for property in properties.values_mut() {
+            if let Some((plain, _)) = property["description"].as_str().and_then(|text| text.split_once("; omitted with `expand=")) {
+                property["description"] = format!("{plain}.").into();
+            }
+        }
+    }
+    // An id, or the user in its place.
+    if let Some(handled_by) = schemas.get_mut("Ticket").and_then(|ticket| ticket["properties"].get_mut("handledBy")) {
+        *handled_by = json!({ "type": "string", "description": "The `userId` of who handled the ticket." });
+    }
+}
+
+/// Removes the schemas that nothing refers to any more.
+fn drop_unused(document: &mut Value) {
+    loop {
+        let text = document.to_string();
+        let Some(schemas) = document.pointer_mut("/components/schemas").and_then(Value::as_object_mut) else { return };
+        let before = schemas.len();
+        schemas.retain(|name, _| text.contains(&format!("\"#/components/schemas/{name}\"")));
+        if schemas.len() == before {
+            return;
+        }
+    }
+}
+
+/// `message.received` is written `MessageReceived`.
+fn title(kind: &str) -> String {
+    let words = kind.split(['.', '_']);
+    words.map(|word| word[..1].to_uppercase() + &word[1..]).collect()
+}
+
+/// The payload of one kind: what all kinds share, with its own name and `data`.
+fn payload_of(event: &Described, name: &str, mut payload: Value, data: Value) -> Value {
+    payload["title"] = name.into();
+    payload["description"] = format!("{}.", event.summary).into();
+    payload["properties"]["type"] = json!({ "type": "string", "enum": [event.kind] });
+    payload["properties"]["data"] = data;
+    payload["properties"]["apiRevision"]["enum"] = json!([revision::NAME]);
+    if event.kind == TEST_KIND {
+        // It is not recorded, so it has no place in the order.
+        if let Some(properties) = payload["properties"].as_object_mut() {
+            properties.remove("sequence");
+        }
+        if let Some(required) = payload["required"].as_array_mut() {
+            required.retain(|name| name != "sequence");
+        }
+    }
+    payload
+}
+
+fn delivery(event: &Described, payload: &str) -> Value {
+    let header = |name: &str, description: &str, schema: Value| json!({ "name": name, "in": "header", "required": true, "description": description, "schema": schema });
+    let pauses: Vec<String> = PAUSES.iter().map(|pause| (pause / 1000).to_string()).collect();
+    let retried = format!(
+        "Any other answer, a redirect too, and none within 15 seconds: the same bytes are sent again after {} seconds (give or take a \
+         fifth), each counted from the end of the attempt before, then given up. An endpoint from which nothing but failures came for 5 \
+         days is disabled.",
+        pauses.join(", ")
+    );
+    json!({
+        "operationId": title(event.kind),
+        "summary": event.summary,
+        "parameters": [
+            header("webhook-id", "The event's id, the same on every attempt.", json!({ "type": "string" })),
+            header("webhook-timestamp", "The attempt's time in Unix seconds.", json!({ "type": "string", "pattern": "^[0-9]+$" })),
+            header("webhook-signature", "One signature or several with spaces between them.", json!({ "type": "string", "pattern": "^v1,\\S+( v1,\\S+)*$" })),
+        ],
+        "requestBody": {
+            "required": true,
+            "content": { "application/json": { "schema": { "$ref": format!("#/components/schemas/{payload}") } } },
+        },
+        "responses": {
+            "2XX": { "description": "Delivered; what the answer holds does not matter." },
+            "410": { "description": "The endpoint is gone: it is disabled at once, and what waits for it is dropped." },
+            "default": {
+                "description": retried,
+                "headers": { "retry-after": {
+                    "description": "Seconds or a date: the next attempt is not before it, or before a day has passed.",
+                    "schema": { "type": "string" },
+                } },
+            },
+        },
+        "security": [{ SIGNATURE: [] }],
+    })
+}
+
+/// Turns a schema of OpenAPI 3.0 into one of JSON Schema 2020-12, which OpenAPI 3.1 uses as it is.
+fn modern(schema: &mut Value) {
+    let Some(object) = schema.as_object_mut() else { return };
+    if let Some(properties) = object.get_mut("properties").and_then(Value::as_object_mut) {
+        properties.values_mut().for_each(modern);
+    }
+    for inner in ["items", "additionalProperties", "not"] {
+        object.get_mut(inner).into_iter().for_each(modern);
+    }
+    for several in ["allOf", "anyOf", "oneOf"] {
+        object.get_mut(several).and_then(Value::as_array_mut).into_iter().flatten().for_each(modern);
+    }
+    // A bound says itself that it is exclusive.
+    for (bound, exclusive) in [("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")] {
+        if object.remove(exclusive) == Some(Value::Bool(true))
+            && let Some(value) = object.remove(bound)
+        {
+            object.insert(exclusive.to_owned(), value);
+        }
+    }
+    if let Some(example) = object.remove("example") {
+        object.insert("examples".to_owned(), json!([example]));
+    }
+    // One value is a constant.
+    if let Some([only]) = object.get("enum").and_then(Value::as_array).map(Vec::as_slice) {
+        let only = only.clone();
+        object.remove("enum");
+        object.insert("const".to_owned(), only);
+    }
+    // A reference may have something beside it.
+    if let Some([reference]) = object.get("allOf").and_then(Value::as_array).map(Vec::as_slice)
+        && let Some(target) = reference.get("$ref").cloned()
+    {
+        object.remove("allOf");
+        object.insert("$ref".to_owned(), target);
+    }
+    if object.remove("nullable") == Some(Value::Bool(true)) {
+        or_null(object);
+    }
+}
+
+/// Null is a type like the others.
+fn or_null(object: &mut Map<String, Value>) {
+    if let Some(values) = object.get_mut("enum").and_then(Value::as_array_mut)
+        && !values.contains(&Value::Null)
+    {
+        values.push(Value::Null);
+    }
+    match object.get("type").cloned() {
+        Some(one @ Value::String(_)) => _ = object.insert("type".to_owned(), json!([one, "null"])),
+        Some(_) => {}
+        None => {
+            let inner = Value::Object(std::mem::take(object));
+            object.insert("anyOf".to_owned(), json!([inner, { "type": "null" }]));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::webhooks::KINDS;
+
+    #[test]
+    fn every_kind_is_described_and_none_beside_them() {
+        let described: Vec<_> = EVENTS.iter().map(|event| event.kind).collect();
+        assert_eq!(described, [&KINDS[..], &[TEST_KIND]].concat());
+        let document = document();
+        for kind in described {
+            let name = title(kind);
+            assert_eq!(document["webhooks"][kind]["post"]["operationId"], name);
+            let properties = &document["components"]["schemas"][&name]["properties"];
+            assert_eq!((&properties["type"]["const"], &properties["apiRevision"]["const"]), (&json!(kind), &json!(revision::NAME)));
+            assert_eq!(properties.get("sequence").is_none(), kind == TEST_KIND);
+        }
+    }
+
+    #[test]
+    fn nothing_of_the_former_dialect_is_left() {
+        let cases = [
+            (json!({"type": "string", "nullable": true}), json!({"type": ["string", "null"]})),
+            (
+                json!({"type": "string", "enum": ["a", "b"], "nullable": true}),
+                json!({"type": ["string", "null"], "enum": ["a", "b", null]}),
+            ),
+            (json!({"type": "integer", "minimum": 0, "exclusiveMinimum": true}), json!({"type": "integer", "exclusiveMinimum": 0})),
+            (json!({"type": "integer", "maximum": 9, "exclusiveMaximum": false}), json!({"type": "integer", "maximum": 9})),
+            (json!({"example": 1}), json!({"examples": [1]})),
+            (
+                json!({"allOf": [{"$ref": "#/x"}], "description": "It.", "nullable": true}),
+                json!({"anyOf": [{"$ref": "#/x", "description": "It."}, {"type": "null"}]}),
+            ),
+            (
+                json!({"properties": {"nullable": {"type": "array", "items": {"nullable": true, "type": "number"}}}}),
+                json!({"properties": {"nullable": {"type": "array", "items": {"type": ["number", "null"]}}}}),
+            ),
+        ];
+        for (mut former, expected) in cases {
+            modern(&mut former);
+            assert_eq!(former, expected);
+        }
+    }
+}

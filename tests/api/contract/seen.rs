@@ -1,0 +1,44 @@
+//! What a run came by, written down for [`crate::coverage`]: each process appends what it sees for the first time to a file
+//! of its own in the folder that `COUNTERPART_SEEN` names. Without it nothing is written.
+
+use std::{
+    collections::HashSet,
+    fs::File,
+    io::Write,
+    path::PathBuf,
+    sync::{Mutex, OnceLock},
+};
+
+fn file(kind: &str) -> Option<File> {
+    let folder = PathBuf::from(std::env::var_os("COUNTERPART_SEEN")?);
+    std::fs::create_dir_all(&folder).expect("the folder of COUNTERPART_SEEN is made");
+    let path = folder.join(format!("{}.{kind}", std::process::id()));
+    Some(File::options().create(true).append(true).open(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display())))
+}
+
+/// The lines that were written, and where.
+struct Seen {
+    lines: HashSet<String>,
+    file: File,
+}
+
+/// A line that is written once.
+pub fn saw(document: &str, what: &str) {
+    static SEEN: OnceLock<Option<Mutex<Seen>>> = OnceLock::new();
+    let begun = || file("seen").map(|file| Mutex::new(Seen { lines: HashSet::new(), file }));
+    let Some(seen) = SEEN.get_or_init(begun) else { return };
+    let line = format!("{document} {what}\n");
+    let Seen { lines, file } = &mut *seen.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    if !lines.contains(&line) {
+        file.write_all(line.as_bytes()).expect("what was seen is written");
+        lines.insert(line);
+    }
+}
+
+/// One more request with a success that the document allows.
+pub fn counted(document: &str) {
+    static COUNTED: OnceLock<Option<Mutex<File>>> = OnceLock::new();
+    let Some(counted) = COUNTED.get_or_init(|| file("requests").map(Mutex::new)) else { return };
+    let mut file = counted.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+    file.write_all(format!("{document}\n").as_bytes()).expect("what was counted is written");
+}

@@ -1,0 +1,124 @@
+//! How much of the documents a whole run came by. `tests/all.sh` gives each run a folder, `COUNTERPART_SEEN`, where the
+//! tests write down what they see ([`crate::contract`]), and asks for the sum after it.
+//!
+//! - Operations: those that answered at all. All of them have to.
+//! - Answers: pairs of an operation and a documented code; any code that is not listed is its `default`.
+//! - Properties: those of the component schemas of answers (and of schemas that stand within an operation), wherever they
+//!   were seen first. A property that has a place in two schemas counts twice.
+//! - Inputs: properties of the schemas of bodies, and parameters, in requests that got a success.
+//! - Headers: those of answers, and of deliveries. They are told and not asked for: some come of a race alone.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+};
+
+use serde_json::Value;
+
+use crate::{
+    REV_A,
+    contract::{Contract, REVISION, places, told},
+    document::kept,
+};
+
+/// The least share, in hundredths, of answers, properties and inputs.
+const LEAST: usize = 95;
+
+/// What a document promises, by what it is.
+type Promised = BTreeMap<&'static str, BTreeSet<String>>;
+
+fn promised(contract: &Contract) -> Promised {
+    let mut all = Promised::new();
+    let (mut answered, mut taken) = (BTreeSet::new(), BTreeSet::new());
+    for operation in contract.operations() {
+        let (id, document) = (&operation.id, &contract.document);
+        all.entry("operations").or_default().insert(id.clone());
+        for (code, response) in operation.node["responses"].as_object().into_iter().flatten() {
+            all.entry("answers").or_default().insert(format!("answer {id} {code}"));
+            let schema = &response["content"]["application/json"]["schema"];
+            let mut places = BTreeSet::new();
+            places::all(document, schema, &format!("{id} {code}"), &mut answered, &mut places);
+            all.entry("properties").or_default().extend(places.into_iter().map(|place| format!("property {place}")));
+            for name in response["headers"].as_object().into_iter().flatten().map(|(name, _)| name.to_ascii_lowercase()) {
+                all.entry("headers").or_default().insert(format!("header {id} {code} {name}"));
+            }
+        }
+        let inputs = all.entry("inputs").or_default();
+        let schema = &operation.node["requestBody"]["content"]["application/json"]["schema"];
+        let mut places = BTreeSet::new();
+        places::all(document, schema, &format!("{id} body"), &mut taken, &mut places);
+        inputs.extend(places.into_iter().map(|place| format!("sent {place}")));
+        for name in operation.node["parameters"].as_array().into_iter().flatten().filter_map(|parameter| parameter["name"].as_str()) {
+            inputs.insert(format!("parameter {id} {name}"));
+        }
+    }
+    all
+}
+
+/// Events that no operation of the older revision causes: it only passes on what was recorded while the newer one served
+/// the store, in the newer one's form.
+const UNCAUSED: &[&str] = if REV_A { &["ticket.assigned"] } else { &[] };
+
+/// What the document of the events promises. The resources in them are the contract's, and counted there.
+fn promised_events(contract: &Contract) -> Promised {
+    let mut all = Promised::new();
+    let resources = contract.document["components"]["schemas"].as_object().into_iter().flatten();
+    let mut visited: BTreeSet<String> = resources.map(|(name, _)| name.clone()).collect();
+    for kind in told::document()["webhooks"].as_object().into_iter().flatten().map(|(kind, _)| kind) {
+        if UNCAUSED.contains(&kind.as_str()) {
+            continue;
+        }
+        all.entry("operations").or_default().insert(format!("event {kind}"));
+        let mut places = BTreeSet::new();
+        if let Some(schema) = told::payload(kind) {
+            places::all(told::document(), schema, kind, &mut visited, &mut places);
+        }
+        all.entry("properties").or_default().extend(places.into_iter().map(|place| format!("property {place}")));
+        for name in ["webhook-id", "webhook-timestamp", "webhook-signature"] {
+            all.entry("headers").or_default().insert(format!("parameter {kind} {name}"));
+        }
+    }
+    all
+}
+
+/// What the processes of a run wrote down.
+fn lines(kind: &str) -> Vec<String> {
+    let folder = std::env::var_os("COUNTERPART_SEEN").expect("COUNTERPART_SEEN names the folder of a run");
+    let files = std::fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", PathBuf::from(&folder).display()));
+    let files = files.map(|file| file.expect("a folder that can be read").path());
+    let texts = files.filter(|path| path.extension().is_some_and(|found| found == kind)).map(std::fs::read_to_string);
+    texts.flat_map(|text| text.expect("text").lines().map(str::to_owned).collect::<Vec<_>>()).collect()
+}
+
+#[test]
+#[ignore = "sums up a whole run: tests/all.sh asks for it"]
+fn the_documents_are_covered() {
+    let read = |name: &str| -> Value { serde_json::from_str(&kept(name)).expect("a committed document is JSON") };
+    let (contract, settings) = (Contract::new(read(&format!("{REVISION}.json"))), Contract::of_settings(read("settings.json")));
+    let events = format!("events-{REVISION}");
+    let documents = [(REVISION, promised(&contract)), ("settings", promised(&settings)), (&events, promised_events(&contract))];
+    let (seen, counted) = (lines("seen"), lines("requests"));
+    let mut short = Vec::new();
+    for (name, promised) in documents {
+        let seen: BTreeSet<&str> = seen.iter().filter_map(|line| line.strip_prefix(name)?.strip_prefix(' ')).collect();
+        let answered: BTreeSet<&str> = seen.iter().filter_map(|line| line.strip_prefix("answer ")?.split(' ').next()).collect();
+        let mut table = format!("{name:12}");
+        for (what, keys) in &promised {
+            let missing: Vec<_> = keys.iter().filter(|key| !seen.contains(key.as_str()) && !answered.contains(key.as_str())).collect();
+            let least = match *what {
+                "operations" => 100,
+                "headers" => 0,
+                _ => LEAST,
+            };
+            let found = keys.len() - missing.len();
+            table += &format!("  {what} {found}/{}", keys.len());
+            if found * 100 < keys.len() * least {
+                short.push(format!("{name}: {found} of {} {what}; missing: {missing:#?}", keys.len()));
+            } else if !missing.is_empty() {
+                eprintln!("{name}: {what} not seen: {missing:?}");
+            }
+        }
+        println!("{table}  valid requests {}", counted.iter().filter(|line| *line == name).count());
+    }
+    assert!(short.is_empty(), "{}", short.join("\n"));
+}

@@ -1,0 +1,157 @@
+//! `counterpart contract diff` through the binary, what is committed of its making, and the promise that stands on it: no
+//! committed document breaks who uses the released one, unless a note says why.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    io::Write,
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+};
+
+use counterpart::contract::{Document, Note, Report, diff};
+use serde_json::Value;
+
+fn openapi() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("openapi")
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn document(path: &Path) -> Document {
+    Document::read(&read(path)).unwrap_or_else(|error| panic!("{} {error}", path.display()))
+}
+
+fn ran(arguments: &[&str], input: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_counterpart"));
+    command.current_dir(openapi()).args(["contract", "diff"]).args(arguments);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+    child.wait_with_output().unwrap()
+}
+
+fn printed(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).unwrap()
+}
+
+const A_TO_B: [&str; 4] = ["rev-a.json", "rev-b.json", "--notes", "a-to-b.notes.json"];
+
+#[test]
+fn every_breaking_change_from_a_to_b_has_a_note_and_every_note_its_changes() {
+    let mut report = diff(&document(&openapi().join("rev-a.json")), &document(&openapi().join("rev-b.json")));
+    let notes: Vec<Note> = serde_json::from_str(&read(&openapi().join("a-to-b.notes.json"))).unwrap();
+    let gaps = report.annotate(&notes);
+    assert!(gaps.is_none(), "openapi/a-to-b.notes.json:\n{gaps}");
+}
+
+#[test]
+fn the_committed_comparison_is_what_the_binary_prints() {
+    for format in ["md", "json"] {
+        let output = ran(&[&A_TO_B[..], &["--format", format]].concat(), "");
+        let stale = format!(
+            "stale: run `cargo run -- contract diff openapi/rev-a.json openapi/rev-b.json --notes openapi/a-to-b.notes.json \
+             --format {format} --output openapi/a-to-b.{format}` and commit"
+        );
+        assert!(printed(&output) == read(&openapi().join(format!("a-to-b.{format}"))), "{stale}");
+    }
+}
+
+#[test]
+fn no_committed_document_breaks_a_released_one_without_a_note() {
+    let released = openapi().join("released");
+    let mut notes: BTreeMap<String, Vec<Note>> = serde_json::from_str(&read(&released.join("notes.json"))).unwrap();
+    let mut faults = Vec::new();
+    let mut compared = 0;
+    for entry in fs::read_dir(&released).unwrap() {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        if name == "notes.json" {
+            continue;
+        }
+        let now = openapi().join(&name);
+        if !now.exists() {
+            faults.push(format!("{name} was released and is gone"));
+            continue;
+        }
+        compared += 1;
+        let mut report = diff(&document(&released.join(&name)), &document(&now));
+        let gaps = report.annotate(&notes.remove(&name).unwrap_or_default());
+        if !gaps.is_none() {
+            faults.push(format!("{name}:\n{gaps}"));
+        }
+    }
+    faults.extend(notes.into_keys().map(|name| format!("there are notes on {name}, which was not released")));
+    assert!(compared > 0, "nothing is released");
+    assert!(faults.is_empty(), "openapi/released/notes.json does not fit:\n{}", faults.join("\n"));
+}
+
+#[test]
+fn the_json_is_as_its_schema_says() {
+    let schema: Value = serde_json::from_str(&read(&openapi().join("contract-diff.schema.json"))).unwrap();
+    let validator = jsonschema::draft202012::new(&schema).unwrap();
+    let broken =
+        r#"{"openapi":"3.1.0","info":{},"paths":{"/a":{"get":{"responses":{"200":{"$ref":"b.yaml"}}}}},"webhooks":{"w":{"post":{}}}}"#;
+    for (arguments, input) in [(&A_TO_B[..], ""), (&["rev-b.json", "rev-a.json"], ""), (&["-", "settings.json"], broken)] {
+        let output = ran(&[arguments, &["--format", "json"]].concat(), input);
+        assert_eq!(output.status.code(), Some(1));
+        let report: Value = serde_json::from_str(&printed(&output)).unwrap();
+        let faults: Vec<_> = validator.iter_errors(&report).map(|fault| format!("{fault} at {}", fault.instance_path)).collect();
+        assert!(faults.is_empty(), "{faults:#?}");
+        // And it can be read back.
+        let read: Report = serde_json::from_value(report).unwrap();
+        assert!(!read.changes.is_empty());
+    }
+}
+
+#[test]
+fn exit_codes_tell_what_was_found() {
+    let base = r#"{"openapi":"3.0.3","info":{"title":"T","version":"1"},"paths":{"/a":{"get":{"responses":{}}}}}"#;
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::write(file.path(), base).unwrap();
+    let file = file.path().to_str().unwrap();
+    let code = |new: &str, more: &[&str]| ran(&[&[file, "-"], more].concat(), new).status.code();
+    assert_eq!(code(base, &[]), Some(0));
+    assert_eq!(code(&base.replace("/a", "/b"), &[]), Some(1));
+    assert_eq!(code(&base.replace(r#""responses""#, r#""x-new":1,"responses""#), &[]), Some(0));
+    assert_eq!(code(&base.replace(r#""responses""#, r#""x-new":1,"responses""#), &["--fail-on", "unknown"]), Some(1));
+    assert_eq!(code(&base.replace(r#""version":"1""#, r#""version":"2""#), &["--fail-on", "unknown"]), Some(0));
+    assert_eq!(code(&base.replace(r#""version":"1""#, r#""version":"2""#), &["--fail-on", "compatible"]), Some(1));
+}
+
+#[test]
+fn what_cannot_be_read_is_named_with_the_reason() {
+    for (arguments, input, said) in [
+        (&["rev-a.json", "nowhere.json"][..], "", "nowhere.json cannot be read: No such file"),
+        (&["rev-a.json", "-"], "{\n  \"openapi\": 3.0,,\n}", "standard input is not JSON: "),
+        (&["rev-a.json", "-"], "{\n  \"openapi\": 3.0,,\n}", "line 2 column"),
+        (&["-", "rev-a.json"], "a: [\nb", "standard input is not YAML: "),
+        (&["-", "rev-a.json"], "[]", "standard input is not an OpenAPI document: it is not an object"),
+        (&["rev-a.json", "rev-a.routes"], "", "rev-a.routes is not"),
+        (&["-", "-"], "", "only one of the documents"),
+        (&["rev-a.json"], "", "<NEW>"),
+        (&["rev-a.json", "rev-b.json", "--notes", "rev-a.json"], "", "rev-a.json holds no notes"),
+        (&["rev-a.json", "rev-b.json", "--output", "nowhere/at/all"], "", "nowhere/at/all cannot be written"),
+    ] {
+        let output = ran(arguments, input);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{arguments:?}: {error}");
+        assert!(error.contains(said), "{said}: {error}");
+        assert!(output.stdout.is_empty());
+    }
+}
+
+#[test]
+fn every_format_goes_to_a_file_too() {
+    let folder = tempfile::tempdir().unwrap();
+    for (format, begins) in
+        [("text", "counterpart, revision A 1.0.0 -> "), ("md", "# counterpart"), ("json", "{"), ("html", "<!doctype html>")]
+    {
+        let file = folder.path().join(format);
+        let output = ran(&["rev-a.json", "rev-b.json", "--format", format, "--output", file.to_str().unwrap()], "");
+        assert!(output.stdout.is_empty() && output.status.code() == Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+        let (written, said) = (read(&file), printed(&ran(&["rev-a.json", "rev-b.json", "--format", format], "")));
+        assert!(written.starts_with(begins), "{format}");
+        assert_eq!(written, said, "{format}");
+    }
+}

@@ -1,0 +1,150 @@
+//! The requests: those of `corpus.jsonl`, one a line, and those that are made for every operation that both documents have.
+//!
+//! A line is `{"store", "call", "body"?, "pages"?, "because"?}`: `call` is METHOD and path with its query, `pages` how many
+//! pages behind the first are asked for, `then` their query where it is another one, and `because` names what makes the answers differ, as `KEY at PLACE`. KEY is a row
+//! of `features.md`, or rule and place of a change in the request; a difference in an answer explains itself by its place.
+
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+use crate::{
+    client::Answer,
+    told::{self, Told},
+};
+
+/// Whose key a request is made with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Who {
+    /// One with every scope.
+    Owner,
+    /// Those with one scope.
+    Labels,
+    Teams,
+    Nobody,
+}
+
+/// Why the answers differ somewhere.
+#[derive(Clone, Debug)]
+pub struct Cause {
+    pub key: String,
+    pub place: String,
+}
+
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub store: String,
+    pub who: Who,
+    pub method: String,
+    pub path: String,
+    pub query: String,
+    pub headers: Vec<(String, String)>,
+    pub body: Option<Vec<u8>>,
+    pub pages: usize,
+    /// The query of the pages behind the first, where it is another one. `because` is about those then.
+    pub then: Option<String>,
+    pub because: Vec<Cause>,
+}
+
+impl Request {
+    fn to(operation: &str) -> Self {
+        let (method, path) = operation.split_once(' ').unwrap_or_else(|| panic!("not METHOD PATH: {operation}"));
+        let (path, query) = path.split_once('?').unwrap_or((path, ""));
+        Self {
+            store: "reads".to_owned(),
+            who: Who::Owner,
+            method: method.to_owned(),
+            path: path.to_owned(),
+            query: query.to_owned(),
+            headers: vec![],
+            body: None,
+            pages: 0,
+            then: None,
+            because: vec![],
+        }
+    }
+
+    fn json(mut self, body: impl Into<Vec<u8>>) -> Self {
+        self.headers.push(("content-type".to_owned(), "application/json".to_owned()));
+        self.body = Some(body.into());
+        self
+    }
+
+    /// The operation as the documents write it.
+    pub fn operation(&self) -> String {
+        format!("{} {}", self.method, self.path)
+    }
+
+    pub fn has_key(&self) -> bool {
+        self.headers.iter().any(|(name, _)| name == "idempotency-key")
+    }
+
+    /// What comes after it: nothing there has to differ.
+    pub fn behind(&self) -> Self {
+        Self { because: vec![], ..self.clone() }
+    }
+
+    pub fn described(&self, answers: &[Answer; 2]) -> String {
+        let shown = |answer: &Answer| format!("{} {}", answer.status, answer.text.chars().take(300).collect::<String>());
+        let body = self.body.as_deref().map(|body| String::from_utf8_lossy(&body[..body.len().min(200)]).into_owned()).unwrap_or_default();
+        let [older, newer] = answers.each_ref().map(shown);
+        format!("{} {} {} {:?} {body}\n    A {older}\n    B {newer}", self.store, self.operation(), self.query, self.who)
+    }
+}
+
+/// The lines of the file.
+pub fn written() -> Vec<Request> {
+    let text = told::read("tests/replay/corpus.jsonl");
+    let lines = text.lines().filter(|line| !line.trim().is_empty());
+    let read = |(number, line): (usize, &str)| {
+        let line: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("corpus.jsonl, line {}: {error}", number + 1));
+        let text = |name: &str| line[name].as_str().unwrap_or_else(|| panic!("corpus.jsonl, line {}: no {name}", number + 1));
+        let mut request = Request::to(text("call"));
+        request.store = text("store").to_owned();
+        request.pages = line["pages"].as_u64().unwrap_or_default() as usize;
+        request.then = line["then"].as_str().map(str::to_owned);
+        let causes = line["because"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let cause = |text: &str| text.split_once(" at ").map(|(key, place)| Cause { key: key.to_owned(), place: place.to_owned() });
+        request.because = causes.map(|text| cause(text).unwrap_or_else(|| panic!("not KEY at PLACE: {text}"))).collect();
+        if let Some(body) = line.get("body") {
+            // A write is done once whatever happens, so that it can be sent again.
+            if request.store != "reads" {
+                request.headers.push(("idempotency-key".to_owned(), format!("line-{number}")));
+            }
+            request = request.json(body.to_string());
+        }
+        request
+    };
+    lines.enumerate().map(read).collect()
+}
+
+/// One request to each operation of both documents.
+pub fn plain(told: &Told) -> Vec<Request> {
+    told.shared().map(|(operation, _)| Request::to(operation)).collect()
+}
+
+/// What every operation has to refuse, by each.
+pub fn made(told: &Told) -> Vec<Request> {
+    let mut requests = Vec::new();
+    for (operation, node) in told.shared() {
+        let plain = Request::to(operation);
+        requests.push(Request { who: Who::Nobody, ..plain.clone() });
+        let other = if operation == "GET /labels" { Who::Teams } else { Who::Labels };
+        requests.push(Request { who: other, ..plain.clone() });
+        if node.get("requestBody").is_none() {
+            requests.push(Request { query: "pageSize=1&expand=nope".to_owned(), ..plain });
+            continue;
+        }
+        requests.push(plain.clone().json("{"));
+        requests.push(plain.clone().json(vec![b' '; (1 << 20) + 1]));
+        requests.push(Request { headers: vec![("content-type".to_owned(), "text/plain".to_owned())], body: Some(b"{}".to_vec()), ..plain });
+    }
+    requests
+}
+
+/// When the run began, in Unix milliseconds.
+pub fn started() -> i64 {
+    static STARTED: OnceLock<i64> = OnceLock::new();
+    #[expect(clippy::disallowed_methods, reason = "a test has no injected clock; the servers under test run on the real one")]
+    *STARTED.get_or_init(|| chrono::Utc::now().timestamp_millis())
+}

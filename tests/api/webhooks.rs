@@ -11,7 +11,7 @@ use crate::{
     harness::{ALL_SCOPES, Database, Server},
 };
 
-const KINDS: [&str; 11] = [
+pub const KINDS: [&str; 11] = [
     "message.received",
     "message.sent",
     "ticket.opened",

@@ -3,7 +3,13 @@
 use serde_json::{Value, json};
 
 use super::{Plane, text};
-use crate::{fixture::BO, writes::parsed};
+use crate::{
+    REV_A,
+    endpoint::{Endpoint, PRIVATE, until},
+    fixture::BO,
+    webhooks::KINDS,
+    writes::parsed,
+};
 
 const HOOK: &str = "https://hooks.example.com/counterpart";
 
@@ -109,6 +115,45 @@ fn the_log_tells_every_attempt_the_newest_first() {
     assert!(rest.iter().all(|attempt| attempt["position"].as_i64() < top[0]["position"].as_i64()) && rest.len() >= 2);
     let hook = plane.get("/webhooks").send().row(&id);
     assert!(hook["failingSince"].is_string(), "{hook}");
+}
+
+#[test]
+fn every_kind_of_event_is_delivered() {
+    let plane = Plane::with(PRIVATE);
+    let (desk, endpoint) = (&plane.desk, Endpoint::open());
+    let id = text(&plane.post("/webhooks", json!({"url": endpoint.url(), "events": []})).ok()["webhook"]["id"]);
+    desk.set("t-free", "f-text", json!("now")).ok();
+    desk.label("conv-free", &["lab-c"], &["lab-a"]).ok();
+    let snoozed = plane.post("/tickets/snooze", json!({"ticketId": "t-set", "until": "2099-01-01T00:00:00Z"})).ok();
+    assert_eq!(snoozed["assigneeUserId"], BO);
+    plane.post("/tickets/unassign", json!({"ticketId": "t-set"})).ok();
+    plane.post("/conversations/escalate", json!({"conversationId": "conv-free", "reason": "angry"})).ok();
+    let body = json!({"contactId": "con-mia", "contactFieldId": "c-text", "value": "x", "updatedAt": "2025-01-20T00:00:00.000Z"});
+    desk.patch("/contacts/field-values", body).send().ok();
+    if !REV_A {
+        desk.post("/tickets/assign", json!([{"ticketId": "t-asleep", "assigneeUserId": BO}])).send().ok();
+    }
+    desk.post("/messages", json!({"conversationId": "conv-free", "text": "hello"})).send().ok();
+    desk.post("/tickets/close", json!({"ticketId": "t-set"})).send().ok();
+    let mail = json!({
+        "accountId": "acc-ann", "referenceId": "thread-1", "externalId": "x-1", "sender": {"id": "eva@example.com", "name": "Eva"},
+        "text": "Where is it?", "emailSubject": "My order",
+    });
+    plane.post("/messages", mail).ok();
+    plane.post("/webhooks/test", json!({"webhookId": id})).ok();
+    // The older revision has no operation that assigns.
+    let mut expected: Vec<_> = KINDS.into_iter().filter(|kind| !REV_A || *kind != "ticket.assigned").chain(["webhook.test"]).collect();
+    expected.sort_unstable();
+    until("every kind came", || {
+        let mut came: Vec<_> = endpoint.seen().iter().map(|seen| text(&parsed(&seen.body)[0]["type"])).collect();
+        came.sort_unstable();
+        came.dedup();
+        came == expected
+    });
+    until("the attempts are written down", || {
+        let log = plane.get("/webhooks/attempts").query("webhookId", &id).send().ok();
+        log.as_array().is_some_and(|log| log.len() >= expected.len() && log.iter().all(|attempt| attempt["status"] == 200))
+    });
 }
 
 #[test]

@@ -14,16 +14,17 @@ use crate::contract::{self, Class, Document, Note, Report};
 #[derive(Subcommand, Debug)]
 pub enum Command {
     /// Tell what changed between two OpenAPI documents, and whom it breaks
+    ///
+    /// Takes OpenAPI 3.0 and 3.1, JSON or YAML. Every difference beside descriptions and examples is told by operation,
+    /// place and direction, as breaking, compatible, or unknown where the documents alone cannot tell. What an integrator
+    /// may send must not shrink, what an integrator is sent must not grow, and names that generated clients are made of
+    /// must not go away. Each change has a fingerprint that stays while other things change.
+    ///
+    /// Exit code: 0 without a breaking change, 1 with one, 2 when it was called wrongly or a file cannot be read.
     Diff(Diff),
 }
 
-/// Compares two OpenAPI documents (3.0 or 3.1, JSON or YAML), and tells every difference beside descriptions and examples
-/// by operation, place and direction: breaking, compatible, or unknown where the documents alone cannot tell.
-///
-/// What an integrator may send must not shrink, and what an integrator is sent must not grow; names that generated clients
-/// are made of must not go away. Each change has a fingerprint that stays while other things change.
-///
-/// Exit code: 0 without a breaking change, 1 with one, 2 when it was called wrongly or a file cannot be read.
+/// What is compared, and how it is shown.
 #[derive(Args, Debug)]
 pub struct Diff {
     /// The document as it was: a file, or `-` for standard input
@@ -52,6 +53,7 @@ pub struct Diff {
 enum Format {
     /// For people: by operation, breaking changes first
     Text,
+    /// The same as Markdown
     Md,
     /// As `openapi/contract-diff.schema.json` describes it
     Json,

@@ -1,0 +1,248 @@
+//! Parameters, bodies, answers and headers.
+
+use serde_json::json;
+
+use super::{
+    super::base,
+    B, C,
+    Done::{Gone, Named, Put},
+    U, hold,
+};
+
+#[test]
+fn parameters() {
+    hold(
+        &base::base(),
+        vec![
+            (
+                Put("/components/parameters/Limit/required", json!(true)),
+                &["GET /pets | query parameter limit | parameter-became-required"],
+                B,
+                C,
+            ),
+            (
+                Put("/components/parameters/Limit/schema/maximum", json!(50)),
+                &["GET /pets | query parameter limit | limit-tightened maximum"],
+                B,
+                C,
+            ),
+            (
+                Put("/components/parameters/Limit/schema/minimum", json!(0)),
+                &["GET /pets | query parameter limit | limit-loosened minimum"],
+                C,
+                B,
+            ),
+            (Put("/components/parameters/Limit/schema/type", json!("number")), &["GET /pets | query parameter limit | type-widened"], C, B),
+            (Gone("/paths/~1pets/get/parameters/0"), &["GET /pets | query parameter limit | parameter-optional-removed"], B, C),
+            (Gone("/paths/~1pets/get/parameters/3"), &["GET /pets | query parameter sort | parameter-required-removed"], B, B),
+            (
+                Put("/paths/~1pets/get/parameters/-", json!({ "name": "new", "in": "query", "required": true, "schema": {} })),
+                &["GET /pets | query parameter new | parameter-required-added"],
+                B,
+                B,
+            ),
+            (
+                Put("/paths/~1pets/get/parameters/1/schema/items/type", json!("integer")),
+                &["GET /pets | query parameter tag /[] | type-changed"],
+                B,
+                B,
+            ),
+            (
+                Put("/paths/~1pets/get/parameters/1/style", json!("pipeDelimited")),
+                &["GET /pets | query parameter tag | serialisation-changed"],
+                B,
+                B,
+            ),
+            (
+                Put("/paths/~1pets/get/parameters/1/explode", json!(false)),
+                &["GET /pets | query parameter tag | serialisation-changed"],
+                B,
+                B,
+            ),
+            (Put("/paths/~1pets/get/parameters/1/explode", json!(true)), &["GET /pets | query parameter tag | restated explode"], C, C),
+            (
+                Put("/paths/~1pets/get/parameters/1/allowEmptyValue", json!(true)),
+                &["GET /pets | query parameter tag | empty-value-allowed"],
+                C,
+                B,
+            ),
+            (Put("/paths/~1pets/get/parameters/1/deprecated", json!(true)), &["GET /pets | query parameter tag | deprecated"], C, C),
+            (
+                Put("/paths/~1pets/get/parameters/2/schema/default", json!("dog")),
+                &["GET /pets | query parameter kind | default-changed"],
+                B,
+                B,
+            ),
+            (Gone("/paths/~1pets/get/parameters/2/schema/default"), &["GET /pets | query parameter kind | default-removed"], U, U),
+            (
+                Gone("/paths/~1pets/get/parameters/2/schema/enum/1"),
+                &["GET /pets | query parameter kind | enum-value-removed \"dog\""],
+                B,
+                C,
+            ),
+            (
+                Put("/paths/~1pets/get/parameters/3/schema/x-extensible-enum/-", json!("size")),
+                &["GET /pets | query parameter sort | open-value-added \"size\""],
+                C,
+                B,
+            ),
+            (
+                Put("/paths/~1pets/parameters/0/required", json!(true)),
+                &[
+                    "GET /pets | header parameter trace | parameter-became-required",
+                    "POST /pets | header parameter trace | parameter-became-required",
+                ],
+                B,
+                C,
+            ),
+            (
+                Put("/paths/~1pets/parameters/0/name", json!("Trace")),
+                &["GET /pets | header parameter trace | restated name", "POST /pets | header parameter trace | restated name"],
+                C,
+                C,
+            ),
+            (
+                Put("/paths/~1pets~1{id}/parameters/0/schema/maxLength", json!(20)),
+                &[
+                    "GET /pets/{id} | path parameter id | limit-tightened maxLength",
+                    "DELETE /pets/{id} | path parameter id | limit-tightened maxLength",
+                ],
+                B,
+                C,
+            ),
+        ],
+    );
+}
+
+#[test]
+fn parameters_of_a_path_that_an_operation_replaces_are_not_passed_over() {
+    let mut base = base::base();
+    base["paths"]["/pets"]["get"]["parameters"][0] = json!({ "name": "trace", "in": "header", "schema": { "type": "integer" } });
+    base["paths"]["/pets"].as_object_mut().expect("a path").remove("post");
+    hold(&base, vec![(Put("/paths/~1pets/parameters/0/schema/type", json!("boolean")), &["GET /pets | path | restated parameters"], C, C)]);
+}
+
+#[test]
+fn bodies_and_answers() {
+    hold(
+        &base::base(),
+        vec![
+            (Put("/paths/~1pets/post/requestBody/required", json!(false)), &["POST /pets | request body | body-became-optional"], C, B),
+            (Gone("/paths/~1pets/post/requestBody"), &["POST /pets | request body | body-required-removed"], B, B),
+            (
+                Named("/paths/~1pets/post/requestBody/content/application~1json", "application/xml"),
+                &[
+                    "POST /pets | request body | media-type-removed application/json",
+                    "POST /pets | request body | media-type-added application/xml",
+                ],
+                B,
+                C,
+            ),
+            (
+                Named("/components/responses/Pet/content/application~1json; charset=utf-8", "Application/JSON"),
+                &["POST /pets | response 201 | restated media type", "GET /pets/{id} | response 200 | restated media type"],
+                C,
+                C,
+            ),
+            (
+                Named("/components/responses/Pet/content/application~1json; charset=utf-8", "application/json; charset=latin1"),
+                &[
+                    "POST /pets | response 201 | media-type-removed application/json",
+                    "POST /pets | response 201 | media-type-added application/json; charset=latin1",
+                    "GET /pets/{id} | response 200 | media-type-removed application/json",
+                    "GET /pets/{id} | response 200 | media-type-added application/json; charset=latin1",
+                ],
+                B,
+                C,
+            ),
+            (Gone("/paths/~1pets/get/responses/200"), &["GET /pets | response 200 | response-success-removed"], B, B),
+            (
+                Put("/paths/~1pets/post/responses/202", json!({ "description": "" })),
+                &["POST /pets | response 202 | response-success-added"],
+                B,
+                B,
+            ),
+            (Gone("/paths/~1pets/post/responses/409"), &["POST /pets | response 409 | response-failure-removed"], C, C),
+            (Gone("/paths/~1pets/get/responses/default"), &["GET /pets | response default | response-default-removed"], U, C),
+            (
+                Put(
+                    "/paths/~1pets/get/responses/404",
+                    json!({ "description": "", "content": { "application/json": { "schema": { "$ref": "#/components/schemas/Error" } } } }),
+                ),
+                &["GET /pets | response 404 | response-listed 4XX"],
+                C,
+                C,
+            ),
+            (
+                Put("/paths/~1pets/get/responses/404", json!({ "description": "" })),
+                &["GET /pets | response 404 | media-type-removed application/json", "GET /pets | response 404 | response-listed 4XX"],
+                B,
+                C,
+            ),
+            (Gone("/paths/~1pets/get/responses/4XX"), &["GET /pets | response 4XX | response-unlisted default"], C, C),
+            (
+                Put("/components/schemas/Error/required", json!([])),
+                &[
+                    "GET /pets | response 4XX /message | property-became-optional",
+                    "GET /pets | response default /message | property-became-optional",
+                    "POST /pets | response 409 /message | property-became-optional",
+                ],
+                B,
+                C,
+            ),
+            (
+                Gone("/paths/~1pets/get/responses/200/headers/X-Next"),
+                &["GET /pets | response 200 header x-next | header-optional-removed"],
+                B,
+                C,
+            ),
+            (
+                Gone("/paths/~1pets/get/responses/200/headers/x-size"),
+                &["GET /pets | response 200 header x-size | header-required-removed"],
+                B,
+                C,
+            ),
+            (
+                Put("/paths/~1pets/get/responses/200/headers/x-size/required", json!(false)),
+                &["GET /pets | response 200 header x-size | header-became-optional"],
+                B,
+                C,
+            ),
+            (
+                Put("/paths/~1pets/get/responses/200/headers/x-size/schema/type", json!("string")),
+                &["GET /pets | response 200 header x-size | type-changed"],
+                B,
+                B,
+            ),
+            (
+                Named("/paths/~1pets/get/responses/200/headers/X-Next", "x-NEXT"),
+                &["GET /pets | response 200 header x-next | restated name"],
+                C,
+                C,
+            ),
+            (Gone("/paths/~1pets/get/responses/200/links/first"), &["GET /pets | response 200 link first | link-removed"], B, C),
+            (
+                Put("/paths/~1pets/get/responses/200/links/first/operationId", json!("find")),
+                &["GET /pets | response 200 link first | keyword-changed operationId"],
+                U,
+                U,
+            ),
+            (
+                Put("/paths/~1pets/get/responses/200/content/application~1json/encoding", json!({})),
+                &["GET /pets | response 200 | keyword-added encoding"],
+                U,
+                U,
+            ),
+            (Gone("/paths/~1pets/post/callbacks/added"), &["POST /pets | callback added | callback-removed"], B, C),
+            (
+                Put(
+                    "/paths/~1pets/post/callbacks/added/{$request.body#~1hook}/post/requestBody/content/application~1json/schema/required",
+                    json!([]),
+                ),
+                &["POST /pets | callback added {$request.body#/hook} POST request body /id | property-became-optional"],
+                B,
+                C,
+            ),
+        ],
+    );
+}

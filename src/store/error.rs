@@ -77,7 +77,13 @@ impl Error {
                 let code = inner.code()?;
                 let sqlite = code.parse::<i32>().is_ok_and(|code| code < 10_000 && code & 0xff == 5);
                 let busy = sqlite || matches!(&*code, "55P03" | "57014" | "40P01" | "40001");
-                busy.then_some(Self::Busy)
+                // PostgreSQL: it lets nobody in, ends a connection, or has too many.
+                let away = matches!(&*code, "55000" | "57P01" | "57P02" | "57P03" | "53300");
+                match (busy, away) {
+                    (true, _) => Some(Self::Busy),
+                    (_, true) => Some(Self::Unavailable(error.to_string())),
+                    _ => None,
+                }
             }
             sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::Io(_) | sqlx::Error::WorkerCrashed => {
                 Some(Self::Unavailable(error.to_string()))
@@ -95,16 +101,27 @@ mod tests {
     use crate::store::fixture::Fixture;
 
     #[tokio::test]
-    async fn what_another_transaction_is_to_blame_for_is_busy() {
+    async fn what_passes_is_told_from_what_does_not() {
         let fixture = Fixture::new().await;
         if fixture.db.backend() != DbBackend::Postgres {
             return;
         }
-        for (code, busy) in [("55P03", true), ("57014", true), ("40P01", true), ("40001", true), ("22012", false)] {
+        for code in ["55P03", "57014", "40P01", "40001", "55000", "57P01", "57P03", "53300", "22012"] {
             let tx = fixture.db.begin().await.unwrap();
             let raise = format!("DO $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '{code}'; END $$");
             let error = Error::from(tx.execute_unprepared(&raise).await.unwrap_err());
-            assert_eq!(matches!(error, Error::Busy), busy, "{code}: {error:?}");
+            let told = match error {
+                Error::Busy => "busy",
+                Error::Unavailable(_) => "away",
+                _ => "wrong",
+            };
+            let expected = match &code[..2] {
+                "40" => "busy",
+                "22" => "wrong",
+                _ if matches!(code, "55P03" | "57014") => "busy",
+                _ => "away",
+            };
+            assert_eq!(told, expected, "{code}: {error:?}");
         }
     }
 }

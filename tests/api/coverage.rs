@@ -2,7 +2,7 @@
 //! tests write down what they see ([`crate::contract`]), and asks for the sum after it.
 //!
 //! - Operations: those that answered at all. All of them have to.
-//! - Answers: pairs of an operation and a documented code; any code that is not listed is its `default`.
+//! - Answers: pairs of an operation and a documented code.
 //! - Properties: those of the component schemas of answers (and of schemas that stand within an operation), wherever they
 //!   were seen first. A property that has a place in two schemas counts twice.
 //! - Inputs: properties of the schemas of bodies, and parameters, in requests that got a success.

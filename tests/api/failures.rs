@@ -2,7 +2,24 @@
 
 use serde_json::json;
 
-use crate::{client::Answer, contract, settings::Plane};
+use crate::{
+    client::{Answer, Call},
+    contract,
+    settings::Plane,
+};
+
+/// A request to each operation of the contract and of the settings, with a proof and nothing else.
+fn everything(plane: &Plane) -> Vec<Call> {
+    let contract = contract::contract(&plane.desk.api).operations().into_iter();
+    let settings = contract::settings(&plane.api).operations().into_iter();
+    let contract = contract.map(|operation| plane.desk.api.call(&operation.method, &operation.path));
+    let settings = settings.map(|operation| {
+        let call = plane.call(&operation.method, &operation.path);
+        // A stranger is looked up by what it sends.
+        if operation.id == "openSession" { call.json(json!({"link": "cpl_x"})) } else { call }
+    });
+    contract.chain(settings).collect()
+}
 
 #[track_caller]
 fn is_internal(answer: &Answer) {
@@ -15,18 +32,13 @@ fn is_internal(answer: &Answer) {
 #[test]
 fn a_database_that_is_damaged_is_told_by_every_operation() {
     let plane = Plane::open();
-    let (operations, settings) = (contract::contract(&plane.desk.api).operations(), contract::settings(&plane.api).operations());
+    let calls = everything(&plane);
     let damage = |from: &str, to: &str| plane.desk.server.database.sql(&format!("ALTER TABLE {from} RENAME TO {to}"));
     for table in ["api_keys", "grants"] {
         damage(table, &format!("lost_{table}"));
     }
-    for operation in operations {
-        is_internal(&plane.desk.api.call(&operation.method, &operation.path).exchange());
-    }
-    for operation in settings {
-        let call = plane.call(&operation.method, &operation.path);
-        // A stranger is looked up by what it sends.
-        is_internal(&if operation.id == "openSession" { call.json(json!({"link": "cpl_x"})) } else { call }.exchange());
+    for call in calls {
+        is_internal(&call.exchange());
     }
     // The process lives, and goes on once all is in its place.
     for table in ["api_keys", "grants"] {
@@ -34,4 +46,50 @@ fn a_database_that_is_damaged_is_told_by_every_operation() {
     }
     plane.desk.api.get("/labels").send().ok();
     plane.get("/keys").send().ok();
+}
+
+/// An embedded database lets everybody in; what it answers while it is busy is tested with the import.
+#[test]
+fn a_database_that_lets_nobody_in_is_told_by_every_operation() {
+    let plane = Plane::open();
+    let calls = everything(&plane);
+    if !plane.desk.server.database.lets_in(false) {
+        return;
+    }
+    for call in calls {
+        let answer = call.exchange();
+        answer.fails(503);
+        assert!(answer.header("retry-after").is_some(), "{}", answer.described());
+    }
+    plane.desk.server.database.lets_in(true);
+    plane.desk.api.get("/labels").send().ok();
+    plane.get("/keys").send().ok();
+}
+
+#[test]
+fn a_body_that_is_too_large_or_no_json_is_told_by_every_operation_that_takes_one() {
+    let plane = Plane::open();
+    let large = vec![b' '; 1024 * 1024 + 1];
+    let takes = |operation: &contract::Operation| operation.node.get("requestBody").is_some();
+    let calls = everything(&plane).into_iter();
+    let operations = contract::contract(&plane.desk.api).operations().into_iter().chain(contract::settings(&plane.api).operations());
+    let calls: Vec<Call> = calls.zip(operations).filter(|(_, operation)| takes(operation)).map(|(call, _)| call).collect();
+    assert!(calls.len() > 20, "{}", calls.len());
+    for mut call in calls {
+        call.headers.retain(|(name, _)| name != "content-type");
+        call.clone().header("content-type", "text/plain").bytes("{}").exchange().fails(415);
+        call.header("content-type", "application/json").bytes(large.clone()).exchange().fails(413);
+    }
+}
+
+#[test]
+fn too_many_requests_are_told_by_every_operation() {
+    let plane = Plane::with(&[("COUNTERPART_RATE_LIMIT", "1/s")]);
+    for operation in contract::contract(&plane.desk.api).operations() {
+        let call = plane.desk.api.call(&operation.method, &operation.path);
+        // One goes through, and the next meets the limit within the same second.
+        let refused = (0..8).map(|_| call.exchange()).find(|answer| answer.status == 429);
+        let refused = refused.unwrap_or_else(|| panic!("no limit: {call:?}"));
+        assert!(refused.header("retry-after").is_some(), "{}", refused.described());
+    }
 }

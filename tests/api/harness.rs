@@ -163,6 +163,16 @@ impl Database {
         });
     }
 
+    /// Has PostgreSQL let nobody into the database, or let everybody in again; `false` where there is no such server.
+    pub fn lets_in(&self, everybody: bool) -> bool {
+        let Some((admin, name)) = &self.postgres else { return false };
+        psql(admin, &format!("alter database {name} with allow_connections {everybody}"));
+        if !everybody {
+            psql(admin, &format!("select pg_terminate_backend(pid) from pg_stat_activity where datname = '{name}'"));
+        }
+        true
+    }
+
     /// The first column of what a query finds, which must be text: for what no answer shows.
     pub fn ask(&self, query: &str) -> Vec<String> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");

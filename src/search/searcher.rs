@@ -7,7 +7,8 @@
 //! first search costs what any other does, reading from the disk aside.
 //!
 //! What still grows with the lists: terms that seldom meet, or not as the phrase that is looked for, since the hits are then
-//! rare although the candidates are not; and counting, which only revision A does, of contacts.
+//! rare although the candidates are not; several terms each of which is repeated within many records, since the bound of a
+//! pass takes the others at their most; and counting, which only revision A does, of contacts.
 //!
 //! Called by `follow`. Guarantees: a hit stands in an order that depends on the record and the walk's weights alone, and the
 //! pages are those that looking at each record would give; another store's records are not even candidates.

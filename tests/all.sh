@@ -67,7 +67,7 @@ done
 
 # The same requests to both revisions: what differs is told, and what is told differs.
 export COUNTERPART_REV_A="$scratch/rev-a" COUNTERPART_REV_B="$scratch/rev-b"
-quietly "replay on both revisions" cargo test --quiet --features rev-a --test replay -- --ignored --nocapture
+quietly "replay on both revisions" cargo test --quiet --workspace --features rev-a --test replay -- --ignored --nocapture
 grep -E 'requests to both revisions' "$scratch/step.log"
 
 tests/contract.sh

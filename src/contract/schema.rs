@@ -103,7 +103,7 @@ impl<'a> Walk<'a> {
             return;
         }
         self.found.truncate(before);
-        let once = Mode { once: Some(HashSet::new()), left: ONCE, nested };
+        let once = Mode { once: Some(HashSet::new()), left: ONCE.min(self.left_once), nested };
         if !self.breadth_first(at, old, new, once) {
             self.tell(&rules::NOT_COMPARED, at);
         }
@@ -120,7 +120,8 @@ impl<'a> Walk<'a> {
                 return false;
             }
             mode.left -= 1;
-            self.left = self.left.saturating_sub(1);
+            let left = if mode.once.is_some() { &mut self.left_once } else { &mut self.left };
+            *left = left.saturating_sub(1);
             let pair = named(&task);
             let (old, new) = (flat(&self.old, task.old), flat(&self.new, task.new));
             let Some(trail) = entered(task.trail, pair, &mut mode.once) else { continue };

@@ -86,12 +86,14 @@ pub(super) struct Walk<'a> {
     pub found: Vec<Found>,
     /// How many schemas may still be compared wherever they are used; after that, once in each body.
     pub left: usize,
+    /// How many may be compared after that.
+    pub left_once: usize,
 }
 
 impl<'a> Walk<'a> {
     pub fn new(old: Side<'a>, new: Side<'a>) -> Self {
         let unchanged = unchanged(&old, &new);
-        Self { old, new, unchanged, found: Vec::new(), left: 400_000 }
+        Self { old, new, unchanged, found: Vec::new(), left: 400_000, left_once: 1_000_000 }
     }
 
     pub fn tell(&mut self, rule: &'static Rule, at: &At) {

@@ -4,16 +4,18 @@
 #   benches/search.sh                     on 100,000 and 1,000,000 messages in a SQLite file
 #   benches/search.sh 100000              on as many messages as that
 #   --seconds 10                          how long each query is asked for
+#   --postgres postgres://…               in databases that are made on this server for the time, instead of SQLite files
 #
 # Needs wrk and python3. TMPDIR is where the data goes: a disk, not memory.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
-sizes=() seconds=10
+sizes=() seconds=10 postgres=""
 while [ $# -gt 0 ]; do
     case $1 in
     --seconds) seconds=${2:?"$1 needs a number"}; shift ;;
+    --postgres) postgres=${2:?"$1 needs the address of a server"}; shift ;;
     [0-9]*) sizes+=("$1") ;;
-    *) sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
     esac
     shift
 done
@@ -42,12 +44,17 @@ encoded() { python3 -c 'import sys, urllib.parse as u; print(u.quote(sys.argv[1]
 
 for size in "${sizes[@]}"; do
     mkdir "$scratch/$size"
-    export DATABASE_URL="sqlite://$scratch/$size/counterpart.db"
+    export DATABASE_URL="sqlite://$scratch/$size/counterpart.db" COUNTERPART_INDEX_DIR="$scratch/$size/index"
+    if [ -n "$postgres" ]; then
+        database=counterpart_search_bench
+        psql -q --no-psqlrc -c "drop database if exists $database" -c "create database $database" "$postgres"
+        DATABASE_URL=${postgres%/*}/$database
+    fi
     echo "$size messages"
     "$counterpart" store create --id bench --name Bench >/dev/null
     python3 "$root/benches/search.py" "$size" | "$counterpart" import --store bench - | sed 's/^/  /'
     "$counterpart" reindex | sed 's/^/  /'
-    echo "  index: $(du -sm "$scratch/$size/counterpart.db.index" | cut -f1) MB"
+    echo "  index: $(du -sm "$COUNTERPART_INDEX_DIR" | cut -f1) MB"
     key=$("$counterpart" key create --store bench --name bench --scopes messages:read)
     "$counterpart" serve --listen 127.0.0.1:0 >"$scratch/out" &
     server=$!
@@ -78,4 +85,5 @@ CASES
     grep VmRSS "/proc/$server/status" | sed 's/^/  /'
     kill "$server" && wait "$server" || true
     server=""
+    [ -z "$postgres" ] || psql -q --no-psqlrc -c "drop database $database" "$postgres"
 done

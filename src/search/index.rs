@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tantivy::{
     Index as Files, IndexReader, IndexSettings, IndexSortByField, IndexWriter, Order, ReloadPolicy, TantivyDocument, TantivyError, Term,
+    merge_policy::NoMergePolicy,
     schema::{BytesOptions, Field, IndexRecordOption, NumericOptions, Schema, TextFieldIndexing, TextOptions},
     tokenizer::{TextAnalyzer, Token, TokenStream, Tokenizer},
 };
@@ -236,7 +237,10 @@ impl Index {
         let ranked = IndexSortByField { field: STANDING.to_owned(), order: Order::Asc };
         let settings = IndexSettings { sort_by_field: Some(ranked), ..IndexSettings::default() };
         let files = Files::builder().schema(schema).settings(settings).create_in_dir(folder)?;
-        Self::with(files, fields, database, BUILDING)
+        let index = Self::with(files, fields, database, BUILDING)?;
+        // Merged once, at the end.
+        index.writer.set_merge_policy(Box::new(NoMergePolicy));
+        Ok(index)
     }
 
     fn with(files: Files, fields: Fields, database: &str, memory: usize) -> Result<Self, TantivyError> {
@@ -272,10 +276,14 @@ impl Index {
         self.reader.reload()
     }
 
-    /// Ends the building: waits for the merges and gives the memory back.
+    /// Ends the building: makes one segment of all, since a search looks every term up in each, and gives the memory back.
     pub fn settle(self) -> Result<Self, TantivyError> {
-        let Self { files, reader, writer, fields, database } = self;
+        let Self { files, reader, mut writer, fields, database } = self;
         drop(reader);
+        let segments = files.searchable_segment_ids()?;
+        if segments.len() > 1 {
+            writer.merge(&segments).wait()?;
+        }
         writer.wait_merging_threads()?;
         Self::with(files, fields, &database, FOLLOWING)
     }

@@ -131,8 +131,7 @@ impl ContactReads {
 
     /// List contacts
     ///
-    /// Lists contacts that match the filters, the most recently updated first; with `search`, revision B lists the best
-    /// matches first.
+    /// Lists contacts that match the filters, the most recently updated first{by relevance}.
     #[oai(path = "/contacts/list", method = "post", operation_id = "listContacts")]
     async fn list_contacts(
         &self,

@@ -7,7 +7,7 @@ use poem_openapi::{OpenApiService, Tags};
 use serde_json::{Map, Value, json};
 
 use super::{auth::SCHEME, merged::Merged, reply::REPLAYED, values::OPEN_ENUM};
-use crate::revision;
+use crate::{domain::rules::Rules, revision};
 
 /// The nouns under which operations are grouped.
 #[derive(Debug, Tags)]
@@ -101,6 +101,7 @@ pub fn in_form(mut document: Value) -> Value {
         replayed_answer(object);
         any_value(object);
         empty_list(object);
+        by_rules(object);
     });
     public(&mut document);
     // The generator lists every tag that it knows of.
@@ -252,6 +253,21 @@ fn any_value(object: &mut Map<String, Value>) {
     }
 }
 
+/// What a description says of one revision alone stands in braces where both share it.
+fn by_rules(object: &mut Map<String, Value>) {
+    let Some(Value::String(text)) = object.get_mut("description") else { return };
+    let Rules { conversation_history, contacts_by_relevance, .. } = revision::RULES;
+    for (mark, said, holds) in [
+        ("{alone}", "; alone, with no other filter, it lists them in every status, snoozed ones too", conversation_history),
+        ("{or all}", ", or, of a conversation that is the only filter, all", conversation_history),
+        ("{by relevance}", "; with `search`, the best matches first", contacts_by_relevance),
+    ] {
+        if text.contains(mark) {
+            *text = text.replace(mark, if holds { said } else { "" });
+        }
+    }
+}
+
 /// A list in the query may be empty: `expand=` is none.
 fn empty_list(object: &mut Map<String, Value>) {
     if object.get("in").is_some_and(|place| place == "query") && object.get("schema").is_some_and(|schema| schema["type"] == "array") {
@@ -261,7 +277,8 @@ fn empty_list(object: &mut Map<String, Value>) {
 
 /// An operation that asks for no credential says so, and does not just say nothing.
 fn public(document: &mut Value) {
-    for item in document["paths"].as_object_mut().into_iter().flat_map(|paths| paths.values_mut()) {
+    let paths = document.get_mut("paths").and_then(Value::as_object_mut);
+    for item in paths.into_iter().flat_map(|paths| paths.values_mut()) {
         for operation in item.as_object_mut().into_iter().flat_map(|item| item.values_mut()).filter_map(Value::as_object_mut) {
             operation.entry("security").or_insert_with(|| json!([]));
         }

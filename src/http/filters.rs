@@ -23,9 +23,9 @@ const MAX_FIELDS: usize = 10;
 #[oai(rename_all = "camelCase", deny_unknown_fields, nullable_all)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TicketFilters {
-    /// Statuses to list. Omitted: open tickets that are not snoozed. Both: all tickets, snoozed ones too.
+    /// Statuses to list. Omitted: open tickets that are not snoozed{or all}. Both: all tickets, snoozed ones too.
     statuses: Option<Vec<TicketStatus>>,
-    /// Tickets of this conversation.
+    /// Tickets of this conversation{alone}.
     conversation_id: Option<String>,
     /// Tickets of any of these channel accounts.
     #[oai(validator(max_items = 500))]

@@ -209,6 +209,10 @@ fn the_document_names_the_revisions_own_things_alone() {
         ("sentByRecipient", true, true),
         ("isSentFromApp", true, false),
         ("x-pagination-next-cursor", true, true),
+        ("revision b", false, true),
+        ("revision a", true, false),
+        ("in every status", false, true),
+        ("the best matches first", false, true),
     ] {
         assert_eq!(text.to_lowercase().contains(&word.to_lowercase()), if REV_A { older } else { newer }, "{word}");
     }

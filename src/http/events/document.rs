@@ -87,7 +87,12 @@ pub fn document() -> Value {
                             do not know. What was recorded while the other revision served the store is sent as it was recorded: \
                             its `apiRevision` says so, and that revision's document describes it.",
             "license": { "name": "MIT OR Apache-2.0", "url": "https://spdx.org/licenses/MIT.html" },
+            "contact": { "name": "Whoever runs this server" },
         },
+        "servers": [{
+            "url": "https://{endpoint}",
+            "variables": { "endpoint": { "default": "your-endpoint.invalid", "description": "What the webhook was made with." } },
+        }],
         "webhooks": webhooks,
         "components": {
             "schemas": schemas,

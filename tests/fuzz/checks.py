@@ -20,7 +20,7 @@ class Exemption:
         self.used = False
 
     def covers(self, check, text):
-        return self.check == check and any(message.search(text) for message in self.messages)
+        return self.check == check and any(message.fullmatch(text) for message in self.messages)
 
 
 def read():

@@ -153,3 +153,43 @@ fn lists(place: &str, one: &[Value], two: &[Value], found: &mut Vec<Difference>)
         values(&inner, one, two, found);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(status: u16, headers: &[(&str, &str)], body: &Value) -> Answer {
+        let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Answer { request: String::new(), status, headers, text: body.to_string() }
+    }
+
+    fn places(older: Answer, newer: Answer) -> Vec<String> {
+        answers(&[older, newer]).into_iter().map(|difference| difference.place).collect()
+    }
+
+    #[test]
+    fn a_doubled_header_is_a_difference() {
+        let body = json!({"data": []});
+        let (once, twice) = ([("x-a", "1")], [("x-a", "1"), ("x-a", "1")]);
+        assert_eq!(places(answer(200, &once, &body), answer(200, &twice, &body)), ["header x-a"]);
+        assert_eq!(places(answer(200, &twice, &body), answer(200, &twice, &body)), [""; 0]);
+    }
+
+    #[test]
+    fn rows_that_a_server_made_are_compared_in_order() {
+        let made = |last: u8| format!("01a1fec5-daf8-7403-8f14-4d07efbb590{last}");
+        let list = |first: &str, second: &str| json!({"data": [{"id": made(1), "text": first}, {"id": made(2), "text": second}]});
+        let told = |older: Value, newer: Value| places(answer(200, &[], &older), answer(200, &[], &newer));
+        assert_eq!(told(list("a", "b"), list("a", "b")), [""; 0]);
+        assert_eq!(told(list("a", "b"), list("a", "c")), ["/data/[]/text"]);
+        assert_eq!(told(list("a", "b"), list("b", "a")), ["/data/[]/text", "/data/[]/text"]);
+        assert_eq!(told(list("a", "b"), json!({"data": [{"id": made(1), "text": "a"}]})), ["rows"]);
+    }
+
+    #[test]
+    fn a_status_stands_with_what_was_answered() {
+        let (refused, found) = (json!({"error": {"message": "no"}}), json!({"data": [{"id": "t"}]}));
+        let differences = answers(&[answer(400, &[], &refused), answer(200, &[], &found)]);
+        assert_eq!(differences, [Difference { place: "status".to_owned(), sides: [json!([400, "no"]), json!([200, ["t"]])] }]);
+    }
+}

@@ -76,7 +76,8 @@ impl Contract {
         Self::under(SETTINGS, "settings", document)
     }
 
-    fn under(prefix: &'static str, name: &'static str, document: Value) -> Self {
+    /// A document that is called `name`, for paths under `prefix`.
+    pub fn under(prefix: &'static str, name: &'static str, document: Value) -> Self {
         let components = [true, false].map(|closed| {
             let mut components = document["components"].clone();
             translate(&mut components["schemas"], closed);
@@ -137,16 +138,42 @@ impl Contract {
         }
     }
 
+    /// Holds an exchange against the document; panics with all of it where it does not fit.
+    #[track_caller]
+    pub fn exchanged(&self, call: &Call, answer: &Answer) {
+        let Some(operation) = self.operation(&call.method, &call.path) else {
+            let unknown = [404, 405].contains(&answer.status);
+            assert!(unknown, "the document has no {} {}\n{}", call.method, call.path, answer.described());
+            return;
+        };
+        self.conforms(operation, call, answer);
+        if (200..300).contains(&answer.status) {
+            let faults = self.request_faults(operation, call);
+            assert!(faults.is_empty(), "the document does not allow what was answered: {faults:#?}\n{}", answer.described());
+            if call.method == "HEAD" {
+                return;
+            }
+            seen::saw(self.name, &format!("success {}", operation.id));
+            seen::counted(self.name);
+            if operation.id == "listEvents" {
+                for event in answer.body()["data"].as_array().into_iter().flatten() {
+                    told::check(event).unwrap_or_else(|fault| panic!("{fault}\n{}", answer.described()));
+                }
+            }
+        }
+    }
+
     /// Holds an answer against what the document says of it.
     #[track_caller]
     fn conforms(&self, operation: &Operation, call: &Call, answer: &Answer) {
         let response = self.response(operation, answer.status);
         let (id, code) = (&operation.id, answer.status);
         self.headers(&format!("{id} {code}"), response, answer);
-        seen::saw(self.name, &format!("answer {id} {code}"));
+        // It has no body that could be held against anything.
         if call.method == "HEAD" {
             return;
         }
+        seen::saw(self.name, &format!("answer {id} {code}"));
         let media = response["content"].as_object().into_iter().flatten().find(|(name, _)| name.starts_with("application/json"));
         let schema = &media.unwrap_or_else(|| panic!("{id} has no JSON under {code}")).1["schema"];
         let body = answer.body();
@@ -221,21 +248,11 @@ fn document_of(api: &Api, path: &str) -> Option<&'static Contract> {
     if below(SETTINGS) { Some(settings(api)) } else { below("/v1").then(|| contract(api)) }
 }
 
-/// Holds an exchange against the document of its operation; panics with all of it where it does not fit.
+/// Holds an exchange against the document of its path, if there is one; panics with all of it where it does not fit.
 #[track_caller]
 pub fn conforms(call: &Call, answer: &Answer) {
-    let Some(contract) = document_of(&call.api, &call.path) else { return };
-    let Some(operation) = contract.operation(&call.method, &call.path) else { return };
-    contract.conforms(operation, call, answer);
-    if (200..300).contains(&answer.status) {
-        let faults = contract.request_faults(operation, call);
-        assert!(faults.is_empty(), "the document does not allow what was answered: {faults:#?}\n{}", answer.described());
-        seen::counted(contract.name);
-        if operation.id == "listEvents" && call.method != "HEAD" {
-            for event in answer.body()["data"].as_array().into_iter().flatten() {
-                told::check(event).unwrap_or_else(|fault| panic!("{fault}\n{}", answer.described()));
-            }
-        }
+    if let Some(contract) = document_of(&call.api, &call.path) {
+        contract.exchanged(call, answer);
     }
 }
 

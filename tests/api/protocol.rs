@@ -4,6 +4,7 @@ use serde_json::json;
 
 use crate::{
     client::{Answer, Call},
+    contract,
     harness::{one, world},
     messages::messages,
     tickets::OPEN,
@@ -150,6 +151,18 @@ fn a_request_id_stands_on_failures_too() {
         let answer = call.header("x-request-id", "mine").send();
         answer.fails(status);
         assert_eq!(answer.header("x-request-id"), Some("mine"), "{}", answer.described());
+    }
+}
+
+/// The suite's own check: no document tells of these, so that nothing else could be held against them.
+#[test]
+fn a_path_without_an_operation_finds_nothing() {
+    for call in [one().get("/nothing"), one().call("PUT", "/tickets"), one().raw("GET", "/settings/v1/nothing")] {
+        let answer = call.exchange();
+        for status in [200, 400, 401, 500] {
+            let told = Answer { status, ..answer.clone() };
+            assert!(std::panic::catch_unwind(|| contract::conforms(&call, &told)).is_err(), "{status} {}", call.path);
+        }
     }
 }
 

@@ -5,31 +5,22 @@ use std::{
     fmt,
 };
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use crate::client::Answer;
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// Only the older revision has it.
-    Gone,
-    /// Only the newer one has it.
-    New,
-    Other,
-}
-
 /// A place where the answers differ: `status`, `header NAME`, `rows` (which records a list holds, and in which order), or
 /// a pointer into the body with `[]` for any item.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Difference {
     pub place: String,
-    pub kind: Kind,
-    detail: String,
+    /// What the older and the newer revision have there; null where they have nothing.
+    pub sides: [Value; 2],
 }
 
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "differs at {} ({:?}, {})", self.place, self.kind, self.detail)
+        write!(f, "differs at {}: {}", self.place, json!(self.sides))
     }
 }
 
@@ -37,37 +28,63 @@ impl fmt::Display for Difference {
 const OF_THE_EXCHANGE: [&str; 4] = ["date", "content-length", "connection", "transfer-encoding"];
 
 pub fn answers([older, newer]: &[Answer; 2]) -> Vec<Difference> {
-    let other = |place: &str, detail: String| Difference { place: place.to_owned(), kind: Kind::Other, detail };
     if older.status != newer.status {
         // Everything else follows from that.
-        return vec![other("status", format!("{} and {}", older.status, newer.status))];
+        return vec![Difference { place: "status".to_owned(), sides: [summary(older), summary(newer)] }];
     }
     let mut found = Vec::new();
-    let headers = |answer: &Answer| -> BTreeMap<String, String> {
-        let formed = |(name, value): &(String, String)| match name.as_str() {
-            "x-request-id" | "x-pagination-next-cursor" => (name.clone(), String::new()),
-            _ => (name.clone(), value.clone()),
-        };
-        answer.headers.iter().filter(|(name, _)| !OF_THE_EXCHANGE.contains(&name.as_str())).map(formed).collect()
-    };
     let (one, two) = (headers(older), headers(newer));
     for name in one.keys().chain(two.keys()).collect::<BTreeSet<_>>() {
-        let place = format!("header {name}");
-        match (one.get(name), two.get(name)) {
-            (Some(_), None) => found.push(Difference { kind: Kind::Gone, ..other(&place, String::new()) }),
-            (None, Some(_)) => found.push(Difference { kind: Kind::New, ..other(&place, String::new()) }),
-            (one, two) if one != two => found.push(other(&place, format!("{one:?} and {two:?}"))),
-            _ => {}
+        let of = |headers: &BTreeMap<String, Value>| headers.get(name).cloned().unwrap_or_default();
+        let sides = [of(&one), of(&two)];
+        if sides[0] != sides[1] {
+            found.push(Difference { place: format!("header {name}"), sides });
         }
     }
     match (serde_json::from_str(&older.text), serde_json::from_str(&newer.text)) {
         (Ok(one), Ok(two)) => values("", &one, &two, &mut found),
         _ if older.text == newer.text => {}
-        _ => found.push(other("body", "not JSON".to_owned())),
+        _ => found.push(Difference { place: "body".to_owned(), sides: [json!(older.text), json!(newer.text)] }),
     }
-    found.dedup();
-    found
+    let mut once: Vec<Difference> = Vec::new();
+    for difference in found {
+        if !once.contains(&difference) {
+            once.push(difference);
+        }
+    }
+    once
 }
+
+/// An answer in short: its status, and the reason of a failure or the ids of a success.
+fn summary(answer: &Answer) -> Value {
+    let body: Value = serde_json::from_str(&answer.text).unwrap_or_default();
+    let said = match (&body["error"]["message"], &body["data"]) {
+        (Value::String(message), _) => json!(message),
+        (_, Value::Array(rows)) => rows.iter().map(id).collect(),
+        (_, data) => id(data).map_or_else(|| data.clone(), Value::from),
+    };
+    json!([answer.status, said])
+}
+
+/// The headers by name, each with all that it was sent with.
+fn headers(answer: &Answer) -> BTreeMap<String, Value> {
+    let mut all: BTreeMap<String, Vec<&str>> = BTreeMap::new();
+    for (name, value) in answer.headers.iter().filter(|(name, _)| !OF_THE_EXCHANGE.contains(&name.as_str())) {
+        let chance = ["x-request-id", "x-pagination-next-cursor"].contains(&name.as_str()) && !value.is_empty();
+        all.entry(name.clone()).or_default().push(if chance { "chance" } else { value });
+    }
+    let short = |values: Vec<&str>| if let [one] = values[..] { json!(one) } else { json!(values) };
+    all.into_iter().map(|(name, values)| (name, short(values))).collect()
+}
+
+/// A value as it is compared.
+fn shown(value: &Value) -> Value {
+    value.as_str().map_or_else(|| value.clone(), |text| json!(formed(text)))
+}
+
+/// What stands for a time of about now, in either form.
+pub const RECENT_INSTANT: &str = "a recent instant";
+pub const RECENT_MILLISECONDS: &str = "recent milliseconds";
 
 /// What is compared of a text: all of it, or its form where chance decides.
 fn formed(text: &str) -> String {
@@ -84,10 +101,10 @@ fn formed(text: &str) -> String {
     let now = crate::corpus::started();
     let instant = chrono::DateTime::parse_from_rfc3339(text).ok().map(|instant| instant.timestamp_millis());
     if text.len() == 24 && instant.is_some_and(|instant| (instant - now).abs() < 3_600_000) {
-        return "a recent instant".to_owned();
+        return RECENT_INSTANT.to_owned();
     }
     if text.len() == 13 && text.parse::<i64>().is_ok_and(|millis| (millis - now).abs() < 3_600_000) {
-        return "recent milliseconds".to_owned();
+        return RECENT_MILLISECONDS.to_owned();
     }
     text.to_owned()
 }
@@ -100,22 +117,15 @@ fn values(place: &str, one: &Value, two: &Value, found: &mut Vec<Difference>) {
     match (one, two) {
         (Value::Object(one), Value::Object(two)) => objects(place, one, two, found),
         (Value::Array(one), Value::Array(two)) => lists(place, one, two, found),
-        (Value::String(one), Value::String(two)) if formed(one) == formed(two) => {}
-        _ if one == two => {}
-        _ => found.push(Difference { place: place.to_owned(), kind: Kind::Other, detail: format!("{one} and {two}") }),
+        _ if shown(one) == shown(two) => {}
+        _ => found.push(Difference { place: place.to_owned(), sides: [shown(one), shown(two)] }),
     }
 }
 
 fn objects(place: &str, one: &Map<String, Value>, two: &Map<String, Value>, found: &mut Vec<Difference>) {
     for name in one.keys().chain(two.keys()).collect::<BTreeSet<_>>() {
-        let place = format!("{place}/{name}");
-        let only = |kind, value: &Value| Difference { place: place.clone(), kind, detail: value.to_string().chars().take(80).collect() };
-        match (one.get(name), two.get(name)) {
-            (Some(one), Some(two)) => values(&place, one, two, found),
-            (Some(one), None) => found.push(only(Kind::Gone, one)),
-            (None, Some(two)) => found.push(only(Kind::New, two)),
-            (None, None) => {}
-        }
+        let of = |object: &Map<String, Value>| object.get(name).cloned().unwrap_or_default();
+        values(&format!("{place}/{name}"), &of(one), &of(two), found);
     }
 }
 
@@ -124,20 +134,62 @@ fn lists(place: &str, one: &[Value], two: &[Value], found: &mut Vec<Difference>)
     let ids = |list: &[Value]| list.iter().map(id).collect::<Option<Vec<_>>>();
     if let (Some(first), Some(second)) = (ids(one), ids(two)) {
         if first != second {
-            found.push(Difference { place: "rows".to_owned(), kind: Kind::Other, detail: format!("{first:?} and {second:?}") });
+            let place = if place == "/data" { "rows" } else { place };
+            found.push(Difference { place: place.to_owned(), sides: [json!(first), json!(second)] });
         }
-        // What both lists hold is compared whatever else differs.
+        // What both lists hold is compared whatever else differs. Ids that a server made are all alike, and are in order.
+        let mut rest: Vec<_> = second.iter().zip(two).collect();
         for (key, value) in first.iter().zip(one) {
-            if let Some(at) = second.iter().position(|other| other == key) {
-                values(&inner, value, &two[at], found);
+            if let Some(at) = rest.iter().position(|(other, _)| *other == key) {
+                values(&inner, value, rest.remove(at).1, found);
             }
         }
         return;
     }
     if one.len() != two.len() {
-        found.push(Difference { place: place.to_owned(), kind: Kind::Other, detail: format!("{} and {} items", one.len(), two.len()) });
+        found.push(Difference { place: place.to_owned(), sides: [json!(one), json!(two)] });
     }
     for (one, two) in one.iter().zip(two) {
         values(&inner, one, two, found);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(status: u16, headers: &[(&str, &str)], body: &Value) -> Answer {
+        let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+        Answer { request: String::new(), status, headers, text: body.to_string() }
+    }
+
+    fn places(older: Answer, newer: Answer) -> Vec<String> {
+        answers(&[older, newer]).into_iter().map(|difference| difference.place).collect()
+    }
+
+    #[test]
+    fn a_doubled_header_is_a_difference() {
+        let body = json!({"data": []});
+        let (once, twice) = ([("x-a", "1")], [("x-a", "1"), ("x-a", "1")]);
+        assert_eq!(places(answer(200, &once, &body), answer(200, &twice, &body)), ["header x-a"]);
+        assert_eq!(places(answer(200, &twice, &body), answer(200, &twice, &body)), [""; 0]);
+    }
+
+    #[test]
+    fn rows_that_a_server_made_are_compared_in_order() {
+        let made = |last: u8| format!("01a1fec5-daf8-7403-8f14-4d07efbb590{last}");
+        let list = |first: &str, second: &str| json!({"data": [{"id": made(1), "text": first}, {"id": made(2), "text": second}]});
+        let told = |older: Value, newer: Value| places(answer(200, &[], &older), answer(200, &[], &newer));
+        assert_eq!(told(list("a", "b"), list("a", "b")), [""; 0]);
+        assert_eq!(told(list("a", "b"), list("a", "c")), ["/data/[]/text"]);
+        assert_eq!(told(list("a", "b"), list("b", "a")), ["/data/[]/text", "/data/[]/text"]);
+        assert_eq!(told(list("a", "b"), json!({"data": [{"id": made(1), "text": "a"}]})), ["rows"]);
+    }
+
+    #[test]
+    fn a_status_stands_with_what_was_answered() {
+        let (refused, found) = (json!({"error": {"message": "no"}}), json!({"data": [{"id": "t"}]}));
+        let differences = answers(&[answer(400, &[], &refused), answer(200, &[], &found)]);
+        assert_eq!(differences, [Difference { place: "status".to_owned(), sides: [json!([400, "no"]), json!([200, ["t"]])] }]);
     }
 }

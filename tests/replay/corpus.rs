@@ -1,11 +1,14 @@
 //! The requests: those of `corpus.jsonl`, one a line, and those that are made for every operation that both documents have.
 //!
 //! A line is `{"store", "call", "body"?, "pages"?, "because"?}`: `call` is METHOD and path with its query, `pages` how many
-//! pages behind the first are asked for, `then` their query where it is another one, and `because` names what makes the answers differ, as `KEY at PLACE`. KEY is a row
-//! of `features.md`, or rule and place of a change in the request; a difference in an answer explains itself by its place.
+//! pages behind the first are asked for, `then` their query where it is another one. `because` tells of places where the
+//! answers differ: `{PLACE: {"by": [KEY], "pairs": [[A, B]]}}`. KEY is what makes them differ, a row of `features.md`, or
+//! rule and place of a change; the pairs are all that both sides have there, null for nothing. A status stands with the
+//! reason of a failure, or with the ids of a success.
 
-use std::sync::OnceLock;
+use std::{collections::BTreeMap, sync::OnceLock};
 
+use serde::Deserialize;
 use serde_json::Value;
 
 use crate::{
@@ -24,11 +27,12 @@ pub enum Who {
     Nobody,
 }
 
-/// Why the answers differ somewhere.
-#[derive(Clone, Debug)]
+/// Why the answers differ somewhere, and what they have there.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Cause {
-    pub key: String,
-    pub place: String,
+    pub by: Vec<String>,
+    pub pairs: Vec<[Value; 2]>,
 }
 
 #[derive(Clone, Debug)]
@@ -43,7 +47,9 @@ pub struct Request {
     pub pages: usize,
     /// The query of the pages behind the first, where it is another one. `because` is about those then.
     pub then: Option<String>,
-    pub because: Vec<Cause>,
+    pub because: BTreeMap<String, Cause>,
+    /// Whether the servers have been broken, so that they are to fail.
+    pub broken: bool,
 }
 
 impl Request {
@@ -60,7 +66,8 @@ impl Request {
             body: None,
             pages: 0,
             then: None,
-            because: vec![],
+            because: BTreeMap::new(),
+            broken: false,
         }
     }
 
@@ -81,7 +88,7 @@ impl Request {
 
     /// What comes after it: nothing there has to differ.
     pub fn behind(&self) -> Self {
-        Self { because: vec![], ..self.clone() }
+        Self { because: BTreeMap::new(), ..self.clone() }
     }
 
     pub fn described(&self, answers: &[Answer; 2]) -> String {
@@ -103,9 +110,10 @@ pub fn written() -> Vec<Request> {
         request.store = text("store").to_owned();
         request.pages = line["pages"].as_u64().unwrap_or_default() as usize;
         request.then = line["then"].as_str().map(str::to_owned);
-        let causes = line["because"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        let cause = |text: &str| text.split_once(" at ").map(|(key, place)| Cause { key: key.to_owned(), place: place.to_owned() });
-        request.because = causes.map(|text| cause(text).unwrap_or_else(|| panic!("not KEY at PLACE: {text}"))).collect();
+        if let Some(because) = line.get("because") {
+            request.because =
+                serde_json::from_value(because.clone()).unwrap_or_else(|error| panic!("corpus.jsonl, line {}: {error}", number + 1));
+        }
         if let Some(body) = line.get("body") {
             // A write is done once whatever happens, so that it can be sent again.
             if request.store != "reads" {
@@ -118,9 +126,9 @@ pub fn written() -> Vec<Request> {
     lines.enumerate().map(read).collect()
 }
 
-/// One request to each operation of both documents.
-pub fn plain(told: &Told) -> Vec<Request> {
-    told.shared().map(|(operation, _)| Request::to(operation)).collect()
+/// One request to each operation of both documents, for servers that have been broken.
+pub fn hopeless(told: &Told) -> Vec<Request> {
+    told.shared().map(|(operation, _)| Request { broken: true, ..Request::to(operation) }).collect()
 }
 
 /// What every operation has to refuse, by each.

@@ -6,12 +6,12 @@ use std::{
     path::PathBuf,
 };
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::{
     client::Answer,
-    compare::{Difference, Kind},
-    corpus::Request,
+    compare::{Difference, RECENT_INSTANT, RECENT_MILLISECONDS},
+    corpus::{Cause, Request},
 };
 
 pub struct Told {
@@ -49,7 +49,7 @@ pub fn read(name: &str) -> String {
     std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-fn parsed(name: &str) -> Value {
+pub fn parsed(name: &str) -> Value {
     serde_json::from_str(&read(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
@@ -116,43 +116,45 @@ impl Told {
         self.changes.iter().filter(move |change| change.operation == operation)
     }
 
-    /// What a request names as causes, if all of them are told.
-    pub fn known(&self, request: &Request, cited: &[String]) -> Result<Vec<String>, String> {
+    /// What a cause names, if all of it is told.
+    pub fn known(&self, request: &Request, cause: &Cause) -> Result<Vec<String>, String> {
         let mut keys = Vec::new();
-        for cause in cited {
-            if self.features.contains(cause) {
-                keys.push(cause.clone());
+        for cited in &cause.by {
+            if self.features.contains(cited) {
+                keys.push(cited.clone());
                 continue;
             }
             let before = keys.len();
-            let named = |change: &&Change| format!("{} {}", change.rule, change.place) == *cause;
+            let named = |change: &&Change| format!("{} {}", change.rule, change.place) == *cited;
             keys.extend(self.of(request).filter(named).map(Change::key));
             if keys.len() == before {
-                return Err(format!("nothing tells of {cause}"));
+                return Err(format!("nothing tells of {cited}"));
             }
         }
         Ok(keys)
     }
 
-    /// The changes that a difference shows by where it is.
+    /// The changes that a difference shows by what it is. Each explains no more than it says; whatever needs a request of
+    /// its own to be seen, that request names with what it shows.
     pub fn explains(&self, request: &Request, answers: &[Answer; 2], difference: &Difference) -> Result<Vec<String>, String> {
+        let none = || Err("no change and no row says so".to_owned());
         if difference.place == "status" {
-            let added = self.of(request).filter(|change| change.rule == "operation-added" && [404, 405].contains(&answers[0].status));
+            let [older, newer] = answers.each_ref().map(|answer| answer.status);
+            // The newer one has to do what it is asked, and to find something.
+            let works = [404, 405].contains(&older) && newer == 200 && difference.sides[1][1] != json!([]);
+            let added = self.of(request).filter(|change| works && change.rule == "operation-added");
             let keys: Vec<_> = added.map(Change::key).collect();
-            return if keys.is_empty() { Err("no change and no row says so".to_owned()) } else { Ok(keys) };
+            return if keys.is_empty() { none() } else { Ok(keys) };
         }
         let place = format!("response {} {}", self.code(request, answers), difference.place);
-        let fits = |change: &&Change| {
-            let within = place.strip_prefix(&change.place).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-            within
-                && match difference.kind {
-                    Kind::Gone => change.rule.ends_with("-removed") || change.rule == "property-became-optional",
-                    Kind::New => change.rule.ends_with("-added"),
-                    Kind::Other => !change.rule.starts_with("property-") && !change.rule.starts_with("header-"),
-                }
+        let says = |change: &&Change| match (change.rule.as_str(), &difference.sides) {
+            ("property-required-removed" | "property-optional-removed" | "header-required-removed", [_, Value::Null]) => true,
+            ("property-required-added" | "property-optional-added", [Value::Null, _]) => true,
+            ("format-removed", [older, newer]) => older == RECENT_INSTANT && newer == RECENT_MILLISECONDS,
+            _ => false,
         };
-        let keys: Vec<_> = self.of(request).filter(fits).map(Change::key).collect();
-        if keys.is_empty() { Err("no change and no row says so".to_owned()) } else { Ok(keys) }
+        let keys: Vec<_> = self.of(request).filter(|change| change.place == place).filter(says).map(Change::key).collect();
+        if keys.is_empty() { none() } else { Ok(keys) }
     }
 
     /// The code that the newer document lists an answer under.

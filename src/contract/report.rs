@@ -123,7 +123,7 @@ impl Report {
             change.says = wording(change);
         }
         changes.sort_by_cached_key(|change| (change.operation.clone(), change.class, identity(change)));
-        changes.dedup_by_key(|change| identity(change));
+        changes.dedup_by_key(|change| (change.operation.clone(), identity(change)));
         let mut seen = HashMap::new();
         for change in &mut changes {
             // Sixteen digits: a collision would need billions of changes, and still be told apart.
@@ -203,10 +203,13 @@ pub(super) fn unnamed(path: &str) -> String {
 
 fn operation_ids(document: &Document) -> HashMap<String, String> {
     let mut ids = HashMap::new();
-    for (path, item) in document.root.get("paths").and_then(Value::as_object).into_iter().flatten() {
-        for (method, operation) in item.as_object().into_iter().flatten() {
-            if let Some(id) = operation.get("operationId").and_then(Value::as_str) {
-                ids.insert(unnamed(&format!("{} {path}", method.to_uppercase())), id.to_owned());
+    for section in ["paths", "webhooks"] {
+        for (name, item) in document.root.get(section).and_then(Value::as_object).into_iter().flatten() {
+            for (method, operation) in item.as_object().into_iter().flatten() {
+                let Some(id) = operation.get("operationId").and_then(Value::as_str) else { continue };
+                let method = method.to_uppercase();
+                let label = if section == "paths" { format!("{method} {name}") } else { format!("webhook {name} {method}") };
+                ids.insert(unnamed(&label), id.to_owned());
             }
         }
     }

@@ -6,7 +6,7 @@
 
 use std::{
     borrow::Cow,
-    collections::{HashSet, VecDeque},
+    collections::{BTreeMap, BTreeSet, HashSet, VecDeque},
     rc::Rc,
 };
 
@@ -75,7 +75,8 @@ const OPAQUE: [&str; 9] =
 /// Keywords that hold such schemas by name.
 const OPAQUE_MAPS: [&str; 3] = ["dependentSchemas", "$defs", "definitions"];
 /// Keywords that are compared below.
-const OWN: [&str; 11] = [
+const OWN: [&str; 12] = [
+    "allOf",
     "properties",
     "required",
     "additionalProperties",
@@ -145,6 +146,12 @@ impl<'a> Walk<'a> {
             }
             _ => {}
         }
+        for key in keys(&old.beside, &new.beside) {
+            for position in 0..2000.min(items(old.beside.get(key)).len().max(items(new.beside.get(key)).len())) {
+                let value = |flat: &Flat<'a>| items(flat.beside.get(key)).get(position).cloned();
+                self.tell_keyword(at, key, value(old).as_ref(), value(new).as_ref());
+            }
+        }
         let (one, other) = match (old.schema.as_ref(), new.schema.as_ref()) {
             (Value::Object(one), Value::Object(other)) => (one, other),
             // `true` is a schema without members.
@@ -154,21 +161,29 @@ impl<'a> Walk<'a> {
             (Value::Object(_) | Value::Bool(true), Value::Bool(false)) => return self.tell(&rules::FORBIDDEN, at),
             (one, other) => return self.tell_keyword(at, "schema", Some(one), Some(other)),
         };
-        if keywords::types_exclude(self, at, one, other) {
-            return;
-        }
         if old.names != new.names {
             let named =
                 |flat: &Flat| (!flat.names.is_empty()).then(|| Value::from(flat.names.iter().cloned().collect::<Vec<_>>().join(" and ")));
             self.tell_values(&rules::TYPE_NAME_CHANGED, at, named(old).as_ref(), named(new).as_ref());
         }
-        for group in &GROUPS {
+        let excluded = keywords::types_exclude(self, at, one, other);
+        if excluded {
+            // What is said of the values of either type goes with it.
+            for key in keys(one, other).into_iter().filter(|key| key.starts_with("x-") && *key != "x-extensible-enum") {
+                self.tell_keyword(at, key, one.get(key), other.get(key));
+            }
+        }
+        for group in GROUPS.iter().filter(|group| !excluded || group.is_of_any_type()) {
             group.compare(self, at, one, other);
+        }
+        if excluded {
+            return;
         }
         self.object(at, old, new, one, other, below);
         self.array(at, old, new, below);
         variants::compare(self, at, old, new, below);
         self.opaque(at, old, new, nested);
+        self.unjoined(at, old, new, below);
         for key in keys(one, other) {
             let claimed = OWN.contains(&key) || OPAQUE.contains(&key) || OPAQUE_MAPS.contains(&key) || is_annotation(key);
             if !claimed && !GROUPS.iter().any(|group| group.keys.contains(&key)) {
@@ -208,8 +223,15 @@ impl<'a> Walk<'a> {
                 match (&before, &after) {
                     (Some(_), Some(_)) => below.compare(at.step(&format!("{{{}}}", step(pattern))), before, after),
                     _ => {
-                        let detail = format!("patternProperties {pattern}");
-                        self.tell_either(after.is_some(), &rules::CONSTRAINT_ADDED, &rules::CONSTRAINT_REMOVED, at, Some(&detail));
+                        // In a closed object a pattern lets in; in another one it narrows.
+                        let closed = refuses_others(if after.is_some() { one } else { other });
+                        let schema = matches!(Others::of(if after.is_some() { one } else { other }), Others::Schema);
+                        let (added, removed) = match (closed, schema) {
+                            (true, _) => (&rules::CLOSED_PATTERN_ADDED, &rules::CLOSED_PATTERN_REMOVED),
+                            (_, true) => (&rules::CONSTRAINT_CHANGED, &rules::CONSTRAINT_CHANGED),
+                            _ => (&rules::CONSTRAINT_ADDED, &rules::CONSTRAINT_REMOVED),
+                        };
+                        self.tell_either(after.is_some(), added, removed, at, Some(&format!("patternProperties {pattern}")));
                     }
                 }
             }
@@ -245,6 +267,14 @@ impl<'a> Walk<'a> {
                     (true, true) => (&rules::CLOSED_REQUIRED_PROPERTY_ADDED, &rules::CLOSED_REQUIRED_PROPERTY_REMOVED),
                 };
                 self.tell_either(!there, added, removed, &at, None);
+                // Where it was not listed, what was said of all others held for it.
+                let others = |flat: &Flat<'a>, object: &Object| {
+                    matches!(Others::of(object), Others::Schema).then(|| flat.member("additionalProperties")).flatten()
+                };
+                if let Some(was) = if there { others(new, other) } else { others(old, one) } {
+                    let (had, has) = if there { (had, Some(was)) } else { (Some(was), has) };
+                    below.compare(at, had, has);
+                }
                 continue;
             }
             if there == absent {
@@ -285,19 +315,57 @@ impl<'a> Walk<'a> {
         }
         let length = |value: &Option<Cow<Value>>| items(value.as_deref()).len();
         for position in 0..length(&before).max(length(&after)) {
+            // Behind the listed ones, what is said of all items holds.
             let (had, has) = (index(&before, position), index(&after, position));
-            if had.is_some() == has.is_some() {
-                below.compare(at.step(&format!("[{position}]")), had, has);
-            } else {
-                let detail = format!("prefixItems {position}");
-                self.tell_either(has.is_some(), &rules::CONSTRAINT_ADDED, &rules::CONSTRAINT_REMOVED, at, Some(&detail));
+            let at = at.step(&format!("[{position}]"));
+            below.compare(at, had.or_else(|| old.member("items")), has.or_else(|| new.member("items")));
+        }
+    }
+
+    /// What several parts of an `allOf` say under one keyword each, if nothing joins them: paired as they come.
+    fn unjoined(&mut self, at: &At, old: &Flat<'a>, new: &Flat<'a>, below: &mut Below<'_, 'a>) {
+        let (before, after) = (old.member("allOf"), new.member("allOf"));
+        let list = |value: &Option<Cow<Value>>| value.as_deref().is_none_or(Value::is_array);
+        if !list(&before) || !list(&after) {
+            return self.tell_keyword(at, "allOf", before.as_deref(), after.as_deref());
+        }
+        type Kept<'a> = Vec<Cow<'a, Value>>;
+        let by_keyword = |value: &Option<Cow<'a, Value>>| {
+            let mut kept: BTreeMap<String, Kept<'a>> = BTreeMap::new();
+            for position in 0..items(value.as_deref()).len() {
+                let Some(schema) = index(value, position) else { continue };
+                let key = members(&schema).keys().next().cloned().unwrap_or_default();
+                kept.entry(key).or_default().push(schema);
             }
+            kept
+        };
+        let (mut one, mut other) = (by_keyword(&before), by_keyword(&after));
+        let all: BTreeSet<_> = one.keys().chain(other.keys()).cloned().collect();
+        for key in all {
+            let (mut gone, mut come) = (one.remove(&key).unwrap_or_default(), other.remove(&key).unwrap_or_default());
+            let mut pairs = Vec::new();
+            gone.retain(|was| match come.iter().position(|is| was == is) {
+                Some(found) => {
+                    pairs.push((Some(was.clone()), Some(come.remove(found))));
+                    false
+                }
+                None => true,
+            });
+            for position in 0..gone.len().max(come.len()) {
+                pairs.push((gone.get(position).cloned(), come.get(position).cloned()));
+            }
+            pairs.into_iter().for_each(|(was, is)| below.compare(at.clone(), was, is));
         }
     }
 
     fn opaque(&mut self, at: &At, old: &Flat<'a>, new: &Flat<'a>, nested: usize) {
         for key in OPAQUE {
-            self.opaque_one(at, key, old.member(key), new.member(key), nested);
+            let (before, after) = (old.member(key), new.member(key));
+            if before.is_some() != after.is_some() && [old, new].into_iter().all(|flat| narrows_nothing(flat, key)) {
+                self.tell_of(&rules::RESTATED, at, key);
+            } else {
+                self.opaque_one(at, key, before, after, nested);
+            }
         }
         for key in OPAQUE_MAPS {
             let (before, after) = (old.member(key), new.member(key));
@@ -306,7 +374,14 @@ impl<'a> Walk<'a> {
                 continue;
             }
             for name in keys(members_of(&before), members_of(&after)) {
-                self.opaque_one(at, &format!("{key} {name}"), inner(&before, name), inner(&after, name), nested);
+                let (had, has) = (inner(&before, name), inner(&after, name));
+                // Definitions count where something refers to them.
+                let idle = key != "dependentSchemas" || [&had, &has].into_iter().flatten().all(|schema| allows_everything(schema));
+                if had.is_some() != has.is_some() && idle {
+                    self.tell_of(&rules::RESTATED, at, &format!("{key} {name}"));
+                } else {
+                    self.opaque_one(at, &format!("{key} {name}"), had, has, nested);
+                }
             }
         }
     }
@@ -338,7 +413,7 @@ impl<'a> Walk<'a> {
 fn named(task: &Task) -> Option<String> {
     let name = |schema: &Value| match reference(schema) {
         Some(reference) if members(schema).len() == 1 => Some(reference.to_owned()),
-        None if schema.get("allOf").is_none() => None,
+        None if ["allOf", "oneOf", "anyOf"].iter().all(|key| schema.get(*key).is_none()) => None,
         _ => Some(canonical(schema)),
     };
     Some(format!("{:?} {} {}", task.at.direction, name(&task.old)?, name(&task.new)?))
@@ -379,6 +454,23 @@ impl Others {
             Some(Value::Object(_)) => Self::Schema,
             Some(_) => Self::Odd,
         }
+    }
+}
+
+/// Whether a schema is one that every value fits.
+fn allows_everything(schema: &Value) -> bool {
+    *schema == Value::Bool(true) || schema.as_object().is_some_and(|schema| schema.keys().all(|key| is_annotation(key)))
+}
+
+/// Whether a keyword that holds a schema is without effect, or absent.
+fn narrows_nothing(flat: &Flat, key: &str) -> bool {
+    let Some(schema) = flat.member(key) else { return true };
+    match key {
+        "then" | "else" if flat.member("if").is_none() => true,
+        "if" => flat.member("then").is_none() && flat.member("else").is_none(),
+        // These two refuse values by what they allow.
+        "not" | "contains" => false,
+        _ => allows_everything(&schema),
     }
 }
 

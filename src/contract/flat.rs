@@ -221,8 +221,8 @@ fn merged(parts: &[&Value], nullable_counts: bool) -> Object {
                 kept.iter().cloned().for_each(&mut keep);
             } else if BOUNDS.iter().any(|(_, excluded)| key == excluded) && value.is_boolean() {
                 // Belongs to the bound beside it, and goes with that.
-            } else if key == "properties" {
-                properties(parts, part, value, &mut all);
+            } else if let ("properties", Value::Object(listed), None | Some(Value::Object(_))) = (key.as_str(), value, all.get(key)) {
+                properties(parts, part, listed, &mut all);
             } else if let Some(known) = all.get_mut(key) {
                 if !same(known, value) && !combine(key, known, value) {
                     keep(Value::Object(Object::from_iter([(key.clone(), value.clone())])));
@@ -239,8 +239,9 @@ fn merged(parts: &[&Value], nullable_counts: bool) -> Object {
             all.insert(excluded.to_owned(), true.into());
         }
     }
-    if nullable_counts && all.contains_key("nullable") {
-        let objects = || parts.iter().filter_map(|part| part.as_object()).filter(|part| part.get("nullable").is_none_or(Value::is_boolean));
+    let flags = parts.iter().all(|part| part.get("nullable").is_none_or(Value::is_boolean));
+    if nullable_counts && flags && all.contains_key("nullable") {
+        let objects = || parts.iter().filter_map(|part| part.as_object());
         let typed = || objects().filter(|part| part.contains_key("type"));
         let every = typed().next().is_some() && typed().all(|part| flag(part, "nullable"));
         // To the letter, `nullable` without a type means nothing; around a reference it is written to mean null.
@@ -257,12 +258,8 @@ fn merged(parts: &[&Value], nullable_counts: bool) -> Object {
 }
 
 /// Adds the properties of a part. Those that another part does not list have to fit what it says of all others.
-fn properties(parts: &[&Value], part: &Object, value: &Value, all: &mut Object) {
-    let Some(properties) = value.as_object() else {
-        all.insert("properties".to_owned(), value.clone());
-        return;
-    };
-    let mut own = properties.clone();
+fn properties(parts: &[&Value], part: &Object, listed: &Object, all: &mut Object) {
+    let mut own = listed.clone();
     for other in parts.iter().filter_map(|other| other.as_object()).filter(|other| !std::ptr::eq(*other, part)) {
         let Some(others) = other.get("additionalProperties").filter(|others| **others != Value::Bool(true)) else { continue };
         if other.contains_key("patternProperties") {

@@ -4,7 +4,8 @@
 //! by the page at `/docs/changes`. Knows nothing of the rest of the crate, and neither files nor network.
 //!
 //! Guaranteed: two equal documents have no difference; nothing that differs outside of descriptions, titles, summaries,
-//! examples and comments is passed over (what no rule explains is told as such); comparing the other way round finds the
+//! examples and comments is passed over, but for what an `allOf` spreads over its parts and means as a whole, and what was
+//! said of the values of a type that another one takes the place of (what no rule explains is told as such); comparing the other way round finds the
 //! mirror of every change and nothing else; no document makes it fail, however it is broken.
 //!
 //! - `read` turns text into a document, `refs` follows references, `flat` makes one schema of `allOf`.
@@ -37,7 +38,7 @@ pub use compare::diff;
 pub use notes::{Gaps, Note};
 pub use page::STYLE;
 pub use read::{Document, Unreadable};
-pub use report::{Change, Report, Summary, Title};
+pub use report::{Called, Change, Report, Summary, Title};
 pub use rules::{ALL, Class, Direction, Rule};
 
 #[cfg(test)]

@@ -189,6 +189,9 @@ impl<'a> Walk<'a> {
         {
             self.tell_values(&rules::TYPE_NAME_CHANGED, at, Some(&name_of(one).into()), Some(&name_of(other).into()));
         }
+        if called.0.is_some() != called.1.is_some() {
+            self.tell_of(&rules::RESTATED, at, "$ref");
+        }
         let (old, new) = match (self.old.follow(old), self.new.follow(new)) {
             (Ok(old), Ok(new)) => (old, new),
             (Err(old), Err(new)) => {

@@ -297,6 +297,7 @@ fn nothing_is_passed_over_for_its_form() {
                 U,
                 U,
             ),
+            (Put("/paths/~1x/get/parameters/0", limit), &["GET /x | query parameter limit | restated $ref"], C, C),
             (
                 Put("/paths/~1x/get/security/0", json!({ "A": [], "B": [] })),
                 &["GET /x | security A | scope-removed s", "GET /x | security B | scope-removed s"],

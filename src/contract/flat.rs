@@ -164,7 +164,7 @@ impl<'a> Flattening<'_, 'a> {
             let (before, names, outer, broken) = (followed.len(), self.names.clone(), self.outer.len(), self.broken.len());
             let beside = self.beside.clone();
             let flat = self.flatten(Cow::Owned(variant.clone()), followed, outermost);
-            let types = match flat.get("type") {
+            let types = match flat.get("type").filter(|_| flat.get("const").is_none()) {
                 Some(Value::String(name)) => vec![Value::from(name.as_str()), "null".into()],
                 Some(Value::Array(names)) if !names.iter().any(|name| name == "null") => [names.clone(), vec!["null".into()]].concat(),
                 _ => {
@@ -177,6 +177,9 @@ impl<'a> Flattening<'_, 'a> {
             };
             let (mut flat, mut rest) = (members(&flat).clone(), members(schema).clone());
             flat.insert("type".to_owned(), types.into());
+            if let Some(values) = flat.get_mut("enum").and_then(Value::as_array_mut).filter(|values| !values.contains(&Value::Null)) {
+                values.push(Value::Null);
+            }
             rest.remove(key);
             return Some(Value::Object(self.merged(&[&Value::Object(rest), &Value::Object(flat)])));
         }

@@ -272,8 +272,13 @@ fn bound(walk: &mut Walk, at: &At, key: &'static str, old: &Object, new: &Object
 }
 
 fn multiple(walk: &mut Walk, at: &At, old: &Object, new: &Object) {
-    let of = |object: &Object| object.get("multipleOf").and_then(Value::as_f64).filter(|step| *step > 0.0);
-    let divides = |small: f64, large: f64| (large / small).fract() == 0.0;
+    fn of(object: &Object) -> Option<&Value> {
+        object.get("multipleOf").filter(|step| order(step, &0.into()).is_gt())
+    }
+    let divides = |small: &Value, large: &Value| match (small.as_u64(), large.as_u64()) {
+        (Some(small), Some(large)) => large.is_multiple_of(small),
+        _ => small.as_f64().zip(large.as_f64()).is_some_and(|(small, large)| (large / small).fract() == 0.0),
+    };
     let stricter = match (of(old), of(new)) {
         (None, Some(_)) => Some(true),
         (Some(_), None) => Some(false),

@@ -6,18 +6,19 @@
 
 use std::{
     borrow::Cow,
-    collections::{BTreeMap, BTreeSet, HashSet, VecDeque},
+    collections::{HashSet, VecDeque},
     rc::Rc,
 };
 
 use serde_json::Value;
 
 use super::{
-    flat::{Flat, at as index, flat, inner},
+    flat::{Flat, at as index, flat},
     keywords::{self, GROUPS},
+    opaque::{OPAQUE, OPAQUE_MAPS},
     refs::reference,
-    rules::{self, Direction},
-    values::{Object, canonical, empty, flag, is_annotation, items, keys, members, step},
+    rules,
+    values::{Object, canonical, empty, is_annotation, items, keys, members},
     variants,
     walk::{At, Walk},
 };
@@ -28,8 +29,6 @@ const EVERYWHERE: usize = 3_000;
 const ONCE: usize = 20_000;
 /// References within references before each pair is told only once.
 const DEEP: usize = 64;
-/// Opaque keywords (`not`) within each other.
-const NESTED: usize = 8;
 
 /// Two schemas that still have to be compared.
 pub(super) struct Task<'a> {
@@ -69,11 +68,6 @@ impl<'a> Below<'_, 'a> {
     }
 }
 
-/// Keywords that hold a schema whose effect depends on others: whatever differs within is told as one change.
-const OPAQUE: [&str; 9] =
-    ["not", "if", "then", "else", "contains", "unevaluatedItems", "unevaluatedProperties", "additionalItems", "contentSchema"];
-/// Keywords that hold such schemas by name.
-const OPAQUE_MAPS: [&str; 3] = ["dependentSchemas", "$defs", "definitions"];
 /// Keywords that are compared below.
 const OWN: [&str; 12] = [
     "allOf",
@@ -97,7 +91,7 @@ impl<'a> Walk<'a> {
         self.schemas(at, old, new, 0);
     }
 
-    fn schemas(&mut self, at: &At, old: Cow<'a, Value>, new: Cow<'a, Value>, nested: usize) {
+    pub(super) fn schemas(&mut self, at: &At, old: Cow<'a, Value>, new: Cow<'a, Value>, nested: usize) {
         let before = self.found.len();
         let everywhere = Mode { once: None, left: EVERYWHERE.min(self.left), nested };
         if self.breadth_first(at, old.clone(), new.clone(), everywhere) {
@@ -192,120 +186,6 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn object(&mut self, at: &At, old: &Flat<'a>, new: &Flat<'a>, one: &Object, other: &Object, below: &mut Below<'_, 'a>) {
-        if keywords::shaped(self, at, "properties", one, other, Value::is_object)
-            & keywords::shaped(self, at, "required", one, other, is_names)
-        {
-            self.properties(at, old, new, one, other, below);
-        }
-        let (before, after) = (Others::of(one), Others::of(other));
-        match (before, after) {
-            (Others::Odd, _) | (_, Others::Odd) => {
-                self.tell_keyword(at, "additionalProperties", one.get("additionalProperties"), other.get("additionalProperties"));
-            }
-            (Others::Refused, Others::Allowed | Others::Schema) => self.tell(&rules::OTHERS_ALLOWED, at),
-            (Others::Allowed | Others::Schema, Others::Refused) => self.tell(&rules::OTHERS_REFUSED, at),
-            (Others::Allowed, Others::Schema) => self.tell(&rules::OTHERS_RESTRICTED, at),
-            (Others::Schema, Others::Allowed) => self.tell(&rules::OTHERS_UNRESTRICTED, at),
-            (Others::Schema, Others::Schema) => {
-                below.compare(at.step("{}"), old.member("additionalProperties"), new.member("additionalProperties"));
-            }
-            (Others::Allowed, Others::Allowed) | (Others::Refused, Others::Refused) => {
-                if one.get("additionalProperties") != other.get("additionalProperties") {
-                    self.tell_of(&rules::RESTATED, at, "additionalProperties");
-                }
-            }
-        }
-        if keywords::shaped(self, at, "patternProperties", one, other, Value::is_object) {
-            let (before, after) = (old.member("patternProperties"), new.member("patternProperties"));
-            for pattern in keys(members_of(&before), members_of(&after)) {
-                let (before, after) = (inner(&before, pattern), inner(&after, pattern));
-                match (&before, &after) {
-                    (Some(_), Some(_)) => below.compare(at.step(&format!("{{{}}}", step(pattern))), before, after),
-                    _ => {
-                        // In a closed object a pattern lets in; in another one it narrows.
-                        let closed = refuses_others(if after.is_some() { one } else { other });
-                        let schema = matches!(Others::of(if after.is_some() { one } else { other }), Others::Schema);
-                        let (added, removed) = match (closed, schema) {
-                            (true, _) => (&rules::CLOSED_PATTERN_ADDED, &rules::CLOSED_PATTERN_REMOVED),
-                            (_, true) => (&rules::CONSTRAINT_CHANGED, &rules::CONSTRAINT_CHANGED),
-                            _ => (&rules::CONSTRAINT_ADDED, &rules::CONSTRAINT_REMOVED),
-                        };
-                        self.tell_either(after.is_some(), added, removed, at, Some(&format!("patternProperties {pattern}")));
-                    }
-                }
-            }
-        }
-        let (before, after) = (old.member("propertyNames"), new.member("propertyNames"));
-        match (&before, &after) {
-            (None, None) => {}
-            (Some(_), Some(_)) => below.compare(at.step("{name}"), before, after),
-            _ => self.tell_either(after.is_some(), &rules::CONSTRAINT_ADDED, &rules::CONSTRAINT_REMOVED, at, Some("propertyNames")),
-        }
-    }
-
-    fn properties(&mut self, at: &At, old: &Flat<'a>, new: &Flat<'a>, one: &Object, other: &Object, below: &mut Below<'_, 'a>) {
-        let (before, after) = (old.member("properties"), new.member("properties"));
-        let required = |object: &Object, name: &str| items(object.get("required")).iter().any(|item| item == name);
-        let mut names = keys(members_of(&before), members_of(&after));
-        names.extend([one, other].into_iter().flat_map(|object| items(object.get("required"))).filter_map(Value::as_str));
-        for name in names {
-            let at = at.step(&step(name));
-            let (had, has) = (inner(&before, name), inner(&after, name));
-            let (needed, needs) = (required(one, name), required(other, name));
-            let hidden = [self.unseen(true, &had, at.direction), self.unseen(false, &has, at.direction)];
-            let all_hidden = hidden.iter().flatten().all(|hidden| *hidden) && hidden.iter().any(Option::is_some);
-            let at = if all_hidden { at.towards(Direction::Neither) } else { at };
-            let (there, absent) = (had.is_some(), has.is_none());
-            if there == absent && !(if there { needs } else { needed }) {
-                // On one side only, and not even asked for on the other.
-                let closed = refuses_others(if there { other } else { one });
-                let (added, removed) = match (closed, needed || needs) {
-                    (false, false) => (&rules::PROPERTY_ADDED, &rules::PROPERTY_REMOVED),
-                    (false, true) => (&rules::REQUIRED_PROPERTY_ADDED, &rules::REQUIRED_PROPERTY_REMOVED),
-                    (true, false) => (&rules::CLOSED_PROPERTY_ADDED, &rules::CLOSED_PROPERTY_REMOVED),
-                    (true, true) => (&rules::CLOSED_REQUIRED_PROPERTY_ADDED, &rules::CLOSED_REQUIRED_PROPERTY_REMOVED),
-                };
-                self.tell_either(!there, added, removed, &at, None);
-                // Where it was not listed, what was said of all others held for it.
-                let others = |flat: &Flat<'a>, object: &Object| {
-                    matches!(Others::of(object), Others::Schema).then(|| flat.member("additionalProperties")).flatten()
-                };
-                if let Some(was) = if there { others(new, other) } else { others(old, one) } {
-                    let (had, has) = if there { (had, Some(was)) } else { (Some(was), has) };
-                    below.compare(at, had, has);
-                }
-                continue;
-            }
-            if there == absent {
-                self.tell_either(!there, &rules::PROPERTY_DECLARED, &rules::PROPERTY_UNDECLARED, &at, None);
-            }
-            // A property that is hidden from one side need not be there on that side.
-            let [expected, expects] =
-                [(needed, hidden[0]), (needs, hidden[1])].map(|(is, hidden)| is && (all_hidden || hidden != Some(true)));
-            self.tell_flag(expected, expects, &rules::PROPERTY_BECAME_REQUIRED, &rules::PROPERTY_BECAME_OPTIONAL, &at);
-            if needed != needs && expected == expects {
-                self.tell_of(&rules::RESTATED, &at, "required");
-            }
-            if there || !absent {
-                below.compare(at, had, has);
-            }
-        }
-    }
-
-    /// Whether a property never is on the wire in this direction.
-    fn unseen(&self, is_old: bool, property: &Option<Cow<'a, Value>>, direction: Direction) -> Option<bool> {
-        let key = match direction {
-            Direction::Request => "readOnly",
-            Direction::Response => "writeOnly",
-            _ => return property.as_ref().map(|_| false),
-        };
-        let property = property.as_ref()?;
-        let plain = reference(property).is_none() && property.get("allOf").is_none();
-        let side = if is_old { &self.old } else { &self.new };
-        Some(if plain { flag(members(property), key) } else { flag(members(&flat(side, property.clone()).schema), key) })
-    }
-
     fn array(&mut self, at: &At, old: &Flat<'a>, new: &Flat<'a>, below: &mut Below<'_, 'a>) {
         below.compare(at.step("[]"), old.member("items"), new.member("items"));
         let (before, after) = (old.member("prefixItems"), new.member("prefixItems"));
@@ -319,92 +199,6 @@ impl<'a> Walk<'a> {
             let (had, has) = (index(&before, position), index(&after, position));
             let at = at.step(&format!("[{position}]"));
             below.compare(at, had.or_else(|| old.member("items")), has.or_else(|| new.member("items")));
-        }
-    }
-
-    /// What several parts of an `allOf` say under one keyword each, if nothing joins them: paired as they come.
-    fn unjoined(&mut self, at: &At, old: &Flat<'a>, new: &Flat<'a>, below: &mut Below<'_, 'a>) {
-        let (before, after) = (old.member("allOf"), new.member("allOf"));
-        let list = |value: &Option<Cow<Value>>| value.as_deref().is_none_or(Value::is_array);
-        if !list(&before) || !list(&after) {
-            return self.tell_keyword(at, "allOf", before.as_deref(), after.as_deref());
-        }
-        type Kept<'a> = Vec<Cow<'a, Value>>;
-        let by_keyword = |value: &Option<Cow<'a, Value>>| {
-            let mut kept: BTreeMap<String, Kept<'a>> = BTreeMap::new();
-            for position in 0..items(value.as_deref()).len() {
-                let Some(schema) = index(value, position) else { continue };
-                let key = members(&schema).keys().next().cloned().unwrap_or_default();
-                kept.entry(key).or_default().push(schema);
-            }
-            kept
-        };
-        let (mut one, mut other) = (by_keyword(&before), by_keyword(&after));
-        let all: BTreeSet<_> = one.keys().chain(other.keys()).cloned().collect();
-        for key in all {
-            let (mut gone, mut come) = (one.remove(&key).unwrap_or_default(), other.remove(&key).unwrap_or_default());
-            let mut pairs = Vec::new();
-            gone.retain(|was| match come.iter().position(|is| was == is) {
-                Some(found) => {
-                    pairs.push((Some(was.clone()), Some(come.remove(found))));
-                    false
-                }
-                None => true,
-            });
-            for position in 0..gone.len().max(come.len()) {
-                pairs.push((gone.get(position).cloned(), come.get(position).cloned()));
-            }
-            pairs.into_iter().for_each(|(was, is)| below.compare(at.clone(), was, is));
-        }
-    }
-
-    fn opaque(&mut self, at: &At, old: &Flat<'a>, new: &Flat<'a>, nested: usize) {
-        for key in OPAQUE {
-            let (before, after) = (old.member(key), new.member(key));
-            if before.is_some() != after.is_some() && [old, new].into_iter().all(|flat| narrows_nothing(flat, key)) {
-                self.tell_of(&rules::RESTATED, at, key);
-            } else {
-                self.opaque_one(at, key, before, after, nested);
-            }
-        }
-        for key in OPAQUE_MAPS {
-            let (before, after) = (old.member(key), new.member(key));
-            if before.as_deref().is_some_and(|value| !value.is_object()) || after.as_deref().is_some_and(|value| !value.is_object()) {
-                self.tell_keyword(at, key, before.as_deref(), after.as_deref());
-                continue;
-            }
-            for name in keys(members_of(&before), members_of(&after)) {
-                let (had, has) = (inner(&before, name), inner(&after, name));
-                // Definitions count where something refers to them.
-                let idle = key != "dependentSchemas" || [&had, &has].into_iter().flatten().all(|schema| allows_everything(schema));
-                if had.is_some() != has.is_some() && idle {
-                    self.tell_of(&rules::RESTATED, at, &format!("{key} {name}"));
-                } else {
-                    self.opaque_one(at, &format!("{key} {name}"), had, has, nested);
-                }
-            }
-        }
-    }
-
-    fn opaque_one(&mut self, at: &At, detail: &str, old: Option<Cow<'a, Value>>, new: Option<Cow<'a, Value>>, nested: usize) {
-        let (old, new) = match (old, new) {
-            (None, None) => return,
-            (Some(old), Some(new)) => (old, new),
-            (_, new) => {
-                return self.tell_either(new.is_some(), &rules::CONSTRAINT_ADDED, &rules::CONSTRAINT_REMOVED, at, Some(detail));
-            }
-        };
-        if nested >= NESTED {
-            if old != new {
-                self.tell_of(&rules::CONSTRAINT_CHANGED, at, detail);
-            }
-            return;
-        }
-        let before = self.found.len();
-        self.schemas(at, old, new, nested + 1);
-        if self.found.len() > before {
-            self.found.truncate(before);
-            self.tell_of(&rules::CONSTRAINT_CHANGED, at, detail);
         }
     }
 }
@@ -436,52 +230,6 @@ fn entered(trail: Trail, pair: Option<String>, once: &mut Option<HashSet<String>
     Some(Some(Rc::new(Link { pair, depth, before: trail })))
 }
 
-/// What an object says of properties that it does not list.
-#[derive(Clone, Copy)]
-enum Others {
-    Allowed,
-    Refused,
-    Schema,
-    Odd,
-}
-
-impl Others {
-    fn of(schema: &Object) -> Self {
-        match schema.get("additionalProperties") {
-            None | Some(Value::Bool(true)) => Self::Allowed,
-            Some(Value::Bool(false)) => Self::Refused,
-            Some(Value::Object(object)) if object.keys().all(|key| is_annotation(key)) => Self::Allowed,
-            Some(Value::Object(_)) => Self::Schema,
-            Some(_) => Self::Odd,
-        }
-    }
-}
-
-/// Whether a schema is one that every value fits.
-fn allows_everything(schema: &Value) -> bool {
-    *schema == Value::Bool(true) || schema.as_object().is_some_and(|schema| schema.keys().all(|key| is_annotation(key)))
-}
-
-/// Whether a keyword that holds a schema is without effect, or absent.
-fn narrows_nothing(flat: &Flat, key: &str) -> bool {
-    let Some(schema) = flat.member(key) else { return true };
-    match key {
-        "then" | "else" if flat.member("if").is_none() => true,
-        "if" => flat.member("then").is_none() && flat.member("else").is_none(),
-        // These two refuse values by what they allow.
-        "not" | "contains" => false,
-        _ => allows_everything(&schema),
-    }
-}
-
-fn refuses_others(schema: &Object) -> bool {
-    ["additionalProperties", "unevaluatedProperties"].iter().any(|key| schema.get(*key) == Some(&Value::Bool(false)))
-}
-
-fn is_names(value: &Value) -> bool {
-    value.as_array().is_some_and(|names| names.iter().all(Value::is_string))
-}
-
-fn members_of<'v>(value: &'v Option<Cow<Value>>) -> &'v Object {
+pub(super) fn members_of<'v>(value: &'v Option<Cow<Value>>) -> &'v Object {
     value.as_deref().map_or(members(empty()), members)
 }

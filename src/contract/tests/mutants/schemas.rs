@@ -161,6 +161,7 @@ fn what_lets_in_is_told_from_what_narrows() {
                 "typed": { "type": "object", "additionalProperties": { "type": "string" } },
                 "pair": { "type": "array", "prefixItems": [{ "type": "string" }], "items": false },
                 "any": {},
+                "listed": { "type": ["string", "null"], "enum": ["a", null] },
                 "some": { "type": ["string", "null"] },
                 "other": { "$ref": "#/components/schemas/Y" },
             } },
@@ -199,6 +200,15 @@ fn what_lets_in_is_told_from_what_narrows() {
                 &["POST /x | response 200 /typed/n | property-optional-added"],
                 C,
                 B,
+            ),
+            (
+                Put(
+                    "/components/schemas/X/properties/listed",
+                    json!({ "oneOf": [{ "type": "string", "enum": ["a"] }, { "type": "null" }] }),
+                ),
+                &[],
+                C,
+                C,
             ),
             (
                 Put("/components/schemas/X/properties/any/type", json!(["string", "null"])),
@@ -246,7 +256,8 @@ fn nothing_is_passed_over_for_its_form() {
         "3.0.3",
         json!({
             "X": { "x-schema": { "$ref": "#/components/schemas/Y" }, "type": "object", "properties": {
-                "large": { "type": "integer", "maximum": 9223372036854775807_u64 },
+                "large": { "type": "integer", "maximum": 9223372036854775807_u64, "multipleOf": 9007199254740993_u64 },
+                "named": { "required": ["n"], "additionalProperties": { "type": "string" } },
                 "late": { "type": "string", "maxLength": 5 },
                 "kind": {
                     "oneOf": [{ "$ref": "#/components/schemas/Z" }],
@@ -271,6 +282,18 @@ fn nothing_is_passed_over_for_its_form() {
                 Put("/components/schemas/X/properties/large/maximum", json!(9223372036854775806_u64)),
                 &["POST /x | response 200 /large | limit-tightened maximum"],
                 C,
+                B,
+            ),
+            (
+                Put("/components/schemas/X/properties/large/multipleOf", json!(9007199254740992_u64)),
+                &["POST /x | response 200 /large | limit-changed multipleOf"],
+                U,
+                U,
+            ),
+            (
+                Put("/components/schemas/X/properties/named/properties", json!({ "n": { "type": "integer" } })),
+                &["POST /x | response 200 /named/n | type-changed", "POST /x | response 200 /named/n | property-declared"],
+                B,
                 B,
             ),
             (Put("/components/schemas/Y/type", json!("integer")), &["POST /x | response 200 | extension-changed x-schema"], U, U),

@@ -120,6 +120,15 @@ fn exit_codes_tell_what_was_found() {
 }
 
 #[test]
+fn notes_that_do_not_fit_are_warned_of() {
+    let warned = |arguments: &[&str]| String::from_utf8(ran(arguments, "").stderr).unwrap();
+    assert_eq!(warned(&A_TO_B), "");
+    let said = warned(&["rev-b.json", "rev-a.json", "--notes", "a-to-b.notes.json"]);
+    assert!(said.contains("warning: no note on ") && said.contains(", which no change has"), "{said}");
+    assert!(said.lines().all(|line| line.starts_with("warning: ")), "{said}");
+}
+
+#[test]
 fn what_cannot_be_read_is_named_with_the_reason() {
     for (arguments, input, said) in [
         (&["rev-a.json", "nowhere.json"][..], "", "nowhere.json cannot be read: No such file"),

@@ -63,7 +63,7 @@ fn parameters<'a>(walk: &Walk<'a>, is_old: bool, scope: &Scope<'a>) -> (Named<'a
 }
 
 /// At which place of a path its parameter stands.
-fn position(template: &str, name: &str) -> Option<usize> {
+pub(super) fn position(template: &str, name: &str) -> Option<usize> {
     template.split('{').skip(1).position(|rest| rest.split('}').next() == Some(name))
 }
 

@@ -1,16 +1,19 @@
 //! A schema as one object: references followed, and what `allOf` gathers merged into one.
 //!
 //! So a property that moves into a base schema is no change, and one that changes in there is found where it is used.
-//! Merging is what a reader means by `allOf`, not a proof: what two parts say differently and no rule reconciles stays
-//! under `allOf`, where it is compared as it is written.
+//! Merging is what a reader means by `allOf`, not a proof: what two parts say and no one keyword can stays under `allOf`,
+//! keyword by keyword, and is compared there as schemas are.
 
-use std::{borrow::Cow, collections::BTreeSet};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use serde_json::Value;
 
 use super::{
     refs::{Side, name_of, reference},
-    values::{Object, canonical, is_annotation, items, members, same},
+    values::{Object, canonical, flag, is_annotation, items, members, order, same},
 };
 
 /// A schema, flat.
@@ -20,8 +23,10 @@ pub(super) struct Flat<'a> {
     pub schema: Cow<'a, Value>,
     /// What it was called by, directly or in `allOf`.
     pub names: BTreeSet<String>,
-    /// One that could not be.
+    /// Those that could not be followed.
     pub broken: Option<String>,
+    /// What OpenAPI 3.0 passes over because it stands beside a reference, in lists.
+    pub beside: Object,
     /// Those of them that name the whole of it, and not a part of its `allOf`.
     pub outer: Vec<String>,
     /// It tells variants apart itself, and does not merely inherit that.
@@ -63,18 +68,28 @@ pub(super) fn at<'a>(value: &Option<Cow<'a, Value>>, index: usize) -> Option<Cow
 const PARTS: usize = 2000;
 
 pub(super) fn flat<'a>(side: &Side<'a>, schema: Cow<'a, Value>) -> Flat<'a> {
-    let mut flattening =
-        Flattening { side, names: BTreeSet::new(), outer: Vec::new(), broken: None, left: PARTS, inside: 0, discriminates: false };
+    let mut flattening = Flattening {
+        side,
+        names: BTreeSet::new(),
+        outer: Vec::new(),
+        broken: Vec::new(),
+        beside: Object::new(),
+        left: PARTS,
+        inside: 0,
+        discriminates: false,
+    };
     let schema = flattening.flatten(schema, &mut Vec::new(), true);
-    let Flattening { names, outer, broken, left, discriminates, .. } = flattening;
-    Flat { schema, names, outer, discriminates, broken, cut: left == 0 }
+    let Flattening { names, outer, broken, beside, left, discriminates, .. } = flattening;
+    let broken = (!broken.is_empty()).then(|| broken.join(" and "));
+    Flat { schema, names, outer, discriminates, broken, beside, cut: left == 0 }
 }
 
 struct Flattening<'s, 'a> {
     side: &'s Side<'a>,
     names: BTreeSet<String>,
     outer: Vec<String>,
-    broken: Option<String>,
+    broken: Vec<String>,
+    beside: Object,
     left: usize,
     /// Within how many `allOf`.
     inside: usize,
@@ -89,7 +104,7 @@ impl<'a> Flattening<'_, 'a> {
         if let Some(target) = reference(&schema).map(str::to_owned) {
             self.followed(schema, target, followed, outermost)
         } else if items(schema.get("allOf")).is_empty() {
-            schema
+            self.or_null(&schema, followed, outermost).map_or(schema, Cow::Owned)
         } else {
             self.gathered(&schema, followed, outermost)
         }
@@ -103,21 +118,72 @@ impl<'a> Flattening<'_, 'a> {
             self.outer.push(target.clone());
         }
         let found = self.side.target(&target).filter(|_| !followed.contains(&target));
-        let (Some(found), Some(left)) = (found, self.left.checked_sub(1)) else {
-            self.broken.get_or_insert(target);
-            return Cow::Borrowed(super::values::empty());
+        let found = if let (Some(found), Some(left)) = (found, self.left.checked_sub(1)) {
+            self.left = left;
+            followed.push(target);
+            self.flatten(Cow::Borrowed(found), followed, false)
+        } else {
+            if !self.broken.contains(&target) {
+                self.broken.push(target);
+            }
+            Cow::Borrowed(super::values::empty())
         };
-        self.left = left;
-        followed.push(target);
-        let found = self.flatten(Cow::Borrowed(found), followed, false);
         let mut own = members(&schema).clone();
         own.retain(|key, _| key != "$ref" && !is_annotation(key));
-        // OpenAPI 3.0 passes over what stands beside a reference.
-        if own.is_empty() || !self.side.document.is_3_1() {
+        if own.is_empty() {
+            return found;
+        }
+        if !self.side.document.is_3_1() {
+            for (key, value) in own {
+                if let Some(list) = self.beside.entry(key).or_insert_with(|| Value::Array(Vec::new())).as_array_mut() {
+                    list.push(value);
+                }
+            }
             return found;
         }
         let own = self.flatten(Cow::Owned(Value::Object(own)), followed, outermost);
-        Cow::Owned(Value::Object(merged(&[&own, &found])))
+        Cow::Owned(Value::Object(self.merged(&[&own, &found])))
+    }
+
+    fn merged(&self, parts: &[&Value]) -> Object {
+        merged(parts, !self.side.document.is_3_1())
+    }
+
+    /// A choice between null and one schema: that schema, of which null is a type too. Nothing where it is another choice.
+    fn or_null(&mut self, schema: &Value, followed: &mut Vec<String>, outermost: bool) -> Option<Value> {
+        let is_null = |variant: &Value| {
+            let mut said = members(variant).iter().filter(|(key, _)| !is_annotation(key));
+            said.next().is_some_and(|(key, value)| key == "type" && value == "null") && said.next().is_none()
+        };
+        for key in ["oneOf", "anyOf"] {
+            let variant = match items(schema.get(key)) {
+                [one, other] if is_null(other) && !is_null(one) => one,
+                [one, other] if is_null(one) && !is_null(other) => other,
+                _ => continue,
+            };
+            let (before, names, outer, broken) = (followed.len(), self.names.clone(), self.outer.len(), self.broken.len());
+            let beside = self.beside.clone();
+            let flat = self.flatten(Cow::Owned(variant.clone()), followed, outermost);
+            let types = match flat.get("type").filter(|_| flat.get("const").is_none()) {
+                Some(Value::String(name)) => vec![Value::from(name.as_str()), "null".into()],
+                Some(Value::Array(names)) if !names.iter().any(|name| name == "null") => [names.clone(), vec!["null".into()]].concat(),
+                _ => {
+                    followed.truncate(before);
+                    self.outer.truncate(outer);
+                    self.broken.truncate(broken);
+                    (self.names, self.beside) = (names, beside);
+                    continue;
+                }
+            };
+            let (mut flat, mut rest) = (members(&flat).clone(), members(schema).clone());
+            flat.insert("type".to_owned(), types.into());
+            if let Some(values) = flat.get_mut("enum").and_then(Value::as_array_mut).filter(|values| !values.contains(&Value::Null)) {
+                values.push(Value::Null);
+            }
+            rest.remove(key);
+            return Some(Value::Object(self.merged(&[&Value::Object(rest), &Value::Object(flat)])));
+        }
+        None
     }
 
     fn gathered(&mut self, schema: &Value, followed: &mut Vec<String>, outermost: bool) -> Cow<'a, Value> {
@@ -135,53 +201,101 @@ impl<'a> Flattening<'_, 'a> {
             followed.extend(behind.drain(before.len()..));
         }
         self.inside -= 1;
-        Cow::Owned(Value::Object(merged(&all.iter().map(Cow::as_ref).collect::<Vec<_>>())))
+        Cow::Owned(Value::Object(self.merged(&all.iter().map(Cow::as_ref).collect::<Vec<_>>())))
     }
 }
 
-/// What all of several schemas say together.
-fn merged(parts: &[&Value]) -> Object {
-    let (mut all, mut unresolved) = (Object::new(), BTreeSet::new());
+/// Bounds, and the flags by which OpenAPI 3.0 excludes them.
+const BOUNDS: [(&str, &str); 2] = [("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")];
+
+/// What all of several schemas say together. What cannot be joined stays under `allOf`, each keyword as a schema of its own.
+fn merged(parts: &[&Value], nullable_counts: bool) -> Object {
+    let (mut all, mut unresolved) = (Object::new(), BTreeMap::new());
+    let mut keep = |schema: Value| _ = unresolved.insert(canonical(&schema), schema);
     for part in parts {
         let Some(part) = part.as_object() else {
             if **part != Value::Bool(true) {
-                unresolved.insert(canonical(part));
+                keep((*part).clone());
             }
             continue;
         };
         for (key, value) in part.iter().filter(|(key, _)| !is_annotation(key)) {
-            let Some(known) = all.get_mut(key) else {
+            if let ("allOf", Value::Array(kept)) = (key.as_str(), value) {
+                kept.iter().cloned().for_each(&mut keep);
+            } else if BOUNDS.iter().any(|(_, excluded)| key == excluded) && value.is_boolean() {
+                // Belongs to the bound beside it, and goes with that.
+            } else if let ("properties", Value::Object(listed), None | Some(Value::Object(_))) = (key.as_str(), value, all.get(key)) {
+                properties(parts, part, listed, &mut all);
+            } else if let Some(known) = all.get_mut(key) {
+                if !same(known, value) && !combine(key, known, value) {
+                    keep(Value::Object(Object::from_iter([(key.clone(), value.clone())])));
+                }
+            } else {
                 all.insert(key.clone(), value.clone());
-                continue;
-            };
-            if same(known, value) || combine(key, known, value) {
-                continue;
             }
-            let mut one = Object::new();
-            one.insert(key.clone(), value.clone());
-            unresolved.insert(canonical(&Value::Object(one)));
+        }
+    }
+    for (bound, excluded) in BOUNDS {
+        let Some(strictest) = all.get(bound) else { continue };
+        let objects = || parts.iter().filter_map(|part| part.as_object());
+        if objects().any(|part| flag(part, excluded) && part.get(bound).is_some_and(|bound| same(bound, strictest))) {
+            all.insert(excluded.to_owned(), true.into());
+        }
+    }
+    let flags = parts.iter().all(|part| part.get("nullable").is_none_or(Value::is_boolean));
+    if nullable_counts && flags && all.contains_key("nullable") {
+        let objects = || parts.iter().filter_map(|part| part.as_object());
+        let typed = || objects().filter(|part| part.contains_key("type"));
+        let every = typed().next().is_some() && typed().all(|part| flag(part, "nullable"));
+        // To the letter, `nullable` without a type means nothing; around a reference it is written to mean null.
+        let around = objects().any(|part| !part.contains_key("type") && flag(part, "nullable"));
+        all.insert("nullable".to_owned(), (every || around).into());
+        if every && around {
+            keep(serde_json::json!({ "nullable": true }));
         }
     }
     if !unresolved.is_empty() {
-        all.insert("allOf".to_owned(), unresolved.into_iter().map(Value::String).collect());
+        all.insert("allOf".to_owned(), unresolved.into_values().collect());
     }
     all
 }
 
-/// Adds what another part says under the same keyword; false where they contradict each other.
+/// Adds the properties of a part. Those that another part does not list have to fit what it says of all others.
+fn properties(parts: &[&Value], part: &Object, listed: &Object, all: &mut Object) {
+    let mut own = listed.clone();
+    for other in parts.iter().filter_map(|other| other.as_object()).filter(|other| !std::ptr::eq(*other, part)) {
+        let Some(others) = other.get("additionalProperties").filter(|others| **others != Value::Bool(true)) else { continue };
+        if other.contains_key("patternProperties") {
+            continue;
+        }
+        let listed = members(other.get("properties").unwrap_or(super::values::empty()));
+        for (_, schema) in own.iter_mut().filter(|(name, _)| !listed.contains_key(*name)) {
+            both(schema, others);
+        }
+    }
+    let own = Value::Object(own);
+    match all.get_mut("properties") {
+        Some(known) => _ = combine("properties", known, &own),
+        None => _ = all.insert("properties".to_owned(), own),
+    }
+}
+
+/// Makes of a schema one that asks for what another asks for too.
+fn both(known: &mut Value, other: &Value) {
+    *known = serde_json::json!({ "allOf": [known.take(), other] });
+}
+
+/// Adds what another part says under the same keyword; false where that cannot be said under one keyword.
 fn combine(key: &str, known: &mut Value, other: &Value) -> bool {
-    match (key, known, other) {
+    match (key, &mut *known, other) {
         ("properties" | "patternProperties", Value::Object(known), Value::Object(other)) => {
             for (name, schema) in other {
                 match known.get_mut(name) {
-                    None => {
-                        known.insert(name.clone(), schema.clone());
-                    }
+                    None => _ = known.insert(name.clone(), schema.clone()),
                     Some(first) if same(first, schema) => {}
-                    Some(first) => *first = serde_json::json!({ "allOf": [first.take(), schema] }),
+                    Some(first) => both(first, schema),
                 }
             }
-            true
         }
         ("required", Value::Array(known), Value::Array(other)) => {
             for name in other {
@@ -189,44 +303,59 @@ fn combine(key: &str, known: &mut Value, other: &Value) -> bool {
                     known.push(name.clone());
                 }
             }
-            true
         }
-        ("enum", Value::Array(known), Value::Array(other)) => {
-            known.retain(|value| other.iter().any(|other| same(value, other)));
-            true
-        }
-        ("readOnly" | "writeOnly" | "deprecated" | "nullable" | "uniqueItems", Value::Bool(known), Value::Bool(other)) => {
-            *known |= *other;
-            true
-        }
-        ("minLength" | "minItems" | "minProperties" | "minimum", known @ Value::Number(_), Value::Number(_)) => {
-            if other.as_f64() > known.as_f64() {
+        ("enum", Value::Array(known), Value::Array(other)) => known.retain(|value| other.iter().any(|other| same(value, other))),
+        ("readOnly" | "writeOnly" | "deprecated" | "nullable" | "uniqueItems", Value::Bool(known), Value::Bool(other)) => *known |= *other,
+        (
+            "minLength" | "minItems" | "minProperties" | "minimum" | "exclusiveMinimum" | "minContains",
+            Value::Number(_),
+            Value::Number(_),
+        ) => {
+            if order(other, known).is_gt() {
                 *known = other.clone();
             }
-            true
         }
-        ("maxLength" | "maxItems" | "maxProperties" | "maximum", known @ Value::Number(_), Value::Number(_)) => {
-            if other.as_f64() < known.as_f64() {
+        (
+            "maxLength" | "maxItems" | "maxProperties" | "maximum" | "exclusiveMaximum" | "maxContains",
+            Value::Number(_),
+            Value::Number(_),
+        ) => {
+            if order(other, known).is_lt() {
                 *known = other.clone();
             }
-            true
         }
-        ("type", known @ Value::String(_), Value::String(_)) if (&*known, other) == (&"number".into(), &"integer".into()) => {
-            *known = other.clone();
-            true
+        ("type", Value::String(_) | Value::Array(_), Value::String(_) | Value::Array(_)) => {
+            let Some(common) = common_types(known, other) else { return false };
+            *known = common;
         }
-        ("type", known @ Value::String(_), Value::String(_)) => (&*known, other) == (&"integer".into(), &"number".into()),
         ("additionalProperties", known, Value::Bool(other)) => {
             if !other {
                 *known = Value::Bool(false);
             }
-            true
         }
-        ("additionalProperties", Value::Bool(false), _) => true,
-        ("additionalProperties", known @ Value::Bool(true), other) => {
-            *known = other.clone();
-            true
+        ("additionalProperties", Value::Bool(false), _) => {}
+        ("items" | "additionalProperties" | "propertyNames" | "unevaluatedProperties" | "unevaluatedItems", known, other) => {
+            both(known, other);
         }
-        _ => false,
+        ("not", known, other) => *known = serde_json::json!({ "anyOf": [known.take(), other] }),
+        _ => return false,
+    }
+    true
+}
+
+/// The types that two keywords leave; nothing where they leave none.
+fn common_types(one: &Value, other: &Value) -> Option<Value> {
+    let list = |value: &Value| match value {
+        Value::Array(names) => names.clone(),
+        name => vec![name.clone()],
+    };
+    let (one, other) = (list(one), list(other));
+    let takes = |list: &[Value], name: &Value| list.contains(name) || name == "integer" && list.contains(&"number".into());
+    let mut common: Vec<_> = one.iter().filter(|name| takes(&other, name)).cloned().collect();
+    common.extend(other.iter().filter(|name| !common.contains(name) && takes(&one, name)).cloned().collect::<Vec<_>>());
+    match common.len() {
+        0 => None,
+        1 => common.pop(),
+        _ => Some(Value::Array(common)),
     }
 }

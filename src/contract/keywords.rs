@@ -8,8 +8,9 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{
+    refs::Side,
     rules::{self, Rule},
-    values::{Object, both_same, canonical, flag, items, same, text},
+    values::{Object, both_same, canonical, flag, items, order, same, text},
     walk::{At, Walk},
 };
 
@@ -23,6 +24,11 @@ pub(super) struct Group {
 }
 
 impl Group {
+    /// Whether it says something beside what values there are.
+    pub fn is_of_any_type(&self) -> bool {
+        ["default", "readOnly", "deprecated"].contains(&self.keys[0])
+    }
+
     pub fn compare(&self, walk: &mut Walk, at: &At, old: &Object, new: &Object) {
         let differing: Vec<_> = self.keys.iter().filter(|key| !both_same(old.get(**key), new.get(**key))).collect();
         if differing.is_empty() {
@@ -101,8 +107,20 @@ fn named_types(schema: &Object) -> Option<BTreeSet<&str>> {
     if all.len() == 1 { Some(all) } else { Some(all.into_iter().filter(|name| *name != "null").collect()) }
 }
 
-fn takes_null(schema: &Object) -> bool {
-    flag(schema, "nullable") || items(schema.get("type")).iter().any(|name| name == "null") && items(schema.get("type")).len() > 1
+fn takes_null(side: &Side, schema: &Object) -> bool {
+    // OpenAPI 3.1 knows no `nullable`.
+    let listed = items(schema.get("type"));
+    !side.document.is_3_1() && flag(schema, "nullable") || listed.iter().any(|name| name == "null") && listed.len() > 1
+}
+
+/// Tells whether null came or went. Without a type a schema takes null anyway; around variants, though, `nullable` is
+/// written to mean it.
+fn null(walk: &mut Walk, at: &At, old: &Object, new: &Object) {
+    let typed = |schema: &Object| schema.contains_key("type");
+    let varied = |schema: &Object| schema.contains_key("oneOf") || schema.contains_key("anyOf");
+    if typed(old) && typed(new) || !typed(old) && !typed(new) && (varied(old) || varied(new)) {
+        walk.tell_flag(takes_null(&walk.old, old), takes_null(&walk.new, new), &rules::NULL_ALLOWED, &rules::NULL_REFUSED, at);
+    }
 }
 
 /// Whether every value of `one` is one of `other`.
@@ -127,6 +145,7 @@ pub(super) fn types_exclude(walk: &mut Walk, at: &At, old: &Object, new: &Object
         return false;
     }
     walk.tell_values(&rules::TYPE_CHANGED, at, Some(&spelled(Some(&before))), Some(&spelled(Some(&after))));
+    null(walk, at, old, new);
     true
 }
 
@@ -150,7 +169,7 @@ fn types(walk: &mut Walk, at: &At, old: &Object, new: &Object) {
         };
         walk.tell_values(rule, at, Some(&spelled(before.as_ref())), Some(&spelled(after.as_ref())));
     }
-    walk.tell_flag(takes_null(old), takes_null(new), &rules::NULL_ALLOWED, &rules::NULL_REFUSED, at);
+    null(walk, at, old, new);
 }
 
 fn format(walk: &mut Walk, at: &At, old: &Object, new: &Object) {
@@ -195,55 +214,71 @@ fn limit(walk: &mut Walk, at: &At, key: &str, values: (Option<&Value>, Option<&V
 
 /// A lower limit on a count; none is 0.
 fn at_least(walk: &mut Walk, at: &At, key: &str, old: &Object, new: &Object) {
-    let [before, after] = [old, new].map(|object| object.get(key).and_then(Value::as_f64).unwrap_or_default().max(0.0));
-    if before != after {
-        let [old, new] = [old, new].map(|object| object.get(key).cloned().unwrap_or_else(|| 0.into()));
-        limit(walk, at, key, (Some(&old), Some(&new)), Some(after > before));
+    let [before, after] = [old, new].map(|object| object.get(key).cloned().unwrap_or_else(|| 0.into()));
+    let zero = Value::from(0);
+    let least = |value| if order(value, &zero).is_lt() { &zero } else { value };
+    let ordering = order(least(&after), least(&before));
+    if ordering.is_ne() {
+        limit(walk, at, key, (Some(&before), Some(&after)), Some(ordering.is_gt()));
     }
 }
 
 fn at_most(walk: &mut Walk, at: &At, key: &str, old: &Object, new: &Object) {
-    let [before, after] = [old, new].map(|object| object.get(key).and_then(Value::as_f64).unwrap_or(f64::INFINITY));
-    if before != after {
-        limit(walk, at, key, (old.get(key), new.get(key)), Some(after < before));
-    }
+    let (before, after) = (old.get(key), new.get(key));
+    let stricter = match (before, after) {
+        (Some(before), Some(after)) if order(after, before).is_eq() => return,
+        (Some(before), Some(after)) => order(after, before).is_lt(),
+        (None, None) => return,
+        (None, _) => true,
+        (_, None) => false,
+    };
+    limit(walk, at, key, (before, after), Some(stricter));
 }
 
 /// A bound and whether it is itself excluded. OpenAPI 3.0 says the latter by a flag, 3.1 by a number of its own.
 fn bound(walk: &mut Walk, at: &At, key: &'static str, old: &Object, new: &Object) {
     let lower = key == "minimum";
-    let effective = |object: &Object| {
-        let exclusive = object.get(if lower { "exclusiveMinimum" } else { "exclusiveMaximum" });
-        let plain = object.get(key).and_then(Value::as_f64).map(|bound| (bound, exclusive == Some(&Value::Bool(true))));
-        let own = exclusive.and_then(Value::as_f64).map(|bound| (bound, true));
-        // Upside down, an upper bound is a lower one; the higher of two lower ones counts.
-        let sign = if lower { 1.0 } else { -1.0 };
-        [plain, own]
-            .into_iter()
-            .flatten()
-            .map(|(bound, excluded)| (bound * sign, excluded))
-            .max_by(|one, other| one.0.total_cmp(&other.0).then(one.1.cmp(&other.1)))
+    // By how strict they are: a higher lower bound is stricter, and so is one that is excluded.
+    let strictness = |one: &(&Value, bool), other: &(&Value, bool)| {
+        let ordering = order(one.0, other.0);
+        (if lower { ordering } else { ordering.reverse() }).then(one.1.cmp(&other.1))
     };
-    let shown = |object: &Object, bound: Option<(f64, bool)>| {
-        let (_, excluded) = bound?;
-        let exclusive = object.get(if lower { "exclusiveMinimum" } else { "exclusiveMaximum" }).filter(|value| value.is_number());
-        let value = if excluded { exclusive.or(object.get(key)) } else { object.get(key) }?;
-        Some(if excluded { Value::String(format!("{} (excluded)", canonical(value))) } else { value.clone() })
+    fn effective<'v>(
+        object: &'v Object,
+        key: &str,
+        excluding: &str,
+        strictness: impl Fn(&(&Value, bool), &(&Value, bool)) -> std::cmp::Ordering,
+    ) -> Option<(&'v Value, bool)> {
+        let (bound, exclusive) = (object.get(key).filter(|value| value.is_number()), object.get(excluding));
+        let plain = bound.map(|bound| (bound, exclusive == Some(&Value::Bool(true))));
+        let own = exclusive.filter(|value| value.is_number()).map(|bound| (bound, true));
+        [plain, own].into_iter().flatten().max_by(strictness)
+    }
+    let excluding = if lower { "exclusiveMinimum" } else { "exclusiveMaximum" };
+    let shown = |bound: Option<(&Value, bool)>| {
+        bound.map(|(value, excluded)| if excluded { format!("{} (excluded)", canonical(value)).into() } else { value.clone() })
     };
-    let (before, after) = (effective(old), effective(new));
+    let [before, after] = [old, new].map(|object| effective(object, key, excluding, strictness));
     let stricter = match (before, after) {
         (None, None) => return,
         (None, Some(_)) => true,
         (Some(_), None) => false,
-        (Some(before), Some(after)) if before == after => return,
-        (Some(before), Some(after)) => after.0 > before.0 || after.0 == before.0 && after.1,
+        (Some(before), Some(after)) => match strictness(&after, &before) {
+            std::cmp::Ordering::Equal => return,
+            ordering => ordering.is_gt(),
+        },
     };
-    limit(walk, at, key, (shown(old, before).as_ref(), shown(new, after).as_ref()), Some(stricter));
+    limit(walk, at, key, (shown(before).as_ref(), shown(after).as_ref()), Some(stricter));
 }
 
 fn multiple(walk: &mut Walk, at: &At, old: &Object, new: &Object) {
-    let of = |object: &Object| object.get("multipleOf").and_then(Value::as_f64).filter(|step| *step > 0.0);
-    let divides = |small: f64, large: f64| (large / small).fract() == 0.0;
+    fn of(object: &Object) -> Option<&Value> {
+        object.get("multipleOf").filter(|step| order(step, &0.into()).is_gt())
+    }
+    let divides = |small: &Value, large: &Value| match (small.as_u64(), large.as_u64()) {
+        (Some(small), Some(large)) => large.is_multiple_of(small),
+        _ => small.as_f64().zip(large.as_f64()).is_some_and(|(small, large)| (large / small).fract() == 0.0),
+    };
     let stricter = match (of(old), of(new)) {
         (None, Some(_)) => Some(true),
         (Some(_), None) => Some(false),

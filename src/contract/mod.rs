@@ -3,12 +3,15 @@
 //! Called by the command line (`contract diff`), by the tests that hold the committed documents to the released ones, and
 //! by the page at `/docs/changes`. Knows nothing of the rest of the crate, and neither files nor network.
 //!
-//! Guaranteed: two equal documents have no difference; nothing that differs outside of descriptions, titles, summaries,
-//! examples and comments is passed over (what no rule explains is told as such); comparing the other way round finds the
-//! mirror of every change and nothing else; no document makes it fail, however it is broken.
+//! Guaranteed: two equal documents have no difference; comparing the other way round finds the mirror of every change and
+//! nothing else; no document makes it fail, however it is broken. What differs outside of descriptions, titles, summaries,
+//! examples and comments is told, if only as something that no rule explains. Three things are not told by themselves: how
+//! `allOf` spreads over its parts what it means as a whole; what was said of the values of a type that another one takes
+//! the place of; and what is behind a reference that one document alone can follow.
 //!
 //! - `read` turns text into a document, `refs` follows references, `flat` makes one schema of `allOf`.
-//! - `compare` is the top of the walk; `operations`, `security`, `contents`, `schema`, `keywords` and `variants` its parts.
+//! - `compare` is the top of the walk; `operations`, `security`, `contents`, `schema`, `objects`, `keywords`, `variants` and
+//!   `opaque` its parts.
 //! - `rules` is the table that says what is breaking; `report` what was found, `notes` what people say about it.
 //! - `print` and `page` show a report: as text, Markdown and HTML.
 //!
@@ -20,6 +23,8 @@ mod contents;
 mod flat;
 mod keywords;
 mod notes;
+mod objects;
+mod opaque;
 mod operations;
 mod page;
 mod print;
@@ -37,7 +42,7 @@ pub use compare::diff;
 pub use notes::{Gaps, Note};
 pub use page::STYLE;
 pub use read::{Document, Unreadable};
-pub use report::{Change, Report, Summary, Title};
+pub use report::{Called, Change, Report, Summary, Title};
 pub use rules::{ALL, Class, Direction, Rule};
 
 #[cfg(test)]

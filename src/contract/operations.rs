@@ -45,7 +45,7 @@ pub(super) fn compare_paths<'a>(walk: &mut Walk<'a>) {
 }
 
 /// Paths that belong together: the same ones, and then those that differ only in the names of their parameters.
-fn pairs<'a>(before: &'a Object, after: &'a Object) -> Vec<(Option<&'a str>, Option<&'a str>)> {
+pub(super) fn pairs<'a>(before: &'a Object, after: &'a Object) -> Vec<(Option<&'a str>, Option<&'a str>)> {
     let mut pairs: Vec<_> =
         before.keys().filter(|path| after.contains_key(*path)).map(|path| (Some(path.as_str()), Some(path.as_str()))).collect();
     let left = |from: &'a Object, other: &'a Object| {

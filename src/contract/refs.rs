@@ -75,7 +75,7 @@ impl<'a> Side<'a> {
     }
 
     /// Every reference within a value: where schemas are told apart by name, the names too.
-    fn within(&self, value: &'a Value, own: &str, found: &mut BTreeSet<String>) {
+    fn within(&self, value: &Value, own: &str, found: &mut BTreeSet<String>) {
         match value {
             Value::Object(object) => {
                 found.extend(reference(value).map(str::to_owned));
@@ -91,7 +91,7 @@ impl<'a> Side<'a> {
         }
     }
 
-    pub fn references(&self, value: &'a Value) -> BTreeSet<String> {
+    pub fn references(&self, value: &Value) -> BTreeSet<String> {
         let mut found = BTreeSet::new();
         self.within(value, "", &mut found);
         found
@@ -154,7 +154,7 @@ pub(super) fn name_of(reference: &str) -> String {
 }
 
 /// A value of a discriminator's mapping is a reference, or just a name.
-fn mapped(target: &str) -> String {
+pub(super) fn mapped(target: &str) -> String {
     if target.contains(['#', '/', '.']) { target.to_owned() } else { format!("#/components/schemas/{target}") }
 }
 

@@ -10,9 +10,11 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use super::{
+    contents::position,
+    operations::pairs,
     read::Document,
     rules::{Class, Direction, Rule},
-    values::{canonical, hex, sha256},
+    values::{canonical, empty, hex, members, sha256},
     walk::Found,
 };
 
@@ -27,6 +29,9 @@ pub struct Change {
     pub operation: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation_id: Option<String>,
+    /// What the other way round calls the operation, where that is something else.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub back: Option<Called>,
     /// `response 200 /data/[]/id`
     pub place: String,
     pub direction: Direction,
@@ -52,6 +57,16 @@ fn rule_id<S: Serializer>(rule: &&'static Rule, serializer: S) -> Result<S::Ok, 
 fn rule_of<'de, D: Deserializer<'de>>(deserializer: D) -> Result<&'static Rule, D::Error> {
     let id = String::deserialize(deserializer)?;
     Rule::of(&id).ok_or_else(|| serde::de::Error::custom(format!("no such rule: {id}")))
+}
+
+/// What an operation is called.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Called {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation_id: Option<String>,
 }
 
 /// What a document calls itself.
@@ -96,13 +111,30 @@ pub struct Report {
 
 impl Report {
     pub(super) fn new(old: &Document, new: &Document, found: Vec<Found>, notices: Vec<String>) -> Self {
-        let ids = operation_ids(old).into_iter().chain(operation_ids(new)).collect::<HashMap<_, _>>();
+        let (old_ids, new_ids) = (operation_ids(old), operation_ids(new));
+        let id = |ids: &HashMap<String, String>, label: &str| ids.get(label).or_else(|| ids.get(&unnamed(label))).cloned();
+        let paths = |document: &'_ Document| members(document.root.get("paths").unwrap_or(empty())).clone();
+        let (old_paths, new_paths) = (paths(old), paths(new));
+        let renamed: HashMap<_, _> = pairs(&old_paths, &new_paths)
+            .into_iter()
+            .filter_map(|(one, other)| one.zip(other))
+            .filter(|(one, other)| one != other)
+            .collect();
         let changes = found.into_iter().map(|found| {
             let operation = (!found.at.operation.is_empty()).then(|| found.at.operation.to_string());
+            let back = operation.as_ref().map(|label| match label.split_once(' ') {
+                Some((method, path)) if renamed.contains_key(path) => format!("{method} {}", renamed[path]),
+                _ => renamed.get(label.as_str()).map_or_else(|| label.clone(), |path| (*path).to_owned()),
+            });
+            let was = operation.as_deref().and_then(|label| id(&old_ids, label));
+            let is = back.as_deref().and_then(|label| id(&new_ids, label));
+            let operation_id = is.clone().or_else(|| was.clone());
+            let back = Called { operation: back, operation_id: was.or(is) };
             Change {
                 fingerprint: String::new(),
                 class: found.rule.class(found.at.direction),
-                operation_id: operation.as_deref().and_then(|label| ids.get(&unnamed(label)).cloned()),
+                back: (back.operation != operation || back.operation_id != operation_id).then_some(back),
+                operation_id,
                 operation,
                 place: found.at.place(),
                 direction: found.at.direction,
@@ -123,7 +155,7 @@ impl Report {
             change.says = wording(change);
         }
         changes.sort_by_cached_key(|change| (change.operation.clone(), change.class, identity(change)));
-        changes.dedup_by_key(|change| identity(change));
+        changes.dedup_by_key(|change| (change.operation.clone(), identity(change)));
         let mut seen = HashMap::new();
         for change in &mut changes {
             // Sixteen digits: a collision would need billions of changes, and still be told apart.
@@ -142,6 +174,9 @@ impl Report {
             old: change.new,
             new: change.old,
             note: None,
+            back: change.back.is_some().then(|| Called { operation: change.operation.clone(), operation_id: change.operation_id.clone() }),
+            operation: change.back.as_ref().map_or(change.operation, |back| back.operation.clone()),
+            operation_id: change.back.map_or(change.operation_id, |back| back.operation_id),
             ..change
         });
         let swapped = |notice: &String| match (notice.strip_prefix("old: "), notice.strip_prefix("new: ")) {
@@ -180,7 +215,7 @@ fn identity(change: &Change) -> String {
     let value = |value: &Option<Value>| value.as_ref().map(canonical).unwrap_or_default();
     let parts = [
         change.operation.as_deref().map(unnamed).unwrap_or_default(),
-        change.place.clone(),
+        unnamed_place(change.operation.as_deref().unwrap_or_default(), &change.place),
         format!("{:?}", change.direction),
         change.rule.id.to_owned(),
         change.detail.clone().unwrap_or_default(),
@@ -201,12 +236,27 @@ pub(super) fn unnamed(path: &str) -> String {
     plain
 }
 
+/// A place without the name of the path parameter that it is in.
+fn unnamed_place(operation: &str, place: &str) -> String {
+    const PARAMETER: &str = "path parameter ";
+    let unnamed = place.strip_prefix(PARAMETER).and_then(|rest| {
+        let (name, path) = rest.split_at(rest.find(' ').unwrap_or(rest.len()));
+        Some(format!("{PARAMETER}#{}{path}", position(operation, name)?))
+    });
+    unnamed.unwrap_or_else(|| place.to_owned())
+}
+
+/// `operationId`s by what an operation is called, with and without the names of parameters.
 fn operation_ids(document: &Document) -> HashMap<String, String> {
     let mut ids = HashMap::new();
-    for (path, item) in document.root.get("paths").and_then(Value::as_object).into_iter().flatten() {
-        for (method, operation) in item.as_object().into_iter().flatten() {
-            if let Some(id) = operation.get("operationId").and_then(Value::as_str) {
-                ids.insert(unnamed(&format!("{} {path}", method.to_uppercase())), id.to_owned());
+    for section in ["paths", "webhooks"] {
+        for (name, item) in document.root.get(section).and_then(Value::as_object).into_iter().flatten() {
+            for (method, operation) in item.as_object().into_iter().flatten() {
+                let Some(id) = operation.get("operationId").and_then(Value::as_str) else { continue };
+                let method = method.to_uppercase();
+                let label = if section == "paths" { format!("{method} {name}") } else { format!("webhook {name} {method}") };
+                ids.insert(unnamed(&label), id.to_owned());
+                ids.insert(label, id.to_owned());
             }
         }
     }

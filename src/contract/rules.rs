@@ -227,6 +227,8 @@ rules! {
     PROPERTY_BECAME_OPTIONAL  "property-became-optional"   PROPERTY_BECAME_REQUIRED   C B "the property may be missing"
     PROPERTY_DECLARED         "property-declared"          PROPERTY_UNDECLARED        C C "the property, required before, is described"
     PROPERTY_UNDECLARED       "property-undeclared"        PROPERTY_DECLARED          C C "the property, still required, is no longer described"
+    CLOSED_PATTERN_ADDED      "closed-pattern-added"       CLOSED_PATTERN_REMOVED     C B "`{detail}` lets in what a closed object refused"
+    CLOSED_PATTERN_REMOVED    "closed-pattern-removed"     CLOSED_PATTERN_ADDED       B C "`{detail}` no longer lets anything into a closed object"
     OTHERS_ALLOWED            "additional-properties-allowed"      OTHERS_REFUSED      C B "other properties are allowed"
     OTHERS_REFUSED            "additional-properties-refused"      OTHERS_ALLOWED      B C "other properties are refused"
     OTHERS_RESTRICTED         "additional-properties-restricted"   OTHERS_UNRESTRICTED B C "other properties must fit a schema"

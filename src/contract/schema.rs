@@ -13,11 +13,12 @@ use std::{
 use serde_json::Value;
 
 use super::{
-    flat::{Flat, at as index, flat, inner},
+    flat::{Flat, at as index, flat},
     keywords::{self, GROUPS},
+    opaque::{OPAQUE, OPAQUE_MAPS},
     refs::reference,
-    rules::{self, Direction},
-    values::{Object, canonical, empty, flag, is_annotation, items, keys, members, step},
+    rules,
+    values::{Object, canonical, empty, is_annotation, items, keys, members},
     variants,
     walk::{At, Walk},
 };
@@ -28,8 +29,6 @@ const EVERYWHERE: usize = 3_000;
 const ONCE: usize = 20_000;
 /// References within references before each pair is told only once.
 const DEEP: usize = 64;
-/// Opaque keywords (`not`) within each other.
-const NESTED: usize = 8;
 
 /// Two schemas that still have to be compared.
 pub(super) struct Task<'a> {
@@ -69,13 +68,9 @@ impl<'a> Below<'_, 'a> {
     }
 }
 
-/// Keywords that hold a schema whose effect depends on others: whatever differs within is told as one change.
-const OPAQUE: [&str; 9] =
-    ["not", "if", "then", "else", "contains", "unevaluatedItems", "unevaluatedProperties", "additionalItems", "contentSchema"];
-/// Keywords that hold such schemas by name.
-const OPAQUE_MAPS: [&str; 3] = ["dependentSchemas", "$defs", "definitions"];
 /// Keywords that are compared below.
-const OWN: [&str; 11] = [
+const OWN: [&str; 12] = [
+    "allOf",
     "properties",
     "required",
     "additionalProperties",
@@ -96,7 +91,7 @@ impl<'a> Walk<'a> {
         self.schemas(at, old, new, 0);
     }
 
-    fn schemas(&mut self, at: &At, old: Cow<'a, Value>, new: Cow<'a, Value>, nested: usize) {
+    pub(super) fn schemas(&mut self, at: &At, old: Cow<'a, Value>, new: Cow<'a, Value>, nested: usize) {
         let before = self.found.len();
         let everywhere = Mode { once: None, left: EVERYWHERE.min(self.left), nested };
         if self.breadth_first(at, old.clone(), new.clone(), everywhere) {
@@ -145,6 +140,12 @@ impl<'a> Walk<'a> {
             }
             _ => {}
         }
+        for key in keys(&old.beside, &new.beside) {
+            for position in 0..2000.min(items(old.beside.get(key)).len().max(items(new.beside.get(key)).len())) {
+                let value = |flat: &Flat<'a>| items(flat.beside.get(key)).get(position).cloned();
+                self.tell_keyword(at, key, value(old).as_ref(), value(new).as_ref());
+            }
+        }
         let (one, other) = match (old.schema.as_ref(), new.schema.as_ref()) {
             (Value::Object(one), Value::Object(other)) => (one, other),
             // `true` is a schema without members.
@@ -154,126 +155,35 @@ impl<'a> Walk<'a> {
             (Value::Object(_) | Value::Bool(true), Value::Bool(false)) => return self.tell(&rules::FORBIDDEN, at),
             (one, other) => return self.tell_keyword(at, "schema", Some(one), Some(other)),
         };
-        if keywords::types_exclude(self, at, one, other) {
-            return;
-        }
         if old.names != new.names {
             let named =
                 |flat: &Flat| (!flat.names.is_empty()).then(|| Value::from(flat.names.iter().cloned().collect::<Vec<_>>().join(" and ")));
             self.tell_values(&rules::TYPE_NAME_CHANGED, at, named(old).as_ref(), named(new).as_ref());
         }
-        for group in &GROUPS {
+        let excluded = keywords::types_exclude(self, at, one, other);
+        if excluded {
+            // What is said of the values of either type goes with it.
+            for key in keys(one, other).into_iter().filter(|key| key.starts_with("x-") && *key != "x-extensible-enum") {
+                self.tell_keyword(at, key, one.get(key), other.get(key));
+            }
+        }
+        for group in GROUPS.iter().filter(|group| !excluded || group.is_of_any_type()) {
             group.compare(self, at, one, other);
+        }
+        if excluded {
+            return;
         }
         self.object(at, old, new, one, other, below);
         self.array(at, old, new, below);
         variants::compare(self, at, old, new, below);
         self.opaque(at, old, new, nested);
+        self.unjoined(at, old, new, below);
         for key in keys(one, other) {
             let claimed = OWN.contains(&key) || OPAQUE.contains(&key) || OPAQUE_MAPS.contains(&key) || is_annotation(key);
             if !claimed && !GROUPS.iter().any(|group| group.keys.contains(&key)) {
                 self.tell_keyword(at, key, one.get(key), other.get(key));
             }
         }
-    }
-
-    fn object(&mut self, at: &At, old: &Flat<'a>, new: &Flat<'a>, one: &Object, other: &Object, below: &mut Below<'_, 'a>) {
-        if keywords::shaped(self, at, "properties", one, other, Value::is_object)
-            & keywords::shaped(self, at, "required", one, other, is_names)
-        {
-            self.properties(at, old, new, one, other, below);
-        }
-        let (before, after) = (Others::of(one), Others::of(other));
-        match (before, after) {
-            (Others::Odd, _) | (_, Others::Odd) => {
-                self.tell_keyword(at, "additionalProperties", one.get("additionalProperties"), other.get("additionalProperties"));
-            }
-            (Others::Refused, Others::Allowed | Others::Schema) => self.tell(&rules::OTHERS_ALLOWED, at),
-            (Others::Allowed | Others::Schema, Others::Refused) => self.tell(&rules::OTHERS_REFUSED, at),
-            (Others::Allowed, Others::Schema) => self.tell(&rules::OTHERS_RESTRICTED, at),
-            (Others::Schema, Others::Allowed) => self.tell(&rules::OTHERS_UNRESTRICTED, at),
-            (Others::Schema, Others::Schema) => {
-                below.compare(at.step("{}"), old.member("additionalProperties"), new.member("additionalProperties"));
-            }
-            (Others::Allowed, Others::Allowed) | (Others::Refused, Others::Refused) => {
-                if one.get("additionalProperties") != other.get("additionalProperties") {
-                    self.tell_of(&rules::RESTATED, at, "additionalProperties");
-                }
-            }
-        }
-        if keywords::shaped(self, at, "patternProperties", one, other, Value::is_object) {
-            let (before, after) = (old.member("patternProperties"), new.member("patternProperties"));
-            for pattern in keys(members_of(&before), members_of(&after)) {
-                let (before, after) = (inner(&before, pattern), inner(&after, pattern));
-                match (&before, &after) {
-                    (Some(_), Some(_)) => below.compare(at.step(&format!("{{{}}}", step(pattern))), before, after),
-                    _ => {
-                        let detail = format!("patternProperties {pattern}");
-                        self.tell_either(after.is_some(), &rules::CONSTRAINT_ADDED, &rules::CONSTRAINT_REMOVED, at, Some(&detail));
-                    }
-                }
-            }
-        }
-        let (before, after) = (old.member("propertyNames"), new.member("propertyNames"));
-        match (&before, &after) {
-            (None, None) => {}
-            (Some(_), Some(_)) => below.compare(at.step("{name}"), before, after),
-            _ => self.tell_either(after.is_some(), &rules::CONSTRAINT_ADDED, &rules::CONSTRAINT_REMOVED, at, Some("propertyNames")),
-        }
-    }
-
-    fn properties(&mut self, at: &At, old: &Flat<'a>, new: &Flat<'a>, one: &Object, other: &Object, below: &mut Below<'_, 'a>) {
-        let (before, after) = (old.member("properties"), new.member("properties"));
-        let required = |object: &Object, name: &str| items(object.get("required")).iter().any(|item| item == name);
-        let mut names = keys(members_of(&before), members_of(&after));
-        names.extend([one, other].into_iter().flat_map(|object| items(object.get("required"))).filter_map(Value::as_str));
-        for name in names {
-            let at = at.step(&step(name));
-            let (had, has) = (inner(&before, name), inner(&after, name));
-            let (needed, needs) = (required(one, name), required(other, name));
-            let hidden = [self.unseen(true, &had, at.direction), self.unseen(false, &has, at.direction)];
-            let all_hidden = hidden.iter().flatten().all(|hidden| *hidden) && hidden.iter().any(Option::is_some);
-            let at = if all_hidden { at.towards(Direction::Neither) } else { at };
-            let (there, absent) = (had.is_some(), has.is_none());
-            if there == absent && !(if there { needs } else { needed }) {
-                // On one side only, and not even asked for on the other.
-                let closed = refuses_others(if there { other } else { one });
-                let (added, removed) = match (closed, needed || needs) {
-                    (false, false) => (&rules::PROPERTY_ADDED, &rules::PROPERTY_REMOVED),
-                    (false, true) => (&rules::REQUIRED_PROPERTY_ADDED, &rules::REQUIRED_PROPERTY_REMOVED),
-                    (true, false) => (&rules::CLOSED_PROPERTY_ADDED, &rules::CLOSED_PROPERTY_REMOVED),
-                    (true, true) => (&rules::CLOSED_REQUIRED_PROPERTY_ADDED, &rules::CLOSED_REQUIRED_PROPERTY_REMOVED),
-                };
-                self.tell_either(!there, added, removed, &at, None);
-                continue;
-            }
-            if there == absent {
-                self.tell_either(!there, &rules::PROPERTY_DECLARED, &rules::PROPERTY_UNDECLARED, &at, None);
-            }
-            // A property that is hidden from one side need not be there on that side.
-            let [expected, expects] =
-                [(needed, hidden[0]), (needs, hidden[1])].map(|(is, hidden)| is && (all_hidden || hidden != Some(true)));
-            self.tell_flag(expected, expects, &rules::PROPERTY_BECAME_REQUIRED, &rules::PROPERTY_BECAME_OPTIONAL, &at);
-            if needed != needs && expected == expects {
-                self.tell_of(&rules::RESTATED, &at, "required");
-            }
-            if there || !absent {
-                below.compare(at, had, has);
-            }
-        }
-    }
-
-    /// Whether a property never is on the wire in this direction.
-    fn unseen(&self, is_old: bool, property: &Option<Cow<'a, Value>>, direction: Direction) -> Option<bool> {
-        let key = match direction {
-            Direction::Request => "readOnly",
-            Direction::Response => "writeOnly",
-            _ => return property.as_ref().map(|_| false),
-        };
-        let property = property.as_ref()?;
-        let plain = reference(property).is_none() && property.get("allOf").is_none();
-        let side = if is_old { &self.old } else { &self.new };
-        Some(if plain { flag(members(property), key) } else { flag(members(&flat(side, property.clone()).schema), key) })
     }
 
     fn array(&mut self, at: &At, old: &Flat<'a>, new: &Flat<'a>, below: &mut Below<'_, 'a>) {
@@ -285,51 +195,10 @@ impl<'a> Walk<'a> {
         }
         let length = |value: &Option<Cow<Value>>| items(value.as_deref()).len();
         for position in 0..length(&before).max(length(&after)) {
+            // Behind the listed ones, what is said of all items holds.
             let (had, has) = (index(&before, position), index(&after, position));
-            if had.is_some() == has.is_some() {
-                below.compare(at.step(&format!("[{position}]")), had, has);
-            } else {
-                let detail = format!("prefixItems {position}");
-                self.tell_either(has.is_some(), &rules::CONSTRAINT_ADDED, &rules::CONSTRAINT_REMOVED, at, Some(&detail));
-            }
-        }
-    }
-
-    fn opaque(&mut self, at: &At, old: &Flat<'a>, new: &Flat<'a>, nested: usize) {
-        for key in OPAQUE {
-            self.opaque_one(at, key, old.member(key), new.member(key), nested);
-        }
-        for key in OPAQUE_MAPS {
-            let (before, after) = (old.member(key), new.member(key));
-            if before.as_deref().is_some_and(|value| !value.is_object()) || after.as_deref().is_some_and(|value| !value.is_object()) {
-                self.tell_keyword(at, key, before.as_deref(), after.as_deref());
-                continue;
-            }
-            for name in keys(members_of(&before), members_of(&after)) {
-                self.opaque_one(at, &format!("{key} {name}"), inner(&before, name), inner(&after, name), nested);
-            }
-        }
-    }
-
-    fn opaque_one(&mut self, at: &At, detail: &str, old: Option<Cow<'a, Value>>, new: Option<Cow<'a, Value>>, nested: usize) {
-        let (old, new) = match (old, new) {
-            (None, None) => return,
-            (Some(old), Some(new)) => (old, new),
-            (_, new) => {
-                return self.tell_either(new.is_some(), &rules::CONSTRAINT_ADDED, &rules::CONSTRAINT_REMOVED, at, Some(detail));
-            }
-        };
-        if nested >= NESTED {
-            if old != new {
-                self.tell_of(&rules::CONSTRAINT_CHANGED, at, detail);
-            }
-            return;
-        }
-        let before = self.found.len();
-        self.schemas(at, old, new, nested + 1);
-        if self.found.len() > before {
-            self.found.truncate(before);
-            self.tell_of(&rules::CONSTRAINT_CHANGED, at, detail);
+            let at = at.step(&format!("[{position}]"));
+            below.compare(at, had.or_else(|| old.member("items")), has.or_else(|| new.member("items")));
         }
     }
 }
@@ -338,7 +207,7 @@ impl<'a> Walk<'a> {
 fn named(task: &Task) -> Option<String> {
     let name = |schema: &Value| match reference(schema) {
         Some(reference) if members(schema).len() == 1 => Some(reference.to_owned()),
-        None if schema.get("allOf").is_none() => None,
+        None if ["allOf", "oneOf", "anyOf"].iter().all(|key| schema.get(*key).is_none()) => None,
         _ => Some(canonical(schema)),
     };
     Some(format!("{:?} {} {}", task.at.direction, name(&task.old)?, name(&task.new)?))
@@ -361,35 +230,6 @@ fn entered(trail: Trail, pair: Option<String>, once: &mut Option<HashSet<String>
     Some(Some(Rc::new(Link { pair, depth, before: trail })))
 }
 
-/// What an object says of properties that it does not list.
-#[derive(Clone, Copy)]
-enum Others {
-    Allowed,
-    Refused,
-    Schema,
-    Odd,
-}
-
-impl Others {
-    fn of(schema: &Object) -> Self {
-        match schema.get("additionalProperties") {
-            None | Some(Value::Bool(true)) => Self::Allowed,
-            Some(Value::Bool(false)) => Self::Refused,
-            Some(Value::Object(object)) if object.keys().all(|key| is_annotation(key)) => Self::Allowed,
-            Some(Value::Object(_)) => Self::Schema,
-            Some(_) => Self::Odd,
-        }
-    }
-}
-
-fn refuses_others(schema: &Object) -> bool {
-    ["additionalProperties", "unevaluatedProperties"].iter().any(|key| schema.get(*key) == Some(&Value::Bool(false)))
-}
-
-fn is_names(value: &Value) -> bool {
-    value.as_array().is_some_and(|names| names.iter().all(Value::is_string))
-}
-
-fn members_of<'v>(value: &'v Option<Cow<Value>>) -> &'v Object {
+pub(super) fn members_of<'v>(value: &'v Option<Cow<Value>>) -> &'v Object {
     value.as_deref().map_or(members(empty()), members)
 }

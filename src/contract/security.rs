@@ -75,6 +75,8 @@ pub(super) fn compare<'a>(walk: &mut Walk<'a>, at: &At, old: &'a Object, new: &'
     for (one, other) in take_pairs(&mut gone, &mut come, |one, other| one.keys().eq(other.keys())) {
         for (scheme, scopes) in &one {
             let now = other.get(scheme).cloned().unwrap_or_default();
+            // Of several schemes, each may ask for the same scope.
+            let at = if one.len() > 1 { &at.part(scheme) } else { at };
             scopes.difference(&now).for_each(|scope| walk.tell_of(&rules::SCOPE_REMOVED, at, scope));
             now.difference(scopes).for_each(|scope| walk.tell_of(&rules::SCOPE_ADDED, at, scope));
         }

@@ -1,6 +1,7 @@
 //! Small tools on JSON values that every part of the comparison uses.
 
 use std::{
+    cmp::Ordering,
     collections::{BTreeMap, BTreeSet},
     sync::LazyLock,
 };
@@ -41,6 +42,15 @@ pub(super) fn text<'a>(object: &'a Object, key: &str) -> Option<&'a str> {
 /// Whether a flag is set; absent counts as not.
 pub(super) fn flag(object: &Object, key: &str) -> bool {
     object.get(key).and_then(Value::as_bool).unwrap_or_default()
+}
+
+/// Which of two numbers is larger. Whole ones are compared exactly: beyond 2^53 a float no longer tells neighbours apart.
+pub(super) fn order(one: &Value, other: &Value) -> Ordering {
+    let whole = |value: &Value| value.as_i64().map(i128::from).or_else(|| value.as_u64().map(i128::from));
+    match (whole(one), whole(other)) {
+        (Some(one), Some(other)) => one.cmp(&other),
+        _ => one.as_f64().partial_cmp(&other.as_f64()).unwrap_or(Ordering::Equal),
+    }
 }
 
 /// The keys of both, each once, in order.

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{
     flat::{Flat, at as index},
     keywords,
-    refs::{Side, name_of, reference},
+    refs::{Side, mapped, name_of, reference},
     rules,
     schema::Below,
     values::{Object, canonical, empty, items, keys, members, step, text},
@@ -139,6 +139,9 @@ fn discriminator(walk: &mut Walk, at: &At, old: &Object, new: &Object) {
         for value in keys(&was, &is) {
             match (was.get(value), is.get(value)) {
                 (Some(old), Some(new)) if old == new => {}
+                (Some(Value::String(old)), Some(Value::String(new))) if mapped(old) == mapped(new) => {
+                    walk.tell_of(&rules::RESTATED, at, &format!("mapping {value}"));
+                }
                 (Some(old), Some(new)) => walk.tell_all(&rules::MAPPING_CHANGED, at, Some(value), Some(old), Some(new)),
                 (old, _) => walk.tell_either(old.is_none(), &rules::MAPPING_ADDED, &rules::MAPPING_REMOVED, at, Some(value)),
             }

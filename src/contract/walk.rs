@@ -5,7 +5,7 @@ use std::{borrow::Cow, collections::HashSet, rc::Rc};
 use serde_json::Value;
 
 use super::{
-    refs::{Side, reference, unchanged},
+    refs::{Side, name_of, reference, unchanged},
     rules::{self, Direction, Rule},
     values::{Object, brief, is_annotation, keys, members, same},
 };
@@ -129,7 +129,12 @@ impl<'a> Walk<'a> {
     pub fn tell_trio(&mut self, trio: &'static Trio, at: &At, key: &str, old: Option<&Value>, new: Option<&Value>) {
         let rule = match (old, new) {
             (None, None) => return,
-            (Some(old), Some(new)) if same(old, new) => return,
+            // The same words say something else where a reference in them leads to something else.
+            (Some(old), Some(new))
+                if same(old, new) && self.old.references(old).iter().all(|reference| self.unchanged.contains(reference)) =>
+            {
+                return;
+            }
             (Some(_), Some(_)) => trio.changed,
             (None, Some(_)) => trio.added,
             (Some(_), None) => trio.removed,
@@ -177,6 +182,15 @@ impl<'a> Walk<'a> {
         let (beside_old, beside_new) = (beside(old), beside(new));
         for key in keys(&beside_old, &beside_new) {
             self.tell_keyword(at, key, beside_old.get(key), beside_new.get(key));
+        }
+        let called = (reference(old), reference(new));
+        if let (Some(one), Some(other)) = called
+            && name_of(one) != name_of(other)
+        {
+            self.tell_values(&rules::TYPE_NAME_CHANGED, at, Some(&name_of(one).into()), Some(&name_of(other).into()));
+        }
+        if called.0.is_some() != called.1.is_some() {
+            self.tell_of(&rules::RESTATED, at, "$ref");
         }
         let (old, new) = match (self.old.follow(old), self.new.follow(new)) {
             (Ok(old), Ok(new)) => (old, new),

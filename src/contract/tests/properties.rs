@@ -28,6 +28,12 @@ pub(super) fn hold_mirrored(there: &Report, back: &Report) {
         report.changes.iter().map(|change| (change.fingerprint.clone(), (change.class, change.rule.id))).collect()
     };
     assert_eq!(by_fingerprint(&mirrored), by_fingerprint(back));
+    let called = |report: &Report| -> BTreeMap<_, _> {
+        let change =
+            |change: &Change| (change.fingerprint.clone(), (change.operation.clone(), change.operation_id.clone(), change.back.clone()));
+        report.changes.iter().map(change).collect()
+    };
+    assert_eq!(called(&mirrored), called(back));
     assert_eq!(mirrored.summary, back.summary);
 }
 
@@ -75,6 +81,33 @@ fn a_fingerprint_stays_when_other_things_change() {
     new["paths"]["/pets"]["get"]["operationId"] = "allPets".into();
     new["paths"]["/pets"]["get"]["responses"]["200"]["content"]["text/csv"] = json!({});
     assert_eq!(of(&compared(&old, &new)), before);
+}
+
+#[test]
+fn names_of_path_parameters_are_no_part_of_fingerprints_and_each_direction_has_its_own() {
+    let document = |name: &str, length: u32| {
+        let path = format!("/x/{{{name}}}");
+        json!({ "openapi": "3.1.0", "info": {}, "paths": { (path): { "get": {
+            "operationId": format!("of_{name}"),
+            "parameters": [{ "name": name, "in": "path", "required": true, "schema": { "maxLength": length } }],
+        } } }, "webhooks": { "w": { "post": { "operationId": "told", "x-n": length } } } })
+    };
+    let of = |report: &Report| -> Vec<String> {
+        report.changes.iter().filter(|change| change.rule.id == "limit-tightened").map(|change| change.fingerprint.clone()).collect()
+    };
+    let plain = of(&compared(&document("a", 6), &document("a", 5)));
+    let report = compared(&document("a", 6), &document("b", 5));
+    assert_eq!((plain.len(), &plain), (1, &of(&report)));
+    assert_eq!(plain, of(&compared(&document("b", 6), &document("b", 5))));
+    let called = |report: &Report| -> Vec<_> {
+        let name = |change: &Change| change.operation.as_ref().map(|name| format!("{name} {:?}", change.operation_id));
+        let mut names: Vec<_> = report.changes.iter().filter_map(name).collect();
+        names.dedup();
+        names
+    };
+    assert_eq!(called(&report), ["GET /x/{a} Some(\"of_b\")", "webhook w POST Some(\"told\")"]);
+    assert_eq!(called(&report.mirrored()), ["GET /x/{b} Some(\"of_a\")", "webhook w POST Some(\"told\")"]);
+    hold_mirrored(&report, &compared(&document("b", 5), &document("a", 6)));
 }
 
 #[test]

@@ -43,9 +43,9 @@ fn what_openapi_3_1_adds() {
                     "/webhooks/petLost/post/requestBody/content/application~1json/schema/properties/where",
                     json!({ "type": "string", "nullable": true }),
                 ),
-                &["webhook petLost POST | request body /where | restated type, nullable"],
+                &["webhook petLost POST | request body /where | null-refused"],
                 C,
-                C,
+                B,
             ),
             (
                 Put(
@@ -107,7 +107,10 @@ fn what_openapi_3_1_adds() {
                     "/webhooks/petLost/post/responses/200/content/application~1json/schema/properties/found/$ref",
                     json!("#/components/schemas/Unused"),
                 ),
-                &["webhook petLost POST | response 200 /found | type-changed"],
+                &[
+                    "webhook petLost POST | response 200 /found | type-changed",
+                    "webhook petLost POST | response 200 /found | type-name-changed",
+                ],
                 B,
                 B,
             ),

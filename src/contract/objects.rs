@@ -1,0 +1,160 @@
+//! What a schema says of objects: their properties, listed, by pattern, and all others.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+use super::{
+    flat::{Flat, flat, inner},
+    keywords,
+    refs::reference,
+    rules::{self, Direction},
+    schema::{Below, members_of},
+    values::{Object, flag, is_annotation, items, keys, members, step},
+    walk::{At, Walk},
+};
+
+impl<'a> Walk<'a> {
+    pub(super) fn object(&mut self, at: &At, old: &Flat<'a>, new: &Flat<'a>, one: &Object, other: &Object, below: &mut Below<'_, 'a>) {
+        if keywords::shaped(self, at, "properties", one, other, Value::is_object)
+            & keywords::shaped(self, at, "required", one, other, is_names)
+        {
+            self.properties(at, old, new, one, other, below);
+        }
+        let (before, after) = (Others::of(one), Others::of(other));
+        match (before, after) {
+            (Others::Odd, _) | (_, Others::Odd) => {
+                self.tell_keyword(at, "additionalProperties", one.get("additionalProperties"), other.get("additionalProperties"));
+            }
+            (Others::Refused, Others::Allowed | Others::Schema) => self.tell(&rules::OTHERS_ALLOWED, at),
+            (Others::Allowed | Others::Schema, Others::Refused) => self.tell(&rules::OTHERS_REFUSED, at),
+            (Others::Allowed, Others::Schema) => self.tell(&rules::OTHERS_RESTRICTED, at),
+            (Others::Schema, Others::Allowed) => self.tell(&rules::OTHERS_UNRESTRICTED, at),
+            (Others::Schema, Others::Schema) => {
+                below.compare(at.step("{}"), old.member("additionalProperties"), new.member("additionalProperties"));
+            }
+            (Others::Allowed, Others::Allowed) | (Others::Refused, Others::Refused) => {
+                if one.get("additionalProperties") != other.get("additionalProperties") {
+                    self.tell_of(&rules::RESTATED, at, "additionalProperties");
+                }
+            }
+        }
+        if keywords::shaped(self, at, "patternProperties", one, other, Value::is_object) {
+            let (before, after) = (old.member("patternProperties"), new.member("patternProperties"));
+            for pattern in keys(members_of(&before), members_of(&after)) {
+                let (before, after) = (inner(&before, pattern), inner(&after, pattern));
+                match (&before, &after) {
+                    (Some(_), Some(_)) => below.compare(at.step(&format!("{{{}}}", step(pattern))), before, after),
+                    _ => {
+                        // In a closed object a pattern lets in; in another one it narrows.
+                        let closed = refuses_others(if after.is_some() { one } else { other });
+                        let schema = matches!(Others::of(if after.is_some() { one } else { other }), Others::Schema);
+                        let (added, removed) = match (closed, schema) {
+                            (true, _) => (&rules::CLOSED_PATTERN_ADDED, &rules::CLOSED_PATTERN_REMOVED),
+                            (_, true) => (&rules::CONSTRAINT_CHANGED, &rules::CONSTRAINT_CHANGED),
+                            _ => (&rules::CONSTRAINT_ADDED, &rules::CONSTRAINT_REMOVED),
+                        };
+                        self.tell_either(after.is_some(), added, removed, at, Some(&format!("patternProperties {pattern}")));
+                    }
+                }
+            }
+        }
+        let (before, after) = (old.member("propertyNames"), new.member("propertyNames"));
+        match (&before, &after) {
+            (None, None) => {}
+            (Some(_), Some(_)) => below.compare(at.step("{name}"), before, after),
+            _ => self.tell_either(after.is_some(), &rules::CONSTRAINT_ADDED, &rules::CONSTRAINT_REMOVED, at, Some("propertyNames")),
+        }
+    }
+
+    fn properties(&mut self, at: &At, old: &Flat<'a>, new: &Flat<'a>, one: &Object, other: &Object, below: &mut Below<'_, 'a>) {
+        let (before, after) = (old.member("properties"), new.member("properties"));
+        let required = |object: &Object, name: &str| items(object.get("required")).iter().any(|item| item == name);
+        let mut names = keys(members_of(&before), members_of(&after));
+        names.extend([one, other].into_iter().flat_map(|object| items(object.get("required"))).filter_map(Value::as_str));
+        for name in names {
+            let at = at.step(&step(name));
+            // Where it is not listed, what is said of all others holds for it.
+            let others = |flat: &Flat<'a>, object: &Object| {
+                matches!(Others::of(object), Others::Schema).then(|| flat.member("additionalProperties")).flatten()
+            };
+            let (had, has) = (inner(&before, name), inner(&after, name));
+            let (needed, needs) = (required(one, name), required(other, name));
+            let hidden = [self.unseen(true, &had, at.direction), self.unseen(false, &has, at.direction)];
+            let all_hidden = hidden.iter().flatten().all(|hidden| *hidden) && hidden.iter().any(Option::is_some);
+            let at = if all_hidden { at.towards(Direction::Neither) } else { at };
+            let (there, absent) = (had.is_some(), has.is_none());
+            if there == absent && !(if there { needs } else { needed }) {
+                // On one side only, and not even asked for on the other.
+                let closed = refuses_others(if there { other } else { one });
+                let (added, removed) = match (closed, needed || needs) {
+                    (false, false) => (&rules::PROPERTY_ADDED, &rules::PROPERTY_REMOVED),
+                    (false, true) => (&rules::REQUIRED_PROPERTY_ADDED, &rules::REQUIRED_PROPERTY_REMOVED),
+                    (true, false) => (&rules::CLOSED_PROPERTY_ADDED, &rules::CLOSED_PROPERTY_REMOVED),
+                    (true, true) => (&rules::CLOSED_REQUIRED_PROPERTY_ADDED, &rules::CLOSED_REQUIRED_PROPERTY_REMOVED),
+                };
+                self.tell_either(!there, added, removed, &at, None);
+                if let Some(was) = if there { others(new, other) } else { others(old, one) } {
+                    let (had, has) = if there { (had, Some(was)) } else { (Some(was), has) };
+                    below.compare(at, had, has);
+                }
+                continue;
+            }
+            if there == absent {
+                self.tell_either(!there, &rules::PROPERTY_DECLARED, &rules::PROPERTY_UNDECLARED, &at, None);
+            }
+            // A property that is hidden from one side need not be there on that side.
+            let [expected, expects] =
+                [(needed, hidden[0]), (needs, hidden[1])].map(|(is, hidden)| is && (all_hidden || hidden != Some(true)));
+            self.tell_flag(expected, expects, &rules::PROPERTY_BECAME_REQUIRED, &rules::PROPERTY_BECAME_OPTIONAL, &at);
+            if needed != needs && expected == expects {
+                self.tell_of(&rules::RESTATED, &at, "required");
+            }
+            if there || !absent {
+                below.compare(at, had.or_else(|| others(old, one)), has.or_else(|| others(new, other)));
+            }
+        }
+    }
+
+    /// Whether a property never is on the wire in this direction.
+    fn unseen(&self, is_old: bool, property: &Option<Cow<'a, Value>>, direction: Direction) -> Option<bool> {
+        let key = match direction {
+            Direction::Request => "readOnly",
+            Direction::Response => "writeOnly",
+            _ => return property.as_ref().map(|_| false),
+        };
+        let property = property.as_ref()?;
+        let plain = reference(property).is_none() && property.get("allOf").is_none();
+        let side = if is_old { &self.old } else { &self.new };
+        Some(if plain { flag(members(property), key) } else { flag(members(&flat(side, property.clone()).schema), key) })
+    }
+}
+
+/// What an object says of properties that it does not list.
+#[derive(Clone, Copy)]
+enum Others {
+    Allowed,
+    Refused,
+    Schema,
+    Odd,
+}
+
+impl Others {
+    fn of(schema: &Object) -> Self {
+        match schema.get("additionalProperties") {
+            None | Some(Value::Bool(true)) => Self::Allowed,
+            Some(Value::Bool(false)) => Self::Refused,
+            Some(Value::Object(object)) if object.keys().all(|key| is_annotation(key)) => Self::Allowed,
+            Some(Value::Object(_)) => Self::Schema,
+            Some(_) => Self::Odd,
+        }
+    }
+}
+
+fn refuses_others(schema: &Object) -> bool {
+    ["additionalProperties", "unevaluatedProperties"].iter().any(|key| schema.get(*key) == Some(&Value::Bool(false)))
+}
+
+fn is_names(value: &Value) -> bool {
+    value.as_array().is_some_and(|names| names.iter().all(Value::is_string))
+}

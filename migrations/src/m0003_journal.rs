@@ -14,9 +14,11 @@ CREATE TABLE counters (
 
 -- The transactional outbox. A row commits with its change and without a number; whoever reads numbers the committed rows,
 -- so that writers do not queue for the sequence.
+-- No reference to `stores`: writers of one store would take turns at marking its row, for a store that each of them has
+-- just read.
 CREATE TABLE events (
     position {serial},
-    store_id {text} NOT NULL REFERENCES stores (id),
+    store_id {text} NOT NULL,
     id {text} NOT NULL,
     sequence BIGINT,
     type {text} NOT NULL,
@@ -41,9 +43,9 @@ CREATE TABLE changes (
     -- before they commit. 0 on SQLite, where one writer makes the two orders the same.
     transaction_id BIGINT NOT NULL
 );
-CREATE INDEX changes_by_store ON changes (store_id, position);
 -- Empty on SQLite, whose readers need the position alone.
 CREATE INDEX changes_by_transaction ON changes (transaction_id, position) WHERE transaction_id > 0;
+CREATE INDEX changes_by_store ON changes (store_id, transaction_id) WHERE transaction_id > 0;
 
 CREATE TABLE idempotency_keys (
     store_id {text} NOT NULL REFERENCES stores (id),

@@ -8,7 +8,6 @@
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
     future::Future,
-    hash::{BuildHasher, RandomState},
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError, RwLock,
@@ -48,7 +47,7 @@ const FRESH_MAX: usize = 1000;
 const PAGE: i64 = 500;
 /// Documents between two commits while the log runs ahead.
 const BULK: usize = 50_000;
-/// Records of which it is remembered what was taken in.
+/// Changes of which it is remembered that they were taken in.
 const REMEMBERED: usize = 20_000;
 /// How long a search waits for an index that is being built: that of a small database takes no longer.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -66,19 +65,16 @@ struct Shared {
     /// None while the index is built.
     view: RwLock<Option<View>>,
     ready: watch::Sender<bool>,
-    taking_in: Queue<Remembered>,
+    taking_in: Queue<TakenIn>,
     /// As many searches at a time as there are processors to compute them.
     permits: Semaphore,
     damaged: AtomicBool,
     wake: Notify,
 }
 
-/// A digest of what was last taken in of a record, so that the log does not bring it in again.
+/// Which of the logged changes were taken in before the log told of them: their positions.
 #[derive(Default)]
-struct Remembered {
-    digests: HashMap<Key, u64>,
-    digest: RandomState,
-}
+struct TakenIn(HashSet<i64>);
 
 /// What a record has become.
 struct Change {
@@ -200,13 +196,16 @@ impl Shared {
 
     /// Brings in what this process committed.
     async fn take_in_own(&self) -> Result<()> {
-        let mut remembered = self.taking_in.lock().await;
+        let mut taken_in = self.taking_in.lock().await;
         let own = self.db.own_changes();
         if own.is_empty() {
             return Ok(());
         }
-        match self.changes(&own, &mut remembered).await {
-            Ok(changes) => self.show(changes),
+        match self.changes(&own).await {
+            Ok(changes) => {
+                taken_in.add(&own);
+                self.show(changes)
+            }
             Err(error) => {
                 self.db.give_back_own_changes(own);
                 Err(error)
@@ -214,8 +213,8 @@ impl Shared {
         }
     }
 
-    /// What the logged records have become, those left out that were taken in as they are.
-    async fn changes(&self, logged: &[Logged], remembered: &mut Remembered) -> Result<Vec<Change>> {
+    /// What the logged records have become.
+    async fn changes(&self, logged: &[Logged]) -> Result<Vec<Change>> {
         let mut ids: HashMap<(StoreId, Noun), BTreeSet<String>> = HashMap::new();
         for one in logged {
             if let Some(noun) = one.noun() {
@@ -238,7 +237,6 @@ impl Shared {
                 Change { key, record: Searchable { store: store.clone(), noun, id, at: 0, texts: vec![] }, gone: true }
             }));
         }
-        changes.retain(|change| remembered.is_news(change));
         Ok(changes)
     }
 
@@ -263,13 +261,13 @@ impl Shared {
     }
 }
 
-impl Remembered {
-    fn is_news(&mut self, change: &Change) -> bool {
-        if self.digests.len() > REMEMBERED {
-            self.digests.clear();
+impl TakenIn {
+    fn add(&mut self, changes: &[Logged]) {
+        // Of those that were forgotten a record is taken in twice.
+        if self.0.len() > REMEMBERED {
+            self.0.clear();
         }
-        let digest = self.digest.hash_one((&change.record, change.gone));
-        self.digests.insert(change.key, digest) != Some(digest)
+        self.0.extend(changes.iter().map(|change| change.position));
     }
 }
 
@@ -305,8 +303,8 @@ impl Follower {
     }
 
     async fn open_view(&self) -> Result<()> {
-        let mut remembered = self.shared.taking_in.lock().await;
-        *remembered = Remembered::default();
+        let mut taken_in = self.shared.taking_in.lock().await;
+        *taken_in = TakenIn::default();
         // Whatever is among them is behind the mark, or was read by the one who built the index.
         drop(self.shared.db.own_changes());
         let index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
@@ -319,9 +317,10 @@ impl Follower {
     async fn take_in(&mut self) -> Result<bool> {
         let shared = self.shared.clone();
         shared.take_in_own().await?;
-        let mut remembered = shared.taking_in.lock().await;
-        let (logged, mark, more) = shared.db.changes_since(&self.mark, PAGE).await?;
-        let changes = shared.changes(&logged, &mut remembered).await?;
+        let mut taken_in = shared.taking_in.lock().await;
+        let (mut logged, mark, more) = shared.db.changes_since(&self.mark, PAGE).await?;
+        logged.retain(|change| !taken_in.0.remove(&change.position));
+        let changes = shared.changes(&logged).await?;
         if more || self.bulk > 0 {
             let (shown, direct) = self.part(changes);
             shared.show(shown)?;

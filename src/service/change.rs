@@ -196,9 +196,9 @@ impl Change<'_> {
     }
 
     /// Puts a message on its way once this change is committed.
-    pub async fn dispatch(&mut self, parcel: &Parcel) -> store::Result<()> {
+    pub fn dispatch(&mut self, parcel: &Parcel) -> store::Result<()> {
         self.dispatched = true;
-        self.write.put_parcel(parcel).await
+        self.write.put_parcel(parcel)
     }
 
     /// Notes what happened; events are recorded in the order of the notes.
@@ -229,7 +229,7 @@ impl Change<'_> {
     pub async fn finish<T>(self, by: &By<'_, T>, answer: T) -> Result<Outcome<T>> {
         if let Some(once) = &by.once {
             let kept = Kept { request_hash: once.request_hash.clone(), body: (once.render)(&answer) };
-            self.write.keep(once.operation, once.key, kept).await?;
+            self.write.keep(once.operation, once.key, kept)?;
             self.write.forget_kept(self.write.now().plus_millis(-KEPT_MILLIS)).await?;
         }
         self.end().await?;
@@ -244,7 +244,7 @@ impl Change<'_> {
             (event, body)
         };
         let events: Vec<_> = self.facts.into_iter().map(record).collect();
-        self.write.record(&events).await?;
+        self.write.record(&events)?;
         if let Some(editor) = &self.editor {
             self.write.audit(editor, &self.entries).await?;
         }

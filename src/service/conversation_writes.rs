@@ -3,13 +3,10 @@
 use std::collections::{HashMap, HashSet};
 
 use super::{By, Error, Outcome, Result, Service, change::begin};
-use crate::{
-    domain::{
-        events::Fact,
-        ids::{CommentId, ConversationId, LabelId, UserId},
-        messages::Comment,
-    },
-    store::write::Changed,
+use crate::domain::{
+    events::Fact,
+    ids::{CommentId, ConversationId, LabelId, UserId},
+    messages::Comment,
 };
 
 /// Labels to add and to remove.
@@ -32,7 +29,6 @@ impl Service {
             conversation.unread_count = 0;
             conversation.updated_at = change.now().max(conversation.updated_at);
             change.save_conversation(&conversation).await?;
-            change.changed(Changed::Conversation(&id));
         }
         change.finish(by, ()).await
     }
@@ -68,7 +64,6 @@ impl Service {
                 change.remove_label(&conversation.id, label).await?;
             }
             change.save_conversation(&conversation).await?;
-            change.changed(Changed::Conversation(&conversation.id));
         }
         for label_id in added {
             let label = texts.get(&label_id).cloned();

@@ -81,9 +81,8 @@ impl Service {
         };
         change.caused_by(Actor::Contact(conversation.contact_id.clone()));
         let message = self.message(&conversation, inbound, at)?;
-        change.insert_message(&message, Some(&inbound.external_id), None).await?;
+        change.insert_message(&message, Some(&inbound.external_id), None)?;
         count(&change, &mut conversation, &message).await?;
-        change.changed(Changed::Conversation(&conversation.id));
         change.changed(Changed::Message(&message.id));
         let ticket = self.ticket_for(&change, &conversation, former, at).await?;
         change.closed_tickets_got_message(&conversation.id, message.sent_at).await?;
@@ -159,7 +158,6 @@ impl Service {
                 (ticket.id, Some(false))
             }
         };
-        change.changed(Changed::Ticket(&id));
         Ok(change.ticket_got_message(&id).await?.map(|ticket| (ticket, opened)))
     }
 }

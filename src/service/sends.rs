@@ -183,10 +183,10 @@ impl Service {
             updated_at: now,
         };
         let delivery = if at_once { Delivery::Sent } else { Delivery::Pending };
-        change.insert_message(&message, None, Some(delivery)).await?;
-        count(change, &mut conversation, &message).await?;
+        // First, since its answer is waited for: what follows goes out together.
         let ticket_id = change.ticket_answered(&conversation.id, now).await?;
-        change.changed(Changed::Conversation(&conversation.id));
+        change.insert_message(&message, None, Some(delivery))?;
+        count(change, &mut conversation, &message).await?;
         change.changed(Changed::Message(&message.id));
         if at_once {
             change.note(Fact::MessageSent { message, ticket_id });
@@ -204,7 +204,7 @@ impl Service {
             actor: change.actor().clone(),
             ticket_id,
         };
-        change.dispatch(&parcel).await
+        change.dispatch(&parcel)
     }
 
     fn window(&self, closed: Closed) -> Error {

@@ -9,16 +9,13 @@ use std::collections::{HashMap, HashSet};
 use serde_json::json;
 
 use super::{Error, Result, Service, change::Change, keys::fresh_secret};
-use crate::{
-    domain::{
-        events::Fact,
-        ids::{AccountId, SeatId, StoreId, TicketId, UserId},
-        keys::{Secret, SecretHash},
-        settings::{Audited, Editor, Entry, GRANT_PREFIX, GrantKind, Manager, Subject, Via},
-        store::Account,
-        team::User,
-    },
-    store::write::Changed,
+use crate::domain::{
+    events::Fact,
+    ids::{AccountId, SeatId, StoreId, TicketId, UserId},
+    keys::{Secret, SecretHash},
+    settings::{Audited, Editor, Entry, GRANT_PREFIX, GrantKind, Manager, Subject, Via},
+    store::Account,
+    team::User,
 };
 
 /// The most users that an account lists.
@@ -194,7 +191,6 @@ async fn unassign(change: &mut Change<'_>, tickets: Vec<TicketId>, loses: impl F
         }
         if let Some(previous) = ticket.unassign(change.now()) {
             change.save_ticket(&ticket).await?;
-            change.changed(Changed::Ticket(&id));
             change.note(Fact::TicketUnassigned { ticket, previous: Some(previous) });
             count += 1;
         }

@@ -126,5 +126,5 @@ pub(super) async fn count(change: &Change<'_>, conversation: &mut Conversation, 
             sent_at: message.sent_at,
         });
     }
-    change.save_counters(conversation).await
+    change.save_counters(conversation)
 }

@@ -4,16 +4,13 @@
 use serde_json::{Value, json};
 
 use super::{By, Error, Outcome, Result, Service, change::begin};
-use crate::{
-    domain::{
-        events::{Actor, Fact},
-        ids::{ConversationId, TicketId},
-        settings::{Entry, Subject},
-        ticket_states::Refusal,
-        tickets::{TicketExpand, TicketView},
-        time::Timestamp,
-    },
-    store::write::Changed,
+use crate::domain::{
+    events::{Actor, Fact},
+    ids::{ConversationId, TicketId},
+    settings::{Entry, Subject},
+    ticket_states::Refusal,
+    tickets::{TicketExpand, TicketView},
+    time::Timestamp,
 };
 
 /// The longest reason that the AI may give, in characters.
@@ -34,7 +31,6 @@ impl Service {
         let mut ticket = change.ticket(&id).await?.ok_or_else(|| Error::missing("ticket", &id))?;
         if let Some(previous) = ticket.unassign(change.now()) {
             change.save_ticket(&ticket).await?;
-            change.changed(Changed::Ticket(&id));
             change.audit(moved("ticket.unassigned", &id, json!({ "previousAssigneeUserId": previous })));
             change.note(Fact::TicketUnassigned { ticket: ticket.clone(), previous: Some(previous) });
         }
@@ -60,7 +56,6 @@ impl Service {
         })?;
         if snoozed {
             change.save_ticket(&ticket).await?;
-            change.changed(Changed::Ticket(&id));
             change.audit(moved("ticket.snoozed", &id, json!({ "snoozedUntil": until })));
         }
         let view = self.expanded(by, ticket, expand).await?;
@@ -73,7 +68,6 @@ impl Service {
         let mut ticket = change.ticket(&id).await?.ok_or_else(|| Error::missing("ticket", &id))?;
         if ticket.wake() {
             change.save_ticket(&ticket).await?;
-            change.changed(Changed::Ticket(&id));
             change.audit(moved("ticket.unsnoozed", &id, json!({})));
         }
         let view = self.expanded(by, ticket, expand).await?;

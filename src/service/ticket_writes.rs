@@ -9,17 +9,14 @@ use super::{
     By, Error, Outcome, Result, Service,
     change::{Change, begin},
 };
-use crate::{
-    domain::{
-        entries::Entries,
-        events::{Fact, FieldChange},
-        fields::{Field, Kind},
-        ids::{AccountId, FieldId, TicketId, UserId},
-        money::amount,
-        tickets::{Ticket, TicketExpand, TicketView},
-        time::Timestamp,
-    },
-    store::write::Changed,
+use crate::domain::{
+    entries::Entries,
+    events::{Fact, FieldChange},
+    fields::{Field, Kind},
+    ids::{AccountId, FieldId, TicketId, UserId},
+    money::amount,
+    tickets::{Ticket, TicketExpand, TicketView},
+    time::Timestamp,
 };
 
 /// One field's new value.
@@ -75,7 +72,6 @@ impl Service {
         let changed = set_fields(&change, &mut ticket, vec![(field.id.clone(), field.kind(), value)]).await?;
         if !changed.is_empty() {
             change.save_ticket(&ticket).await?;
-            change.changed(Changed::Ticket(&ticket.id));
         }
         for field in changed {
             change.note(Fact::TicketFieldUpdated { ticket: ticket.clone(), change: field });
@@ -139,7 +135,6 @@ impl Service {
         let closed = ticket.close(change.now());
         if closed || credited || !changed.is_empty() {
             change.save_ticket(&ticket).await?;
-            change.changed(Changed::Ticket(&ticket.id));
         }
         for field in changed {
             change.note(Fact::TicketFieldUpdated { ticket: ticket.clone(), change: field });
@@ -197,7 +192,6 @@ impl Service {
         for (ticket, handover) in &assigned {
             let Some(handover) = handover else { continue };
             change.save_ticket(ticket).await?;
-            change.changed(Changed::Ticket(&ticket.id));
             change.note(Fact::TicketAssigned { ticket: ticket.clone(), previous: handover.previous.clone() });
         }
         let tickets = assigned.into_iter().map(|(ticket, _)| ticket).collect();

@@ -50,7 +50,7 @@ mod tests {
         let keep = async |at: i64, keys: &[String]| {
             let write = fixture.db.write(&fixture.store, &clock(at)).await.unwrap();
             for key in keys {
-                write.keep("op", key, Kept { request_hash: "h".to_owned(), body: vec![] }).await.unwrap();
+                write.keep("op", key, Kept { request_hash: "h".to_owned(), body: vec![] }).unwrap();
             }
             write.commit().await.unwrap();
         };

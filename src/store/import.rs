@@ -21,7 +21,7 @@ use std::collections::HashMap;
 
 use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Statement, Value};
 
-use super::{Db, Error, Result, Tx};
+use super::{Db, Error, Result, Tx, write::OTHER};
 use crate::domain::{
     ids::StoreId,
     records::{
@@ -130,6 +130,7 @@ impl Db {
             DbBackend::Postgres => {
                 let row = import.rows("SELECT pg_current_xact_id()::text::bigint", []).await?;
                 import.transaction = row.first().map_or(Ok(0), |row| row.try_get_by_index(0))?;
+                import.change(OTHER, std::iter::once(store.as_str())).await?;
                 " ON COMMIT DROP"
             }
             _ => {

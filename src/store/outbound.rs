@@ -99,14 +99,13 @@ impl Write {
     }
 
     /// Puts a message on its way.
-    pub async fn put_parcel(&self, parcel: &Parcel) -> Result<()> {
+    pub fn put_parcel(&self, parcel: &Parcel) -> Result<()> {
         let text = serde_json::to_string(parcel).map_err(|error| Error::Damaged(error.to_string()))?;
         let mut sql =
             self.sql("INSERT INTO outbound (store_id, message_id, conversation_id, account_id, parcel, attempts, due_at) VALUES ($1, ");
         sql.text(parcel.message_id.as_str()).push(", ").text(parcel.conversation_id.as_str()).push(", ").text(parcel.account_id.as_str());
         sql.push(", ").text(&text).push(", 0, ").integer(self.now().millis()).push(")");
-        self.run(sql).await?;
-        Ok(())
+        self.run_along(sql)
     }
 
     /// Ends an attempt, and the message's way with it. False: the claim was lost, and what became of the message is up to

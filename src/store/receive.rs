@@ -88,7 +88,7 @@ impl Write {
     }
 
     /// A message. `delivery`: of one that is sent here.
-    pub async fn insert_message(&self, message: &Message, external_id: Option<&str>, delivery: Option<Delivery>) -> Result<()> {
+    pub fn insert_message(&self, message: &Message, external_id: Option<&str>, delivery: Option<Delivery>) -> Result<()> {
         let images = message.images.as_ref().map(serde_json::to_string).transpose().map_err(|error| Error::Damaged(error.to_string()))?;
         let mut sql = self.sql(
             "INSERT INTO messages (store_id, id, conversation_id, account_id, inbound, is_sent_from_app, sent_at, created_at, updated_at, \
@@ -111,8 +111,7 @@ impl Write {
             sql.push(", ").optional_text(text);
         }
         sql.push(")");
-        self.run(sql).await?;
-        Ok(())
+        self.run_along(sql)
     }
 
     /// The newest message of a conversation.
@@ -124,7 +123,7 @@ impl Write {
     }
 
     /// Writes what follows from the messages of a conversation, its unread count and stamp.
-    pub async fn save_counters(&self, conversation: &Conversation) -> Result<()> {
+    pub fn save_counters(&self, conversation: &Conversation) -> Result<()> {
         let last = conversation.last_message.as_ref();
         let mut sql = self.sql("UPDATE conversations SET unread_count = ");
         sql.integer(conversation.unread_count).push(", message_count = ").integer(conversation.message_count);
@@ -134,8 +133,7 @@ impl Write {
         sql.push(", last_message_inbound = ").push(last.map_or("NULL", |last| literal(last.sent_by_recipient)));
         sql.push(", sort_at = ").integer(conversation.sort_at.millis()).push(", updated_at = ").integer(conversation.updated_at.millis());
         sql.push(" WHERE store_id = $1 AND id = ").text(conversation.id.as_str());
-        self.run(sql).await?;
-        Ok(())
+        self.run_along(sql)
     }
 
     /// The open ticket of a conversation, else its latest one, held until the end of the transaction.

@@ -10,6 +10,7 @@ use std::sync::{
 
 use sea_orm::DbBackend;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::{
     Db, Result,
@@ -35,6 +36,8 @@ pub struct Mark {
 /// A change that was logged.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Logged {
+    /// In the log.
+    pub position: i64,
     pub store: StoreId,
     pub kind: String,
     pub id: String,
@@ -64,11 +67,12 @@ pub(super) struct Own {
 
 impl Own {
     /// Called after the commit, before anybody learns of it.
-    pub fn add(&self, store: &StoreId, records: impl IntoIterator<Item = (&'static str, String)>) {
+    pub fn add(&self, store: &StoreId, records: impl IntoIterator<Item = (i64, (&'static str, String))>) {
         if !self.followed.load(Ordering::Acquire) {
             return;
         }
-        let logged = records.into_iter().map(|(kind, id)| Logged { store: store.clone(), kind: kind.to_owned(), id });
+        let logged = records.into_iter();
+        let logged = logged.map(|(position, (kind, id))| Logged { position, store: store.clone(), kind: kind.to_owned(), id });
         let logged = logged.filter(|logged| logged.noun().is_some());
         self.changes.lock().unwrap_or_else(PoisonError::into_inner).extend(logged);
     }
@@ -128,24 +132,24 @@ impl Db {
 
     async fn sqlite_changes(&self, mark: &Mark, limit: i64) -> Result<(Vec<Logged>, Mark, bool)> {
         let sql = Sql::fixed(
-            "SELECT position, changed_at, store_id, kind, record_id FROM changes WHERE position > $1 ORDER BY position LIMIT $2",
+            "SELECT changed_at, position, store_id, kind, record_id FROM changes WHERE position > $1 ORDER BY position LIMIT $2",
         )
         .with(Param::Integer(mark.position))
         .with(Param::Integer(limit));
-        let rows = self.all(sql, |cells| Ok((cells.take::<i64>()?, cells.take::<i64>()?, logged(cells)?))).await?;
+        let rows = self.all(sql, |cells| Ok((cells.take::<i64>()?, logged(cells)?))).await?;
         let mut reached = mark.clone();
-        if let Some((position, at, _)) = rows.last() {
-            (reached.position, reached.at) = (*position, *at);
+        if let Some((at, last)) = rows.last() {
+            (reached.position, reached.at) = (last.position, *at);
         }
         let more = is_full(rows.len(), limit);
-        Ok((rows.into_iter().map(|(_, _, logged)| logged).collect(), reached, more))
+        Ok((rows.into_iter().map(|(_, logged)| logged).collect(), reached, more))
     }
 
     /// What the snapshot of the mark did not show and the current one does. A transaction that ran then and has ended since
     /// is among it, wherever its positions are.
     async fn postgres_changes(&self, mark: &Mark, limit: i64) -> Result<(Vec<Logged>, Mark, bool)> {
         let sql = Sql::fixed(
-            "SELECT s.now::text, c.position, c.store_id, c.kind, c.record_id FROM (SELECT pg_current_snapshot() AS now) s \
+            "SELECT s.now::text, c.position IS NOT NULL, c.position, c.store_id, c.kind, c.record_id FROM (SELECT pg_current_snapshot() AS now) s \
              LEFT JOIN (SELECT * FROM changes WHERE transaction_id > 0 \
                  AND transaction_id >= pg_snapshot_xmin($1::pg_snapshot)::text::bigint \
                  AND NOT pg_visible_in_snapshot(transaction_id::text::xid8, $1::pg_snapshot) \
@@ -156,19 +160,19 @@ impl Db {
         .with(Param::Integer(limit));
         let rows = self
             .all(sql, |cells| {
-                let (now, position): (String, Option<i64>) = (cells.take()?, cells.take()?);
-                Ok((now, position.map(|position| Ok::<_, super::Error>((position, logged(cells)?))).transpose()?))
+                let (now, found): (String, bool) = (cells.take()?, cells.take()?);
+                Ok((now, found.then(|| logged(cells)).transpose()?))
             })
             .await?;
         let next = mark.next.clone().or_else(|| rows.first().map(|(now, _)| now.clone()));
-        let rows: Vec<(i64, Logged)> = rows.into_iter().filter_map(|(_, row)| row).collect();
+        let rows: Vec<Logged> = rows.into_iter().filter_map(|(_, row)| row).collect();
         let more = is_full(rows.len(), limit);
         let reached = match (rows.last(), next) {
-            (Some((position, _)), next) if more => Mark { position: *position, next, ..mark.clone() },
+            (Some(last), next) if more => Mark { position: last.position, next, ..mark.clone() },
             (_, Some(snapshot)) => Mark { position: 0, snapshot, next: None, at: 0 },
             (_, None) => mark.clone(),
         };
-        Ok((rows.into_iter().map(|(_, logged)| logged).collect(), reached, more))
+        Ok((rows, reached, more))
     }
 
     /// Those of the records that are there.
@@ -176,7 +180,12 @@ impl Db {
         let mut found = Vec::with_capacity(ids.len());
         for batch in batches(ids.iter().copied()) {
             let mut sql = Sql::of(store, text_of(noun));
-            sql.push(if noun == Noun::Message { " AND m.id IN " } else { " AND id IN " }).texts(batch);
+            sql.push(if noun == Noun::Message { " AND m.id" } else { " AND id" });
+            match self.backend() {
+                DbBackend::Sqlite => sql.push(" IN ").texts(batch),
+                // Of a list of values PostgreSQL may think that the whole table is walked sooner.
+                _ => sql.push(" IN (SELECT jsonb_array_elements_text(").text(&json!(batch).to_string()).push("::jsonb))"),
+            };
             found.extend(self.read_searchables(store, noun, sql).await?);
         }
         Ok(found)
@@ -223,7 +232,7 @@ fn mark(cells: &mut Cells<'_>) -> Result<Mark> {
 }
 
 fn logged(cells: &mut Cells<'_>) -> Result<Logged> {
-    Ok(Logged { store: cells.id()?, kind: cells.take()?, id: cells.take()? })
+    Ok(Logged { position: cells.take()?, store: cells.id()?, kind: cells.take()?, id: cells.take()? })
 }
 
 fn text_of(noun: Noun) -> &'static str {

@@ -5,6 +5,8 @@
 //! of a request gives the same text, so that each connection prepares it once; what follows is understood by SQLite
 //! and PostgreSQL alike (numbered parameters, row values, booleans as literals).
 
+mod together;
+
 use std::collections::BTreeSet;
 
 use rusqlite::types::FromSql;

@@ -7,7 +7,7 @@ use std::{
     collections::BTreeSet,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicI64, Ordering},
+        atomic::{AtomicBool, AtomicI64, Ordering},
     },
 };
 
@@ -22,7 +22,7 @@ use super::{
 use crate::domain::{
     clock::Clock,
     events::Event,
-    ids::{AccountId, ContactId, ConversationId, MessageId, StoreId, TicketId},
+    ids::{AccountId, ContactId, MessageId, StoreId},
     time::Timestamp,
 };
 
@@ -38,6 +38,10 @@ pub struct Write {
     now: AtomicI64,
     /// What goes into the change log with the commit.
     log: Mutex<BTreeSet<(&'static str, String)>>,
+    /// On PostgreSQL: statements that wait for the next one.
+    later: Mutex<Vec<Sql>>,
+    /// Whether rows were changed, as far as statements tell.
+    wrote: AtomicBool,
     own: Arc<Own>,
 }
 
@@ -51,21 +55,21 @@ enum On {
 #[derive(Clone, Copy, Debug)]
 pub enum Changed<'a> {
     Contact(&'a ContactId),
-    Conversation(&'a ConversationId),
     Message(&'a MessageId),
-    Ticket(&'a TicketId),
 }
 
 impl Changed<'_> {
     fn parts(&self) -> (&'static str, &str) {
         match self {
             Self::Contact(id) => ("contact", id.as_str()),
-            Self::Conversation(id) => ("conversation", id.as_str()),
             Self::Message(id) => ("message", id.as_str()),
-            Self::Ticket(id) => ("ticket", id.as_str()),
         }
     }
 }
+
+/// The kind of a change that no derived data follows. It is logged on PostgreSQL, where no other is, since a standby is read
+/// only once it shows the newest transaction of a store (see `replica`).
+pub(super) const OTHER: &str = "other";
 
 /// What a kept answer says of a repeated request.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,7 +86,16 @@ impl Db {
             None => On::Postgres(self.begin().await?),
         };
         let now = AtomicI64::new(clock.now().millis());
-        Ok(Write { on, store: store.clone(), clock: clock.clone(), now, log: Mutex::default(), own: self.own().clone() })
+        Ok(Write {
+            on,
+            store: store.clone(),
+            clock: clock.clone(),
+            now,
+            log: Mutex::default(),
+            later: Mutex::default(),
+            wrote: AtomicBool::new(false),
+            own: self.own().clone(),
+        })
     }
 }
 
@@ -105,6 +118,7 @@ impl Write {
         match &self.on {
             On::Sqlite(turn) => turn.all(&sql, &decode),
             On::Postgres(tx) => {
+                self.run_waiting(tx).await?;
                 let waited = sql.holds();
                 let rows = tx.query_all_raw(sql.statement(DbBackend::Postgres)).await?;
                 if waited {
@@ -121,10 +135,38 @@ impl Write {
 
     /// The number of rows that were changed.
     pub(super) async fn run(&self, sql: Sql) -> Result<u64> {
+        self.wrote.store(true, Ordering::Relaxed);
         match &self.on {
             On::Sqlite(turn) => turn.run(&sql),
-            On::Postgres(tx) => Ok(tx.execute_raw(sql.statement(DbBackend::Postgres)).await?.rows_affected()),
+            On::Postgres(tx) => {
+                self.run_waiting(tx).await?;
+                Ok(tx.execute_raw(sql.statement(DbBackend::Postgres)).await?.rows_affected())
+            }
         }
+    }
+
+    /// Runs a statement whose outcome nobody asks for, at the latest before the next other one; what it violates is told
+    /// by that. Those that follow each other go to PostgreSQL as one: no two of them may touch the same row.
+    pub(super) fn run_along(&self, sql: Sql) -> Result<()> {
+        self.wrote.store(true, Ordering::Relaxed);
+        match &self.on {
+            On::Sqlite(turn) => turn.run(&sql).map(|_| ()),
+            On::Postgres(_) => {
+                self.later.lock().unwrap_or_else(PoisonError::into_inner).push(sql);
+                Ok(())
+            }
+        }
+    }
+
+    fn waiting(&self) -> Vec<Sql> {
+        std::mem::take(&mut *self.later.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    async fn run_waiting(&self, tx: &Tx) -> Result<()> {
+        if let Some(sql) = Sql::together(self.waiting()) {
+            tx.execute_raw(sql.statement(DbBackend::Postgres)).await?;
+        }
+        Ok(())
     }
 
     pub(super) fn on_postgres(&self) -> bool {
@@ -159,25 +201,32 @@ impl Write {
         self.log.lock().unwrap_or_else(PoisonError::into_inner).insert((kind, id.to_owned()));
     }
 
-    async fn write_log(&self, log: &BTreeSet<(&'static str, String)>) -> Result<()> {
-        if log.is_empty() {
-            return Ok(());
-        }
+    /// Writes the change log, and whatever waits along with its end; the positions of the log.
+    async fn write_log(&self, log: &BTreeSet<(&'static str, String)>) -> Result<Vec<i64>> {
         let transaction = if self.on_postgres() { ", pg_current_xact_id()::text::bigint)" } else { ", 0)" };
         let log: Vec<_> = log.iter().collect();
+        let mut positions: Vec<i64> = Vec::with_capacity(log.len());
         for rows in log.chunks(ROWS_MAX) {
             let mut sql = self.sql("INSERT INTO changes (store_id, kind, record_id, changed_at, transaction_id) VALUES ");
             for (i, (kind, id)) in rows.iter().enumerate() {
                 sql.push(if i == 0 { "($1, " } else { ", ($1, " }).text(kind).push(", ").text(id).push(", ").integer(self.now().millis());
                 sql.push(transaction);
             }
-            self.run(sql).await?;
+            sql.push(" RETURNING position");
+            let mut whole = self.waiting();
+            whole.push(sql);
+            if let Some(sql) = Sql::together(whole) {
+                positions.extend(self.all(sql, |cells| cells.take::<i64>()).await?);
+            }
         }
-        Ok(())
+        if let On::Postgres(tx) = &self.on {
+            self.run_waiting(tx).await?;
+        }
+        Ok(positions)
     }
 
     /// Records events, rendered. They get their numbers after the commit.
-    pub async fn record(&self, events: &[(Event, Vec<u8>)]) -> Result<()> {
+    pub fn record(&self, events: &[(Event, Vec<u8>)]) -> Result<()> {
         for rows in events.chunks(ROWS_MAX) {
             let mut sql = self.sql("INSERT INTO events (store_id, id, type, account_id, occurred_at, body) VALUES ");
             for (i, (event, body)) in rows.iter().enumerate() {
@@ -190,7 +239,7 @@ impl Write {
                     .bytes(body.clone())
                     .push(")");
             }
-            self.run(sql).await?;
+            self.run_along(sql)?;
         }
         Ok(())
     }
@@ -203,7 +252,7 @@ impl Write {
     }
 
     /// Keeps the answer to this request, in the place of one that is too old.
-    pub async fn keep(&self, operation: &str, key: &str, kept: Kept) -> Result<()> {
+    pub fn keep(&self, operation: &str, key: &str, kept: Kept) -> Result<()> {
         let mut sql =
             self.sql("INSERT INTO idempotency_keys (store_id, operation, key, request_hash, status, body, created_at) VALUES ($1, ");
         sql.text(operation).push(", ").text(key).push(", ").text(&kept.request_hash).push(", 200, ").bytes(kept.body);
@@ -212,8 +261,7 @@ impl Write {
             ") ON CONFLICT (store_id, operation, key) DO UPDATE SET request_hash = excluded.request_hash, body = excluded.body, \
              created_at = excluded.created_at",
         );
-        self.run(sql).await?;
-        Ok(())
+        self.run_along(sql)
     }
 
     /// Whether no other transaction holds this name; it is then held until the end of this one. SQLite has one writer.
@@ -228,13 +276,16 @@ impl Write {
 
     /// Commits everything. Without a change there is still something to wait for: on SQLite, that what was read is durable.
     pub async fn commit(mut self) -> Result<()> {
-        let log = std::mem::take(self.log.get_mut().unwrap_or_else(PoisonError::into_inner));
-        self.write_log(&log).await?;
+        let mut log = std::mem::take(self.log.get_mut().unwrap_or_else(PoisonError::into_inner));
+        if log.is_empty() && self.wrote.load(Ordering::Relaxed) && self.on_postgres() {
+            log.insert((OTHER, self.store.to_string()));
+        }
+        let positions = self.write_log(&log).await?;
         match self.on {
             On::Sqlite(turn) => turn.commit().await,
             On::Postgres(tx) => tx.commit().await,
         }?;
-        self.own.add(&self.store, log);
+        self.own.add(&self.store, positions.into_iter().zip(log));
         Ok(())
     }
 }

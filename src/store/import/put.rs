@@ -152,7 +152,6 @@ impl Import {
         }
         self.clear(Kind::Conversation, "conversation_labels", "conversation_id", lines.iter().map(|line| line.record.id.as_str())).await?;
         self.touch(lines.iter().map(|line| line.record.id.as_str())).await?;
-        self.change(Kind::Conversation.name(), lines.iter().map(|line| line.record.id.as_str())).await?;
         if self.held(Kind::Conversation) {
             let retitled = self.retitled(&lines).await?;
             self.change(RETITLED, retitled.iter().copied()).await?;
@@ -464,7 +463,7 @@ impl Import {
     }
 
     /// Writes the change log that search follows.
-    async fn change(&self, kind: &str, ids: impl Iterator<Item = &str>) -> Result<()> {
+    pub(super) async fn change(&self, kind: &str, ids: impl Iterator<Item = &str>) -> Result<()> {
         let ids: Vec<&str> = ids.collect();
         for chunk in ids.chunks(MAX_VARIABLES - 4) {
             let Bulk { sql, values } = bulk::table(self.backend, chunk.iter().map(|id| vec![Value::from(*id)]).collect());

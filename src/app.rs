@@ -89,7 +89,8 @@ impl App {
         let searches = Searches::new(db, index, database_id(&service).await?);
         let service = service.searched_by(searches.clone());
         let seal = Seal::new(&service.server_secret("cursor").await?);
-        Ok(Self { api: Arc::new(Api { service, seal, metrics, rate }), connectors, targets, searches })
+        let replica = service.db().has_replica().then(|| service.on_replica());
+        Ok(Self { api: Arc::new(Api { service, replica, seal, metrics, rate }), connectors, targets, searches })
     }
 
     /// Everything that is served.

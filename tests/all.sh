@@ -65,6 +65,11 @@ for features in "" "rev-a"; do
     grep -E "$coverage" "$scratch/step.log" || fail "no table in what the coverage said"
 done
 
+# Two processes on one database and a standby that lags: whoever wrote reads what it wrote.
+COUNTERPART_TEST_REPLAY_DELAY=300ms quietly "two processes and a standby" tests/standby.sh \
+    tickets:: contacts:: conversations:: labels:: standby:: writes::ticket_fields writes::contact_fields writes::labels writes::comments writes::races
+grep -E '^statements on the standby' "$scratch/step.log"
+
 # The same requests to both revisions: what differs is told, and what is told differs.
 export COUNTERPART_REV_A="$scratch/rev-a" COUNTERPART_REV_B="$scratch/rev-b"
 quietly "replay on both revisions" cargo test --quiet --workspace --features rev-a --test replay -- --ignored --nocapture

@@ -21,7 +21,7 @@ free_port() {
 # start_postgres FOLDER [SETTING=VALUE…]: starts a server that keeps all it has in FOLDER, on a free port. Sets `postgres`
 # to its address. What it says goes to standard output and to FOLDER/postgres.log.
 start_postgres() {
-    local folder=$1 initdb port options=() setting
+    local folder=$1 initdb
     shift
     initdb=$(find /usr/lib/postgresql /usr/local/pgsql /opt/homebrew/opt -path '*/bin/initdb' 2>/dev/null | sort -V | tail -n 1 || true)
     [ -n "$initdb" ] || initdb=$(command -v initdb || true)
@@ -31,16 +31,35 @@ start_postgres() {
     fi
     postgres_programs=$(dirname "$initdb")
     export PATH="$PATH:$postgres_programs"
+    lent_to_postgres "$folder" || return
+    as_postgres "$initdb" -D "$folder/data" -U postgres -A trust -E UTF8 --locale=C --no-sync || return
+    run_postgres "$folder" max_connections=400 "$@"
+}
+
+# start_standby FOLDER PRIMARY [SETTING=VALUE…]: copies a server that start_postgres started, by its address, and has the copy
+# follow it. Sets `postgres` to the address of the copy.
+start_standby() {
+    local folder=$1 primary=$2
+    shift 2
+    lent_to_postgres "$folder" || return
+    as_postgres "$postgres_programs/pg_basebackup" -D "$folder/data" -d "$primary" -R -X stream -c fast --no-sync || return
+    run_postgres "$folder" max_connections=400 "$@"
+}
+
+lent_to_postgres() {
+    [ "$(id -u)" -eq 0 ] || return 0
+    id postgres >/dev/null 2>&1 || { echo "PostgreSQL does not run as root, and there is no user postgres" >&2; return 1; }
+    chown postgres "$1"
+    chmod 755 "$1"
+}
+
+run_postgres() {
+    local folder=$1 port options=() setting
+    shift
     port=$(free_port) || return
-    if [ "$(id -u)" -eq 0 ]; then
-        id postgres >/dev/null 2>&1 || { echo "PostgreSQL does not run as root, and there is no user postgres" >&2; return 1; }
-        chown postgres "$folder"
-        chmod 755 "$folder"
-    fi
-    for setting in "port=$port" listen_addresses=127.0.0.1 "unix_socket_directories=$folder" max_connections=400 "$@"; do
+    for setting in "port=$port" listen_addresses=127.0.0.1 "unix_socket_directories=$folder" "$@"; do
         options+=("-c $setting")
     done
-    as_postgres "$initdb" -D "$folder/data" -U postgres -A trust -E UTF8 --locale=C --no-sync || return
     as_postgres "$postgres_programs/pg_ctl" -D "$folder/data" -w -t 60 -l "$folder/postgres.log" -o "${options[*]}" start || return
     postmaster=$(head -n 1 "$folder/data/postmaster.pid")
     postgres="postgres://postgres@127.0.0.1:$port/postgres"

@@ -19,6 +19,11 @@ pub struct Serve {
     #[command(flatten)]
     pub listen: Listen,
 
+    /// A standby of the PostgreSQL database, `postgres://USER:PASSWORD@HOST/NAME`: operations that only read run there once it
+    /// shows everything that the store has committed; keys are looked up in the database itself
+    #[arg(long, env = "COUNTERPART_READ_URL", hide_env_values = true, value_name = "URL")]
+    read_url: Option<String>,
+
     /// Requests a second that each key may make; without it there is no limit
     #[arg(long, env = "COUNTERPART_RATE_LIMIT", value_name = "N/s", value_parser = requests_per_second)]
     rate_limit: Option<u32>,
@@ -43,7 +48,10 @@ pub struct Listen {
 impl Serve {
     pub async fn run(self, config: &Config) -> Outcome {
         let metrics = Metrics::default();
-        let db = open_migrated(config, Some(&metrics)).await?;
+        let mut db = open_migrated(config, Some(&metrics)).await?;
+        if let Some(url) = &self.read_url {
+            db = db.with_replica(url, config.connections.get()).await?;
+        }
         let connectors = if self.simulate_channels { Connectors::every(Arc::new(Simulator)) } else { Connectors::none() };
         let targets = if self.allow_private_targets { Targets::Any } else { Targets::Public };
         let rate = self.rate_limit.map(RateLimit::new);

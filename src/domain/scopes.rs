@@ -19,6 +19,11 @@ macro_rules! scopes {
                     $(Scope::$variant => $name,)*
                 }
             }
+
+            /// Whether it allows no change.
+            pub fn only_reads(self) -> bool {
+                self.name().ends_with(":read")
+            }
         }
     };
 }

@@ -6,6 +6,8 @@ use crate::{service::Service, telemetry::Metrics};
 /// The contract's use-cases, and what the edge needs beside them.
 pub struct Api {
     pub service: Service,
+    /// The same, on a standby of the database, for operations that only read. Absent where there is none.
+    pub replica: Option<Service>,
     pub seal: Seal,
     pub metrics: Metrics,
     /// Absent: requests are not limited.

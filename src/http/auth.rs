@@ -10,7 +10,10 @@ use poem_openapi::{
 };
 
 use super::{api::Api, context::Context, error::ApiError};
-use crate::domain::{ids::StoreId, keys::Caller, scopes::Scope};
+use crate::{
+    domain::{ids::StoreId, keys::Caller, scopes::Scope},
+    service::Service,
+};
 
 /// The header that carries the key.
 pub const API_KEY: &str = "x-api-key";
@@ -25,9 +28,16 @@ pub struct Request {
     pub api: Arc<Api>,
     pub context: Context,
     pub caller: Caller,
+    /// Whether the operation reads from the standby.
+    on_replica: bool,
 }
 
 impl Request {
+    /// The use-cases of an operation that only reads.
+    pub fn reads(&self) -> &Service {
+        self.api.replica.as_ref().filter(|_| self.on_replica).unwrap_or(&self.api.service)
+    }
+
     pub fn store(&self) -> &StoreId {
         &self.caller.store_id
     }
@@ -114,7 +124,7 @@ impl<'a, S: Requires> ApiExtractor<'a> for Authorised<S> {
         };
         let secret = presented(request)?;
         let caller = api.service.authenticate(secret).await.map_err(ApiError::from)?;
-        let Some(caller) = caller else {
+        let Some((caller, newest)) = caller else {
             return Err(ApiError::unauthorized("`x-api-key` is not a valid key: it is unknown, inactive, expired or deleted").into());
         };
         context.authenticated(caller.store_id.clone());
@@ -127,7 +137,11 @@ impl<'a, S: Requires> ApiExtractor<'a> for Authorised<S> {
                 ..ApiError::new(StatusCode::TOO_MANY_REQUESTS, "`x-api-key` has used up its rate limit; wait for `Retry-After` seconds")
             })?;
         }
-        Ok(Self(Request { api: api.clone(), context: context.clone(), caller }, PhantomData))
+        let on_replica = match newest {
+            Some(newest) if S::SCOPE.only_reads() => api.service.db().replica_shows(newest).await,
+            _ => false,
+        };
+        Ok(Self(Request { api: api.clone(), context: context.clone(), caller, on_replica }, PhantomData))
     }
 }
 

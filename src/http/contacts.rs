@@ -125,7 +125,7 @@ impl ContactReads {
         contact_id: Query<Required<Id<ContactId>>>,
         _expand: NoExpand,
     ) -> Result<Reply<One<Contact>>, Failure<Lookup>> {
-        let contact = request.api.service.contact(request.store(), &contact_id.0.0.0).await?;
+        let contact = request.reads().contact(request.store(), &contact_id.0.0.0).await?;
         Ok(Reply::one(&request, contact.into()))
     }
 
@@ -148,7 +148,9 @@ impl ContactReads {
     ) -> Result<Reply<Paged<Contact>>, Failure<FilteredListing>> {
         let filter = filters.parse()?.check()?;
         let walk = Walk::step(&request, "listContacts", page_size.0.0, &cursor.0, &page, &filters.canonical())?;
-        let contacts = request.api.service.contacts(request.store(), filter, walk.request()).await?;
+        // What the index has found already a standby may not show yet.
+        let service = if filter.search.is_some() { &request.api.service } else { request.reads() };
+        let contacts = service.contacts(request.store(), filter, walk.request()).await?;
         Ok(walk.reply(&request, contacts))
     }
 
@@ -161,7 +163,7 @@ impl ContactReads {
         request: Authorised<ContactsRead>,
         _expand: NoExpand,
     ) -> Result<Reply<All<ContactField>>, Failure<Listing>> {
-        let fields = request.api.service.contact_fields(request.store()).await?;
+        let fields = request.reads().contact_fields(request.store()).await?;
         Ok(Reply::all(&request, fields))
     }
 }

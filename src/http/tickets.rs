@@ -37,7 +37,7 @@ impl TicketReads {
         /// Replaces `accountId`, `conversationId`, `assigneeUserId` or `handledBy` by an object.
         expand: Query<Expand<TicketExpand>>,
     ) -> Result<Reply<One<Ticket>>, Failure<Lookup>> {
-        let ticket = request.api.service.ticket(request.store(), &ticket_id.0.0.0, expand.0.0).await?;
+        let ticket = request.reads().ticket(request.store(), &ticket_id.0.0.0, expand.0.0).await?;
         Ok(Reply::one(&request, ticket.into()))
     }
 
@@ -61,7 +61,7 @@ impl TicketReads {
     ) -> Result<Reply<Paged<Ticket>>, Failure<FilteredListing>> {
         let filter = filters.parse()?.check()?;
         let walk = Walk::step(&request, "listTickets", page_size.0.0, &cursor.0, &page, &filters.canonical())?;
-        let tickets = request.api.service.tickets(request.store(), filter, walk.request(), expand.0.0).await?;
+        let tickets = request.reads().tickets(request.store(), filter, walk.request(), expand.0.0).await?;
         Ok(walk.reply(&request, tickets))
     }
 
@@ -75,7 +75,7 @@ impl TicketReads {
         /// Adds the accounts that each field is shown for.
         expand: Query<Expand<FieldExpand>>,
     ) -> Result<Reply<All<TicketField>>, Failure<Listing>> {
-        let fields = request.api.service.ticket_fields(request.store(), expand.0.0.0).await?;
+        let fields = request.reads().ticket_fields(request.store(), expand.0.0.0).await?;
         Ok(Reply::all(&request, fields))
     }
 }

@@ -71,8 +71,8 @@ impl Keyring {
 
     /// What both processes make of a secret: its scopes, or nobody.
     async fn scopes(&self, secret: &Secret) -> Option<ScopeSet> {
-        let one = self.one.authenticate(secret.reveal()).await.unwrap().map(|caller| caller.scopes);
-        let other = self.other.authenticate(secret.reveal()).await.unwrap().map(|caller| caller.scopes);
+        let one = self.one.authenticate(secret.reveal()).await.unwrap().map(|(caller, _)| caller.scopes);
+        let other = self.other.authenticate(secret.reveal()).await.unwrap().map(|(caller, _)| caller.scopes);
         assert_eq!(one, other, "two processes differ over a key");
         one
     }

@@ -17,7 +17,7 @@ use crate::{
         settings::{Editor, Entry, Subject},
         time::Timestamp,
     },
-    store::Write,
+    store::{Write, replica::Transaction},
 };
 
 /// The longest name of a key, in characters.
@@ -67,13 +67,13 @@ impl Uses {
 
 impl Service {
     /// Who presents this secret. Looked up on every call, so that a change of a key is seen at once by every process.
-    pub async fn authenticate(&self, secret: &str) -> Result<Option<Caller>> {
+    pub async fn authenticate(&self, secret: &str) -> Result<Option<(Caller, Option<Transaction>)>> {
         let now = self.world().now();
-        let caller = self.db().find_caller(&SecretHash::of(secret), now).await?;
-        if let Some(caller) = &caller {
+        let found = self.db().find_caller(&SecretHash::of(secret), now).await?;
+        if let Some((caller, _)) = &found {
             self.uses.note(caller, now);
         }
-        Ok(caller)
+        Ok(found)
     }
 
     /// A secret of the server itself, made when it is first asked for.

@@ -87,6 +87,12 @@ impl Service {
         Self { searches: Some(searches), ..self }
     }
 
+    /// The same, with reads on the standby of the database.
+    #[must_use]
+    pub fn on_replica(&self) -> Self {
+        Self { db: self.db.on_replica(), ..self.clone() }
+    }
+
     pub fn db(&self) -> &Db {
         &self.db
     }

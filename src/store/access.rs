@@ -5,6 +5,7 @@ use sea_orm::{ActiveValue::Set, ColumnTrait, EntityTrait, QueryFilter, sea_query
 use super::{
     Db, Error, Result,
     entity::{server_secrets, stores, users},
+    replica::Transaction,
     sql::{Param, Sql},
 };
 use crate::domain::{
@@ -15,21 +16,33 @@ use crate::domain::{
 };
 
 /// Every request runs this one, so it is written by hand: one statement, prepared once.
-const FIND_CALLER: &str = "SELECT k.store_id, k.id, k.scopes, k.owner_user_id FROM api_key_secrets s \
+const FIND_CALLER: &str = " FROM api_key_secrets s \
      JOIN api_keys k ON k.store_id = s.store_id AND k.id = s.key_id \
      WHERE s.hash = $1 AND s.expires_at > $2 AND k.expires_at > $2 AND k.active = TRUE";
 
+/// What [`FIND_CALLER`] tells besides where there is a replica: the newest transaction that changed the store.
+const NEWEST: &str = "COALESCE((SELECT c.transaction_id FROM changes c WHERE c.store_id = k.store_id AND c.transaction_id > 0 \
+     ORDER BY c.transaction_id DESC LIMIT 1), 0)";
+
 impl Db {
-    /// The caller behind a secret; `None` when it is unknown, superseded, expired or its key inactive at `now`.
-    pub async fn find_caller(&self, hash: &SecretHash, now: Timestamp) -> Result<Option<Caller>> {
-        let sql = Sql::fixed(FIND_CALLER).with(Param::Text(hash.as_str().to_owned())).with(Param::Integer(now.millis()));
-        self.first(sql, |cells| {
-            Ok(Caller {
+    /// The caller behind a secret; `None` when it is unknown, superseded, expired or its key inactive at `now`. Where there is
+    /// a replica, also up to which transaction it has to show what the caller's store wrote.
+    pub async fn find_caller(&self, hash: &SecretHash, now: Timestamp) -> Result<Option<(Caller, Option<Transaction>)>> {
+        let has_replica = self.has_replica();
+        let mut sql = Sql::fixed("SELECT k.store_id, k.id, k.scopes, k.owner_user_id");
+        if has_replica {
+            sql.push(", ").push(NEWEST);
+        }
+        sql.push(FIND_CALLER);
+        let sql = sql.with(Param::Text(hash.as_str().to_owned())).with(Param::Integer(now.millis()));
+        self.first(sql, move |cells| {
+            let caller = Caller {
                 store_id: cells.id()?,
                 key_id: cells.id()?,
                 scopes: ScopeSet::from_stored(&cells.take::<String>()?),
                 owner: cells.optional_id()?,
-            })
+            };
+            Ok((caller, if has_replica { Some(Transaction(cells.take()?)) } else { None }))
         })
         .await
     }

@@ -32,6 +32,7 @@ use sqlx::{
 use super::{
     Error, Result,
     readers::Readers,
+    replica::{self, Replica, Transaction},
     search::Own,
     writer::{Sole, Writer},
 };
@@ -78,6 +79,9 @@ pub struct Db {
     writer: Option<Writer>,
     own: Arc<Own>,
     on_statement: Option<OnStatement>,
+    replica: Option<Arc<Replica>>,
+    /// Whether what is only read is read from the replica.
+    on_replica: bool,
 }
 
 /// Called once for each statement that was run.
@@ -91,7 +95,7 @@ impl Db {
             let (read, write, file) = open_sqlite(url, connections).await?;
             (read, write, Some(file))
         } else if url.starts_with("postgres:") || url.starts_with("postgresql:") {
-            (open_postgres(url, connections).await?, open_postgres(url, connections).await?, None)
+            (open_postgres(url, connections, false).await?, open_postgres(url, connections, false).await?, None)
         } else {
             return Err(Error::Unavailable("the database URL must begin with sqlite:// or postgres://".to_owned()));
         };
@@ -102,7 +106,45 @@ impl Db {
             }
         }
         let readers = file.clone().map(|file| Readers::new(file, connections));
-        Ok(Self { read, write, readers, writer: file.map(Writer::new), own: Arc::default(), on_statement })
+        let writer = file.map(Writer::new);
+        Ok(Self { read, write, readers, writer, own: Arc::default(), on_statement, replica: None, on_replica: false })
+    }
+
+    /// The same, with a standby to read from.
+    pub async fn with_replica(self, url: &str, connections: u32) -> Result<Self> {
+        let replica = replica::open(&self, url, connections).await?;
+        Ok(Self { replica: Some(Arc::new(replica)), ..self })
+    }
+
+    pub fn has_replica(&self) -> bool {
+        self.replica.is_some()
+    }
+
+    /// Whether the standby shows everything up to this transaction.
+    pub async fn replica_shows(&self, newest: Transaction) -> bool {
+        match &self.replica {
+            Some(replica) => replica.shows(newest).await,
+            None => false,
+        }
+    }
+
+    /// The same database, read from the standby; where that fails, from the primary.
+    #[must_use]
+    pub fn on_replica(&self) -> Self {
+        Self { on_replica: true, ..self.clone() }
+    }
+
+    /// The standby, if this is where it is read from.
+    pub(super) fn replica(&self) -> Option<&Replica> {
+        self.replica.as_deref().filter(|_| self.on_replica)
+    }
+
+    /// A connection whose statements are counted as the others' are.
+    pub(super) fn counted(&self, mut connection: DatabaseConnection) -> DatabaseConnection {
+        if let Some(on_statement) = self.on_statement.clone() {
+            connection.set_metric_callback(move |_| on_statement());
+        }
+        connection
     }
 
     pub(super) fn readers(&self) -> Option<&Arc<Readers>> {
@@ -194,6 +236,9 @@ impl Db {
         if let Some(writer) = &self.writer {
             writer.close().await;
         }
+        if let Some(replica) = &self.replica {
+            replica.read().clone().close().await?;
+        }
         self.read.clone().close().await?;
         Ok(self.write.close().await?)
     }
@@ -281,7 +326,8 @@ async fn stable_plans(connection: &mut SqliteConnection) -> std::result::Result<
     }
 }
 
-async fn open_postgres(url: &str, connections: u32) -> Result<DatabaseConnection> {
+/// `lazy`: it need not answer now.
+pub(super) async fn open_postgres(url: &str, connections: u32, lazy: bool) -> Result<DatabaseConnection> {
     let options = PgConnectOptions::from_str(url)
         .map_err(unreadable)?
         .statement_cache_capacity(256)
@@ -294,8 +340,7 @@ async fn open_postgres(url: &str, connections: u32) -> Result<DatabaseConnection
         // Asks only a connection that has rested: a server that restarted is noticed, a busy one is not slowed.
         .before_acquire(|connection, meta| {
             Box::pin(async move { if meta.idle_for < Duration::from_secs(5) { Ok(true) } else { connection.ping().await.map(|()| true) } })
-        })
-        .connect_with(options)
-        .await?;
+        });
+    let pool = if lazy { pool.connect_lazy_with(options) } else { pool.connect_with(options).await? };
     Ok(SqlxPostgresConnector::from_sqlx_postgres_pool(pool))
 }

@@ -28,6 +28,7 @@ pub mod queue;
 mod read_tests;
 mod readers;
 pub mod receive;
+pub mod replica;
 pub mod search;
 mod secrets;
 mod settings;

@@ -303,7 +303,17 @@ impl Db {
             self.count_statement();
             return readers.all(sql, decode).await;
         }
-        let rows = self.read().query_all_raw(self.statement(sql)).await?;
+        let statement = self.statement(sql);
+        let rows = match self.replica() {
+            Some(replica) => match replica.read().query_all_raw(statement.clone()).await {
+                Ok(rows) => rows,
+                Err(error) => {
+                    replica.failed(&error);
+                    self.read().query_all_raw(statement).await?
+                }
+            },
+            None => self.read().query_all_raw(statement).await?,
+        };
         rows.iter().map(|row| decode(&mut Cells::orm(row))).collect()
     }
 

@@ -3,6 +3,7 @@
 
 use std::{
     io::{BufRead, BufReader, Write},
+    net::{Shutdown, TcpListener, TcpStream},
     path::PathBuf,
     process::{Child, ChildStdin, ChildStdout, Command, Stdio},
     sync::{
@@ -152,6 +153,17 @@ impl Database {
         self.home.path().join("index")
     }
 
+    fn second_index(&self) -> String {
+        self.home.path().join("index2").display().to_string()
+    }
+
+    /// The address of the same database on the standby.
+    fn standby(&self) -> Option<String> {
+        let (_, name) = self.postgres.as_ref()?;
+        let standby = std::env::var_os("COUNTERPART_TEST_STANDBY")?;
+        Some(on_database(&standby.to_string_lossy(), name))
+    }
+
     /// Changes the database behind the server's back: for what only time can bring about.
     pub fn sql(&self, statement: &str) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
@@ -223,6 +235,9 @@ pub struct Key {
 pub struct Server {
     // Before the database, which must not go while it is in use.
     process: Process,
+    /// Another one on the same database, where `COUNTERPART_TEST_STANDBY` names a standby of the PostgreSQL server: callers then
+    /// speak to each of the two in turns, and both read from the standby.
+    second: Option<Process>,
     pub database: Database,
     pub address: String,
 }
@@ -264,8 +279,15 @@ impl Server {
     }
 
     pub fn start_with(database: Database, settings: Settings<'_>) -> Self {
-        let process = Process::start(&database, settings, b"");
-        Self { address: process.address.clone(), process, database }
+        let Some(standby) = database.standby() else {
+            let process = Process::start(&database, settings, b"");
+            return Self { address: process.address.clone(), process, second: None, database };
+        };
+        let settings = [settings, &[("COUNTERPART_READ_URL", &standby)]].concat();
+        let process = Process::start(&database, &settings, b"");
+        let second =
+            Process::start(&database, &[&settings[..], &[("COUNTERPART_INDEX_DIR", &database.second_index())]].concat(), b"keep\n");
+        Self { address: in_turns([process.address.clone(), second.address.clone()]), process, second: Some(second), database }
     }
 
     /// Another process on the same database.
@@ -276,10 +298,12 @@ impl Server {
     /// Ends the process as it stands, without a chance to finish anything.
     #[allow(dead_code, reason = "not every test binary kills")]
     pub fn kill(mut self) -> Database {
-        self.process.signal("-KILL");
         self.process.order = b"keep\n";
-        self.process.let_go();
-        let _ = self.process.warden.wait();
+        for process in [Some(&mut self.process), self.second.as_mut()].into_iter().flatten() {
+            process.signal("-KILL");
+            process.let_go();
+            let _ = process.warden.wait();
+        }
         self.database
     }
 
@@ -297,6 +321,26 @@ impl Server {
     pub fn api_of(&self, key: &Key) -> Api {
         Api { address: self.address.clone(), key: Some(key.secret.clone()), store: key.store.clone() }
     }
+}
+
+/// The address of a proxy that hands connections to each of these in turns.
+fn in_turns(addresses: [String; 2]) -> String {
+    let proxy = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = proxy.local_addr().expect("an address").to_string();
+    std::thread::spawn(move || {
+        for (caller, address) in proxy.incoming().flatten().zip(addresses.iter().cycle()) {
+            // A server that was killed takes nothing; its caller's connection ends, as it would without a proxy.
+            let Ok(server) = TcpStream::connect(address) else { continue };
+            for (from, to) in [(&caller, &server), (&server, &caller)] {
+                let (mut from, mut to) = (from.try_clone().expect("a socket"), to.try_clone().expect("a socket"));
+                std::thread::spawn(move || {
+                    let _ = std::io::copy(&mut from, &mut to);
+                    let _ = to.shutdown(Shutdown::Write);
+                });
+            }
+        }
+    });
+    address
 }
 
 impl Process {

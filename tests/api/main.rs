@@ -42,6 +42,7 @@ mod search;
 mod search_edges;
 mod settings;
 mod shapes;
+mod standby;
 mod statements;
 mod teams;
 mod templates;

@@ -1,0 +1,27 @@
+//! `--read-url`. What is read from a standby is the same suite through `tests/standby.sh`; here is what goes wrong.
+
+use serde_json::json;
+
+use crate::{
+    fixture,
+    harness::{ALL_SCOPES, Database, Server},
+};
+
+/// An address where nobody listens.
+const NOBODY: &str = "postgres://postgres@127.0.0.1:1/nothing";
+
+#[test]
+fn a_file_has_no_standby_and_a_standby_that_does_not_answer_is_done_without() {
+    let database = Database::with(&[("one", fixture::one())]);
+    if database.url.starts_with("sqlite:") {
+        let complaint = database.fails(&["serve", "--listen", "127.0.0.1:0", "--read-url", NOBODY]);
+        assert!(complaint.contains("`--read-url` needs a PostgreSQL database"), "{complaint}");
+        return;
+    }
+    // The database itself is no standby, whatever it is asked for.
+    for url in [NOBODY.to_owned(), database.url.clone()] {
+        let server = Server::start_with(Database::with(&[("one", fixture::one())]), &[("COUNTERPART_READ_URL", &url)]);
+        let api = server.api("one", &ALL_SCOPES);
+        api.post("/tickets/list", json!({})).send().ok();
+    }
+}

@@ -1,0 +1,27 @@
+-- Sends one kind of request, `%d` in its path or body replaced by a random number. `benches/cases.py` says how it is called.
+local method, path, body, tickets
+
+function init(args)
+    wrk.headers["x-api-key"] = args[1]
+    math.randomseed(tonumber(args[2]))
+    tickets, method, path, body = tonumber(args[3]), args[4], args[5], args[6]
+    if body then
+        wrk.headers["content-type"] = "application/json"
+    end
+    if not (path .. (body or "")):find("%%d") then
+        local fixed = wrk.format(method, path, nil, body)
+        request = function() return fixed end
+    end
+end
+
+function request()
+    -- Four fifths of as many: so many conversations there are.
+    local number = tostring(math.random(0, math.floor(tickets * 8 / 10) - 1))
+    return wrk.format(method, (path:gsub("%%d", number)), nil, body and (body:gsub("%%d", number)))
+end
+
+function done(summary, latency)
+    local errors = summary.errors
+    print(string.format("RESULT %d %.6f %.3f %.3f %d", summary.requests, summary.duration / 1e6, latency:percentile(50) / 1000,
+        latency:percentile(99) / 1000, errors.status + errors.connect + errors.read + errors.write + errors.timeout))
+end

@@ -1,0 +1,230 @@
+#!/usr/bin/env python3
+"""What a request costs, case by case, and how that grows with the data. `cases.sh` says how it is called."""
+import argparse, http.client, json, os, pathlib, random, re, shutil, signal, statistics, subprocess, sys, tempfile, time
+from urllib.parse import urlsplit
+
+HERE = pathlib.Path(__file__).resolve().parent
+TICK = 1000 / os.sysconf("SC_CLK_TCK")
+LIST = "/v1/tickets/list?pageSize=20"
+
+
+def shop(tickets, write):
+    """Import lines of a shop with so many tickets, a message each, a fifth of them open, the same on every run. Each value of
+    the two fields and the label that the filters ask for is had by a fifth."""
+    r = random.Random(7).random
+    conversations = max(1, tickets * 8 // 10)
+
+    def put(kind, **record): write('{"kind":"%s","record":%s}\n' % (kind, json.dumps(record)))
+    def at(second): return time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(1_735_689_600 + second))
+
+    put("role", id="owner", name="Owner", kind="owner")
+    put("user", id="seat", userId="0a000000-0000-4000-8000-000000000001", name="Owner", roleId="owner")
+    put("account", id="widget", channel="widget", name="Chat", status="healthy")
+    for n in range(5):
+        put("label", id="label-%d" % n, label="Label %d" % n, color="#336699", createdAt=at(0), updatedAt=at(0))
+    for name, kind, data in (("region", "text", "string"), ("score", "integer", "number")):
+        put("ticketField", id=name, name=name, displayType=kind, dataType=data, sortOrder=1, isRequired=False, active=True, createdAt=at(0), updatedAt=at(0))
+    for n in range(conversations):
+        put("contact", id="k%d" % n, fullName="Contact %d" % n, firstName="Contact", phone="+668%08d" % n, createdAt=at(n), updatedAt=at(n))
+        put("conversation", id="c%d" % n, channel="widget", accountId="widget", contactId="k%d" % n, displayName="Contact %d" % n, referenceId="r%d" % n,
+            labelIds=["label-%d" % int(r() * 5)], isSpam=False, createdAt=at(n), updatedAt=at(n))
+    for n in range(tickets):
+        # The last ticket of a conversation may be open.
+        opened, is_open = n * 25, n >= tickets - conversations and r() < 0.25
+        fields = {"region": "%s-%d" % ("north south east west centre".split()[int(r() * 5)], n % 1000), "score": int(r() * 100)}
+        ended = {} if is_open else {"closedAt": at(opened + 20)}
+        put("ticket", id="t%d" % n, conversationId="c%d" % (n % conversations), contactId="k%d" % (n % conversations), accountId="widget", channel="widget",
+            isOpen=is_open, isSpam=False, isFollowUp=False, openedAt=at(opened), createdAt=at(opened), updatedAt=at(opened), ticketFields=fields, **ended)
+        put("message", id="m%d" % n, conversationId="c%d" % (n % conversations), direction="inbound", sentAt=at(opened + 1), text="Where is my order %d?" % n)
+
+
+def field(name, operator, **operand): return {"ticketFieldId": name, "operator": operator, **operand}
+
+
+# Two filters on fields and one on the label; each lets a fifth through.
+LABEL = {"operator": "contains_any", "labelIds": ["label-3"]}
+NORTH, LOW = field("region", "starts_with", value="north"), field("score", "between", min=0, max=19)
+FILTERS = {
+    "prefix and range": [NORTH, LOW],
+    "contains and below": [field("region", "text_contains", value="orth"), field("score", "less_than", value=20)],
+    "prefix and one of": [NORTH, field("score", "is_one_of", value=list(range(20)))],
+}
+
+
+def processes(roots):
+    """These processes and all that they started."""
+    children = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try: children.setdefault(int(pathlib.Path("/proc", pid, "stat").read_text().rpartition(")")[2].split()[1]), []).append(int(pid))
+        except OSError: pass
+    found, todo = [], list(roots)
+    while todo:
+        found.append(todo.pop())
+        todo += children.get(found[-1], [])
+    return found
+
+
+def cpu(roots):
+    """Milliseconds of user and system time, of children that ended too."""
+    ticks = 0
+    for pid in processes(roots):
+        try: ticks += sum(map(int, pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15]))
+        except OSError: pass
+    return ticks * TICK
+
+
+def rest(roots):
+    """Waits until they have nothing to do: work that is put off belongs to the round that caused it."""
+    last = cpu(roots)
+    for _ in range(100):
+        time.sleep(0.2)
+        now = cpu(roots)
+        if now - last < 2 * TICK: return
+        last = now
+
+
+def status(pid, name): return int(re.search(name + r":\s+(\d+)", pathlib.Path(f"/proc/{pid}/status").read_text())[1]) / 1024
+
+
+class Shop:
+    """A server on so many tickets."""
+
+    def __init__(self, args, tickets, scratch):
+        self.tickets, self.folder, self.notes = tickets, scratch / str(tickets), []
+        self.folder.mkdir()
+        self.database = None
+        url = f"sqlite://{self.folder}/counterpart.db"
+        if args.postgres:
+            self.database, self.server = f"counterpart_cases_{tickets}", args.postgres
+            self.sql(f"drop database if exists {self.database}", f"create database {self.database}")
+            url = args.postgres.rsplit("/", 1)[0] + "/" + self.database
+        self.env = dict(os.environ, DATABASE_URL=url, COUNTERPART_INDEX_DIR=str(self.folder / "index"))
+        self.binary = args.binary
+        self.run("store", "create", "--id", "bench", "--name", "Bench")
+        lines, started = self.folder / "shop.ndjson", time.time()
+        with open(lines, "w") as file: shop(tickets, file.write)
+        made = time.time()
+        self.run("import", "--store", "bench", str(lines))
+        took = time.time() - made
+        records = sum(1 for _ in open(lines))
+        self.notes.append(f"import: {records:,} records in {took:.1f} s, {records / took:,.0f} a second")
+        lines.unlink()
+        if args.postgres: self.sql("vacuum analyze", database=url)
+        self.key = self.run("key", "create", "--store", "bench", "--name", "bench", "--scopes", "tickets:read,messages:read,messages:write").strip()
+        self.run("reindex")
+        self.start(args, url)
+
+    def start(self, args, url):
+        out = open(self.folder / "out", "w+")
+        begun = time.perf_counter()
+        self.process = subprocess.Popen([self.binary, "serve", "--listen", "127.0.0.1:0"], env=self.env, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL)
+        while True:
+            if self.process.poll() is not None: sys.exit((self.folder / "out").read_text())
+            if found := re.search(r"listening on (\S+)", (self.folder / "out").read_text()): break
+            time.sleep(0.002)
+        self.url = found[1]
+        while self.call("GET", "/readyz")[0] != 200: time.sleep(0.002)
+        ready = (time.perf_counter() - begun) * 1000
+        rest([self.process.pid])
+        self.notes.append(f"ready after {ready:.0f} ms; idle {status(self.process.pid, 'VmRSS'):.0f} MB, {status(self.process.pid, 'RssAnon'):.0f} MB of it anonymous")
+        self.roots = [self.process.pid]
+        if args.postgres:
+            postmaster = self.sql("select setting from pg_settings where name = 'data_directory'").strip()
+            self.roots.append(int(pathlib.Path(postmaster, "postmaster.pid").read_text().split()[0]))
+
+    def sql(self, *statements, database=None):
+        told = [part for statement in statements for part in ("-c", statement)]
+        return subprocess.run(["psql", database or self.server, "-XAtq", *told], check=True, capture_output=True, text=True).stdout
+
+    def run(self, *arguments):
+        done = subprocess.run([self.binary, *arguments], env=self.env, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        if done.returncode: sys.exit(f"counterpart {' '.join(arguments)}: {done.stderr[-2000:]}")
+        return done.stdout
+
+    def call(self, method, path, body=None):
+        connection = http.client.HTTPConnection(urlsplit(self.url).netloc, timeout=60)
+        try:
+            connection.request(method, path, body and json.dumps(body), {"x-api-key": self.key, **({"content-type": "application/json"} if body is not None else {})})
+            answer = connection.getresponse()
+            return answer.status, answer.headers, answer.read()
+        finally: connection.close()
+
+    def deep(self):
+        """The cursor behind 50,000 closed tickets, or nine tenths of them."""
+        cursor, seen = "", 0
+        depth = min(50_000, self.tickets * 7 // 10)
+        while seen < depth:
+            code, headers, body = self.call("POST", "/v1/tickets/list?pageSize=100" + (cursor and "&cursor=" + cursor), {"statuses": ["closed"]})
+            if code != 200: sys.exit(f"{code} {body[:300]}")
+            seen += len(json.loads(body)["data"])
+            cursor = headers["x-pagination-next-cursor"]
+        return cursor
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        self.process.wait()
+        if self.database: self.sql(f"drop database {self.database} with (force)")
+
+
+def wrk(shop, case, seconds, connections, seed):
+    rest(shop.roots)
+    before = cpu(shop.roots)
+    done = subprocess.run(["wrk", "-t1", f"-c{connections}", f"-d{seconds}s", "--timeout", "60s", "-s", str(HERE / "cases.lua"), shop.url, "--", shop.key, str(seed), str(shop.tickets), *case],
+                          capture_output=True, text=True)
+    rest(shop.roots)
+    told = re.search(r"^RESULT (.*)", done.stdout, re.M)
+    if not told: sys.exit(done.stdout + done.stderr)
+    requests, took, p50, p99, bad = map(float, told[1].split())
+    if bad or not requests: sys.exit(f"{case}: {bad:.0f} of {requests:.0f} answers were no 200")
+    return {"cpu": (cpu(shop.roots) - before) / requests, "rate": requests / took, "p50": p50, "p99": p99}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--binary", required=True)
+    parser.add_argument("--sizes", default="10000,100000")
+    parser.add_argument("--seconds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--connections", type=int, default=16)
+    parser.add_argument("--postgres")
+    parser.add_argument("--only", default="")
+    args = parser.parse_args()
+    revision = subprocess.run([args.binary, "--version"], capture_output=True, text=True, check=True).stdout.strip()
+    print(f"{revision}, {'PostgreSQL' if args.postgres else 'SQLite'}, {os.cpu_count()} cores, {args.rounds} rounds of {args.seconds} s\n", flush=True)
+    scratch = pathlib.Path(tempfile.mkdtemp(prefix="counterpart-cases-"))
+    shops = []
+    try:
+        for size in args.sizes.split(","):
+            shops.append(Shop(args, int(size), scratch))
+            print(f"{int(size):,} tickets: " + "; ".join(shops[-1].notes), flush=True)
+        print("\n| Case | " + " | ".join(f"{shop.tickets:,}: CPU ms, p50 / p99 ms, a second" for shop in shops) + " | grows by | of the list |\n|---|" + "---|" * (len(shops) + 2), flush=True)
+        cases = {"get": lambda _: ("GET", "/v1/tickets?ticketId=t%d"), "list": lambda _: ("POST", LIST, "{}")}
+        cases["deep page"] = lambda shop: ("POST", "/v1/tickets/list?pageSize=100&cursor=" + shop.deep(), '{"statuses":["closed"]}')
+        cases["its first page"] = lambda _: ("POST", "/v1/tickets/list?pageSize=100", '{"statuses":["closed"]}')
+        for name, filters in FILTERS.items():
+            body = json.dumps({"advancedFilters": {"ticketFields": filters, "labels": LABEL}})
+            cases[f"filters: label, {name}"] = lambda _, body=body: ("POST", LIST, body)
+        cases["insert"] = lambda _: ("POST", "/v1/messages", '{"conversationId":"c%d","text":"Where is my package? It is late, please help"}')
+        plain = []
+        for name, of in cases.items():
+            if args.only and args.only not in name: continue
+            requests = [of(shop) for shop in shops]
+            connections = 32 if name == "insert" else args.connections
+            rounds = [[] for _ in shops]
+            for number in range(-1, args.rounds):
+                for shop, request, measured in zip(shops, requests, rounds):
+                    one = wrk(shop, request, 1 if number < 0 else args.seconds, connections, number + 2)
+                    if number >= 0: measured.append(one)
+            def middle(one, key): return statistics.median(round[key] for round in one)
+            told = [f"{middle(one, 'cpu'):.3f}, {middle(one, 'p50'):.1f} / {middle(one, 'p99'):.1f}, {middle(one, 'rate'):,.0f}" for one in rounds]
+            if name == "list": plain = [middle(one, "cpu") for one in rounds]
+            beside = " / ".join(f"{middle(one, 'cpu') / list_page:.2f}" for one, list_page in zip(rounds, plain)) or "–"
+            print(f"| {name} | " + " | ".join(told) + f" | {middle(rounds[-1], 'cpu') / middle(rounds[0], 'cpu'):.2f} | {beside} |", flush=True)
+        for shop in shops:
+            print(f"\n{shop.tickets:,} tickets, afterwards: {status(shop.process.pid, 'RssAnon'):.0f} MB anonymous, {status(shop.process.pid, 'VmRSS'):.0f} MB in all")
+    finally:
+        for shop in shops: shop.stop()
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+main()

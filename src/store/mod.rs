@@ -37,6 +37,8 @@ pub mod stores;
 pub mod team;
 pub mod tickets;
 mod totals;
+#[cfg(test)]
+mod visit_tests;
 pub mod webhooks;
 pub mod write;
 mod writer;

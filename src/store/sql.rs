@@ -6,6 +6,8 @@
 //! and PostgreSQL alike (numbered parameters, row values, booleans as literals).
 
 mod together;
+#[cfg(test)]
+mod visits;
 
 use std::collections::BTreeSet;
 

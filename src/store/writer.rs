@@ -281,7 +281,7 @@ pub(super) fn read<T>(connection: &Connection, sql: &Sql, decode: &impl Fn(&mut 
     Ok(decoded)
 }
 
-fn bind(statement: &mut Statement<'_>, params: &[Param]) -> Result<()> {
+pub(super) fn bind(statement: &mut Statement<'_>, params: &[Param]) -> Result<()> {
     for (i, param) in params.iter().enumerate() {
         match param {
             Param::Text(text) => statement.raw_bind_parameter(i + 1, text.as_str())?,

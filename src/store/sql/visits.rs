@@ -1,0 +1,54 @@
+//! What a page costs the database, counted rather than timed. For tests.
+
+use rusqlite::{Connection, StatementStatus, config::DbConfig};
+use sea_orm::{ConnectionTrait, DbBackend};
+use serde_json::Value;
+
+use super::{Listed, Sql, page_sql};
+use crate::{
+    domain::paging::PageRequest,
+    store::{Db, writer::bind},
+};
+
+impl Db {
+    /// Rows that PostgreSQL looked at for a page, those that it passed over included; on SQLite the steps of its machine.
+    pub(in crate::store) async fn page_visits<T: Listed>(&self, table: &str, conditions: Sql, page: &PageRequest) -> u64 {
+        let mut sql = page_sql::<T>(table, conditions, page);
+        if self.backend() == DbBackend::Sqlite {
+            let file: Vec<String> = self
+                .all(Sql::fixed("PRAGMA database_list"), |cells| {
+                    cells.at = 2;
+                    cells.take()
+                })
+                .await
+                .unwrap();
+            return steps(&file[0], &sql);
+        }
+        sql.text = format!("EXPLAIN (ANALYZE, TIMING OFF, SUMMARY OFF, FORMAT JSON) {}", sql.text);
+        let plan = self.read().query_one_raw(sql.statement(DbBackend::Postgres)).await.unwrap().unwrap();
+        let plan: Value = plan.try_get_by_index(0).unwrap();
+        looked_at(&plan[0]["Plan"])
+    }
+}
+
+fn steps(file: &str, sql: &Sql) -> u64 {
+    let connection = Connection::open(file).unwrap();
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).unwrap();
+    let mut statement = connection.prepare(&sql.for_sqlite()).unwrap();
+    bind(&mut statement, sql.params()).unwrap();
+    let mut rows = statement.raw_query();
+    while rows.next().unwrap().is_some() {}
+    drop(rows);
+    u64::try_from(statement.get_status(StatementStatus::VmStep)).unwrap()
+}
+
+/// What the scans of a plan came by.
+fn looked_at(node: &Value) -> u64 {
+    let number = |name: &str| node[name].as_f64().unwrap_or(0.0);
+    let rows = if node["Node Type"].as_str().is_some_and(|kind| kind.contains("Scan")) {
+        (number("Actual Rows") + number("Rows Removed by Filter") + number("Rows Removed by Index Recheck")) * number("Actual Loops")
+    } else {
+        0.0
+    };
+    rows as u64 + node["Plans"].as_array().into_iter().flatten().map(looked_at).sum::<u64>()
+}

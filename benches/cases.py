@@ -14,7 +14,7 @@ def shop(tickets, write):
     r = random.Random(7).random
     conversations = max(1, tickets * 8 // 10)
 
-    def put(kind, **record): write('{"kind":"%s","record":%s}\n' % (kind, json.dumps(record)))
+    def put(kind, /, **record): write('{"kind":"%s","record":%s}\n' % (kind, json.dumps(record)))
     def at(second): return time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(1_735_689_600 + second))
 
     put("role", id="owner", name="Owner", kind="owner")

@@ -203,8 +203,9 @@ impl Shared {
         }
         match self.changes(&own).await {
             Ok(changes) => {
+                self.show(changes)?;
                 taken_in.add(&own);
-                self.show(changes)
+                Ok(())
             }
             Err(error) => {
                 self.db.give_back_own_changes(own);

@@ -244,7 +244,7 @@ impl Change<'_> {
             (event, body)
         };
         let events: Vec<_> = self.facts.into_iter().map(record).collect();
-        self.write.record(&events)?;
+        self.write.record(&events).await?;
         if let Some(editor) = &self.editor {
             self.write.audit(editor, &self.entries).await?;
         }

@@ -95,7 +95,7 @@ impl Db {
             let (read, write, file) = open_sqlite(url, connections).await?;
             (read, write, Some(file))
         } else if url.starts_with("postgres:") || url.starts_with("postgresql:") {
-            (open_postgres(url, connections, false).await?, open_postgres(url, connections, false).await?, None)
+            (open_postgres(url, connections, None).await?, open_postgres(url, connections, None).await?, None)
         } else {
             return Err(Error::Unavailable("the database URL must begin with sqlite:// or postgres://".to_owned()));
         };
@@ -237,7 +237,7 @@ impl Db {
             writer.close().await;
         }
         if let Some(replica) = &self.replica {
-            replica.read().clone().close().await?;
+            replica.close().await?;
         }
         self.read.clone().close().await?;
         Ok(self.write.close().await?)
@@ -326,8 +326,8 @@ async fn stable_plans(connection: &mut SqliteConnection) -> std::result::Result<
     }
 }
 
-/// `lazy`: it need not answer now.
-pub(super) async fn open_postgres(url: &str, connections: u32, lazy: bool) -> Result<DatabaseConnection> {
+/// `patience`: it need not answer now, and is not waited for longer than that.
+pub(super) async fn open_postgres(url: &str, connections: u32, patience: Option<Duration>) -> Result<DatabaseConnection> {
     let options = PgConnectOptions::from_str(url)
         .map_err(unreadable)?
         .statement_cache_capacity(256)
@@ -341,6 +341,9 @@ pub(super) async fn open_postgres(url: &str, connections: u32, lazy: bool) -> Re
         .before_acquire(|connection, meta| {
             Box::pin(async move { if meta.idle_for < Duration::from_secs(5) { Ok(true) } else { connection.ping().await.map(|()| true) } })
         });
-    let pool = if lazy { pool.connect_lazy_with(options) } else { pool.connect_with(options).await? };
+    let pool = match patience {
+        Some(patience) => pool.acquire_timeout(patience).connect_lazy_with(options),
+        None => pool.connect_with(options).await?,
+    };
     Ok(SqlxPostgresConnector::from_sqlx_postgres_pool(pool))
 }

@@ -3,28 +3,33 @@
 //! Called by `service`. Guarantees: whoever reads here sees whatever its store had committed when its key was looked up, on
 //! whichever process that was written. Keys are looked up on the primary, always.
 //!
-//! How that is known without waiting and without a mark on each row: every write leaves a row in the change log with its
-//! transaction, and the look-up of a key tells the newest transaction of the store. A standby's snapshot begins at the oldest
+//! How that is known without waiting and without a mark on each row: every write of what operations show leaves a row in the
+//! change log with its transaction, and the look-up of a key tells the newest transaction of the store. A standby's snapshot begins at the oldest
 //! transaction whose end it may not know yet; what is older has ended there too. So one comparison says whether the
-//! standby shows all of it, and where it does not, the primary is read. A snapshot that was seen once stays seen, so that
-//! a store that rests asks the standby for nothing.
+//! standby shows all of it, and where it does not, the primary is read. What was seen of a standby counts for a second, so
+//! that it is asked once for many requests, and one that was promoted, or put back in time, is found out.
 //!
-//! Only a physical standby numbers transactions as its primary does. One that was promoted follows nobody, and is not read.
+//! The address has to be that of one server, a physical standby of this primary: only such a one numbers transactions as its
+//! primary does. One that is slow to answer costs one request half a second every five seconds, and the others nothing.
 
 use std::{
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicI64, Ordering},
-    },
+    sync::{Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
-use sea_orm::{ConnectionTrait, DatabaseConnection, DbBackend, Statement};
+use sea_orm::{ConnectionTrait, DatabaseConnection, DbBackend, DbErr, QueryResult, Statement};
+use tokio::{sync::Mutex as Turn, time::timeout};
 
 use super::{Db, Error, Result, connect::open_postgres};
 
 /// How long a standby is left alone that failed.
 const REST: Duration = Duration::from_secs(5);
+/// How long what was seen of a standby counts.
+const FRESH: Duration = Duration::from_secs(1);
+/// How long it may take to tell how far it is, connecting included.
+const LOOK: Duration = Duration::from_millis(500);
+/// How long it may take to answer; the primary is asked then.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 const SHOWN: &str = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint, pg_is_in_recovery()";
 
@@ -34,50 +39,75 @@ pub struct Transaction(pub(super) i64);
 
 pub(super) struct Replica {
     read: DatabaseConnection,
-    /// Every transaction below this one has ended there.
-    shown: AtomicI64,
-    failed: Mutex<Option<Instant>>,
+    seen: Mutex<Seen>,
+    /// One request at a time looks how far it is; the others read from the primary meanwhile.
+    looking: Turn<()>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Seen {
+    /// Every transaction below this one had ended there at that time.
+    shown: Option<(i64, Instant)>,
+    failed: Option<Instant>,
 }
 
 impl Replica {
-    pub fn read(&self) -> &DatabaseConnection {
-        &self.read
+    fn seen(&self) -> Seen {
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes that it failed; it is left alone for a while.
-    pub fn failed(&self, error: &dyn std::fmt::Display) {
-        let former = self.failed.lock().unwrap_or_else(PoisonError::into_inner).replace(Instant::now());
-        if former.is_none_or(|former| former.elapsed() > REST) {
-            tracing::warn!(%error, "the read replica failed; the primary is read for a while");
+    fn saw(&self, seen: Seen) {
+        *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
+    }
+
+    pub async fn close(&self) -> Result<()> {
+        Ok(self.read.clone().close().await?)
+    }
+
+    /// The rows of a statement, unless the standby fails, which is then left alone for a while.
+    pub async fn rows(&self, statement: Statement) -> Option<Vec<QueryResult>> {
+        match timeout(PATIENCE, self.read.query_all_raw(statement)).await {
+            Ok(Ok(rows)) => return Some(rows),
+            Ok(Err(error)) => self.failed(&error),
+            Err(_) => self.failed(&"no answer in time"),
         }
+        None
     }
 
-    fn rests(&self) -> bool {
-        self.failed.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|failed| failed.elapsed() < REST)
+    fn failed(&self, error: &dyn std::fmt::Display) {
+        if self.seen().failed.is_none() {
+            tracing::warn!(%error, "the read replica failed; the primary is read until it answers again");
+        }
+        // What comes back may be behind what went.
+        self.saw(Seen { shown: None, failed: Some(Instant::now()) });
     }
 
     async fn look(&self) -> Result<()> {
-        let row = self.read.query_one_raw(Statement::from_string(DbBackend::Postgres, SHOWN)).await?;
+        let row = timeout(LOOK, self.read.query_one_raw(Statement::from_string(DbBackend::Postgres, SHOWN))).await;
+        let row = row.unwrap_or_else(|_| Err(DbErr::Custom("no answer in time".to_owned())))?;
         let row = row.ok_or_else(|| Error::Unavailable("no snapshot".to_owned()))?;
         let (xmin, follows): (i64, bool) = (row.try_get_by_index(0)?, row.try_get_by_index(1)?);
         if !follows {
             return Err(Error::Unavailable("it is no standby; `--read-url` takes a standby of the database".to_owned()));
         }
-        self.shown.fetch_max(xmin, Ordering::AcqRel);
+        self.saw(Seen { shown: Some((xmin, Instant::now())), failed: None });
         Ok(())
     }
 
     pub async fn shows(&self, newest: Transaction) -> bool {
-        if self.rests() {
+        let shows = |seen: Seen| seen.shown.is_some_and(|(shown, at)| newest.0 < shown && at.elapsed() < FRESH);
+        let seen = self.seen();
+        if shows(seen) {
+            return true;
+        }
+        if seen.failed.is_some_and(|failed| failed.elapsed() < REST) {
             return false;
         }
-        if newest.0 >= self.shown.load(Ordering::Acquire)
-            && let Err(error) = self.look().await
-        {
+        let Ok(_turn) = self.looking.try_lock() else { return false };
+        if let Err(error) = self.look().await {
             self.failed(&error);
-            return false;
         }
-        newest.0 < self.shown.load(Ordering::Acquire)
+        shows(self.seen())
     }
 }
 
@@ -86,8 +116,8 @@ pub(super) async fn open(db: &Db, url: &str, connections: u32) -> Result<Replica
     if db.backend() != DbBackend::Postgres {
         return Err(Error::Unavailable("`--read-url` needs a PostgreSQL database; a SQLite file has no standby".to_owned()));
     }
-    let replica =
-        Replica { read: db.counted(open_postgres(url, connections, true).await?), shown: AtomicI64::new(0), failed: Mutex::default() };
+    let read = db.counted(open_postgres(url, connections, Some(LOOK)).await?);
+    let replica = Replica { read, seen: Mutex::default(), looking: Turn::default() };
     if let Err(error) = replica.look().await {
         replica.failed(&error);
     }

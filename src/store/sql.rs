@@ -306,14 +306,12 @@ impl Db {
             return readers.all(sql, decode).await;
         }
         let statement = self.statement(sql);
-        let rows = match self.replica() {
-            Some(replica) => match replica.read().query_all_raw(statement.clone()).await {
-                Ok(rows) => rows,
-                Err(error) => {
-                    replica.failed(&error);
-                    self.read().query_all_raw(statement).await?
-                }
-            },
+        let read = match self.replica() {
+            Some(replica) => replica.rows(statement.clone()).await,
+            None => None,
+        };
+        let rows = match read {
+            Some(rows) => rows,
             None => self.read().query_all_raw(statement).await?,
         };
         rows.iter().map(|row| decode(&mut Cells::orm(row))).collect()

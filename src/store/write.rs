@@ -226,7 +226,7 @@ impl Write {
     }
 
     /// Records events, rendered. They get their numbers after the commit.
-    pub fn record(&self, events: &[(Event, Vec<u8>)]) -> Result<()> {
+    pub async fn record(&self, events: &[(Event, Vec<u8>)]) -> Result<()> {
         for rows in events.chunks(ROWS_MAX) {
             let mut sql = self.sql("INSERT INTO events (store_id, id, type, account_id, occurred_at, body) VALUES ");
             for (i, (event, body)) in rows.iter().enumerate() {
@@ -239,7 +239,12 @@ impl Write {
                     .bytes(body.clone())
                     .push(")");
             }
-            self.run_along(sql)?;
+            if events.len() > ROWS_MAX {
+                // Of statements that go together none is sure to come before another, and these tell the order.
+                self.run(sql).await?;
+            } else {
+                self.run_along(sql)?;
+            }
         }
         Ok(())
     }

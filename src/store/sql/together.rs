@@ -1,6 +1,6 @@
 //! Several statements in one round trip.
 //!
-//! PostgreSQL runs data-modifying statements within a `WITH`, each on the state before all of them. What a write leaves
+//! PostgreSQL runs data-modifying statements within a `WITH`, each on the state before all of them, in an order of its own. What a write leaves
 //! behind besides its own rows (its message, counters, events, change log) goes out so: each round trip saved is a switch
 //! of processes on both sides.
 

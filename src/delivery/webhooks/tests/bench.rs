@@ -131,7 +131,7 @@ impl Bench {
             })
             .collect();
         let write = self.fixture.db.write(self.store(), &(self.clock.clone() as Arc<dyn Clock>)).await.unwrap();
-        write.record(&events).unwrap();
+        write.record(&events).await.unwrap();
         write.commit().await.unwrap();
     }
 

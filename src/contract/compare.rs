@@ -21,7 +21,8 @@ pub fn diff(old: &Document, new: &Document) -> Report {
     operations::compare_webhooks(&mut walk);
     components(&mut walk);
     let notices = [("old", &walk.old), ("new", &walk.new)].map(|(which, side)| notices(which, side)).concat();
-    Report::new(old, new, walk.found, notices)
+    let shared = operations::shared(&walk.old, &walk.new);
+    Report::new(old, new, shared, walk.found, notices)
 }
 
 const ROOT: [&str; 9] = ["openapi", "info", "servers", "security", "tags", "paths", "webhooks", "components", "externalDocs"];

@@ -253,6 +253,13 @@ pub(super) fn compare_responses<'a>(walk: &mut Walk<'a>, at: &At, old: &'a Objec
     }
 }
 
+/// How many answers are compared with one of the other document.
+pub(super) fn shared_answers(old: &Object, new: &Object) -> usize {
+    let [before, after] = [old, new].map(|operation| members(operation.get("responses").unwrap_or(empty())));
+    let there = |responses: &Object, key: &str| responses.contains_key(key) || covering(responses, key).is_some();
+    keys(before, after).into_iter().filter(|key| is_status(key) && there(before, key) && there(after, key)).count()
+}
+
 fn is_status(key: &str) -> bool {
     let bytes = key.as_bytes();
     key == "default"

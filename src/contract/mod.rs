@@ -13,7 +13,7 @@
 //! - `compare` is the top of the walk; `operations`, `security`, `contents`, `schema`, `objects`, `keywords`, `variants` and
 //!   `opaque` its parts.
 //! - `rules` is the table that says what is breaking; `report` what was found, `notes` what people say about it.
-//! - `print` and `page` show a report: as text, Markdown and HTML.
+//! - `layout` puts a report in order for people; `print` and `page` show it: as text, Markdown and HTML.
 //!
 //! Decided: written for this, since what exists either needs another runtime, reads only OpenAPI 3.0, or classifies without
 //! a mirror and passes over what it does not know.
@@ -22,6 +22,7 @@ mod compare;
 mod contents;
 mod flat;
 mod keywords;
+mod layout;
 mod notes;
 mod objects;
 mod opaque;
@@ -39,10 +40,10 @@ mod variants;
 mod walk;
 
 pub use compare::diff;
-pub use notes::{Gaps, Note};
+pub use notes::{Gaps, Note, Notes};
 pub use page::STYLE;
 pub use read::{Document, Unreadable};
-pub use report::{Called, Change, Report, Summary, Title};
+pub use report::{Called, Change, Report, Shared, Summary, Title, Unshown};
 pub use rules::{ALL, Class, Direction, Rule};
 
 #[cfg(test)]

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::{
-    contents::{Scope, compare_body, compare_parameters, compare_responses, compare_servers},
-    report::unnamed,
+    contents::{Scope, compare_body, compare_parameters, compare_responses, compare_servers, shared_answers},
+    refs::Side,
+    report::{Shared, unnamed},
     rules::{self, Direction, Rule},
     security,
     values::{Object, empty, flag, is_annotation, keys, members, text},
@@ -81,6 +82,24 @@ pub(super) fn compare_webhooks<'a>(walk: &mut Walk<'a>) {
             (None, None) => {}
         }
     }
+}
+
+/// What both documents have of operations and answers.
+pub(super) fn shared(old: &Side, new: &Side) -> Shared {
+    let section = |side: &Side, key: &str| members(side.root().get(key).unwrap_or(empty())).clone();
+    let [[before, after], [told, tells]] = ["paths", "webhooks"].map(|key| [section(old, key), section(new, key)]);
+    let paths = pairs(&before, &after).into_iter().filter_map(|(one, other)| Some((before.get(one?)?, after.get(other?)?)));
+    let webhooks = told.iter().filter_map(|(name, was)| Some((was, tells.get(name)?)));
+    let mut shared = Shared::default();
+    for (was, is) in paths.chain(webhooks) {
+        let (Ok(was), Ok(is)) = (old.follow(was), new.follow(is)) else { continue };
+        for method in methods(members(was)) {
+            let (Some(was), Some(is)) = (was[method].as_object(), is.get(method).and_then(Value::as_object)) else { continue };
+            shared.operations += 1;
+            shared.answers += shared_answers(was, is);
+        }
+    }
+    shared
 }
 
 /// What kind of operations are compared.

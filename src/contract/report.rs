@@ -97,20 +97,41 @@ impl Summary {
     }
 }
 
+/// How much both documents have: what a change that is everywhere is measured by.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shared {
+    pub operations: usize,
+    /// The answers of those operations, by status.
+    pub answers: usize,
+}
+
+/// Behaviour that differs and that no document shows: what people write of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Unshown {
+    pub key: String,
+    pub old: String,
+    pub new: String,
+}
+
 /// Everything that a comparison found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     pub old: Title,
     pub new: Title,
     pub summary: Summary,
+    pub shared: Shared,
     /// What is wrong with the documents themselves.
     pub notices: Vec<String>,
+    /// What the notes tell beside the changes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unshown: Vec<Unshown>,
     /// By operation; within one, breaking ones first.
     pub changes: Vec<Change>,
 }
 
 impl Report {
-    pub(super) fn new(old: &Document, new: &Document, found: Vec<Found>, notices: Vec<String>) -> Self {
+    pub(super) fn new(old: &Document, new: &Document, shared: Shared, found: Vec<Found>, notices: Vec<String>) -> Self {
         let (old_ids, new_ids) = (operation_ids(old), operation_ids(new));
         let id = |ids: &HashMap<String, String>, label: &str| ids.get(label).or_else(|| ids.get(&unnamed(label))).cloned();
         let paths = |document: &'_ Document| members(document.root.get("paths").unwrap_or(empty())).clone();
@@ -147,10 +168,10 @@ impl Report {
             }
         });
         let title = |document: &Document| Title { title: document.info("title").to_owned(), version: document.info("version").to_owned() };
-        Self::of(title(old), title(new), notices, changes.collect())
+        Self::of(title(old), title(new), shared, notices, changes.collect())
     }
 
-    fn of(old: Title, new: Title, notices: Vec<String>, mut changes: Vec<Change>) -> Self {
+    fn of(old: Title, new: Title, shared: Shared, notices: Vec<String>, mut changes: Vec<Change>) -> Self {
         for change in &mut changes {
             change.says = wording(change);
         }
@@ -163,7 +184,7 @@ impl Report {
             let count = seen.entry(hash.clone()).and_modify(|count| *count += 1).or_insert(1);
             change.fingerprint = if *count == 1 { hash } else { format!("{hash}-{count}") };
         }
-        Self { old, new, summary: Summary::of(&changes), notices, changes }
+        Self { old, new, summary: Summary::of(&changes), shared, notices, unshown: Vec::new(), changes }
     }
 
     /// The same differences the other way round: from the new document to the old one.
@@ -184,7 +205,9 @@ impl Report {
             (_, Some(rest)) => format!("old: {rest}"),
             _ => notice.clone(),
         };
-        Self::of(self.new.clone(), self.old.clone(), self.notices.iter().map(swapped).collect(), changes.collect())
+        let notices = self.notices.iter().map(swapped).collect();
+        let unshown = self.unshown.iter().cloned().map(|row| Unshown { old: row.new, new: row.old, ..row }).collect();
+        Self { unshown, ..Self::of(self.new.clone(), self.old.clone(), self.shared, notices, changes.collect()) }
     }
 
     /// The changes by operation; those that break most stand first, the document as a whole before all.

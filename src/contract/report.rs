@@ -4,14 +4,14 @@
 //! that rule there; not of words, order, or the class, so notes keep to their change while tables and texts are edited.
 //! Names of path parameters are no part of it either.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use super::{
-    contents::position,
     operations::pairs,
+    parameters::position,
     read::Document,
     rules::{Class, Direction, Rule},
     values::{canonical, empty, hex, members, sha256},
@@ -45,6 +45,9 @@ pub struct Change {
     pub old: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub new: Option<Value>,
+    /// Keywords that differ and that this change stands for: what was said of the values of a type that came or went.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub covers: BTreeSet<String>,
     /// What somebody who is concerned should do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
@@ -164,6 +167,7 @@ impl Report {
                 detail: found.detail,
                 old: found.old,
                 new: found.new,
+                covers: found.covers,
                 note: None,
             }
         });
@@ -172,17 +176,21 @@ impl Report {
     }
 
     fn of(old: Title, new: Title, shared: Shared, notices: Vec<String>, mut changes: Vec<Change>) -> Self {
-        for change in &mut changes {
-            change.says = wording(change);
-        }
         changes.sort_by_cached_key(|change| (change.operation.clone(), change.class, identity(change)));
-        changes.dedup_by_key(|change| (change.operation.clone(), identity(change)));
+        changes.dedup_by(|later, first| {
+            let same = later.operation == first.operation && identity(later) == identity(first);
+            if same {
+                first.covers.append(&mut later.covers);
+            }
+            same
+        });
         let mut seen = HashMap::new();
         for change in &mut changes {
             // Sixteen digits: a collision would need billions of changes, and still be told apart.
             let hash = hex(&sha256(&identity(change)))[..16].to_owned();
             let count = seen.entry(hash.clone()).and_modify(|count| *count += 1).or_insert(1);
             change.fingerprint = if *count == 1 { hash } else { format!("{hash}-{count}") };
+            change.says = wording(change);
         }
         Self { old, new, summary: Summary::of(&changes), shared, notices, unshown: Vec::new(), changes }
     }
@@ -308,5 +316,10 @@ fn wording(change: &Change) -> String {
         });
         rest = after;
     }
-    said + rest
+    said += rest;
+    if !change.covers.is_empty() {
+        let covered: Vec<_> = change.covers.iter().map(|key| format!("`{key}`")).collect();
+        said += &format!("; what {} {} changes with it", covered.join(", "), if covered.len() == 1 { "says" } else { "say" });
+    }
+    said
 }

@@ -8,7 +8,7 @@ use super::{
     keywords,
     parameters::{PARAMETER, flags, value, written},
     rules::{self, Direction},
-    values::{Object, both_same, canonical, empty, flag, items, keys, members, same, text},
+    values::{Object, bare, both_same, canonical, empty, flag, items, keys, members, same, text},
     walk::{At, Walk},
 };
 
@@ -246,6 +246,13 @@ fn headers<'a>(walk: &mut Walk<'a>, at: &At, old: &'a Object, new: &'a Object) {
     let all: BTreeSet<_> = before.keys().chain(after.keys()).collect();
     for key in all {
         let at = at.part(&format!("header {key}"));
+        // The content says it already.
+        if key == "content-type" {
+            if before.get(key).map(|(_, header)| bare(header)) != after.get(key).map(|(_, header)| bare(header)) {
+                walk.tell_of(&rules::RESTATED, &at, "header");
+            }
+            continue;
+        }
         let needed =
             |side: &super::refs::Side<'a>, header: &'a Value| side.follow(header).is_ok_and(|header| flag(members(header), "required"));
         match (before.get(key), after.get(key)) {

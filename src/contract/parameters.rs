@@ -10,7 +10,7 @@ use super::{
     keywords,
     refs::{Side, reference},
     rules,
-    values::{Object, both_same, canonical, flag, items, members, text},
+    values::{Object, bare, both_same, canonical, flag, items, members, text},
     walk::{At, Walk},
 };
 
@@ -73,6 +73,13 @@ pub(super) fn compare_parameters<'a>(walk: &mut Walk<'a>, at: &At, old: &Scope<'
     for key in all {
         let (was, is) = (before.get(key), after.get(key));
         let (at, place) = (at.part(&called(key, was, is)), key.split(' ').next().unwrap_or_default());
+        if IGNORED.contains(&key.as_str()) {
+            let [before, after] = [was, is].map(|parameter| parameter.map(|(_, value)| bare(value)));
+            if before != after {
+                walk.tell_of(&rules::RESTATED, &at, "parameter");
+            }
+            continue;
+        }
         match (was, is) {
             (Some((one, was)), Some((other, is))) => {
                 if one != other && place == "header" {
@@ -93,6 +100,9 @@ pub(super) fn compare_parameters<'a>(walk: &mut Walk<'a>, at: &At, old: &Scope<'
         }
     }
 }
+
+/// Headers that OpenAPI describes in other ways: as parameters they say nothing.
+const IGNORED: [&str; 3] = ["header accept", "header content-type", "header authorization"];
 
 /// What a place calls a parameter.
 fn called(key: &str, was: Option<&(String, &Value)>, is: Option<&(String, &Value)>) -> String {

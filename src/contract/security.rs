@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{
     refs::Side,
     rules,
-    values::{Object, both_same, canonical, empty, is_annotation, items, keys, members},
+    values::{Object, bare, both_same, canonical, empty, is_annotation, items, keys, members, same},
     walk::{At, Walk},
 };
 
@@ -128,12 +128,20 @@ fn definition(side: &Side, name: &str) -> String {
 pub(super) fn schemes<'a>(walk: &mut Walk<'a>, old: &'a Object, new: &'a Object) {
     let whole = At::document("components");
     let Some((before, after)) = walk.maps(&whole, "securitySchemes", old, new) else { return };
+    let mut used = BTreeSet::new();
+    [&walk.old, &walk.new].into_iter().for_each(|side| asked_for(&side.document.root, &mut used));
     for name in keys(before, after) {
         let at = At::document(&format!("security scheme {name}"));
         let (Some(one), Some(other)) = (before.get(name), after.get(name)) else {
             walk.tell_either(after.contains_key(name), &rules::SCHEME_ADDED, &rules::SCHEME_REMOVED, &at, None);
             continue;
         };
+        if !used.contains(name) {
+            if !same(&bare(one), &bare(other)) {
+                walk.tell_values(&rules::UNUSED_CHANGED, &at, Some(one), Some(other));
+            }
+            continue;
+        }
         let Some((one, other)) = walk.objects(&at, one, other) else { continue };
         const DEFINING: [&str; 4] = ["type", "in", "name", "scheme"];
         for key in DEFINING {
@@ -155,6 +163,14 @@ pub(super) fn schemes<'a>(walk: &mut Walk<'a>, old: &'a Object, new: &'a Object)
         flows(walk, &at, one, other);
         walk.rest(&at, one, other, &[&DEFINING[..], &["flows"]].concat());
     }
+}
+
+/// The schemes that are asked for anywhere in a document.
+fn asked_for<'v>(value: &'v Value, used: &mut BTreeSet<&'v str>) {
+    if let Some(requirements) = value.get("security") {
+        used.extend(items(Some(requirements)).iter().flat_map(|way| members(way).keys()).map(String::as_str));
+    }
+    members(value).values().chain(items(Some(value))).for_each(|inner| asked_for(inner, used));
 }
 
 /// The ways to a token, and the scopes that each offers; what is said of a scope is for people.

@@ -149,6 +149,27 @@ fn what_says_the_same_of_how_a_parameter_is_written() {
 }
 
 #[test]
+fn headers_that_openapi_describes_otherwise_say_nothing() {
+    hold(
+        &base::base(),
+        vec![
+            (
+                Put("/paths/~1pets/get/parameters/-", json!({ "name": "Accept", "in": "header", "required": true, "schema": {} })),
+                &["GET /pets | header parameter accept | restated parameter"],
+                C,
+                C,
+            ),
+            (
+                Put("/paths/~1pets/get/responses/200/headers/Content-Type", json!({ "required": true, "schema": {} })),
+                &["GET /pets | response 200 header content-type | restated header"],
+                C,
+                C,
+            ),
+        ],
+    );
+}
+
+#[test]
 fn ranges_describe_what_is_not_listed() {
     let mut base = base::base();
     let text = || json!({ "schema": { "type": "string" } });

@@ -167,6 +167,17 @@ fn who_is_let_in() {
             ),
         ],
     );
+    let mut idle = base::base();
+    idle["components"]["securitySchemes"]["Idle"] = json!({ "type": "apiKey", "in": "header", "name": "x-idle" });
+    hold(
+        &idle,
+        vec![(
+            Put("/components/securitySchemes/Idle/in", json!("query")),
+            &["document | security scheme Idle | unused-component-changed"],
+            C,
+            C,
+        )],
+    );
     // What holds already may be said again.
     let mut said = base::base();
     said["paths"]["/pets/{id}"]["get"]["security"] = json!([{ "Key": [] }]);

@@ -111,6 +111,7 @@ impl App {
             .nest(settings::PREFIX, settings::plane())
             .at("/docs", get(docs))
             .at("/docs/changes", get(changes_page))
+            .at("/docs/changes/events", get(event_changes_page))
             .at("/openapi.json", get(openapi_json))
             .at("/openapi.yaml", get(openapi_yaml))
             .at("/openapi-events.json", get(openapi_events))
@@ -200,6 +201,11 @@ fn docs(Data(pages): Data<&Arc<Pages>>) -> Response {
 #[handler]
 fn changes_page() -> poem::Result<Response> {
     changes::page().map_err(poem::error::InternalServerError)
+}
+
+#[handler]
+fn event_changes_page() -> poem::Result<Response> {
+    changes::events_page().map_err(poem::error::InternalServerError)
 }
 
 #[handler]

@@ -9,7 +9,7 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-use counterpart::contract::{Document, Note, Report, diff};
+use counterpart::contract::{Document, Notes, Report, diff};
 use serde_json::Value;
 
 fn openapi() -> PathBuf {
@@ -38,30 +38,49 @@ fn printed(output: &Output) -> String {
 
 const A_TO_B: [&str; 4] = ["rev-a.json", "rev-b.json", "--notes", "a-to-b.notes.json"];
 
-#[test]
-fn every_breaking_change_from_a_to_b_has_a_note_and_every_note_its_changes() {
-    let mut report = diff(&document(&openapi().join("rev-a.json")), &document(&openapi().join("rev-b.json")));
-    let notes: Vec<Note> = serde_json::from_str(&read(&openapi().join("a-to-b.notes.json"))).unwrap();
-    let gaps = report.annotate(&notes);
-    assert!(gaps.is_none(), "openapi/a-to-b.notes.json:\n{gaps}");
+/// The committed comparisons: the older document, the newer one, and what the files of the comparison begin with.
+const COMMITTED: [[&str; 3]; 2] = [["rev-a.json", "rev-b.json", "a-to-b"], ["events-rev-a.json", "events-rev-b.json", "events-a-to-b"]];
+
+fn notes(name: &str) -> Notes {
+    serde_json::from_str(&read(&openapi().join(format!("{name}.notes.json")))).unwrap()
 }
 
 #[test]
-fn the_committed_comparison_is_what_the_binary_prints() {
-    for format in ["md", "json"] {
-        let output = ran(&[&A_TO_B[..], &["--format", format]].concat(), "");
-        let stale = format!(
-            "stale: run `cargo run -- contract diff openapi/rev-a.json openapi/rev-b.json --notes openapi/a-to-b.notes.json \
-             --format {format} --output openapi/a-to-b.{format}` and commit"
-        );
-        assert!(printed(&output) == read(&openapi().join(format!("a-to-b.{format}"))), "{stale}");
+fn every_breaking_change_from_a_to_b_has_a_note_and_every_note_its_changes() {
+    for [old, new, name] in COMMITTED {
+        let mut report = diff(&document(&openapi().join(old)), &document(&openapi().join(new)));
+        let gaps = report.annotate(&notes(name));
+        assert!(gaps.is_none(), "openapi/{name}.notes.json:\n{gaps}");
     }
+}
+
+#[test]
+fn the_committed_comparisons_are_what_the_binary_prints() {
+    for ([old, new, name], format) in COMMITTED.into_iter().flat_map(|names| ["md", "json"].map(|format| (names, format))) {
+        let output = ran(&[old, new, "--notes", &format!("{name}.notes.json"), "--format", format], "");
+        let stale = format!(
+            "stale: run `cargo run -- contract diff openapi/{old} openapi/{new} --notes openapi/{name}.notes.json \
+             --format {format} --output openapi/{name}.{format}` and commit"
+        );
+        assert!(printed(&output) == read(&openapi().join(format!("{name}.{format}"))), "{stale}");
+    }
+}
+
+/// The notes hold the rows; `features.md` shows them to whoever reads what is served.
+#[test]
+fn what_no_document_shows_stands_in_the_notes_and_in_the_list_of_features() {
+    let features = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("features.md"));
+    let (_, section) = features.split_once("\n## Differences in behaviour that a document can't show\n").unwrap();
+    let shown: Vec<_> = section.split("\n## ").next().unwrap().lines().filter(|line| line.starts_with("| `")).collect();
+    let told: Vec<_> = notes("a-to-b").unshown.iter().map(|row| format!("| `{}` | {} | {} |", row.key, row.old, row.new)).collect();
+    assert_eq!(shown, told, "features.md and openapi/a-to-b.notes.json");
+    assert!(!told.is_empty());
 }
 
 #[test]
 fn no_committed_document_breaks_a_released_one_without_a_note() {
     let released = openapi().join("released");
-    let mut notes: BTreeMap<String, Vec<Note>> = serde_json::from_str(&read(&released.join("notes.json"))).unwrap();
+    let mut notes: BTreeMap<String, Notes> = serde_json::from_str(&read(&released.join("notes.json"))).unwrap();
     let mut faults = Vec::new();
     let mut compared = 0;
     for entry in fs::read_dir(&released).unwrap() {

@@ -9,7 +9,7 @@ use std::{
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::{Failed, print};
-use crate::contract::{self, Class, Document, Note, Report};
+use crate::contract::{self, Class, Document, Notes, Report};
 
 #[derive(Subcommand, Debug)]
 pub enum Command {
@@ -40,7 +40,9 @@ pub struct Diff {
     #[arg(long, env = "COUNTERPART_DIFF_OUTPUT", value_name = "FILE")]
     output: Option<String>,
 
-    /// Notes on changes to print with them: a JSON list of `{"note": TEXT, "fingerprints": [...]}`
+    /// Notes to print too, as JSON: `{"notes": [{"note": TEXT, "fingerprints": [...]}], "unshown": [{"key", "old", "new"}]}`
+    ///
+    /// `notes` are about changes, `unshown` about behaviour that no document shows; either may be left out.
     #[arg(long, env = "COUNTERPART_NOTES", value_name = "FILE")]
     notes: Option<String>,
 
@@ -93,7 +95,7 @@ impl Diff {
         let (old, new) = (document(&self.old)?, document(&self.new)?);
         let mut report = contract::diff(&old, &new);
         if let Some(file) = &self.notes {
-            let notes: Vec<Note> = serde_json::from_str(&text(file)?).map_err(|error| Failed(format!("{file} holds no notes: {error}")))?;
+            let notes: Notes = serde_json::from_str(&text(file)?).map_err(|error| Failed(format!("{file} holds no notes: {error}")))?;
             // The report is no less true for that, so it changes no exit code.
             report.annotate(&notes).to_string().lines().for_each(|gap| eprintln!("warning: {gap}"));
         }
@@ -101,7 +103,7 @@ impl Diff {
             Format::Text => report.text(),
             Format::Md => report.markdown(),
             Format::Json => report.json(),
-            Format::Html => report.html(None),
+            Format::Html => report.html(&[]),
         };
         match &self.output {
             Some(file) => fs::write(file, shown).map_err(|error| Failed(format!("{file} cannot be written: {error}")))?,

@@ -9,7 +9,7 @@ use super::{
     refs::Side,
     report::Report,
     rules, security,
-    values::{both_same, is_annotation, keys, same, text},
+    values::{bare, both_same, is_annotation, keys, same, text},
     walk::{At, INFO, Walk},
 };
 
@@ -21,7 +21,8 @@ pub fn diff(old: &Document, new: &Document) -> Report {
     operations::compare_webhooks(&mut walk);
     components(&mut walk);
     let notices = [("old", &walk.old), ("new", &walk.new)].map(|(which, side)| notices(which, side)).concat();
-    Report::new(old, new, walk.found, notices)
+    let shared = operations::shared(&walk.old, &walk.new);
+    Report::new(old, new, shared, walk.found, notices)
 }
 
 const ROOT: [&str; 9] = ["openapi", "info", "servers", "security", "tags", "paths", "webhooks", "components", "externalDocs"];
@@ -72,7 +73,7 @@ fn components(walk: &mut Walk) {
             };
             let at = At::document(&format!("components/{section}/{name}"));
             match (one.get(name), other.get(name)) {
-                (Some(was), Some(is)) if !leads(&used[0]) && !leads(&used[1]) && !same(was, is) => {
+                (Some(was), Some(is)) if !leads(&used[0]) && !leads(&used[1]) && !same(&bare(was), &bare(is)) => {
                     walk.tell_values(&rules::UNUSED_CHANGED, &at, Some(was), Some(is));
                 }
                 (Some(_), None) if !leads(&used[0]) => walk.tell(&rules::UNUSED_REMOVED, &at),
@@ -97,7 +98,9 @@ fn notices(which: &str, side: &Side) -> Vec<String> {
         notices.push(format!("{which}: there are neither `paths` nor `webhooks` nor `components`"));
     }
     for reference in side.references(&side.document.root) {
-        if side.follow(&serde_json::json!({ "$ref": reference })).is_err() {
+        if side.loops(&reference) {
+            notices.push(format!("{which}: the reference {reference} leads back to itself"));
+        } else if side.follow(&serde_json::json!({ "$ref": reference })).is_err() {
             notices.push(match reference.starts_with('#') {
                 true => format!("{which}: the reference {reference} leads nowhere"),
                 false => format!("{which}: the reference {reference} leads out of the document and is not followed"),

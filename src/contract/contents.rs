@@ -1,171 +1,28 @@
-//! What goes over the wire in an operation: parameters, bodies, answers, headers, links.
+//! What goes over the wire in an operation: bodies, answers, headers, links; and where it is served.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
 use super::{
+    keywords,
+    parameters::{PARAMETER, flags, value, written},
     rules::{self, Direction},
-    values::{Object, both_same, canonical, empty, flag, items, keys, members, same, text},
+    values::{Object, bare, both_same, canonical, empty, flag, items, keys, members, same, text},
     walk::{At, Walk},
 };
 
 /// Things by what tells them apart, with the way in which each document writes that.
-type Named<'a> = BTreeMap<String, (String, &'a Value)>;
+pub(super) type Named<'a> = BTreeMap<String, (String, &'a Value)>;
 
 /// Adds one under its key; what says the same twice is kept apart.
-fn name<'a>(named: &mut Named<'a>, key: String, written: &str, value: &'a Value) {
+pub(super) fn name<'a>(named: &mut Named<'a>, key: String, written: &str, value: &'a Value) {
     let (mut unique, mut count) = (key.clone(), 1);
     while named.contains_key(&unique) {
         count += 1;
         unique = format!("{key} ({count})");
     }
     named.insert(unique, (written.to_owned(), value));
-}
-
-/// The parameters of both sides, the path's own replaced by those of the operation.
-pub(super) struct Scope<'a> {
-    pub path: &'a Object,
-    pub operation: &'a Object,
-    pub template: &'a str,
-}
-
-fn parameters<'a>(walk: &Walk<'a>, is_old: bool, scope: &Scope<'a>) -> (Named<'a>, Vec<&'a Value>) {
-    let side = if is_old { &walk.old } else { &walk.new };
-    let mut named = Named::new();
-    let (mut own, mut replaced) = (Vec::new(), Vec::new());
-    for (level, list) in [items(scope.operation.get("parameters")), items(scope.path.get("parameters"))].into_iter().enumerate() {
-        for parameter in list {
-            let Some(object) = side.follow(parameter).ok().and_then(Value::as_object) else {
-                // Leads nowhere, or is none: compared by how it is written.
-                name(&mut named, format!("parameter {}", canonical(parameter)), "", parameter);
-                continue;
-            };
-            let (place, called) = (text(object, "in").unwrap_or("?"), text(object, "name").unwrap_or("?"));
-            let key = match place {
-                "path" => match position(scope.template, called) {
-                    Some(position) => format!("path {position}"),
-                    None => format!("path {called}"),
-                },
-                "header" => format!("header {}", called.to_lowercase()),
-                _ => format!("{place} {called}"),
-            };
-            if level == 0 {
-                own.push(key.clone());
-            } else if own.contains(&key) {
-                replaced.push(parameter);
-                continue;
-            }
-            name(&mut named, key, called, parameter);
-        }
-    }
-    (named, replaced)
-}
-
-/// At which place of a path its parameter stands.
-pub(super) fn position(template: &str, name: &str) -> Option<usize> {
-    template.split('{').skip(1).position(|rest| rest.split('}').next() == Some(name))
-}
-
-pub(super) fn compare_parameters<'a>(walk: &mut Walk<'a>, at: &At, old: &Scope<'a>, new: &Scope<'a>) {
-    for (before, after) in [(old.path, new.path), (old.operation, new.operation)] {
-        walk.lists(&at.part("parameters"), "parameters", before, after);
-    }
-    let ((before, replaced), (after, replaces)) = (parameters(walk, true, old), parameters(walk, false, new));
-    if replaced != replaces {
-        // Those of the path that the operation replaces have no effect.
-        walk.tell_of(&rules::RESTATED, &at.part("path"), "parameters");
-    }
-    let all: std::collections::BTreeSet<_> = before.keys().chain(after.keys()).collect();
-    for key in all {
-        let (was, is) = (before.get(key), after.get(key));
-        let (place, rest) = key.split_once(' ').unwrap_or((key, ""));
-        let called = match (was, is) {
-            (Some((one, _)), Some((other, _))) if one == other && place == "path" => one.clone(),
-            (Some((one, _)), None) | (None, Some((one, _))) if place == "path" => one.clone(),
-            _ if place == "path" => format!("#{rest}"),
-            _ => rest.to_owned(),
-        };
-        let at = if place == "parameter" { at.part("parameter") } else { at.part(&format!("{place} parameter {called}")) };
-        match (was, is) {
-            (Some((one, was)), Some((other, is))) => {
-                if one != other && place == "header" {
-                    walk.tell_of(&rules::RESTATED, &at, "name");
-                }
-                parameter(walk, &at, was, is, place);
-            }
-            (was, is) if place == "parameter" => walk.tell_keyword(&at, "$ref", was.map(|was| was.1), is.map(|is| is.1)),
-            (None, None) => {}
-            (Some((_, gone)), None) => {
-                let needed = walk.old.follow(gone).is_ok_and(|gone| flag(members(gone), "required"));
-                walk.tell(if needed { &rules::REQUIRED_PARAMETER_REMOVED } else { &rules::PARAMETER_REMOVED }, &at);
-            }
-            (None, Some((_, come))) => {
-                let needed = walk.new.follow(come).is_ok_and(|come| flag(members(come), "required"));
-                walk.tell(if needed { &rules::REQUIRED_PARAMETER_ADDED } else { &rules::PARAMETER_ADDED }, &at);
-            }
-        }
-    }
-}
-
-const PARAMETER: [&str; 11] =
-    ["name", "in", "required", "deprecated", "allowEmptyValue", "allowReserved", "style", "explode", "schema", "content", "$ref"];
-
-fn parameter<'a>(walk: &mut Walk<'a>, at: &At, old: &'a Value, new: &'a Value, place: &str) {
-    let Some((old, new)) = walk.objects(at, old, new) else { return };
-    flags(walk, at, old, new, &rules::PARAMETER_BECAME_REQUIRED, &rules::PARAMETER_BECAME_OPTIONAL);
-    walk.tell_flag(flag(old, "allowEmptyValue"), flag(new, "allowEmptyValue"), &rules::EMPTY_ALLOWED, &rules::EMPTY_REFUSED, at);
-    written(walk, at, old, new, place);
-    value(walk, at, old, new);
-    walk.rest(at, old, new, &PARAMETER);
-}
-
-/// `required` and `deprecated`; a flag that is no flag is told as it is.
-fn flags(walk: &mut Walk, at: &At, old: &Object, new: &Object, set: &'static rules::Rule, unset: &'static rules::Rule) {
-    walk.tell_flag(flag(old, "required"), flag(new, "required"), set, unset, at);
-    walk.tell_flag(flag(old, "deprecated"), flag(new, "deprecated"), &rules::DEPRECATED, &rules::UNDEPRECATED, at);
-    for key in ["required", "deprecated", "allowEmptyValue"] {
-        if !both_same(old.get(key), new.get(key)) && flag(old, key) == flag(new, key) {
-            let odd = [old, new].iter().any(|object| object.get(key).is_some_and(|value| !value.is_boolean()));
-            if odd { walk.tell_keyword(at, key, old.get(key), new.get(key)) } else { walk.tell_of(&rules::RESTATED, at, key) }
-        }
-    }
-}
-
-/// How a parameter or a header is put into text.
-fn written(walk: &mut Walk, at: &At, old: &Object, new: &Object, place: &str) {
-    const KEYS: [&str; 3] = ["style", "explode", "allowReserved"];
-    let spelled = |object: &Object| {
-        let style = object
-            .get("style")
-            .map(canonical)
-            .unwrap_or_else(|| format!("\"{}\"", if matches!(place, "query" | "cookie") { "form" } else { "simple" }));
-        let explode = object.get("explode").map(canonical).unwrap_or_else(|| (style == "\"form\"").to_string());
-        let reserved = object.get("allowReserved").map(canonical).unwrap_or_else(|| "false".to_owned());
-        let by = if object.contains_key("content") { "as its media type".to_owned() } else { format!("style {style}, explode {explode}") };
-        format!("{by}{}", if reserved == "false" { "" } else { ", reserved characters allowed" }).replace('"', "`")
-    };
-    let (before, after) = (spelled(old), spelled(new));
-    if before != after {
-        walk.tell_values(&rules::SERIALISATION_CHANGED, at, Some(&before.into()), Some(&after.into()));
-    } else {
-        let differing: Vec<_> = KEYS.into_iter().filter(|key| !both_same(old.get(*key), new.get(*key))).collect();
-        if !differing.is_empty() {
-            walk.tell_of(&rules::RESTATED, at, &differing.join(", "));
-        }
-    }
-}
-
-/// The `schema` or `content` of a parameter or a header.
-fn value<'a>(walk: &mut Walk<'a>, at: &At, old: &'a Object, new: &'a Object) {
-    if old.contains_key("content") || new.contains_key("content") {
-        if old.contains_key("content") && new.contains_key("content") {
-            content(walk, at, old, new);
-        }
-        walk.tell_keyword(at, "schema", old.get("schema"), new.get("schema"));
-    } else {
-        walk.schema(at, old.get("schema"), new.get("schema"));
-    }
 }
 
 pub(super) fn compare_body<'a>(walk: &mut Walk<'a>, at: &At, old: &'a Object, new: &'a Object) {
@@ -175,11 +32,13 @@ pub(super) fn compare_body<'a>(walk: &mut Walk<'a>, at: &At, old: &'a Object, ne
         (Some(before), Some(after)) => (before, after),
         (Some(gone), None) => {
             let needed = walk.old.follow(gone).is_ok_and(|gone| flag(members(gone), "required"));
-            return walk.tell(if needed { &rules::REQUIRED_BODY_REMOVED } else { &rules::BODY_REMOVED }, &at);
+            walk.tell(if needed { &rules::REQUIRED_BODY_REMOVED } else { &rules::BODY_REMOVED }, &at);
+            return walk.tell_broken(false, gone, &at);
         }
         (None, Some(come)) => {
             let needed = walk.new.follow(come).is_ok_and(|come| flag(members(come), "required"));
-            return walk.tell(if needed { &rules::REQUIRED_BODY_ADDED } else { &rules::BODY_ADDED }, &at);
+            walk.tell(if needed { &rules::REQUIRED_BODY_ADDED } else { &rules::BODY_ADDED }, &at);
+            return walk.tell_broken(true, come, &at);
         }
     };
     let Some((before, after)) = walk.objects(&at, before, after) else { return };
@@ -189,7 +48,7 @@ pub(super) fn compare_body<'a>(walk: &mut Walk<'a>, at: &At, old: &'a Object, ne
 }
 
 /// Bodies by media type.
-fn content<'a>(walk: &mut Walk<'a>, at: &At, old: &'a Object, new: &'a Object) {
+pub(super) fn content<'a>(walk: &mut Walk<'a>, at: &At, old: &'a Object, new: &'a Object) {
     let Some((before, after)) = walk.maps(at, "content", old, new) else { return };
     let types = |map: &'a Object| {
         let mut named = Named::new();
@@ -197,21 +56,54 @@ fn content<'a>(walk: &mut Walk<'a>, at: &At, old: &'a Object, new: &'a Object) {
         named
     };
     let (before, after) = (types(before), types(after));
-    let all: std::collections::BTreeSet<_> = before.keys().chain(after.keys()).collect();
+    let all: BTreeSet<_> = before.keys().chain(after.keys()).collect();
     for key in all {
-        let (Some((one, was)), Some((other, is))) = (before.get(key), after.get(key)) else {
-            walk.tell_either(after.contains_key(key), &rules::MEDIA_TYPE_ADDED, &rules::MEDIA_TYPE_REMOVED, at, Some(key));
-            continue;
-        };
         // The type that nearly every body has goes without saying.
-        let at = if key == "application/json" { at.clone() } else { at.part(&format!("({key})")) };
-        if one != other {
-            walk.tell_of(&rules::RESTATED, &at, "media type");
+        let place = if key == "application/json" { at.clone() } else { at.part(&format!("({key})")) };
+        match (before.get(key), after.get(key)) {
+            (Some((one, was)), Some((other, is))) => {
+                if one != other {
+                    walk.tell_of(&rules::RESTATED, &place, "media type");
+                }
+                media(walk, &place, was, is);
+            }
+            (Some((_, was)), None) if let Some((range, is)) = covering_type(&after, key) => {
+                walk.tell_of(&rules::MEDIA_TYPE_UNLISTED, &place, range);
+                media(walk, &place, was, is);
+            }
+            (None, Some((_, is))) if let Some((range, was)) = covering_type(&before, key) => {
+                walk.tell_of(&rules::MEDIA_TYPE_LISTED, &place, range);
+                media(walk, &place, was, is);
+            }
+            (_, is) => walk.tell_either(is.is_some(), &rules::MEDIA_TYPE_ADDED, &rules::MEDIA_TYPE_REMOVED, at, Some(key)),
         }
-        let Some((was, is)) = walk.objects(&at, was, is) else { continue };
-        walk.schema(&at, was.get("schema"), is.get("schema"));
-        walk.rest(&at, was, is, &["schema", "$ref"]);
     }
+}
+
+/// The range that describes a media type which is not listed.
+fn covering_type<'n, 'a>(types: &'n Named<'a>, key: &str) -> Option<(&'n str, &'a Value)> {
+    let (kind, _) = key.split_once('/')?;
+    let ranges = [format!("{kind}/*"), "*/*".to_owned()];
+    let range = ranges.iter().filter(|range| *range != key).find_map(|range| types.get_key_value(range))?;
+    Some((range.0, range.1.1))
+}
+
+fn media<'a>(walk: &mut Walk<'a>, at: &At, old: &'a Value, new: &'a Value) {
+    let Some((old, new)) = walk.objects(at, old, new) else { return };
+    walk.schema(at, old.get("schema"), new.get("schema"));
+    if let Some((before, after)) = walk.maps(at, "encoding", old, new) {
+        for name in keys(before, after) {
+            let at = at.part(&format!("encoding {name}"));
+            let (Some(was), Some(is)) = (before.get(name), after.get(name)) else {
+                walk.tell_keyword(&at, "encoding", before.get(name), after.get(name));
+                continue;
+            };
+            let Some((was, is)) = walk.objects(&at, was, is) else { continue };
+            headers(walk, &at, was, is);
+            walk.rest(&at, was, is, &["headers"]);
+        }
+    }
+    walk.rest(at, old, new, &["schema", "encoding", "$ref"]);
 }
 
 /// A media type without what means nothing: case, the order of its parameters, and UTF-8, which text is anyway.
@@ -226,31 +118,58 @@ fn media_type(written: &str) -> String {
 
 pub(super) fn compare_responses<'a>(walk: &mut Walk<'a>, at: &At, old: &'a Object, new: &'a Object) {
     let Some((before, after)) = walk.maps(at, "responses", old, new) else { return };
-    for key in keys(before, after) {
+    let by_status = |responses: &'a Object| {
+        let mut named = Named::new();
+        responses.iter().for_each(|(written, answer)| name(&mut named, status(written), written, answer));
+        named
+    };
+    let (one, other) = (by_status(before), by_status(after));
+    let all: BTreeSet<_> = one.keys().chain(other.keys()).collect();
+    for key in all {
         let place = at.part(&format!("response {key}"));
-        if key.starts_with("x-") || !is_status(key) {
-            walk.tell_keyword(&at.part("responses"), key, before.get(key), after.get(key));
+        let (was, is) = (one.get(key), other.get(key));
+        let written = was.or(is).map_or(key.as_str(), |(written, _)| written);
+        if !is_status(written) {
+            walk.tell_keyword(&at.part("responses"), written, before.get(written), after.get(written));
             continue;
         }
-        match (before.get(key), after.get(key)) {
-            (Some(was), Some(is)) => response(walk, &place, was, is),
-            (Some(was), None) => match covering(after, key) {
+        match (was, is) {
+            (Some((written, was)), Some((other, is))) => {
+                if written != other {
+                    walk.tell_of(&rules::RESTATED, &place, "status");
+                }
+                response(walk, &place, was, is);
+            }
+            (Some((_, was)), None) => match covering(after, key) {
                 Some((cover, is)) => {
                     walk.tell_of(&rules::ANSWER_UNLISTED, &place, cover);
                     response(walk, &place, was, is);
                 }
-                None => walk.tell(answer(key, false), &place),
+                None => walk.tell(answer(key, false, after), &place),
             },
-            (None, Some(is)) => match covering(before, key) {
+            (None, Some((_, is))) => match covering(before, key) {
                 Some((cover, was)) => {
                     walk.tell_of(&rules::ANSWER_LISTED, &place, cover);
                     response(walk, &place, was, is);
                 }
-                None => walk.tell(answer(key, true), &place),
+                None => walk.tell(answer(key, true, before), &place),
             },
             (None, None) => {}
         }
     }
+}
+
+/// A status as it is compared: the letters of ranges have no case that means anything.
+fn status(written: &str) -> String {
+    if written != "default" && is_status(written) { written.to_uppercase() } else { written.to_owned() }
+}
+
+/// How many answers are compared with one of the other document.
+pub(super) fn shared_answers(old: &Object, new: &Object) -> usize {
+    let [before, after] = [old, new].map(|operation| members(operation.get("responses").unwrap_or(empty())));
+    let listed = |responses: &Object, key: &str| responses.keys().any(|listed| status(listed) == key) || covering(responses, key).is_some();
+    let all: BTreeSet<_> = keys(before, after).into_iter().filter(|key| is_status(key)).map(status).collect();
+    all.iter().filter(|key| listed(before, key) && listed(after, key)).count()
 }
 
 fn is_status(key: &str) -> bool {
@@ -275,8 +194,13 @@ fn covering<'a>(responses: &'a Object, key: &str) -> Option<(&'a str, &'a Value)
     listed.or_else(default).map(|(cover, response)| (cover.as_str(), response))
 }
 
-fn answer(key: &str, is_new: bool) -> &'static rules::Rule {
+/// What the answer of a status is that the other document does not describe.
+fn answer(key: &str, is_new: bool, other: &Object) -> &'static rules::Rule {
+    let parts = key.ends_with("XX") && is_success(key) && other.keys().any(|listed| is_status(listed) && listed[..1] == key[..1]);
     match (key, is_new) {
+        // Some of a range are answered on either side: the others come or go.
+        (_, true) if parts => &rules::RANGE_ADDED,
+        (_, false) if parts => &rules::RANGE_REMOVED,
         ("default", true) => &rules::DEFAULT_ANSWER_ADDED,
         ("default", false) => &rules::DEFAULT_ANSWER_REMOVED,
         (key, true) if is_success(key) => &rules::SUCCESS_ADDED,
@@ -298,7 +222,13 @@ fn response<'a>(walk: &mut Walk<'a>, at: &At, old: &'a Value, new: &'a Value) {
                 continue;
             };
             if let Some((was, is)) = walk.objects(&at.towards(Direction::Both), was, is) {
-                walk.rest(&at.towards(Direction::Both), was, is, &["$ref"]);
+                let at = at.towards(Direction::Both);
+                if let Some((was, is)) = walk.maps(&at, "server", was, is) {
+                    let at = at.part("server");
+                    walk.tell_keyword(&at, "url", was.get("url"), is.get("url"));
+                    server(walk, &at, was, is);
+                }
+                walk.rest(&at, was, is, &["server", "$ref"]);
             }
         }
     }
@@ -313,9 +243,16 @@ fn headers<'a>(walk: &mut Walk<'a>, at: &At, old: &'a Object, new: &'a Object) {
         named
     };
     let (before, after) = (by_name(before), by_name(after));
-    let all: std::collections::BTreeSet<_> = before.keys().chain(after.keys()).collect();
+    let all: BTreeSet<_> = before.keys().chain(after.keys()).collect();
     for key in all {
         let at = at.part(&format!("header {key}"));
+        // The content says it already.
+        if key == "content-type" {
+            if before.get(key).map(|(_, header)| bare(header)) != after.get(key).map(|(_, header)| bare(header)) {
+                walk.tell_of(&rules::RESTATED, &at, "header");
+            }
+            continue;
+        }
         let needed =
             |side: &super::refs::Side<'a>, header: &'a Value| side.follow(header).is_ok_and(|header| flag(members(header), "required"));
         match (before.get(key), after.get(key)) {
@@ -331,9 +268,11 @@ fn headers<'a>(walk: &mut Walk<'a>, at: &At, old: &'a Object, new: &'a Object) {
             }
             (Some((_, gone)), None) => {
                 walk.tell(if needed(&walk.old, gone) { &rules::REQUIRED_HEADER_REMOVED } else { &rules::HEADER_REMOVED }, &at);
+                walk.tell_broken(false, gone, &at);
             }
             (None, Some((_, come))) => {
                 walk.tell(if needed(&walk.new, come) { &rules::REQUIRED_HEADER_ADDED } else { &rules::HEADER_ADDED }, &at);
+                walk.tell_broken(true, come, &at);
             }
             (None, None) => {}
         }
@@ -346,22 +285,26 @@ pub(super) fn compare_servers(walk: &mut Walk, at: &At, old: Option<&Value>, new
         return;
     }
     let told = walk.found.len();
-    let by_address = |list: Option<&Value>| -> BTreeMap<String, Value> {
-        let named = items(list)
-            .iter()
-            .map(|server| (text(members(server), "url").map_or_else(|| canonical(server), str::to_owned), server.clone()));
-        let named: BTreeMap<_, _> = named.collect();
+    fn by_address(list: Option<&Value>) -> Named<'_> {
+        let mut named = Named::new();
+        for server in items(list) {
+            let address = text(members(server), "url").map_or_else(|| canonical(server), str::to_owned);
+            name(&mut named, address.clone(), &address, server);
+        }
         // Without any, the document's own address counts.
-        if named.is_empty() { BTreeMap::from([("/".to_owned(), empty().clone())]) } else { named }
-    };
+        if named.is_empty() {
+            name(&mut named, "/".to_owned(), "/", empty());
+        }
+        named
+    }
     if [old, new].into_iter().flatten().any(|list| !list.is_array()) {
         return walk.tell_keyword(at, "servers", old, new);
     }
     let (before, after) = (by_address(old), by_address(new));
-    for (address, server) in &before {
+    for (address, (_, one)) in &before {
         match after.get(address) {
             None => walk.tell_of(&rules::SERVER_REMOVED, at, address),
-            Some(other) => walk.rest(&at.part(address), members(server), members(other), &["url"]),
+            Some((_, other)) => server(walk, &at.part(address), members(one), members(other)),
         }
     }
     after.keys().filter(|address| !before.contains_key(*address)).for_each(|address| walk.tell_of(&rules::SERVER_ADDED, at, address));
@@ -374,4 +317,18 @@ pub(super) fn compare_servers(walk: &mut Walk, at: &At, old: Option<&Value>, new
         // The first one is what tools take.
         walk.tell_of(&rules::RESTATED, at, "servers");
     }
+}
+
+fn server(walk: &mut Walk, at: &At, old: &Object, new: &Object) {
+    if keywords::shaped(walk, at, "variables", old, new, Value::is_object) {
+        let [before, after] = [old, new].map(|server| members(server.get("variables").unwrap_or(empty())));
+        for name in keys(before, after) {
+            let at = at.part(&format!("variable {name}"));
+            match (before.get(name), after.get(name)) {
+                (Some(Value::Object(was)), Some(Value::Object(is))) => walk.rest(&at, was, is, &[]),
+                (was, is) => walk.tell_keyword(&at, "variables", was, is),
+            }
+        }
+    }
+    walk.rest(at, old, new, &["url", "variables"]);
 }

@@ -104,7 +104,7 @@ impl<'a> Flattening<'_, 'a> {
         if let Some(target) = reference(&schema).map(str::to_owned) {
             self.followed(schema, target, followed, outermost)
         } else if items(schema.get("allOf")).is_empty() {
-            self.or_null(&schema, followed, outermost).map_or(schema, Cow::Owned)
+            self.or_null(&schema, followed, outermost).or_else(|| enumerated(&schema)).map_or(schema, Cow::Owned)
         } else {
             self.gathered(&schema, followed, outermost)
         }
@@ -161,7 +161,7 @@ impl<'a> Flattening<'_, 'a> {
                 [one, other] if is_null(one) && !is_null(other) => other,
                 _ => continue,
             };
-            let (before, names, outer, broken) = (followed.len(), self.names.clone(), self.outer.len(), self.broken.len());
+            let (before, names, outer) = (followed.len(), self.names.clone(), self.outer.len());
             let beside = self.beside.clone();
             let flat = self.flatten(Cow::Owned(variant.clone()), followed, outermost);
             let types = match flat.get("type").filter(|_| flat.get("const").is_none()) {
@@ -170,7 +170,6 @@ impl<'a> Flattening<'_, 'a> {
                 _ => {
                     followed.truncate(before);
                     self.outer.truncate(outer);
-                    self.broken.truncate(broken);
                     (self.names, self.beside) = (names, beside);
                     continue;
                 }
@@ -203,6 +202,37 @@ impl<'a> Flattening<'_, 'a> {
         self.inside -= 1;
         Cow::Owned(Value::Object(self.merged(&all.iter().map(Cow::as_ref).collect::<Vec<_>>())))
     }
+}
+
+/// A choice between values, each a variant so that it can be described: one list of them. Nothing where it is another choice.
+fn enumerated(schema: &Value) -> Option<Value> {
+    let key = ["oneOf", "anyOf"].into_iter().find(|key| !items(schema.get(*key)).is_empty())?;
+    let mut rest = members(schema).clone();
+    let variants = rest.remove(key)?;
+    let (mut values, mut types) = (Vec::new(), BTreeMap::new());
+    for variant in items(Some(&variants)) {
+        let said: Object =
+            variant.as_object()?.iter().filter(|(key, _)| !is_annotation(key)).map(|(k, v)| (k.clone(), v.clone())).collect();
+        match (said.get("const"), said.get("enum")) {
+            (Some(value), None) => values.push(value.clone()),
+            (None, Some(Value::Array(list))) => values.extend(list.iter().cloned()),
+            _ => return None,
+        }
+        if said.keys().any(|key| !["const", "enum", "type"].contains(&key.as_str())) {
+            return None;
+        }
+        let of = said.get("type").cloned();
+        types.insert(of.as_ref().map(canonical), of);
+    }
+    let said = ["type", "enum", "const", "oneOf", "anyOf"].iter().any(|key| rest.contains_key(*key));
+    // A value that two variants have fits neither of `oneOf`.
+    let twice = key == "oneOf" && (1..values.len()).any(|position| values[..position].contains(&values[position]));
+    if said || twice || types.len() != 1 {
+        return None;
+    }
+    rest.insert("enum".to_owned(), values.into());
+    rest.extend(types.into_values().flatten().map(|of| ("type".to_owned(), of)));
+    Some(Value::Object(rest))
 }
 
 /// Bounds, and the flags by which OpenAPI 3.0 excludes them.

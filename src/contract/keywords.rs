@@ -24,11 +24,6 @@ pub(super) struct Group {
 }
 
 impl Group {
-    /// Whether it says something beside what values there are.
-    pub fn is_of_any_type(&self) -> bool {
-        ["default", "readOnly", "deprecated"].contains(&self.keys[0])
-    }
-
     pub fn compare(&self, walk: &mut Walk, at: &At, old: &Object, new: &Object) {
         let differing: Vec<_> = self.keys.iter().filter(|key| !both_same(old.get(**key), new.get(**key))).collect();
         if differing.is_empty() {
@@ -47,6 +42,11 @@ impl Group {
     }
 }
 
+/// Whether a keyword says something beside what values there are.
+pub(super) fn is_of_any_type(key: &str) -> bool {
+    ["default", "readOnly", "writeOnly", "deprecated", "nullable", "type"].contains(&key)
+}
+
 fn is_type(value: &Value) -> bool {
     value.is_boolean() || value.is_string() || value.as_array().is_some_and(|all| all.iter().all(Value::is_string))
 }
@@ -63,7 +63,7 @@ fn any(_: &Value) -> bool {
 #[rustfmt::skip]
 pub(super) static GROUPS: [Group; 17] = [
     Group { keys: &["type", "nullable"], fits: is_type, compare: types },
-    Group { keys: &["format"], fits: Value::is_string, compare: format },
+    Group { keys: &["format", "contentEncoding", "contentMediaType"], fits: Value::is_string, compare: format },
     Group { keys: &["pattern"], fits: Value::is_string, compare: pattern },
     Group { keys: &["enum", "const", "x-extensible-enum"], fits: any, compare: enumerations },
     Group { keys: &["minimum", "exclusiveMinimum"], fits: is_limit, compare: |walk, at, old, new| bound(walk, at, "minimum", old, new) },
@@ -101,13 +101,13 @@ pub(super) fn shaped(walk: &mut Walk, at: &At, key: &str, old: &Object, new: &Ob
 }
 
 /// The types that a schema names, `null` aside; nothing where it names none.
-fn named_types(schema: &Object) -> Option<BTreeSet<&str>> {
+pub(super) fn named_types(schema: &Object) -> Option<BTreeSet<&str>> {
     let named = schema.get("type")?;
     let all: BTreeSet<_> = named.as_str().into_iter().chain(items(Some(named)).iter().filter_map(Value::as_str)).collect();
     if all.len() == 1 { Some(all) } else { Some(all.into_iter().filter(|name| *name != "null").collect()) }
 }
 
-fn takes_null(side: &Side, schema: &Object) -> bool {
+pub(super) fn takes_null(side: &Side, schema: &Object) -> bool {
     // OpenAPI 3.1 knows no `nullable`.
     let listed = items(schema.get("type"));
     !side.document.is_3_1() && flag(schema, "nullable") || listed.iter().any(|name| name == "null") && listed.len() > 1
@@ -129,7 +129,7 @@ fn within(one: Option<&BTreeSet<&str>>, other: Option<&BTreeSet<&str>>) -> bool 
     one.is_some_and(|one| one.iter().all(|name| other.contains(name) || *name == "integer" && other.contains("number")))
 }
 
-fn has_odd_type(schema: &Object) -> bool {
+pub(super) fn has_odd_type(schema: &Object) -> bool {
     schema.get("type").is_some_and(|named| named.is_boolean() || !is_type(named))
         || schema.get("nullable").is_some_and(|flag| !flag.is_boolean())
 }
@@ -144,13 +144,15 @@ pub(super) fn types_exclude(walk: &mut Walk, at: &At, old: &Object, new: &Object
     if overlap(&before, &after) || overlap(&after, &before) || before == after {
         return false;
     }
-    walk.tell_values(&rules::TYPE_CHANGED, at, Some(&spelled(Some(&before))), Some(&spelled(Some(&after))));
+    walk.tell_values(&rules::TYPE_CHANGED, at, Some(&spelled(Some(&before), false)), Some(&spelled(Some(&after), false)));
     null(walk, at, old, new);
     true
 }
 
-fn spelled(types: Option<&BTreeSet<&str>>) -> Value {
-    types.map_or_else(|| "of any type".to_owned(), |types| types.iter().copied().collect::<Vec<_>>().join(" or ")).into()
+/// Types in words, with null where nothing else tells of that.
+fn spelled(types: Option<&BTreeSet<&str>>, null: bool) -> Value {
+    let null = null.then_some("null");
+    types.map_or_else(|| "of any type".to_owned(), |types| types.iter().copied().chain(null).collect::<Vec<_>>().join(" or ")).into()
 }
 
 fn types(walk: &mut Walk, at: &At, old: &Object, new: &Object) {
@@ -167,12 +169,31 @@ fn types(walk: &mut Walk, at: &At, old: &Object, new: &Object) {
             (false, true) => &rules::TYPE_NARROWED,
             (false, false) => &rules::TYPE_CHANGED,
         };
-        walk.tell_values(rule, at, Some(&spelled(before.as_ref())), Some(&spelled(after.as_ref())));
+        let null = before.is_none() || after.is_none();
+        let null = [null && takes_null(&walk.old, old), null && takes_null(&walk.new, new)];
+        walk.tell_values(rule, at, Some(&spelled(before.as_ref(), null[0])), Some(&spelled(after.as_ref(), null[1])));
     }
     null(walk, at, old, new);
 }
 
+/// The format of a text, and how bytes are written as text: OpenAPI 3.0 calls that a format, 3.1 does not.
 fn format(walk: &mut Walk, at: &At, old: &Object, new: &Object) {
+    let spelled = |schema: &Object| match ["format", "contentEncoding", "contentMediaType"].map(|key| text(schema, key).map(str::to_owned))
+    {
+        [None, Some(encoding), media] if encoding == "base64" => [Some("byte".to_owned()), None, media],
+        [None, None, Some(media)] if media == "application/octet-stream" => [Some("binary".to_owned()), None, None],
+        as_it_is => as_it_is,
+    };
+    let (before, after) = (spelled(old), spelled(new));
+    if before == after {
+        return;
+    }
+    for key in ["contentEncoding", "contentMediaType"] {
+        walk.tell_keyword(at, key, old.get(key), new.get(key));
+    }
+    if text(old, "format") == text(new, "format") {
+        return;
+    }
     let rule = match (text(old, "format"), text(new, "format")) {
         (None, _) => &rules::FORMAT_ADDED,
         (_, None) => &rules::FORMAT_REMOVED,
@@ -259,6 +280,16 @@ fn bound(walk: &mut Walk, at: &At, key: &'static str, old: &Object, new: &Object
         bound.map(|(value, excluded)| if excluded { format!("{} (excluded)", canonical(value)).into() } else { value.clone() })
     };
     let [before, after] = [old, new].map(|object| effective(object, key, excluding, strictness));
+    // Of whole numbers the first behind an excluded one is a bound as good as that.
+    let whole = |(bound, excluded): (&Value, bool)| {
+        bound.as_i64().map(|bound| i128::from(bound) + if lower { i128::from(excluded) } else { -i128::from(excluded) })
+    };
+    let integers = [old, new].iter().all(|object| named_types(object).is_some_and(|types| types.iter().eq(["integer"].iter())));
+    if let (true, Some(Some(one)), Some(Some(other))) = (integers, before.map(whole), after.map(whole))
+        && one == other
+    {
+        return;
+    }
     let stricter = match (before, after) {
         (None, None) => return,
         (None, Some(_)) => true,
@@ -273,13 +304,17 @@ fn bound(walk: &mut Walk, at: &At, key: &'static str, old: &Object, new: &Object
 
 fn multiple(walk: &mut Walk, at: &At, old: &Object, new: &Object) {
     fn of(object: &Object) -> Option<&Value> {
-        object.get("multipleOf").filter(|step| order(step, &0.into()).is_gt())
+        let whole = text(object, "type") == Some("integer");
+        object.get("multipleOf").filter(|step| order(step, &0.into()).is_gt() && !(whole && order(step, &1.into()).is_eq()))
     }
     let divides = |small: &Value, large: &Value| match (small.as_u64(), large.as_u64()) {
         (Some(small), Some(large)) => large.is_multiple_of(small),
         _ => small.as_f64().zip(large.as_f64()).is_some_and(|(small, large)| (large / small).fract() == 0.0),
     };
     let stricter = match (of(old), of(new)) {
+        (None, None) if [old, new].iter().all(|object| object.get("multipleOf").is_none_or(|step| order(step, &1.into()).is_eq())) => {
+            return;
+        }
         (None, Some(_)) => Some(true),
         (Some(_), None) => Some(false),
         (Some(before), Some(after)) if divides(before, after) => Some(true),
@@ -301,8 +336,13 @@ enum Values<'v> {
 
 impl<'v> Values<'v> {
     fn of(schema: &'v Object) -> Self {
+        let is_boolean = text(schema, "type") == Some("boolean");
         match (schema.get("enum"), schema.get("const"), schema.get("x-extensible-enum")) {
             (None, None, None) => Self::Any,
+            // Both of two values are no choice.
+            (Some(Value::Array(values)), None, None) if is_boolean && [true, false].iter().all(|flag| values.contains(&(*flag).into())) => {
+                Self::Any
+            }
             (Some(Value::Array(values)), None, None) => Self::Closed(values),
             (None, Some(value), None) => Self::Closed(std::slice::from_ref(value)),
             (None, None, Some(Value::Array(values))) => Self::Open(values),

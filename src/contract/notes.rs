@@ -1,11 +1,12 @@
-//! What people say about changes, keyed by fingerprint: one note may be about many of them.
+//! What people say about changes, keyed by fingerprint: one note may be about many of them. And what they tell beside the
+//! changes: behaviour that differs and that no document shows.
 
 use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
 
 use super::{
-    report::{Change, Report},
+    report::{Change, Report, Unshown},
     rules::Class,
 };
 
@@ -15,6 +16,16 @@ use super::{
 pub struct Note {
     pub note: String,
     pub fingerprints: Vec<String>,
+}
+
+/// A file of notes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Notes {
+    #[serde(default)]
+    pub notes: Vec<Note>,
+    #[serde(default)]
+    pub unshown: Vec<Unshown>,
 }
 
 /// What does not fit together.
@@ -28,9 +39,11 @@ pub struct Gaps {
 
 impl Report {
     /// Puts every note to its changes.
-    pub fn annotate(&mut self, notes: &[Note]) -> Gaps {
+    pub fn annotate(&mut self, notes: &Notes) -> Gaps {
+        self.unshown = notes.unshown.clone();
         let (mut by_fingerprint, mut orphaned) = (HashMap::new(), Vec::new());
-        for (note, fingerprint) in notes.iter().flat_map(|note| note.fingerprints.iter().map(move |fingerprint| (note, fingerprint))) {
+        for (note, fingerprint) in notes.notes.iter().flat_map(|note| note.fingerprints.iter().map(move |fingerprint| (note, fingerprint)))
+        {
             if by_fingerprint.insert(fingerprint.as_str(), note).is_some() {
                 orphaned.push(fingerprint.clone());
             }
@@ -45,17 +58,6 @@ impl Report {
         }
         let missing = self.of_class(Class::Breaking).filter(|change| change.note.is_none()).cloned().collect();
         Gaps { missing, orphaned }
-    }
-
-    /// The notes in the order of the first change that each is about.
-    pub(super) fn notes(&self) -> Vec<&str> {
-        let mut notes: Vec<&str> = Vec::new();
-        for change in self.by_operation().into_iter().flat_map(|(_, changes)| changes) {
-            if let Some(note) = change.note.as_deref().filter(|note| !notes.contains(note)) {
-                notes.push(note);
-            }
-        }
-        notes
     }
 }
 
@@ -95,11 +97,12 @@ mod tests {
             note: "Gone.".to_owned(),
             fingerprints: fingerprints.iter().map(|one| (*one).clone()).collect(),
         };
-        assert!(report.annotate(&[note(&[&first, &second])]).is_none());
-        assert_eq!(report.notes(), ["Gone."]);
-        let gaps = report.annotate(&[note(&[&first, &"gone".to_owned()])]);
+        let notes = |notes: &[Note]| Notes { notes: notes.to_vec(), unshown: Vec::new() };
+        assert!(report.annotate(&notes(&[note(&[&first, &second])])).is_none());
+        assert_eq!(report.layout().notes, ["Gone."]);
+        let gaps = report.annotate(&notes(&[note(&[&first, &"gone".to_owned()])]));
         assert_eq!((gaps.missing[0].fingerprint.clone(), gaps.orphaned.clone()), (second.clone(), vec!["gone".to_owned()]));
         assert!(gaps.to_string().contains(&format!("no note on {second}: GET /b, operation: the operation is gone")), "{gaps}");
-        assert_eq!(report.annotate(&[note(&[&first]), note(&[&first, &second])]).orphaned, [first]);
+        assert_eq!(report.annotate(&notes(&[note(&[&first]), note(&[&first, &second])])).orphaned, [first]);
     }
 }

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::{
     flat::{Flat, flat, inner},
     keywords,
+    opaque::{allows_everything, allows_nothing},
     refs::reference,
     rules::{self, Direction},
     schema::{Below, members_of},
@@ -63,6 +64,7 @@ impl<'a> Walk<'a> {
         match (&before, &after) {
             (None, None) => {}
             (Some(_), Some(_)) => below.compare(at.step("{name}"), before, after),
+            (Some(schema), None) | (None, Some(schema)) if allows_everything(schema) => self.tell_of(&rules::RESTATED, at, "propertyNames"),
             _ => self.tell_either(after.is_some(), &rules::CONSTRAINT_ADDED, &rules::CONSTRAINT_REMOVED, at, Some("propertyNames")),
         }
     }
@@ -143,7 +145,7 @@ impl Others {
     fn of(schema: &Object) -> Self {
         match schema.get("additionalProperties") {
             None | Some(Value::Bool(true)) => Self::Allowed,
-            Some(Value::Bool(false)) => Self::Refused,
+            Some(schema) if allows_nothing(schema) => Self::Refused,
             Some(Value::Object(object)) if object.keys().all(|key| is_annotation(key)) => Self::Allowed,
             Some(Value::Object(_)) => Self::Schema,
             Some(_) => Self::Odd,
@@ -152,7 +154,7 @@ impl Others {
 }
 
 fn refuses_others(schema: &Object) -> bool {
-    ["additionalProperties", "unevaluatedProperties"].iter().any(|key| schema.get(*key) == Some(&Value::Bool(false)))
+    ["additionalProperties", "unevaluatedProperties"].iter().any(|key| schema.get(*key).is_some_and(allows_nothing))
 }
 
 fn is_names(value: &Value) -> bool {

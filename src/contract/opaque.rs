@@ -10,6 +10,7 @@ use serde_json::Value;
 
 use super::{
     flat::{Flat, at as index, inner},
+    reach::Reach,
     rules,
     schema::{Below, members_of},
     values::{is_annotation, items, keys, members},
@@ -64,8 +65,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    pub(super) fn opaque(&mut self, at: &At, old: &Flat<'a>, new: &Flat<'a>, nested: usize) {
-        for key in OPAQUE {
+    pub(super) fn opaque(&mut self, at: &At, old: &Flat<'a>, new: &Flat<'a>, reach: &Reach, nested: usize) {
+        for key in OPAQUE.into_iter().filter(|key| reach.compares(key)) {
             let (before, after) = (old.member(key), new.member(key));
             if before.is_some() != after.is_some() && [old, new].into_iter().all(|flat| narrows_nothing(flat, key)) {
                 self.tell_of(&rules::RESTATED, at, key);
@@ -73,7 +74,7 @@ impl<'a> Walk<'a> {
                 self.opaque_one(at, key, before, after, nested);
             }
         }
-        for key in OPAQUE_MAPS {
+        for key in OPAQUE_MAPS.into_iter().filter(|key| reach.compares(key)) {
             let (before, after) = (old.member(key), new.member(key));
             if before.as_deref().is_some_and(|value| !value.is_object()) || after.as_deref().is_some_and(|value| !value.is_object()) {
                 self.tell_keyword(at, key, before.as_deref(), after.as_deref());
@@ -116,8 +117,15 @@ impl<'a> Walk<'a> {
 }
 
 /// Whether a schema is one that every value fits.
-fn allows_everything(schema: &Value) -> bool {
+pub(super) fn allows_everything(schema: &Value) -> bool {
     *schema == Value::Bool(true) || schema.as_object().is_some_and(|schema| schema.keys().all(|key| is_annotation(key)))
+}
+
+/// Whether a schema is one that no value fits, in either way of saying that.
+pub(super) fn allows_nothing(schema: &Value) -> bool {
+    let mut said = members(schema).iter().filter(|(key, _)| !is_annotation(key));
+    *schema == Value::Bool(false)
+        || said.next().is_some_and(|(key, inner)| key == "not" && allows_everything(inner)) && said.next().is_none()
 }
 
 /// Whether a keyword that holds a schema is without effect, or absent.

@@ -5,8 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::{
-    contents::{Scope, compare_body, compare_parameters, compare_responses, compare_servers},
-    report::unnamed,
+    contents::{Named, compare_body, compare_responses, compare_servers, name, shared_answers},
+    parameters::{Scope, compare_parameters},
+    refs::Side,
+    report::{Shared, unnamed},
     rules::{self, Direction, Rule},
     security,
     values::{Object, empty, flag, is_annotation, keys, members, text},
@@ -83,6 +85,24 @@ pub(super) fn compare_webhooks<'a>(walk: &mut Walk<'a>) {
     }
 }
 
+/// What both documents have of operations and answers.
+pub(super) fn shared(old: &Side, new: &Side) -> Shared {
+    let section = |side: &Side, key: &str| members(side.root().get(key).unwrap_or(empty())).clone();
+    let [[before, after], [told, tells]] = ["paths", "webhooks"].map(|key| [section(old, key), section(new, key)]);
+    let paths = pairs(&before, &after).into_iter().filter_map(|(one, other)| Some((before.get(one?)?, after.get(other?)?)));
+    let webhooks = told.iter().filter_map(|(name, was)| Some((was, tells.get(name)?)));
+    let mut shared = Shared::default();
+    for (was, is) in paths.chain(webhooks) {
+        let (Ok(was), Ok(is)) = (old.follow(was), new.follow(is)) else { continue };
+        for method in methods(members(was)) {
+            let (Some(was), Some(is)) = (was[method].as_object(), is.get(method).and_then(Value::as_object)) else { continue };
+            shared.operations += 1;
+            shared.answers += shared_answers(was, is);
+        }
+    }
+    shared
+}
+
 /// What kind of operations are compared.
 struct Kind<'k> {
     label: &'k dyn Fn(&str) -> String,
@@ -104,7 +124,11 @@ impl Kind<'_> {
 /// The operations of a path that is in one document alone.
 fn alone<'a>(walk: &mut Walk<'a>, kind: &Kind, item: &'a Value, is_new: bool, without: (&'static Rule, &'static Rule)) {
     let side = if is_new { &walk.new } else { &walk.old };
-    let methods: Vec<_> = side.follow(item).map(|item| methods(members(item))).unwrap_or_default();
+    let followed = side.follow(item).map(|item| methods(members(item)));
+    if let Err(reference) = &followed {
+        walk.tell_either(is_new, &rules::REFERENCE_BROKEN, &rules::REFERENCE_MENDED, &kind.at(""), Some(reference));
+    }
+    let methods = followed.unwrap_or_default();
     if methods.is_empty() {
         walk.tell_either(is_new, without.0, without.1, &kind.at(""), None);
     }
@@ -119,9 +143,10 @@ fn methods(item: &Object) -> Vec<&str> {
 
 fn path_item<'a>(walk: &mut Walk<'a>, kind: &Kind, old: &'a Value, new: &'a Value, one: &'a str, other: &'a str) {
     let both = if walk.identical(old, new) {
-        // What the document says for all its operations may differ while the path itself does not.
-        let general = ["security", "servers"].iter().all(|key| walk.old.root().get(*key) == walk.new.root().get(*key));
-        let (Ok(old), Ok(new), false) = (walk.old.follow(old), walk.new.follow(new), general) else { return };
+        // What the document says for all its operations may differ while the path itself does not; and where parameters
+        // of the path have other names, the same words are about other parts of it.
+        let all = one == other && ["security", "servers"].iter().all(|key| walk.old.root().get(*key) == walk.new.root().get(*key));
+        let (Ok(old), Ok(new), false) = (walk.old.follow(old), walk.new.follow(new), all) else { return };
         Some((members(old), members(new)))
     } else {
         walk.objects(&kind.at(""), old, new)
@@ -253,15 +278,20 @@ pub(super) fn compare_tags(walk: &mut Walk) {
     let whole = At::document("");
     let (old, new) = (walk.old.root(), walk.new.root());
     let Some((before, after)) = walk.lists(&whole, "tags", old, new) else { return };
-    let by_name = |list: &[Value]| -> BTreeMap<String, Object> {
-        list.iter().map(|tag| (text(members(tag), "name").map_or_else(|| tag.to_string(), str::to_owned), members(tag).clone())).collect()
-    };
+    fn by_name(list: &[Value]) -> Named<'_> {
+        let mut named = Named::new();
+        for tag in list {
+            let called = text(members(tag), "name").map_or_else(|| tag.to_string(), str::to_owned);
+            name(&mut named, called.clone(), &called, tag);
+        }
+        named
+    }
     let (one, other) = (by_name(before), by_name(after));
     let all: BTreeSet<_> = one.keys().chain(other.keys()).collect();
     let at = At::document("tags");
     for name in all {
         match (one.get(name), other.get(name)) {
-            (Some(was), Some(is)) => walk.rest(&at.part(name), was, is, &["name"]),
+            (Some((_, was)), Some((_, is))) => walk.rest(&at.part(name), members(was), members(is), &["name"]),
             (was, _) => walk.tell_either(was.is_none(), &rules::TAG_ADDED, &rules::TAG_REMOVED, &at, Some(name)),
         }
     }

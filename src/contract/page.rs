@@ -6,19 +6,18 @@
 use std::fmt::Write;
 
 use super::{
-    print::{class_name, heading, summed, titled},
-    report::Report,
+    layout::{Group, Layout, Told},
+    print::{CLASSES, UNSHOWN, class_name, summed, titled},
+    report::{Change, Report},
     rules::Class,
 };
 
 /// The style sheet of the page: whoever serves it may allow exactly this one.
 pub const STYLE: &str = include_str!("page.css");
 
-const CLASSES: [Class; 3] = [Class::Breaking, Class::Unknown, Class::Compatible];
-
 impl Report {
-    /// The page. `home` is where it leads back to: an address and what that is called.
-    pub fn html(&self, home: Option<(&str, &str)>) -> String {
+    /// The page. `links` are where else it leads: addresses and what they are called.
+    pub fn html(&self, links: &[(&str, &str)]) -> String {
         let back = self.mirrored();
         let (old, new) = (escaped(&titled(&self.old)), escaped(&titled(&self.new)));
         let mut out = String::with_capacity(400 * self.changes.len() + 8192);
@@ -28,8 +27,9 @@ impl Report {
              <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n<meta name=\"color-scheme\" content=\"light dark\">\n\
              <title>Changes: {old} to {new}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<header>\n"
         );
-        if let Some((address, name)) = home {
-            _ = writeln!(out, "<a class=\"home\" href=\"{}\">{}</a>", escaped(address), escaped(name));
+        if !links.is_empty() {
+            let links: Vec<_> = links.iter().map(|(to, name)| format!("<a href=\"{}\">{}</a>", escaped(to), escaped(name))).collect();
+            _ = writeln!(out, "<nav>{}</nav>", links.join("\n"));
         }
         _ = write!(
             out,
@@ -56,47 +56,89 @@ impl Report {
     }
 
     fn body(&self, out: &mut String, direction: &str) {
+        let layout = self.layout();
         _ = writeln!(out, "<main class=\"{direction}\">\n<p>{}.</p>", escaped(&summed(self.summary)));
         for notice in &self.notices {
             _ = writeln!(out, "<p class=\"notice\">{}</p>", escaped(notice));
         }
-        let notes = self.notes();
-        if !notes.is_empty() {
+        if !layout.notes.is_empty() {
             out.push_str("<section class=\"notes\">\n<h2>What to do</h2>\n<ol>\n");
-            for (number, note) in (1..).zip(&notes) {
+            for (number, note) in (1..).zip(&layout.notes) {
                 _ = writeln!(out, "<li id=\"{direction}-{number}\">{}</li>", spans(note));
             }
             out.push_str("</ol>\n</section>\n");
         }
-        for (operation, changes) in self.by_operation() {
-            // The classes that a section has, so that it goes when all of them are ruled out.
-            let classes: Vec<_> = CLASSES
-                .iter()
-                .filter(|class| changes.iter().any(|change| change.class == **class))
-                .map(|class| class_name(*class))
-                .collect();
-            let heading = escaped(&heading(operation, &changes));
-            _ = writeln!(
-                out,
-                "<section class=\"{}\">\n<h2>{heading}</h2>\n<ul>",
-                classes.iter().map(|name| format!("has-{name}")).collect::<Vec<_>>().join(" ")
-            );
-            for change in changes {
-                let name = class_name(change.class);
-                _ = write!(
-                    out,
-                    "<li class=\"{name}\"><span class=\"class {name}\">{name}</span> <code>{}</code> {} ",
-                    escaped(&change.place),
-                    spans(&change.says)
-                );
-                if let Some(number) = change.note.as_ref().and_then(|note| notes.iter().position(|one| one == note)) {
-                    _ = write!(out, "<a href=\"#{direction}-{0}\">what to do: {0}</a> ", number + 1);
+        self.unshown(out);
+        for extent in &layout.common {
+            let has = |class| extent.entries.iter().any(|entry| entry.change.class == class);
+            open(out, has, &extent.title);
+            _ = writeln!(out, "<p>{}.</p>\n<ul>", escaped(&extent.reached));
+            for entry in &extent.entries {
+                let label = format!(" id=\"{direction}-{}\"><b>{}.</b>", entry.label, entry.label);
+                let end = format!("{} · {} places", entry.change.rule.id, entry.places);
+                item(out, &layout, direction, entry.change, &label, &entry.place, &end);
+            }
+            out.push_str("</ul>\n</section>\n");
+        }
+        for group in &layout.operations {
+            open(out, |class| group.has(class), &group.heading);
+            out.push_str("<ul>\n");
+            for class in CLASSES {
+                told_above(out, direction, group, class);
+                for change in group.of_class(class) {
+                    let end = format!("{} <span>{}</span>", change.rule.id, change.fingerprint);
+                    item(out, &layout, direction, change, ">", &change.place, &end);
                 }
-                _ = writeln!(out, "<small>{} <span>{}</span></small></li>", change.rule.id, change.fingerprint);
             }
             out.push_str("</ul>\n</section>\n");
         }
         out.push_str("</main>\n");
+    }
+
+    fn unshown(&self, out: &mut String) {
+        if self.unshown.is_empty() {
+            return;
+        }
+        let [old, new] = [&self.old, &self.new].map(|title| escaped(&titled(title)));
+        _ = writeln!(out, "<section>\n<h2>{UNSHOWN}</h2>\n<table>\n<tr><th>{old}</th><th>{new}</th></tr>");
+        for row in &self.unshown {
+            _ = writeln!(out, "<tr><td>{}</td><td>{}</td></tr>", spans(&row.old), spans(&row.new));
+        }
+        out.push_str("</table>\n</section>\n");
+    }
+}
+
+/// Begins a section, marked by the classes that it has, so that it goes when all of them are ruled out.
+fn open(out: &mut String, has: impl Fn(Class) -> bool, heading: &str) {
+    let classes: Vec<_> = CLASSES.into_iter().filter(|class| has(*class)).map(|class| format!("has-{}", class_name(class))).collect();
+    _ = writeln!(out, "<section class=\"{}\">\n<h2>{}</h2>", classes.join(" "), escaped(heading));
+}
+
+/// A change. `label` ends the tag that the item begins with.
+fn item(out: &mut String, layout: &Layout, direction: &str, change: &Change, label: &str, place: &str, end: &str) {
+    let name = class_name(change.class);
+    _ = write!(
+        out,
+        "<li class=\"{name}\"{label} <span class=\"class {name}\">{name}</span> <code>{}</code> {} ",
+        escaped(place),
+        spans(&change.says)
+    );
+    if let Some(number) = layout.number(change) {
+        _ = write!(out, "<a href=\"#{direction}-{number}\">what to do: {number}</a> ");
+    }
+    _ = writeln!(out, "<small>{end}</small></li>");
+}
+
+/// What is told at the front of this operation too.
+fn told_above(out: &mut String, direction: &str, group: &Group, class: Class) {
+    let link = |told: &Told| {
+        let link = format!("<a href=\"#{direction}-{0}\">{0}</a>", told.label);
+        if told.statuses.is_empty() { link } else { format!("{link} ({})", escaped(&told.statuses.join(", "))) }
+    };
+    let told: Vec<_> = group.common.iter().filter(|told| told.class == class).map(link).collect();
+    if !told.is_empty() {
+        let name = class_name(class);
+        _ = writeln!(out, "<li class=\"{name}\"><span class=\"class {name}\">{name}</span> told above: {}</li>", told.join(", "));
     }
 }
 
@@ -140,7 +182,7 @@ mod tests {
             )
             .expect("a document")
         };
-        let page = diff(&document("/a"), &document("/b\"'>")).html(Some(("/docs", "Documentation")));
+        let page = diff(&document("/a"), &document("/b\"'>")).html(&[("/docs", "Documentation")]);
         for (what, count) in
             [("the operation is gone", 2), ("the operation is new", 2), ("<main", 2), ("<script", 0), ("http", 0), ("src=", 0), ("url(", 0)]
         {

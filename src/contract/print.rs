@@ -6,9 +6,15 @@
 use std::fmt::Write;
 
 use super::{
+    layout::{Group, Told},
     report::{Change, Report, Summary, Title},
     rules::Class,
 };
+
+pub(super) const CLASSES: [Class; 3] = [Class::Breaking, Class::Unknown, Class::Compatible];
+
+/// What the rows that people write beside the changes stand under.
+pub(super) const UNSHOWN: &str = "What no document shows";
 
 /// One word for a class.
 pub(super) fn class_name(class: Class) -> &'static str {
@@ -47,18 +53,36 @@ pub(super) fn heading(operation: Option<&str>, changes: &[&Change]) -> String {
 impl Report {
     /// The report for people at a terminal.
     pub fn text(&self) -> String {
+        let layout = self.layout();
         let mut out = format!("{} -> {}\n", titled(&self.old), titled(&self.new));
         for notice in &self.notices {
             _ = writeln!(out, "note: {}", plain(notice));
         }
-        for (operation, changes) in self.by_operation() {
-            _ = write!(out, "\n{}\n", heading(operation, &changes));
-            for change in changes {
-                let line = format!("  {:<10} {}: {}", class_name(change.class), change.place, change.says);
-                _ = writeln!(out, "{} [{}]", plain(&line), change.fingerprint);
-                if let Some(note) = &change.note {
-                    _ = writeln!(out, "             {}", plain(note));
+        if !self.unshown.is_empty() {
+            _ = write!(out, "\n{UNSHOWN}\n");
+        }
+        for row in &self.unshown {
+            _ = writeln!(out, "  {}: {} -> {}", plain(&row.key), plain(&row.old), plain(&row.new));
+        }
+        let tell = |out: &mut String, change: &Change, what: &str, end: &str| {
+            _ = writeln!(out, "  {:<10} {} [{end}]", class_name(change.class), plain(&format!("{what}: {}", change.says)));
+            if let Some(note) = &change.note {
+                _ = writeln!(out, "             {}", plain(note));
+            }
+        };
+        for extent in &layout.common {
+            _ = write!(out, "\n{}\n  {}\n", extent.title, plain(&extent.reached));
+            for entry in &extent.entries {
+                tell(&mut out, entry.change, &format!("{}. {}", entry.label, entry.place), &format!("{} places", entry.places));
+            }
+        }
+        for group in &layout.operations {
+            _ = write!(out, "\n{}\n", group.heading);
+            for class in CLASSES {
+                if let Some(told) = group.told_above(class) {
+                    _ = writeln!(out, "  {:<10} told above: {told}", class_name(class));
                 }
+                group.of_class(class).for_each(|change| tell(&mut out, change, &change.place, &change.fingerprint));
             }
         }
         _ = write!(out, "\n{}\n", summed(self.summary));
@@ -67,36 +91,68 @@ impl Report {
 
     /// The report as Markdown, what to do about it first.
     pub fn markdown(&self) -> String {
-        let mut out = format!("# {} → {}\n\n{}.\n", marked(&titled(&self.old)), marked(&titled(&self.new)), summed(self.summary));
+        let layout = self.layout();
+        let (old, new) = (marked(&titled(&self.old)), marked(&titled(&self.new)));
+        let mut out = format!("# {old} → {new}\n\n{}.\n", summed(self.summary));
         if !self.notices.is_empty() {
             out.push('\n');
         }
         for notice in &self.notices {
             _ = writeln!(out, "- Note: {}", marked(notice));
         }
-        let notes = self.notes();
-        if !notes.is_empty() {
+        if !layout.notes.is_empty() {
             out.push_str("\n## What to do\n\n");
         }
-        for (number, note) in (1..).zip(&notes) {
+        for (number, note) in (1..).zip(&layout.notes) {
             _ = writeln!(out, "{number}. {note}");
         }
-        for (operation, changes) in self.by_operation() {
-            _ = write!(out, "\n## {}\n\n", marked(&heading(operation, &changes)));
-            for change in changes {
-                let mut class = class_name(change.class).to_owned();
-                if change.class == Class::Breaking {
-                    class = format!("**{class}**");
+        if !self.unshown.is_empty() {
+            _ = write!(out, "\n## {UNSHOWN}\n\n| | {old} | {new} |\n|---|---|---|\n");
+        }
+        for row in &self.unshown {
+            let [key, old, new] = [&code(&row.key), &row.old, &row.new].map(|cell| cell.replace('|', "\\|"));
+            _ = writeln!(out, "| {key} | {old} | {new} |");
+        }
+        let tell = |out: &mut String, change: &Change, label: &str, place: &str, end: &str| {
+            _ = write!(out, "- {} {label}{}: {}", emphasised(change.class), code(place), marked(&change.says));
+            if let Some(number) = layout.number(change) {
+                _ = write!(out, " → {number}");
+            }
+            _ = writeln!(out, " {end}");
+        };
+        for extent in &layout.common {
+            _ = write!(out, "\n## {}\n\n{}.\n\n", extent.title, marked(&extent.reached));
+            for entry in &extent.entries {
+                tell(&mut out, entry.change, &format!("{}. ", entry.label), &entry.place, &format!("({} places)", entry.places));
+            }
+        }
+        for group in &layout.operations {
+            _ = write!(out, "\n## {}\n\n", marked(&group.heading));
+            for class in CLASSES {
+                if let Some(told) = group.told_above(class) {
+                    _ = writeln!(out, "- {} told above: {told}", emphasised(class));
                 }
-                _ = write!(out, "- {class} {}: {}", code(&change.place), marked(&change.says));
-                if let Some(number) = change.note.as_ref().and_then(|note| notes.iter().position(|one| one == note)) {
-                    _ = write!(out, " → {}", number + 1);
-                }
-                _ = writeln!(out, " `{}`", change.fingerprint);
+                group.of_class(class).for_each(|change| tell(&mut out, change, "", &change.place, &code(&change.fingerprint)));
             }
         }
         out
     }
+}
+
+impl Group<'_> {
+    /// What is told at the front of this operation too.
+    fn told_above(&self, class: Class) -> Option<String> {
+        let one = |told: &Told| match told.statuses.is_empty() {
+            true => told.label.clone(),
+            false => format!("{} ({})", told.label, told.statuses.join(", ")),
+        };
+        let told: Vec<_> = self.common.iter().filter(|told| told.class == class).map(one).collect();
+        (!told.is_empty()).then(|| told.join(", "))
+    }
+}
+
+fn emphasised(class: Class) -> String {
+    if class == Class::Breaking { "**breaking**".to_owned() } else { class_name(class).to_owned() }
 }
 
 /// Text in which nothing is markup but the backticks of our own words.

@@ -1,6 +1,9 @@
 //! Where references lead, and which of them lead to the same in both documents.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
+use std::{
+    borrow::Cow,
+    collections::{BTreeSet, HashMap, HashSet},
+};
 
 use serde_json::Value;
 
@@ -10,7 +13,7 @@ use super::{
 };
 
 /// Longer chains of references are taken for a loop.
-const CHAIN: usize = 100;
+pub(super) const CHAIN: usize = 100;
 
 /// One of the two documents, with what is asked of it again and again.
 #[derive(Debug)]
@@ -18,6 +21,26 @@ pub(super) struct Side<'a> {
     pub document: &'a Document,
     /// Schemas that say `allOf` of another one, by the reference to that other one.
     children: HashMap<&'a str, Vec<String>>,
+    /// Places that have a name of their own (`$anchor`), by that name, with the way to them.
+    anchors: HashMap<&'a str, (String, &'a Value)>,
+}
+
+/// Adds the anchors within a value. A name that two places have leads to neither.
+fn anchors<'a>(value: &'a Value, way: &mut Vec<Cow<'a, str>>, found: &mut HashMap<&'a str, Vec<(String, &'a Value)>>) {
+    for (step, member) in members(value) {
+        if let (true, Some(name)) = (["$anchor", "$dynamicAnchor"].contains(&step.as_str()), member.as_str()) {
+            let pointer = way.iter().map(|step| format!("/{}", super::values::step(step))).collect();
+            found.entry(name).or_default().push((pointer, value));
+        }
+        way.push(Cow::Borrowed(step));
+        anchors(member, way, found);
+        way.pop();
+    }
+    for (position, item) in items(Some(value)).iter().enumerate() {
+        way.push(Cow::Owned(position.to_string()));
+        anchors(item, way, found);
+        way.pop();
+    }
 }
 
 impl<'a> Side<'a> {
@@ -29,7 +52,13 @@ impl<'a> Side<'a> {
                 children.entry(parent).or_default().push(format!("#/components/schemas/{}", super::values::step(name)));
             }
         }
-        Self { document, children }
+        let mut named = HashMap::new();
+        // OpenAPI 3.0 knows none.
+        if document.is_3_1() {
+            anchors(&document.root, &mut Vec::new(), &mut named);
+        }
+        let once = |(name, mut places): (_, Vec<_>)| Some((name, places.pop().filter(|_| places.is_empty())?));
+        Self { document, children, anchors: named.into_iter().filter_map(once).collect() }
     }
 
     pub fn root(&self) -> &'a Object {
@@ -42,8 +71,29 @@ impl<'a> Side<'a> {
 
     /// What a reference names, itself perhaps another reference.
     pub fn target(&self, reference: &str) -> Option<&'a Value> {
-        let pointer = reference.strip_prefix('#')?;
-        self.document.root.pointer(&decoded(pointer)?)
+        let pointer = decoded(reference.strip_prefix('#')?)?;
+        self.document.root.pointer(&pointer).or_else(|| self.anchors.get(pointer.as_str()).map(|(_, target)| *target))
+    }
+
+    /// The same as a pointer, where a reference is written by a name that its target has.
+    fn pointer(&self, reference: &str) -> Option<String> {
+        self.anchors.get(reference.strip_prefix('#')?).map(|(pointer, _)| format!("#{pointer}"))
+    }
+
+    /// Whether a reference leads back to itself, by references and `allOf` alone.
+    pub fn loops(&self, start: &str) -> bool {
+        let (mut seen, mut todo) = (HashSet::new(), Vec::from_iter(self.target(start)));
+        while let Some(value) = todo.pop() {
+            todo.extend(items(value.get("allOf")));
+            let Some(next) = reference(value) else { continue };
+            if next == start {
+                return true;
+            }
+            if seen.insert(next) {
+                todo.extend(self.target(next));
+            }
+        }
+        false
     }
 
     /// What a value is once every reference is followed; the first reference that cannot be otherwise.
@@ -105,6 +155,7 @@ impl<'a> Side<'a> {
             if reached.contains(&reference) {
                 continue;
             }
+            todo.extend(self.pointer(&reference));
             if let Some(target) = self.target(&reference) {
                 let mut inner = BTreeSet::new();
                 self.within(target, &reference, &mut inner);

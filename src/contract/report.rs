@@ -4,14 +4,14 @@
 //! that rule there; not of words, order, or the class, so notes keep to their change while tables and texts are edited.
 //! Names of path parameters are no part of it either.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use super::{
-    contents::position,
     operations::pairs,
+    parameters::position,
     read::Document,
     rules::{Class, Direction, Rule},
     values::{canonical, empty, hex, members, sha256},
@@ -45,6 +45,9 @@ pub struct Change {
     pub old: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub new: Option<Value>,
+    /// Keywords that differ and that this change stands for: what was said of the values of a type that came or went.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub covers: BTreeSet<String>,
     /// What somebody who is concerned should do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
@@ -97,20 +100,41 @@ impl Summary {
     }
 }
 
+/// How much both documents have: what a change that is everywhere is measured by.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shared {
+    pub operations: usize,
+    /// The answers of those operations, by status.
+    pub answers: usize,
+}
+
+/// Behaviour that differs and that no document shows: what people write of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Unshown {
+    pub key: String,
+    pub old: String,
+    pub new: String,
+}
+
 /// Everything that a comparison found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     pub old: Title,
     pub new: Title,
     pub summary: Summary,
+    pub shared: Shared,
     /// What is wrong with the documents themselves.
     pub notices: Vec<String>,
+    /// What the notes tell beside the changes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unshown: Vec<Unshown>,
     /// By operation; within one, breaking ones first.
     pub changes: Vec<Change>,
 }
 
 impl Report {
-    pub(super) fn new(old: &Document, new: &Document, found: Vec<Found>, notices: Vec<String>) -> Self {
+    pub(super) fn new(old: &Document, new: &Document, shared: Shared, found: Vec<Found>, notices: Vec<String>) -> Self {
         let (old_ids, new_ids) = (operation_ids(old), operation_ids(new));
         let id = |ids: &HashMap<String, String>, label: &str| ids.get(label).or_else(|| ids.get(&unnamed(label))).cloned();
         let paths = |document: &'_ Document| members(document.root.get("paths").unwrap_or(empty())).clone();
@@ -143,27 +167,32 @@ impl Report {
                 detail: found.detail,
                 old: found.old,
                 new: found.new,
+                covers: found.covers,
                 note: None,
             }
         });
         let title = |document: &Document| Title { title: document.info("title").to_owned(), version: document.info("version").to_owned() };
-        Self::of(title(old), title(new), notices, changes.collect())
+        Self::of(title(old), title(new), shared, notices, changes.collect())
     }
 
-    fn of(old: Title, new: Title, notices: Vec<String>, mut changes: Vec<Change>) -> Self {
-        for change in &mut changes {
-            change.says = wording(change);
-        }
+    fn of(old: Title, new: Title, shared: Shared, notices: Vec<String>, mut changes: Vec<Change>) -> Self {
         changes.sort_by_cached_key(|change| (change.operation.clone(), change.class, identity(change)));
-        changes.dedup_by_key(|change| (change.operation.clone(), identity(change)));
+        changes.dedup_by(|later, first| {
+            let same = later.operation == first.operation && identity(later) == identity(first);
+            if same {
+                first.covers.append(&mut later.covers);
+            }
+            same
+        });
         let mut seen = HashMap::new();
         for change in &mut changes {
             // Sixteen digits: a collision would need billions of changes, and still be told apart.
             let hash = hex(&sha256(&identity(change)))[..16].to_owned();
             let count = seen.entry(hash.clone()).and_modify(|count| *count += 1).or_insert(1);
             change.fingerprint = if *count == 1 { hash } else { format!("{hash}-{count}") };
+            change.says = wording(change);
         }
-        Self { old, new, summary: Summary::of(&changes), notices, changes }
+        Self { old, new, summary: Summary::of(&changes), shared, notices, unshown: Vec::new(), changes }
     }
 
     /// The same differences the other way round: from the new document to the old one.
@@ -184,7 +213,9 @@ impl Report {
             (_, Some(rest)) => format!("old: {rest}"),
             _ => notice.clone(),
         };
-        Self::of(self.new.clone(), self.old.clone(), self.notices.iter().map(swapped).collect(), changes.collect())
+        let notices = self.notices.iter().map(swapped).collect();
+        let unshown = self.unshown.iter().cloned().map(|row| Unshown { old: row.new, new: row.old, ..row }).collect();
+        Self { unshown, ..Self::of(self.new.clone(), self.old.clone(), self.shared, notices, changes.collect()) }
     }
 
     /// The changes by operation; those that break most stand first, the document as a whole before all.
@@ -285,5 +316,10 @@ fn wording(change: &Change) -> String {
         });
         rest = after;
     }
-    said + rest
+    said += rest;
+    if !change.covers.is_empty() {
+        let covered: Vec<_> = change.covers.iter().map(|key| format!("`{key}`")).collect();
+        said += &format!("; what {} {} changes with it", covered.join(", "), if covered.len() == 1 { "says" } else { "say" });
+    }
+    said
 }

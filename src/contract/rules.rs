@@ -99,6 +99,10 @@ rules! {
     SCHEME_ADDED              "security-scheme-added"     SCHEME_REMOVED            C C "the security scheme is new (operations tell whether they use it)"
     SCHEME_REMOVED            "security-scheme-removed"   SCHEME_ADDED              C C "the security scheme is gone (operations tell whether they used it)"
     SCHEME_CHANGED            "security-scheme-changed"   SCHEME_CHANGED            B B "{detail} of the security scheme changed"
+    FLOW_ADDED                "flow-added"                FLOW_REMOVED              C C "the flow {detail} is offered"
+    FLOW_REMOVED              "flow-removed"              FLOW_ADDED                B B "the flow {detail} is no longer offered"
+    OFFER_ADDED               "flow-scope-added"          OFFER_REMOVED             C C "the scope {detail} is offered"
+    OFFER_REMOVED             "flow-scope-removed"        OFFER_ADDED               B B "the scope {detail} is no longer offered"
     // Components that no operation leads to.
     UNUSED_ADDED              "unused-component-added"    UNUSED_REMOVED            C C "a component that nothing uses is new"
     UNUSED_REMOVED            "unused-component-removed"  UNUSED_ADDED              C C "a component that nothing used is gone"
@@ -145,6 +149,8 @@ rules! {
     SERIALISATION_CHANGED     "serialisation-changed"      SERIALISATION_CHANGED      B B "is written {new}, was {old}"
     EMPTY_ALLOWED             "empty-value-allowed"        EMPTY_REFUSED              C B "may be empty"
     EMPTY_REFUSED             "empty-value-refused"        EMPTY_ALLOWED              B C "may no longer be empty"
+    RESERVED_ALLOWED          "reserved-allowed"           RESERVED_REFUSED           C B "may hold reserved characters as they are"
+    RESERVED_REFUSED          "reserved-refused"           RESERVED_ALLOWED           B C "must have reserved characters encoded"
     HEADER_ADDED              "header-optional-added"      HEADER_REMOVED             C C "the header is new"
     HEADER_REMOVED            "header-optional-removed"    HEADER_ADDED               B B "the header is gone"
     REQUIRED_HEADER_ADDED     "header-required-added"      REQUIRED_HEADER_REMOVED    B C "the header, always there, is new"
@@ -162,9 +168,13 @@ rules! {
     // A client asks for the type that it knows (`Accept`), so another one on offer breaks none.
     MEDIA_TYPE_ADDED          "media-type-added"           MEDIA_TYPE_REMOVED         C C "{detail} is new"
     MEDIA_TYPE_REMOVED        "media-type-removed"         MEDIA_TYPE_ADDED           B B "{detail} is gone"
+    MEDIA_TYPE_LISTED         "media-type-listed"          MEDIA_TYPE_UNLISTED        C C "described by itself, was {detail}"
+    MEDIA_TYPE_UNLISTED       "media-type-unlisted"        MEDIA_TYPE_LISTED          C C "no longer described by itself but by {detail}"
     // Another success is an outcome that nobody handles; another failure is handled as the 4xx or 5xx that it is.
     SUCCESS_ADDED             "response-success-added"     SUCCESS_REMOVED            C B "the answer is new"
     SUCCESS_REMOVED           "response-success-removed"   SUCCESS_ADDED              B B "the answer is gone"
+    RANGE_ADDED               "response-range-added"       RANGE_REMOVED              C B "all other successes of this range may be answered too"
+    RANGE_REMOVED             "response-range-removed"     RANGE_ADDED                B C "no other successes of this range are answered than those that are listed"
     FAILURE_ADDED             "response-failure-added"     FAILURE_REMOVED            C C "the failure is new"
     FAILURE_REMOVED           "response-failure-removed"   FAILURE_ADDED              U C "the failure is gone"
     DEFAULT_ANSWER_ADDED      "response-default-added"     DEFAULT_ANSWER_REMOVED     C C "answers that are not listed are described"
@@ -237,8 +247,11 @@ rules! {
     // Compositions.
     VARIANT_ADDED             "variant-added"              VARIANT_REMOVED            C B "a variant is new in `{detail}`"
     VARIANT_REMOVED           "variant-removed"            VARIANT_ADDED              B C "a variant is gone from `{detail}`"
-    DISCRIMINATOR_ADDED       "discriminator-added"        DISCRIMINATOR_REMOVED      U U "variants are told apart by {new}"
-    DISCRIMINATOR_REMOVED     "discriminator-removed"      DISCRIMINATOR_ADDED        U U "variants are no longer told apart by {old}"
+    // What fits one of the variants fits any of them; what fits two of them fits `anyOf` alone.
+    ANY_FOR_ONE               "any-of-for-one-of"          ONE_FOR_ANY                C U "any of the variants may fit (`anyOf`), was exactly one (`oneOf`)"
+    ONE_FOR_ANY               "one-of-for-any-of"          ANY_FOR_ONE                U C "exactly one of the variants must fit (`oneOf`), was any (`anyOf`)"
+    DISCRIMINATOR_ADDED       "discriminator-added"        DISCRIMINATOR_REMOVED      U U "variants are told apart by {detail}"
+    DISCRIMINATOR_REMOVED     "discriminator-removed"      DISCRIMINATOR_ADDED        U U "variants are no longer told apart by {detail}"
     DISCRIMINATOR_CHANGED     "discriminator-changed"      DISCRIMINATOR_CHANGED      B B "variants are told apart by {new}, was {old}"
     MAPPING_ADDED             "discriminator-value-added"   MAPPING_REMOVED           C B "the discriminator may be {detail}"
     MAPPING_REMOVED           "discriminator-value-removed" MAPPING_ADDED             B C "the discriminator can no longer be {detail}"

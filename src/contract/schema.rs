@@ -15,7 +15,8 @@ use serde_json::Value;
 use super::{
     flat::{Flat, at as index, flat},
     keywords::{self, GROUPS},
-    opaque::{OPAQUE, OPAQUE_MAPS},
+    opaque::{OPAQUE, OPAQUE_MAPS, allows_nothing},
+    reach::Reach,
     refs::reference,
     rules,
     values::{Object, canonical, empty, is_annotation, items, keys, members},
@@ -118,12 +119,16 @@ impl<'a> Walk<'a> {
             let left = if mode.once.is_some() { &mut self.left_once } else { &mut self.left };
             *left = left.saturating_sub(1);
             let pair = named(&task);
+            let written = [&task.old, &task.new].map(variants::written);
             let (old, new) = (flat(&self.old, task.old), flat(&self.new, task.new));
             let Some(trail) = entered(task.trail, pair, &mut mode.once) else { continue };
             if mode.once.is_none() && trail.as_ref().is_some_and(|link| link.depth > DEEP) {
                 return false;
             }
-            self.pair(&task.at, &old, &new, &mut Below { queue: &mut queue, trail: &trail }, mode.nested);
+            let mut below = Below { queue: &mut queue, trail: &trail };
+            if !variants::compare_with_one(self, &task.at, [&old, &new], written, &mut below) {
+                self.pair(&task.at, &old, &new, &mut below, mode.nested);
+            }
         }
         true
     }
@@ -146,7 +151,10 @@ impl<'a> Walk<'a> {
                 self.tell_keyword(at, key, value(old).as_ref(), value(new).as_ref());
             }
         }
-        let (one, other) = match (old.schema.as_ref(), new.schema.as_ref()) {
+        let nothing = Value::Bool(false);
+        let [was, is] = [old, new].map(|flat| if allows_nothing(&flat.schema) { &nothing } else { flat.schema.as_ref() });
+        let (one, other) = match (was, is) {
+            (Value::Bool(false), Value::Bool(false)) if old.schema != new.schema => return self.tell_of(&rules::RESTATED, at, "schema"),
             (Value::Object(one), Value::Object(other)) => (one, other),
             // `true` is a schema without members.
             (Value::Bool(true), Value::Object(other)) => (members(empty()), other),
@@ -160,25 +168,26 @@ impl<'a> Walk<'a> {
                 |flat: &Flat| (!flat.names.is_empty()).then(|| Value::from(flat.names.iter().cloned().collect::<Vec<_>>().join(" and ")));
             self.tell_values(&rules::TYPE_NAME_CHANGED, at, named(old).as_ref(), named(new).as_ref());
         }
+        let told = self.found.len();
         let excluded = keywords::types_exclude(self, at, one, other);
-        if excluded {
-            // What is said of the values of either type goes with it.
-            for key in keys(one, other).into_iter().filter(|key| key.starts_with("x-") && *key != "x-extensible-enum") {
-                self.tell_keyword(at, key, one.get(key), other.get(key));
-            }
-        }
-        for group in GROUPS.iter().filter(|group| !excluded || group.is_of_any_type()) {
+        let reach = Reach::new(one, other, excluded);
+        // The type is told already where nothing can be of both.
+        for group in GROUPS.iter().filter(|group| reach.compares(group.keys[0]) && !(excluded && group.keys[0] == "type")) {
             group.compare(self, at, one, other);
         }
-        if excluded {
-            return;
+        reach.account(self, at, told);
+        if reach.compares("properties") {
+            self.object(at, old, new, one, other, below);
         }
-        self.object(at, old, new, one, other, below);
-        self.array(at, old, new, below);
-        variants::compare(self, at, old, new, below);
-        self.opaque(at, old, new, nested);
-        self.unjoined(at, old, new, below);
-        for key in keys(one, other) {
+        if reach.compares("items") {
+            self.array(at, old, new, below);
+        }
+        if !excluded {
+            variants::compare(self, at, old, new, below);
+            self.opaque(at, old, new, &reach, nested);
+            self.unjoined(at, old, new, below);
+        }
+        for key in keys(one, other).into_iter().filter(|key| reach.compares(key)) {
             let claimed = OWN.contains(&key) || OPAQUE.contains(&key) || OPAQUE_MAPS.contains(&key) || is_annotation(key);
             if !claimed && !GROUPS.iter().any(|group| group.keys.contains(&key)) {
                 self.tell_keyword(at, key, one.get(key), other.get(key));

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{
     refs::Side,
     rules,
-    values::{Object, both_same, canonical, empty, is_annotation, items, members},
+    values::{Object, bare, both_same, canonical, empty, is_annotation, items, keys, members, same},
     walk::{At, Walk},
 };
 
@@ -128,12 +128,20 @@ fn definition(side: &Side, name: &str) -> String {
 pub(super) fn schemes<'a>(walk: &mut Walk<'a>, old: &'a Object, new: &'a Object) {
     let whole = At::document("components");
     let Some((before, after)) = walk.maps(&whole, "securitySchemes", old, new) else { return };
-    for name in super::values::keys(before, after) {
+    let mut used = BTreeSet::new();
+    [&walk.old, &walk.new].into_iter().for_each(|side| asked_for(&side.document.root, &mut used));
+    for name in keys(before, after) {
         let at = At::document(&format!("security scheme {name}"));
         let (Some(one), Some(other)) = (before.get(name), after.get(name)) else {
             walk.tell_either(after.contains_key(name), &rules::SCHEME_ADDED, &rules::SCHEME_REMOVED, &at, None);
             continue;
         };
+        if !used.contains(name) {
+            if !same(&bare(one), &bare(other)) {
+                walk.tell_values(&rules::UNUSED_CHANGED, &at, Some(one), Some(other));
+            }
+            continue;
+        }
         let Some((one, other)) = walk.objects(&at, one, other) else { continue };
         const DEFINING: [&str; 4] = ["type", "in", "name", "scheme"];
         for key in DEFINING {
@@ -152,6 +160,41 @@ pub(super) fn schemes<'a>(walk: &mut Walk<'a>, old: &'a Object, new: &'a Object)
                 walk.tell_all(&rules::SCHEME_CHANGED, &at, Some(key), one.get(key), other.get(key));
             }
         }
-        walk.rest(&at, one, other, &DEFINING);
+        flows(walk, &at, one, other);
+        walk.rest(&at, one, other, &[&DEFINING[..], &["flows"]].concat());
+    }
+}
+
+/// The schemes that are asked for anywhere in a document.
+fn asked_for<'v>(value: &'v Value, used: &mut BTreeSet<&'v str>) {
+    if let Some(requirements) = value.get("security") {
+        used.extend(items(Some(requirements)).iter().flat_map(|way| members(way).keys()).map(String::as_str));
+    }
+    members(value).values().chain(items(Some(value))).for_each(|inner| asked_for(inner, used));
+}
+
+/// The ways to a token, and the scopes that each offers; what is said of a scope is for people.
+fn flows<'a>(walk: &mut Walk<'a>, at: &At, old: &'a Object, new: &'a Object) {
+    let Some((before, after)) = walk.maps(at, "flows", old, new) else { return };
+    for name in keys(before, after) {
+        let (one, other) = (before.get(name), after.get(name));
+        let (Some(Value::Object(was)), Some(Value::Object(is))) = (one, other) else {
+            match (one, other) {
+                (Some(Value::Object(_)), None) if !name.starts_with("x-") => walk.tell_of(&rules::FLOW_REMOVED, at, name),
+                (None, Some(Value::Object(_))) if !name.starts_with("x-") => walk.tell_of(&rules::FLOW_ADDED, at, name),
+                (one, other) => walk.tell_keyword(&at.part("flows"), name, one, other),
+            }
+            continue;
+        };
+        const ADDRESSES: [&str; 3] = ["authorizationUrl", "tokenUrl", "refreshUrl"];
+        for key in ADDRESSES.into_iter().filter(|key| !both_same(was.get(*key), is.get(*key))) {
+            walk.tell_all(&rules::SCHEME_CHANGED, at, Some(&format!("{name} {key}")), was.get(key), is.get(key));
+        }
+        let at = at.part(&format!("flow {name}"));
+        if let Some((had, has)) = walk.maps(&at, "scopes", was, is) {
+            had.keys().filter(|scope| !has.contains_key(*scope)).for_each(|scope| walk.tell_of(&rules::OFFER_REMOVED, &at, scope));
+            has.keys().filter(|scope| !had.contains_key(*scope)).for_each(|scope| walk.tell_of(&rules::OFFER_ADDED, &at, scope));
+        }
+        walk.rest(&at, was, is, &[&ADDRESSES[..], &["scopes"]].concat());
     }
 }

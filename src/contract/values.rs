@@ -110,6 +110,44 @@ pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
+/// A value without what tells people something, wherever that stands in it.
+pub(super) fn bare(value: &Value) -> Value {
+    /// Below these stand names, and a name may be that of an annotation.
+    const NAMES: [&str; 13] = [
+        "properties",
+        "patternProperties",
+        "dependentSchemas",
+        "$defs",
+        "definitions",
+        "headers",
+        "responses",
+        "content",
+        "links",
+        "callbacks",
+        "encoding",
+        "variables",
+        "mapping",
+    ];
+    /// And below these, values of whoever uses the document.
+    const LITERAL: [&str; 3] = ["default", "enum", "const"];
+    fn inner(value: &Value, names: bool) -> Value {
+        match value {
+            Value::Object(object) => {
+                let kept = object.iter().filter(|(key, _)| names || !is_annotation(key));
+                let member = |(key, member): (&String, &Value)| {
+                    let literal = !names && LITERAL.contains(&key.as_str());
+                    let member = if literal { member.clone() } else { inner(member, !names && NAMES.contains(&key.as_str())) };
+                    (key.clone(), member)
+                };
+                Value::Object(kept.map(member).collect())
+            }
+            Value::Array(items) => items.iter().map(|item| inner(item, false)).collect(),
+            other => other.clone(),
+        }
+    }
+    inner(value, false)
+}
+
 /// A name as one step of a place.
 pub(super) fn step(name: &str) -> String {
     name.replace('~', "~0").replace('/', "~1")

@@ -1,31 +1,47 @@
 //! `oneOf`, `anyOf` and what a discriminator tells apart: which variants belong together in both documents.
 //!
 //! Variants are paired by the name that they are referred to by, else by being equal, else by being the only ones left of
-//! their type. So their order means nothing.
+//! their type. So their order means nothing. A schema that becomes one of several variants, or the reverse, is compared with
+//! them as a choice of one.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
 
 use serde_json::Value;
 
 use super::{
     flat::{Flat, at as index},
     keywords,
-    refs::{Side, mapped, name_of, reference},
+    refs::{CHAIN, Side, mapped, name_of, reference},
     rules,
     schema::Below,
-    values::{Object, canonical, empty, items, keys, members, step, text},
+    values::{Object, bare, canonical, empty, is_annotation, items, keys, members, step, text},
     walk::{At, Walk},
 };
 
 pub(super) fn compare<'a>(walk: &mut Walk<'a>, at: &At, old: &Flat<'a>, new: &Flat<'a>, below: &mut Below<'_, 'a>) {
-    for key in ["oneOf", "anyOf"] {
-        let (before, after) = (old.member(key), new.member(key));
-        match (&before, &after) {
-            (None, None) => {}
-            (Some(one), Some(other)) if one.is_array() && other.is_array() => listed(walk, at, key, &before, &after, below),
-            (Some(Cow::Borrowed(Value::Array(_)) | Cow::Owned(Value::Array(_))), None) => walk.tell_of(&rules::CONSTRAINT_REMOVED, at, key),
-            (None, Some(Cow::Borrowed(Value::Array(_)) | Cow::Owned(Value::Array(_)))) => walk.tell_of(&rules::CONSTRAINT_ADDED, at, key),
-            _ => walk.tell_keyword(at, key, before.as_deref(), after.as_deref()),
+    let list = |flat: &Flat<'a>, key: &str| flat.member(key).filter(|value| value.is_array());
+    let only = |flat: &Flat<'a>, key: &str, other: &str| list(flat, key).filter(|_| flat.member(other).is_none());
+    let swapped = [("oneOf", "anyOf"), ("anyOf", "oneOf")].map(|(one, other)| Some((only(old, one, other)?, only(new, other, one)?)));
+    if let Some(position) = swapped.iter().position(Option::is_some) {
+        let rule = [&rules::ANY_FOR_ONE, &rules::ONE_FOR_ANY][position];
+        walk.tell(rule, at);
+        let (before, after) = swapped.into_iter().flatten().next().unzip();
+        listed(walk, at, "variants", (old, new), &before, &after, below);
+    } else {
+        for key in ["oneOf", "anyOf"] {
+            let (before, after) = (old.member(key), new.member(key));
+            match (&before, &after) {
+                (None, None) => {}
+                (Some(one), Some(other)) if one.is_array() && other.is_array() => {
+                    listed(walk, at, key, (old, new), &before, &after, below);
+                }
+                (Some(one), None) if one.is_array() => walk.tell_of(&rules::CONSTRAINT_REMOVED, at, key),
+                (None, Some(other)) if other.is_array() => walk.tell_of(&rules::CONSTRAINT_ADDED, at, key),
+                _ => walk.tell_keyword(at, key, before.as_deref(), after.as_deref()),
+            }
         }
     }
     let (Some(before), Some(after)) = (old.object(), new.object()) else { return };
@@ -37,17 +53,110 @@ pub(super) fn compare<'a>(walk: &mut Walk<'a>, at: &At, old: &Flat<'a>, new: &Fl
     }
 }
 
+/// The list of a schema that is nothing but a choice, and the keyword that holds it. Around a choice, `nullable` means that
+/// null is one more.
+fn choice<'a>(side: &Side, flat: &Flat<'a>) -> Option<(&'static str, Cow<'a, Value>)> {
+    let object = flat.object()?;
+    let key = ["oneOf", "anyOf"].into_iter().find(|key| object.contains_key(*key))?;
+    let beside = |other: &str| other == key || other == "discriminator" || other == "nullable" || is_annotation(other);
+    let list = flat.member(key).filter(|list| object.keys().all(|other| beside(other)) && !items(Some(list)).is_empty())?;
+    match keywords::takes_null(side, object) {
+        true => Some((key, Cow::Owned([items(Some(&list)), &[serde_json::json!({ "type": "null" })]].concat().into()))),
+        false => Some((key, list)),
+    }
+}
+
+/// A schema that is of some type as a choice: of itself, or where it lists several types, of one for each.
+fn as_choice<'a>(flat: &Flat<'a>, written: Option<Cow<'a, Value>>) -> Option<Cow<'a, Value>> {
+    let object = flat.object().filter(|object| !["oneOf", "anyOf", "allOf"].iter().any(|key| object.contains_key(*key)))?;
+    let types = items(object.get("type"));
+    if types.len() < 2 {
+        let typed = flat.broken.is_some() || object.contains_key("type") || object.contains_key("properties");
+        return typed.then(|| Cow::Owned(Value::Array(vec![written.unwrap_or_else(|| flat.schema.clone()).into_owned()])));
+    }
+    let of = |name: &Value| {
+        let mut one = object.clone();
+        one.insert("type".to_owned(), name.clone());
+        if let Some(values) = one.get_mut("enum").and_then(Value::as_array_mut) {
+            values.retain(|value| is_of(value, name.as_str().unwrap_or_default()));
+        }
+        Value::Object(one)
+    };
+    Some(Cow::Owned(types.iter().map(of).collect()))
+}
+
+/// Whether a value may be of a type that a schema names.
+fn is_of(value: &Value, name: &str) -> bool {
+    match value {
+        Value::Null => name == "null",
+        Value::Bool(_) => name == "boolean",
+        Value::Number(number) => name == "number" || name == "integer" && number.as_f64().is_none_or(|number| number.fract() == 0.0),
+        Value::String(_) => name == "string",
+        Value::Array(_) => name == "array",
+        Value::Object(_) => name == "object",
+    }
+}
+
+/// How a schema is written, where that is worth keeping: of one that was put together, what it comes to is as good.
+pub(super) fn written<'a>(schema: &Cow<'a, Value>) -> Option<Cow<'a, Value>> {
+    match schema {
+        Cow::Borrowed(schema) => Some(Cow::Borrowed(*schema)),
+        Cow::Owned(schema) => reference(schema).map(|_| Cow::Owned(schema.clone())),
+    }
+}
+
+/// Compares a choice with a schema that is none; false where this is not what both are.
+pub(super) fn compare_with_one<'a>(
+    walk: &mut Walk<'a>,
+    at: &At,
+    [old, new]: [&Flat<'a>; 2],
+    [mut was, mut is]: [Option<Cow<'a, Value>>; 2],
+    below: &mut Below<'_, 'a>,
+) -> bool {
+    if old.broken != new.broken || [old, new].iter().any(|flat| flat.cut || !flat.beside.is_empty()) {
+        return false;
+    }
+    // What both call by the same name is called by what that leads to.
+    for _ in 0..CHAIN {
+        let (Some(one), Some(other)) = (was.as_deref().and_then(reference), is.as_deref().and_then(reference)) else { break };
+        if one != other {
+            break;
+        }
+        (was, is) = (walk.old.target(one).map(Cow::Borrowed), walk.new.target(other).map(Cow::Borrowed));
+    }
+    let (key, before, after) = match (choice(&walk.old, old), choice(&walk.new, new)) {
+        (Some((key, list)), None) => (key, Some(list), as_choice(new, is)),
+        (None, Some((key, list))) => (key, as_choice(old, was), Some(list)),
+        _ => return false,
+    };
+    if before.is_none() || after.is_none() {
+        return false;
+    }
+    let told = walk.found.len();
+    listed(walk, at, key, (old, new), &before, &after, below);
+    if let (Some(one), Some(other)) = (old.object(), new.object()) {
+        discriminator(walk, at, one, other);
+    }
+    if walk.found.len() == told {
+        walk.tell_of(&rules::RESTATED, at, key);
+    }
+    true
+}
+
 /// Variants in a list: their labels, the same in both documents where they belong together.
 fn listed<'a>(
     walk: &mut Walk<'a>,
     at: &At,
     key: &str,
+    of: (&Flat<'a>, &Flat<'a>),
     before: &Option<Cow<'a, Value>>,
     after: &Option<Cow<'a, Value>>,
     below: &mut Below<'_, 'a>,
 ) {
-    let (one, other) = labels(&walk.old, items(before.as_deref()), &walk.new, items(after.as_deref()));
-    let all: std::collections::BTreeSet<_> = one.keys().chain(other.keys()).collect();
+    // A discriminator tells variants apart by their names.
+    let named = [of.0, of.1].iter().any(|flat| flat.object().is_some_and(|object| object.contains_key("discriminator")));
+    let (one, other) = labels(walk, items(before.as_deref()), items(after.as_deref()), named);
+    let all: BTreeSet<_> = one.keys().chain(other.keys()).collect();
     for label in all {
         let place = at.step(&format!("<{}>", step(label)));
         match (one.get(label), other.get(label)) {
@@ -59,47 +168,68 @@ fn listed<'a>(
 
 type Labels = BTreeMap<String, usize>;
 
-fn labels(old: &Side, before: &[Value], new: &Side, after: &[Value]) -> (Labels, Labels) {
+fn labels(walk: &Walk, before: &[Value], after: &[Value], named: bool) -> (Labels, Labels) {
     let (mut one, mut other) = (Labels::new(), Labels::new());
     let (mut left, mut right): (Vec<usize>, Vec<usize>) = ((0..before.len()).collect(), (0..after.len()).collect());
-    // By name.
+    let name = |variant: &Value| reference(variant).map(name_of);
+    let names = |list: &[Value]| list.iter().filter_map(name).collect::<BTreeSet<_>>();
+    let both: BTreeSet<_> = names(before).intersection(&names(after)).cloned().collect();
+    // By name; where names count, each for itself.
     for (side, list, labels) in [(&mut left, before, &mut one), (&mut right, after, &mut other)] {
-        side.retain(|position| match reference(&list[*position]) {
-            Some(reference) => {
-                insert(labels, name_of(reference), *position);
+        side.retain(|position| match name(&list[*position]).filter(|name| named || both.contains(name)) {
+            Some(name) => {
+                insert(labels, name, *position);
                 false
             }
             None => true,
         });
     }
-    // By being equal. Those are the same, so what they are called is of no account.
+    // By being equal, whatever they are called.
+    let [was, is] = [(&walk.old, &left, before), (&walk.new, &right, after)]
+        .map(|(side, left, list)| left.iter().map(|position| (*position, plain(side, &list[*position]))).collect::<BTreeMap<_, _>>());
     let mut same = Vec::new();
     left.retain(|position| {
-        let equal = right.iter().position(|candidate| before[*position] == after[*candidate]);
+        let equal =
+            right.iter().position(|candidate| before[*position] == after[*candidate] || walk.identical(&was[position], &is[candidate]));
         equal.map(|found| same.push((*position, right.remove(found)))).is_none()
     });
-    for (was, is) in same {
-        let label = format!("{} {}", kind(old, &before[was]), &super::values::hex(&super::values::sha256(&canonical(&before[was])))[..6]);
-        insert(&mut one, label.clone(), was);
-        insert(&mut other, label, is);
+    for (one_of, other_of) in same {
+        let names: BTreeSet<_> = [name(&before[one_of]), name(&after[other_of])].into_iter().flatten().collect();
+        let hash = || super::values::hex(&super::values::sha256(&canonical(&was[&one_of])))[..6].to_owned();
+        let label = match names.is_empty() {
+            true => format!("{} {}", kind(&walk.old, &before[one_of]), hash()),
+            false => names.into_iter().collect::<Vec<_>>().join(" or "),
+        };
+        let label = unique(label, |label| one.contains_key(label) || other.contains_key(label));
+        one.insert(label.clone(), one_of);
+        other.insert(label, other_of);
     }
-    // By type.
-    for (side, document, list, labels) in [(&left, old, before, &mut one), (&right, new, after, &mut other)] {
+    // By type, and what has a name by that.
+    for (side, document, list, labels) in [(&left, &walk.old, before, &mut one), (&right, &walk.new, after, &mut other)] {
         for position in side {
-            insert(labels, kind(document, &list[*position]), *position);
+            insert(labels, name(&list[*position]).unwrap_or_else(|| kind(document, &list[*position])), *position);
         }
     }
     (one, other)
 }
 
+/// A variant, followed, without what only tells people something.
+fn plain(side: &Side, variant: &Value) -> Value {
+    bare(&super::flat::flat(side, Cow::Owned(variant.clone())).schema)
+}
+
 fn insert(labels: &mut Labels, label: String, position: usize) {
-    let mut unique = label.clone();
-    let mut count = 1;
-    while labels.contains_key(&unique) {
+    let label = unique(label, |label| labels.contains_key(label));
+    labels.insert(label, position);
+}
+
+fn unique(label: String, taken: impl Fn(&str) -> bool) -> String {
+    let (mut unique, mut count) = (label.clone(), 1);
+    while taken(&unique) {
         count += 1;
         unique = format!("{label} {count}");
     }
-    labels.insert(unique, position);
+    unique
 }
 
 /// The type of an inline variant, as far as it tells one.
@@ -123,7 +253,8 @@ fn discriminator(walk: &mut Walk, at: &At, old: &Object, new: &Object) {
         (Some(before), Some(after)) => (members(before), members(after)),
         (before, after) => {
             let rule = if after.is_some() { &rules::DISCRIMINATOR_ADDED } else { &rules::DISCRIMINATOR_REMOVED };
-            return walk.tell_values(rule, at, before, after);
+            let name = before.or(after).and_then(|value| text(members(value), "propertyName"));
+            return walk.tell_all(rule, at, name, before, after);
         }
     };
     match (text(before, "propertyName"), text(after, "propertyName")) {
@@ -143,6 +274,9 @@ fn discriminator(walk: &mut Walk, at: &At, old: &Object, new: &Object) {
                     walk.tell_of(&rules::RESTATED, at, &format!("mapping {value}"));
                 }
                 (Some(old), Some(new)) => walk.tell_all(&rules::MAPPING_CHANGED, at, Some(value), Some(old), Some(new)),
+                // A variant is told by its name where nothing else is said.
+                (Some(target), None) if implied(new, value, target) => walk.tell_of(&rules::RESTATED, at, &format!("mapping {value}")),
+                (None, Some(target)) if implied(old, value, target) => walk.tell_of(&rules::RESTATED, at, &format!("mapping {value}")),
                 (old, _) => walk.tell_either(old.is_none(), &rules::MAPPING_ADDED, &rules::MAPPING_REMOVED, at, Some(value)),
             }
         }
@@ -150,10 +284,17 @@ fn discriminator(walk: &mut Walk, at: &At, old: &Object, new: &Object) {
     walk.rest(at, before, after, &["propertyName", "mapping"]);
 }
 
+/// Whether a schema has a variant that a value stands for by being its name.
+fn implied(schema: &Object, value: &str, target: &Value) -> bool {
+    let Some(target) = target.as_str().map(mapped) else { return false };
+    let variants = ["oneOf", "anyOf"].into_iter().flat_map(|key| items(schema.get(key)));
+    name_of(&target) == value && variants.filter_map(reference).any(|variant| variant == target)
+}
+
 /// Schemas that say `allOf` of this one, and those that the mapping names: not listed here, and yet what may stand here.
 fn told_apart<'a>(walk: &mut Walk<'a>, at: &At, was: Vec<(String, String)>, is: Vec<(String, String)>, below: &mut Below<'_, 'a>) {
     let (was, is): (BTreeMap<_, _>, BTreeMap<_, _>) = (was.into_iter().collect(), is.into_iter().collect());
-    let all: std::collections::BTreeSet<_> = was.keys().chain(is.keys()).collect();
+    let all: BTreeSet<_> = was.keys().chain(is.keys()).collect();
     for label in all {
         let place = at.step(&format!("<{}>", step(label)));
         let schema = |reference: &String| Some(Cow::Owned(serde_json::json!({ "$ref": reference })));

@@ -1,6 +1,10 @@
 //! What the comparison carries about: both documents, where it is, and what it has found.
 
-use std::{borrow::Cow, collections::HashSet, rc::Rc};
+use std::{
+    borrow::Cow,
+    collections::{BTreeSet, HashSet},
+    rc::Rc,
+};
 
 use serde_json::Value;
 
@@ -63,6 +67,8 @@ pub(super) struct Found {
     pub detail: Option<String>,
     pub old: Option<Value>,
     pub new: Option<Value>,
+    /// Keywords that differ and are told by this.
+    pub covers: BTreeSet<String>,
 }
 
 /// The names of a trio of rules about something that may be there or not.
@@ -109,13 +115,21 @@ impl<'a> Walk<'a> {
     }
 
     pub fn tell_all(&mut self, rule: &'static Rule, at: &At, detail: Option<&str>, old: Option<&Value>, new: Option<&Value>) {
-        let found = Found { rule, at: at.clone(), detail: detail.map(str::to_owned), old: old.map(brief), new: new.map(brief) };
-        self.found.push(found);
+        let (detail, old, new) = (detail.map(str::to_owned), old.map(brief), new.map(brief));
+        self.found.push(Found { rule, at: at.clone(), detail, old, new, covers: BTreeSet::new() });
     }
 
     /// One of two rules, by which document has something.
     pub fn tell_either(&mut self, is_new: bool, added: &'static Rule, removed: &'static Rule, at: &At, detail: Option<&str>) {
         self.tell_all(if is_new { added } else { removed }, at, detail, None, None);
+    }
+
+    /// Tells of a value that is in one document alone, if what it refers to cannot be found.
+    pub fn tell_broken(&mut self, is_new: bool, value: &'a Value, at: &At) {
+        let side = if is_new { &self.new } else { &self.old };
+        if let Err(reference) = side.follow(value) {
+            self.tell_either(is_new, &rules::REFERENCE_BROKEN, &rules::REFERENCE_MENDED, at, Some(&reference));
+        }
     }
 
     /// Tells of a flag that is set in one document alone.
@@ -189,9 +203,6 @@ impl<'a> Walk<'a> {
         {
             self.tell_values(&rules::TYPE_NAME_CHANGED, at, Some(&name_of(one).into()), Some(&name_of(other).into()));
         }
-        if called.0.is_some() != called.1.is_some() {
-            self.tell_of(&rules::RESTATED, at, "$ref");
-        }
         let (old, new) = match (self.old.follow(old), self.new.follow(new)) {
             (Ok(old), Ok(new)) => (old, new),
             (Err(old), Err(new)) => {
@@ -207,6 +218,9 @@ impl<'a> Walk<'a> {
                 return None;
             }
         };
+        if called.0.is_some() != called.1.is_some() {
+            self.tell_of(&rules::RESTATED, at, "$ref");
+        }
         if !(old.is_object() && new.is_object()) {
             self.tell_keyword(at, "value", Some(old), Some(new));
             return None;

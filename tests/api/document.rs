@@ -102,6 +102,10 @@ fn the_changes_between_the_revisions_are_a_page_beside_the_documentation() {
     let policy = page.header("content-security-policy").unwrap_or_default();
     assert!(policy.starts_with("default-src 'none'; style-src 'sha256-"), "{policy}");
     assert!(one().anonymous().raw("GET", "/docs").exchange().text.contains("href=\"/docs/changes\""));
+    assert!(page.text.contains("href=\"/docs/changes/events\""));
+    let page = one().anonymous().raw("GET", "/docs/changes/events").exchange();
+    assert!(page.text.contains("apiRevision") && page.text.contains("message.received"), "{}", page.text);
+    assert_eq!(page.header("content-security-policy"), Some(policy));
 }
 
 #[test]

@@ -19,6 +19,10 @@ fn leaves(value: &Value, pointer: &str, names: bool, found: &mut Vec<String>) {
                 if names || !ANNOTATIONS.contains(&key.as_str()) {
                     let named =
                         !names && ["properties", "headers", "responses", "content", "schemas", "patternProperties"].contains(&key.as_str());
+                    // What is said of a scope is for people.
+                    if !names && key == "scopes" {
+                        continue;
+                    }
                     leaves(member, &format!("{pointer}/{}", key.replace('~', "~0").replace('/', "~1")), named, found);
                 }
             }

@@ -1,8 +1,11 @@
 //! One change each to a small document: what it has to be told as, there and back.
 
+mod choices;
 mod contents;
 mod operations;
+mod references;
 mod schemas;
+mod types;
 mod values;
 mod webhooks;
 

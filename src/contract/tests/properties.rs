@@ -14,7 +14,8 @@ fn counted(report: &Report, mirrored: bool) -> BTreeMap<String, usize> {
         let (rule, old, new) =
             if mirrored { (change.rule.mirror, &change.new, &change.old) } else { (change.rule, &change.old, &change.new) };
         let operation = change.operation.as_deref().map(unnamed);
-        let key = format!("{operation:?} {} {:?} {} {:?} {old:?} {new:?}", change.place, change.direction, rule.id, change.detail);
+        let Change { place, direction, detail, covers, .. } = change;
+        let key = format!("{operation:?} {place} {direction:?} {} {detail:?} {old:?} {new:?} {covers:?}", rule.id);
         *counted.entry(key).or_default() += 1;
     }
     counted

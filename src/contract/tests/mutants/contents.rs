@@ -123,6 +123,128 @@ fn parameters_of_a_path_that_an_operation_replaces_are_not_passed_over() {
 }
 
 #[test]
+fn what_says_the_same_of_how_a_parameter_is_written() {
+    let mut base = base::base();
+    base["paths"]["/pets"]["get"]["parameters"][1] = json!({ "name": "near", "in": "query", "style": "deepObject",
+        "schema": { "type": "object", "properties": { "lat": { "type": "number" } } } });
+    hold(
+        &base,
+        vec![
+            (Put("/components/parameters/Limit/explode", json!(false)), &["GET /pets | query parameter limit | restated explode"], C, C),
+            (Put("/paths/~1pets/get/parameters/1/explode", json!(true)), &["GET /pets | query parameter near | restated explode"], C, C),
+            (
+                Put("/paths/~1pets/get/parameters/1/style", json!("form")),
+                &["GET /pets | query parameter near | serialisation-changed"],
+                B,
+                B,
+            ),
+            (
+                Put("/components/parameters/Limit/allowReserved", json!(true)),
+                &["GET /pets | query parameter limit | reserved-allowed"],
+                C,
+                B,
+            ),
+        ],
+    );
+}
+
+#[test]
+fn headers_that_openapi_describes_otherwise_say_nothing() {
+    hold(
+        &base::base(),
+        vec![
+            (
+                Put("/paths/~1pets/get/parameters/-", json!({ "name": "Accept", "in": "header", "required": true, "schema": {} })),
+                &["GET /pets | header parameter accept | restated parameter"],
+                C,
+                C,
+            ),
+            (
+                Put("/paths/~1pets/get/responses/200/headers/Content-Type", json!({ "required": true, "schema": {} })),
+                &["GET /pets | response 200 header content-type | restated header"],
+                C,
+                C,
+            ),
+        ],
+    );
+}
+
+#[test]
+fn ranges_describe_what_is_not_listed() {
+    let mut base = base::base();
+    let text = || json!({ "schema": { "type": "string" } });
+    base["paths"]["/pets"]["get"]["responses"]["2XX"] = json!({ "description": "", "content": { "text/*": text(), "image/png": text() } });
+    hold(
+        &base,
+        vec![
+            (
+                Put("/paths/~1pets/get/responses/2XX/content/text~1csv", json!({ "schema": { "type": "integer" } })),
+                &["GET /pets | response 2XX (text/csv) | type-changed", "GET /pets | response 2XX (text/csv) | media-type-listed text/*"],
+                B,
+                B,
+            ),
+            (
+                Named("/paths/~1pets/get/responses/2XX/content/image~1png", "image/*"),
+                &[
+                    "GET /pets | response 2XX | media-type-added image/*",
+                    "GET /pets | response 2XX (image/png) | media-type-unlisted image/*",
+                ],
+                C,
+                B,
+            ),
+            (Named("/paths/~1pets/get/responses/2XX", "2xx"), &["GET /pets | response 2XX | restated status"], C, C),
+            (Gone("/paths/~1pets/get/responses/2XX"), &["GET /pets | response 2XX | response-range-removed"], C, B),
+        ],
+    );
+}
+
+#[test]
+fn what_people_are_told_is_no_difference_wherever_it_stands() {
+    let mut base = base::base();
+    base["servers"][0] =
+        json!({ "url": "https://{v}.example", "variables": { "v": { "default": "a", "enum": ["a"], "description": "" } } });
+    let body = &mut base["paths"]["/pets"]["post"]["requestBody"]["content"]["application/json"];
+    body["encoding"] = json!({ "name": { "headers": { "X-Of": { "description": "", "schema": { "type": "string" } } } } });
+    base["paths"]["/pets"]["get"]["responses"]["200"]["links"]["first"]["server"] = json!({ "url": "/", "description": "" });
+    base["components"]["schemas"]["Unused"]["properties"] = json!({ "description": { "description": "" } });
+    let said = || json!("Other words.");
+    hold(
+        &base,
+        vec![
+            (Put("/servers/0/variables/v/description", said()), &[], C, C),
+            (
+                Put("/servers/0/variables/v/default", json!("b")),
+                &["document | servers https://{v}.example variable v | keyword-changed default"],
+                U,
+                U,
+            ),
+            (Put("/paths/~1pets/post/requestBody/content/application~1json/encoding/name/headers/X-Of/description", said()), &[], C, C),
+            (
+                Put("/paths/~1pets/post/requestBody/content/application~1json/encoding/name/headers/X-Of/schema/type", json!("integer")),
+                &["POST /pets | request body encoding name header x-of | type-changed"],
+                B,
+                B,
+            ),
+            (Put("/paths/~1pets/get/responses/200/links/first/server/description", said()), &[], C, C),
+            (
+                Put("/paths/~1pets/get/responses/200/links/first/server/url", json!("/v2")),
+                &["GET /pets | response 200 link first server | keyword-changed url"],
+                U,
+                U,
+            ),
+            (Put("/components/schemas/Unused/properties/description/description", said()), &[], C, C),
+            (
+                Put("/components/schemas/Unused/properties/description/default", json!({ "description": "" })),
+                &["document | components/schemas/Unused | unused-component-changed"],
+                C,
+                C,
+            ),
+            (Put("/components/securitySchemes/OAuth/flows/clientCredentials/scopes/pets:write", said()), &[], C, C),
+        ],
+    );
+}
+
+#[test]
 fn bodies_and_answers() {
     hold(
         &base::base(),
@@ -228,8 +350,8 @@ fn bodies_and_answers() {
                 U,
             ),
             (
-                Put("/paths/~1pets/get/responses/200/content/application~1json/encoding", json!({})),
-                &["GET /pets | response 200 | keyword-added encoding"],
+                Put("/paths/~1pets/get/responses/200/content/application~1json/encoding", json!({ "data": { "contentType": "a/b" } })),
+                &["GET /pets | response 200 encoding data | keyword-added encoding"],
                 U,
                 U,
             ),

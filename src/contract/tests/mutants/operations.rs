@@ -81,6 +81,35 @@ fn a_path_parameter_that_is_called_otherwise() {
 }
 
 #[test]
+fn parameters_that_change_places_in_a_path_are_told() {
+    let document = |path: &str| {
+        let parameter = |name: &str, kind: &str| json!({ "name": name, "in": "path", "required": true, "schema": { "type": kind } });
+        let parameters = json!([parameter("x", "string"), parameter("y", "integer")]);
+        json!({ "openapi": "3.0.3", "paths": { (path): { "get": { "parameters": parameters, "responses": {} } } } })
+    };
+    let report = compared(&document("/a/{x}/{y}"), &document("/a/{y}/{x}"));
+    let told: Vec<_> = report.changes.iter().map(|change| (change.place.as_str(), change.rule.id, change.class)).collect();
+    let renamed = ("operation", "path-parameter-renamed", B);
+    let typed = |place| (place, "type-changed", B);
+    assert_eq!(told, [renamed, renamed, typed("path parameter #0"), typed("path parameter #1")]);
+    super::super::properties::hold_mirrored(&report, &compared(&document("/a/{y}/{x}"), &document("/a/{x}/{y}")));
+}
+
+#[test]
+fn what_says_the_same_twice_is_told_apart() {
+    let mut base = base::base();
+    base["tags"] = json!([{ "name": "Pets", "x-of": 1 }, { "name": "Pets" }]);
+    base["servers"] = json!([{ "url": "/", "x-of": 1 }, { "url": "/" }]);
+    hold(
+        &base,
+        vec![
+            (Gone("/tags/0/x-of"), &["document | tags Pets | extension-removed x-of"], U, U),
+            (Gone("/servers/0/x-of"), &["document | servers / | extension-removed x-of"], U, U),
+        ],
+    );
+}
+
+#[test]
 fn who_is_let_in() {
     hold(
         &base::base(),
@@ -114,6 +143,40 @@ fn who_is_let_in() {
                 B,
             ),
         ],
+    );
+    hold(
+        &base::base(),
+        vec![
+            (
+                Put("/components/securitySchemes/OAuth/flows/clientCredentials/scopes/pets:read", json!("")),
+                &["document | security scheme OAuth flow clientCredentials | flow-scope-added pets:read"],
+                C,
+                B,
+            ),
+            (
+                Put("/components/securitySchemes/OAuth/flows/clientCredentials/tokenUrl", json!("https://pets.example/other")),
+                &["document | security scheme OAuth | security-scheme-changed clientCredentials tokenUrl"],
+                B,
+                B,
+            ),
+            (
+                Put("/components/securitySchemes/OAuth/flows/implicit", json!({ "authorizationUrl": "/a", "scopes": {} })),
+                &["document | security scheme OAuth | flow-added implicit"],
+                C,
+                B,
+            ),
+        ],
+    );
+    let mut idle = base::base();
+    idle["components"]["securitySchemes"]["Idle"] = json!({ "type": "apiKey", "in": "header", "name": "x-idle" });
+    hold(
+        &idle,
+        vec![(
+            Put("/components/securitySchemes/Idle/in", json!("query")),
+            &["document | security scheme Idle | unused-component-changed"],
+            C,
+            C,
+        )],
     );
     // What holds already may be said again.
     let mut said = base::base();

@@ -9,7 +9,7 @@ use super::{
 };
 
 /// A document that answers what `X` describes, with what else that needs.
-fn answering(version: &str, components: Value) -> Value {
+pub(super) fn answering(version: &str, components: Value) -> Value {
     let content = json!({ "application/json": { "schema": { "$ref": "#/components/schemas/X" } } });
     json!({
         "openapi": version,

@@ -1,0 +1,271 @@
+//! How a report is laid out for people: first, once, what is the same in many places, and then operation by operation.
+//!
+//! Called by `print` and `page`. Guaranteed: every change stands either under its operation or in one entry at the front,
+//! and an operation that such an entry reaches names it, with the answers of the operation that it reaches.
+//!
+//! Decided: what stands at one place of an answer counts as the same whatever the status, since one type describes it; two
+//! operations with one change each say it more plainly by themselves, so it takes more places than that.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{
+    print::heading,
+    report::{Change, Report},
+    rules::Class,
+    values::canonical,
+};
+
+/// As few places as are worth an entry at the front.
+const MANY: usize = 3;
+
+pub(super) struct Layout<'r> {
+    pub common: Vec<Extent<'r>>,
+    /// Those that break most stand first, the document as a whole before all.
+    pub operations: Vec<Group<'r>>,
+    /// In the order of the first change that each is about.
+    pub notes: Vec<&'r str>,
+}
+
+/// Changes that reach the same operations.
+pub(super) struct Extent<'r> {
+    pub title: String,
+    /// What it reaches, in words.
+    pub reached: String,
+    pub entries: Vec<Entry<'r>>,
+}
+
+/// One change that is the same in many places.
+pub(super) struct Entry<'r> {
+    /// `a`, `b` …: what operations call it.
+    pub label: String,
+    pub place: String,
+    pub places: usize,
+    /// The first of them; what it says is said of all.
+    pub change: &'r Change,
+}
+
+/// An operation and what is told of it alone.
+pub(super) struct Group<'r> {
+    pub heading: String,
+    pub common: Vec<Told>,
+    pub changes: Vec<&'r Change>,
+}
+
+/// An entry at the front that reaches an operation.
+pub(super) struct Told {
+    pub label: String,
+    pub class: Class,
+    /// The statuses of the answers that it reaches, where the entry is about several.
+    pub statuses: Vec<String>,
+}
+
+impl Group<'_> {
+    /// Whether it has a change of a class, told under it or at the front.
+    pub fn has(&self, class: Class) -> bool {
+        self.of_class(class).next().is_some() || self.common.iter().any(|told| told.class == class)
+    }
+
+    pub fn of_class(&self, class: Class) -> impl Iterator<Item = &Change> {
+        self.changes.iter().copied().filter(move |change| change.class == class)
+    }
+}
+
+/// The place of a change, and the status in it where it is an answer's.
+fn split(place: &str) -> (Option<&str>, &str) {
+    match place.strip_prefix("response ") {
+        Some(rest) => (Some(rest.split(' ').next().unwrap_or_default()), rest.split_once(' ').map_or("", |(_, rest)| rest)),
+        None => (None, place),
+    }
+}
+
+/// The same changes in several places.
+struct Same<'r> {
+    changes: Vec<&'r Change>,
+    operations: BTreeSet<&'r str>,
+}
+
+impl Same<'_> {
+    fn statuses(&self) -> BTreeSet<&str> {
+        self.changes.iter().filter_map(|change| split(&change.place).0).collect()
+    }
+}
+
+fn gathered(changes: &[Change]) -> Vec<Same<'_>> {
+    let mut all: BTreeMap<_, Same> = BTreeMap::new();
+    for change in changes {
+        // What becomes of a whole operation is told under it.
+        let Some(operation) = change.operation.as_deref().filter(|_| change.place != "operation") else { continue };
+        let (status, within) = split(&change.place);
+        let values = [&change.old, &change.new].map(|value| value.as_ref().map(canonical));
+        let key = (change.class, status.is_some(), within, change.direction, change.rule.id, &change.detail, values, &change.note);
+        let same = all.entry(key).or_insert_with(|| Same { changes: Vec::new(), operations: BTreeSet::new() });
+        same.changes.push(change);
+        same.operations.insert(operation);
+    }
+    all.into_values().filter(|same| same.changes.len() >= MANY && same.operations.len() > 1).collect()
+}
+
+/// `a` to `z`, then `aa`.
+fn label(mut number: usize) -> String {
+    let mut label = String::new();
+    loop {
+        label.insert(0, char::from(b'a' + u8::try_from(number % 26).unwrap_or_default()));
+        if number < 26 {
+            return label;
+        }
+        number = number / 26 - 1;
+    }
+}
+
+impl Report {
+    pub(super) fn layout(&self) -> Layout<'_> {
+        let mut by_extent: BTreeMap<(bool, BTreeSet<&str>), Vec<Same>> = BTreeMap::new();
+        for same in gathered(&self.changes) {
+            let answers = same.changes.iter().filter(|change| split(&change.place).0.is_some()).count();
+            let everywhere = answers > 0 && answers == self.shared.answers;
+            by_extent.entry((everywhere, same.operations.clone())).or_default().push(same);
+        }
+        let mut extents: Vec<_> = by_extent.into_iter().collect();
+        let places = |all: &[Same]| all.iter().map(|same| same.changes.len()).max();
+        let worst = |all: &[Same]| all.iter().map(|same| same.changes[0].class).min();
+        extents.sort_by_key(|(_, all)| (worst(all), std::cmp::Reverse(places(all))));
+        // By its fingerprint, the label of the entry that a change stands in, and whether that is about several statuses.
+        let (mut common, mut entered, mut count) = (Vec::new(), BTreeMap::new(), 0);
+        for ((everywhere, operations), mut all) in extents {
+            all.sort_by_key(|same| (same.changes[0].class, split(&same.changes[0].place).1));
+            let mut entries = Vec::new();
+            for same in all {
+                let label = label(count);
+                count += 1;
+                let several = same.statuses().len() > 1;
+                entered.extend(same.changes.iter().map(|change| (change.fingerprint.as_str(), (label.clone(), several))));
+                let (status, within) = split(&same.changes[0].place);
+                let statuses: Vec<_> = if everywhere { Vec::new() } else { same.statuses().into_iter().collect() };
+                let place = match status {
+                    Some(_) => format!("response {} {within}", statuses.join(", ")).replace("  ", " ").trim().to_owned(),
+                    None => within.to_owned(),
+                };
+                entries.push(Entry { label, place, places: same.changes.len(), change: same.changes[0] });
+            }
+            // Nobody reads through a list of all operations.
+            let (title, reached) = match operations.len() {
+                count if everywhere => ("In every answer".to_owned(), format!("{} answers of {count} operations", self.shared.answers)),
+                count if count == self.shared.operations => ("In every operation".to_owned(), format!("{count} operations")),
+                count => (format!("In {count} operations"), operations.into_iter().collect::<Vec<_>>().join(", ")),
+            };
+            common.push(Extent { title, reached, entries });
+        }
+        let operations = self.by_operation().into_iter().map(|(operation, changes)| group(operation, changes, &entered)).collect();
+        let mut layout = Layout { common, operations, notes: Vec::new() };
+        layout.notes = layout.noted();
+        layout
+    }
+}
+
+fn group<'r>(operation: Option<&str>, changes: Vec<&'r Change>, entered: &BTreeMap<&str, (String, bool)>) -> Group<'r> {
+    let heading = heading(operation, &changes);
+    let mut told: BTreeMap<(usize, &str), Told> = BTreeMap::new();
+    let mut own = Vec::new();
+    for change in changes {
+        let Some((label, several)) = entered.get(change.fingerprint.as_str()) else {
+            own.push(change);
+            continue;
+        };
+        let entry =
+            told.entry((label.len(), label)).or_insert_with(|| Told { label: label.clone(), class: change.class, statuses: vec![] });
+        entry.statuses.extend(split(&change.place).0.filter(|_| *several).map(str::to_owned));
+    }
+    Group { heading, common: told.into_values().collect(), changes: own }
+}
+
+impl<'r> Layout<'r> {
+    fn noted(&self) -> Vec<&'r str> {
+        let mut notes: Vec<&str> = Vec::new();
+        let front = self.common.iter().flat_map(|extent| extent.entries.iter().map(|entry| entry.change));
+        for change in front.chain(self.operations.iter().flat_map(|group| group.changes.iter().copied())) {
+            if let Some(note) = change.note.as_deref().filter(|note| !notes.contains(note)) {
+                notes.push(note);
+            }
+        }
+        notes
+    }
+
+    /// The number of what is to be done about a change.
+    pub fn number(&self, change: &Change) -> Option<usize> {
+        let note = change.note.as_deref()?;
+        self.notes.iter().position(|one| *one == note).map(|position| position + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::contract::{Document, diff};
+
+    fn report(old: &[&str], new: &[&str]) -> Report {
+        let document = |types: &[&str]| {
+            let answer =
+                |kind: &str| json!({ "content": { "application/json": { "schema": { "properties": { "at": { "type": kind } } } } } });
+            let mut paths = serde_json::Map::new();
+            for (number, kind) in types.iter().enumerate() {
+                let responses = json!({ "200": answer(kind), "400": answer(kind), "404": answer("string") });
+                paths.insert(format!("/{number}"), json!({ "get": { "operationId": format!("get{number}"), "responses": responses } }));
+            }
+            Document::new(json!({ "openapi": "3.0.0", "paths": Value::Object(paths) })).expect("a document")
+        };
+        diff(&document(old), &document(new))
+    }
+
+    /// Every change that the layout shows, with those of the front under each operation that they reach.
+    fn shown(report: &Report) -> usize {
+        let layout = report.layout();
+        layout.common.iter().flat_map(|extent| &extent.entries).map(|entry| entry.places).sum::<usize>()
+            + layout.operations.iter().map(|group| group.changes.len()).sum::<usize>()
+    }
+
+    #[test]
+    fn what_is_the_same_in_many_places_stands_once_at_the_front_and_is_named_where_it_holds() {
+        let report = report(&["string", "string", "string", "string"], &["integer", "integer", "boolean", "string"]);
+        let layout = report.layout();
+        let [extent] = &layout.common[..] else { panic!("{} extents", layout.common.len()) };
+        assert_eq!((extent.title.as_str(), extent.reached.as_str()), ("In 2 operations", "GET /0, GET /1"));
+        let entry = &extent.entries[0];
+        assert_eq!((entry.label.as_str(), entry.place.as_str(), entry.places), ("a", "response 200, 400 /at", 4));
+        let groups: Vec<_> = layout.operations.iter().map(|group| (group.common.len(), group.changes.len())).collect();
+        assert_eq!(groups, [(1, 0), (1, 0), (0, 2)]);
+        assert_eq!(layout.operations[0].common[0].statuses, ["200", "400"]);
+        assert_eq!(shown(&report), report.changes.len());
+        for text in [report.text(), report.markdown()] {
+            assert_eq!(text.matches("is integer, was string").count(), 1, "{text}");
+            assert_eq!(text.matches("told above: a (200, 400)").count(), 2, "{text}");
+        }
+        assert_eq!(report.html(&[]).matches("told above: <a href=\"#there-a\">a</a> (200, 400)").count(), 2);
+    }
+
+    #[test]
+    fn what_is_everywhere_is_said_to_be() {
+        let mut report = report(&["string", "string"], &["integer", "integer"]);
+        assert_eq!((report.shared.operations, report.shared.answers), (2, 6));
+        assert_eq!(report.layout().common[0].title, "In every operation");
+        report.shared.answers = 4;
+        let layout = report.layout();
+        assert_eq!((layout.common[0].title.as_str(), layout.common[0].entries[0].place.as_str()), ("In every answer", "response /at"));
+    }
+
+    #[test]
+    fn few_places_and_other_notes_stand_by_themselves() {
+        let mut report = report(&["string", "string"], &["integer", "integer"]);
+        report.changes[0].note = Some("Another.".to_owned());
+        report.changes[1].note = Some("Another.".to_owned());
+        assert!(report.layout().common.is_empty());
+        assert_eq!(report.layout().notes, ["Another."]);
+        assert_eq!(report.markdown().matches("is integer, was string").count(), 4);
+    }
+
+    #[test]
+    fn labels_go_on_behind_z() {
+        assert_eq!([0, 25, 26, 51, 52, 701, 702].map(label), ["a", "z", "aa", "az", "ba", "zz", "aaa"]);
+    }
+}

@@ -5,9 +5,6 @@ use std::process::ExitCode;
 use clap::Parser;
 use counterpart::{cli::Cli, telemetry};
 
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     let cli = Cli::parse();
     if let Err(error) = telemetry::start_log(&cli.config.log) {

@@ -137,6 +137,16 @@ fn operation_ids_are_unique_and_described() {
 }
 
 #[test]
+fn every_operation_has_examples_that_its_schemas_allow() {
+    let settings = Contract::of_settings(serde_json::from_str(&kept("settings.json")).expect("the committed document is JSON"));
+    for contract in [document(), settings] {
+        let operations = contract.operations();
+        let faults: Vec<_> = operations.iter().flat_map(|operation| contract.example_faults(operation)).collect();
+        assert!(!operations.is_empty() && faults.is_empty(), "{faults:#?}");
+    }
+}
+
+#[test]
 fn no_object_of_the_document_names_a_key_twice() {
     // A JSON reader keeps the last of two equal keys: what it read, written again, has to count as many keys.
     let text = committed("json");

@@ -14,7 +14,7 @@ use crate::{
         error::{ApiError, Failure, SettingsCatalog, SettingsEdit, SettingsRemoval},
         params::{Id, Query, Required, Scalar},
         reply::{All, One, Reply},
-        values::UserIdText,
+        values::{AddressText, IdText, UserIdText},
     },
     service::settings::{AccountAccess, Taken},
 };
@@ -27,11 +27,11 @@ pub struct Seat {
     id: String,
     /// Absent until the invitation is accepted.
     #[serde(skip_serializing_if = "Option::is_none")]
-    user_id: Option<String>,
+    user_id: Option<UserIdText>,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    email: Option<String>,
+    email: Option<AddressText>,
     /// The role's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     role: Option<String>,
@@ -42,9 +42,9 @@ impl From<UserView> for Seat {
         let user = view.user;
         Self {
             id: user.id.into_string(),
-            user_id: user.user_id.map(|id| id.into_string()),
+            user_id: user.user_id.map(Into::into),
             name: user.name,
-            email: user.email,
+            email: user.email.map(AddressText),
             role: view.role.map(|role| role.name),
         }
     }
@@ -78,7 +78,7 @@ impl From<AccountAccess> for AccountUsers {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AccountUsersChange {
-    account_id: String,
+    account_id: IdText,
     /// The `userId` of each; empty: everybody.
     #[oai(validator(max_items = 1000))]
     user_ids: Vec<UserIdText>,
@@ -156,7 +156,7 @@ impl Team {
         let user =
             |(i, id): (usize, UserIdText)| Scalar::parse(&id.0).map_err(|reason| ApiError::field(&format!("body.userIds[{i}]"), reason));
         let users = change.user_ids.into_iter().enumerate().map(user).collect::<Result<Vec<UserId>, _>>()?;
-        let (account, taken) = managed.api.service.set_account_users(&managed.editor, &change.account_id.into(), users).await?;
+        let (account, taken) = managed.api.service.set_account_users(&managed.editor, &change.account_id.of(), users).await?;
         let changed = AccountUsersChanged { account: account.into(), unassigned_tickets: taken.unassigned };
         Ok(Reply::of(&managed.context, &changed, vec![]))
     }

@@ -1,0 +1,185 @@
+//! The examples of the documents (`http::examples`) are what a fresh demo store answers. With `COUNTERPART_RECORD` set, what
+//! it answers is written down instead: `COUNTERPART_RECORD=1 cargo test --lib example`, in both revisions.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::PathBuf,
+    sync::Mutex,
+};
+
+use poem::{
+    Endpoint, EndpointExt, Request, Response,
+    endpoint::BoxEndpoint,
+    http::{Method, StatusCode},
+};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{
+    domain::{
+        clock::Ids,
+        fixture::MovableClock,
+        webhooks::{Answer, Attempted},
+    },
+    http::{
+        document::{self, Route},
+        examples::{self, Examples, RECORDED_AT},
+        settings as plane,
+    },
+    service::Service,
+    store::queue::Room,
+};
+
+/// Ids by what they are made for, so that an example does not change when there is one more before it.
+#[derive(Default)]
+struct NamedIds(Mutex<(u32, u16)>);
+
+impl NamedIds {
+    fn begin(&self, name: &str) {
+        let hash = name.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+        *self.0.lock().unwrap() = (hash, 0);
+    }
+}
+
+impl Ids for NamedIds {
+    fn fresh(&self) -> String {
+        let mut next = self.0.lock().unwrap();
+        next.1 += 1;
+        format!("019e8232-6000-7000-8000-{:08x}{:04x}", next.0, next.1)
+    }
+}
+
+/// A demo store, and everything that is served over it. Nothing is delivered.
+struct Bench {
+    endpoint: BoxEndpoint<'static, Response>,
+    service: Service,
+    ids: Arc<NamedIds>,
+    key: Secret,
+    token: Secret,
+    link: Secret,
+    _folder: tempfile::TempDir,
+}
+
+impl Bench {
+    async fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let db = Db::open(&format!("sqlite://{}", folder.path().join("demo.db").display()), 1, None).await.unwrap();
+        db.migrate_up().await.unwrap();
+        let ids = Arc::new(NamedIds::default());
+        let world = World { clock: MovableClock::at(RECORDED_AT), ids: ids.clone() };
+        let Ok((key, link)) = fill(&db, &world).await else { panic!("the demo store is not filled") };
+        let service = service(db.clone(), world.clone());
+        let (token, _) = service.grant(&Editor::command_line(STORE.into()), &demo_data::owner(), GrantKind::Token).await.unwrap();
+        let (connectors, index) = (Connectors::every(Arc::new(Simulator)), folder.path().join("demo.index"));
+        let app = App::new(db, world, Metrics::default(), None, connectors, Targets::Public, index).await.unwrap();
+        tokio::spawn(app.clone().follow(std::future::pending()));
+        Self { endpoint: app.endpoint().boxed(), service, ids, key, token, link, _folder: folder }
+    }
+
+    async fn answer(&self, route: &Route, example: &examples::Request) -> Value {
+        self.ids.begin(&route.operation_id);
+        if route.operation_id == "listAttempts" {
+            self.deliver().await;
+        }
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let query = url::form_urlencoded::Serializer::new(String::new())
+            .extend_pairs(example.query.iter().map(|(name, value)| (name, text(value))))
+            .finish();
+        let mut body = example.body.clone();
+        if route.operation_id == "openSession" {
+            body = Some(json!({ "link": self.link.reveal() }));
+        }
+        let request = || {
+            let request = Request::builder()
+                .method(route.method.parse::<Method>().unwrap())
+                .uri_str(format!("{}?{query}", route.path))
+                .header("x-api-key", self.key.reveal())
+                .header("authorization", format!("Bearer {}", self.token.reveal()));
+            request.body(body.as_ref().map(Value::to_string).unwrap_or_default())
+        };
+        let mut response = self.endpoint.get_response(request()).await;
+        // Until the search index is there.
+        while response.status() == StatusCode::SERVICE_UNAVAILABLE {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            response = self.endpoint.get_response(request()).await;
+        }
+        let (status, text) = (response.status(), response.into_body().into_string().await.unwrap());
+        assert_eq!(status, StatusCode::OK, "{} {query} {body:?}: {text}", route.operation_id);
+        let mut data: Value = serde_json::from_str::<Value>(&text).unwrap()["data"].take();
+        if let Some(items) = data.as_array_mut() {
+            // Two of them show what a list is.
+            items.truncate(2);
+        }
+        settle(&mut data);
+        data
+    }
+
+    /// One attempt of whatever waits for an endpoint, which takes it.
+    async fn deliver(&self) {
+        let busy = HashMap::new();
+        for claimed in self.service.claim_deliveries(Room { all: 9, each: 9, busy: &busy }).await.unwrap() {
+            let started_at = self.service.world().now();
+            let attempted = Attempted { started_at, ended_at: started_at.plus_millis(84), answer: Answer::Status(204, None) };
+            self.service.settle_delivery(&claimed, attempted, 0.5).await.unwrap();
+        }
+    }
+}
+
+const SECRET: &str = "cp_0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcd";
+const SIGNING_SECRET: &str = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+
+/// Puts constants where an answer holds what chance decides, and the revision, which the document of the settings does not know.
+fn settle(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(settle),
+        Value::Object(members) => {
+            for (name, member) in members {
+                match (name.as_str(), member.as_str()) {
+                    ("secret", Some(secret)) => *member = if secret.starts_with("whsec_") { SIGNING_SECRET } else { SECRET }.into(),
+                    ("masked", Some(masked)) => {
+                        let kept: String = masked.chars().take(masked.chars().count() - 4).collect();
+                        *member = format!("{kept}{}", &SECRET[SECRET.len() - 4..]).into();
+                    }
+                    ("apiRevision", Some(_)) => *member = "B".into(),
+                    _ => settle(member),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Holds the examples of a document against what is answered, or writes down what is; `file` below the sources.
+async fn check(examples: Examples, document: Value, prefix: &str, file: &str) {
+    let bench = Bench::new().await;
+    let mut routes: HashMap<String, Route> =
+        document::routes(&document).into_iter().map(|route| (route.operation_id.clone(), route.under(prefix))).collect();
+    let mut answers = BTreeMap::new();
+    for request in &examples.requests {
+        let route = routes.remove(&request.operation).unwrap_or_else(|| panic!("there is no {}", request.operation));
+        answers.insert(route.operation_id.clone(), bench.answer(&route, request).await);
+    }
+    assert!(routes.is_empty(), "without an example request: {:?}", routes.keys());
+    #[expect(clippy::disallowed_methods, reason = "a test's own switch")]
+    if std::env::var("COUNTERPART_RECORD").is_ok() {
+        let lines: Vec<String> = answers.iter().map(|(operation, data)| format!("  {}: {data}", json!(operation))).collect();
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src").join(file);
+        return std::fs::write(path, format!("{{\n{}\n}}\n", lines.join(",\n"))).unwrap();
+    }
+    let stale =
+        |(operation, data): (&String, &Value)| (examples.answers.get(operation) != Some(data)).then(|| format!("{operation}: {data}"));
+    let stale: Vec<_> = answers.iter().filter_map(stale).collect();
+    assert!(stale.is_empty(), "answered otherwise than {file} says; record anew what is right:\n{}", stale.join("\n"));
+    assert_eq!(answers.len(), examples.answers.len(), "{file} holds answers to what is not asked");
+}
+
+#[tokio::test]
+async fn the_contracts_examples_are_what_the_demo_answers() {
+    let file = format!("revision/{}/answers.json", revision::NAME.to_lowercase());
+    check(examples::contract(), document::document(), PREFIX, &file).await;
+}
+
+#[tokio::test]
+async fn the_settings_examples_are_what_the_demo_answers() {
+    check(plane::examples(), plane::document(), plane::PREFIX, "http/settings/answers.json").await;
+}

@@ -1,5 +1,5 @@
-//! The examples of the documents (`http::examples`) are what a fresh demo store answers. With `COUNTERPART_RECORD` set, what
-//! it answers is written down instead: `COUNTERPART_RECORD=1 cargo test --lib example`, in both revisions.
+//! The examples of the documents (`http::examples`) are what a fresh demo store answers. Where something else is right by
+//! now, it is written down by `cargo test --lib record_the_examples -- --ignored`, in both revisions.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -149,37 +149,44 @@ fn settle(value: &mut Value) {
     }
 }
 
-/// Holds the examples of a document against what is answered, or writes down what is; `file` below the sources.
-async fn check(examples: Examples, document: Value, prefix: &str, file: &str) {
+/// What is answered to each request of a document's examples.
+async fn answers(examples: &Examples, document: Value, prefix: &str) -> BTreeMap<String, Value> {
     let bench = Bench::new().await;
-    let mut routes: HashMap<String, Route> =
-        document::routes(&document).into_iter().map(|route| (route.operation_id.clone(), route.under(prefix))).collect();
+    let routes = document::routes(&document).into_iter();
+    let mut routes: HashMap<String, Route> = routes.map(|route| (route.operation_id.clone(), route.under(prefix))).collect();
     let mut answers = BTreeMap::new();
     for request in &examples.requests {
         let route = routes.remove(&request.operation).unwrap_or_else(|| panic!("there is no {}", request.operation));
         answers.insert(route.operation_id.clone(), bench.answer(&route, request).await);
     }
     assert!(routes.is_empty(), "without an example request: {:?}", routes.keys());
-    #[expect(clippy::disallowed_methods, reason = "a test's own switch")]
-    if std::env::var("COUNTERPART_RECORD").is_ok() {
-        let lines: Vec<String> = answers.iter().map(|(operation, data)| format!("  {}: {data}", json!(operation))).collect();
-        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("src").join(file);
-        return std::fs::write(path, format!("{{\n{}\n}}\n", lines.join(",\n"))).unwrap();
+    answers
+}
+
+/// The answers to the examples of both documents: those written down and those given, and where they are written down.
+async fn both() -> [(BTreeMap<String, Value>, BTreeMap<String, Value>, String); 2] {
+    let (contract, settings) = (examples::contract(), plane::examples());
+    let given = answers(&contract, document::document(), PREFIX).await;
+    let contract = (contract.answers, given, format!("src/revision/{}/answers.json", revision::NAME.to_lowercase()));
+    let given = answers(&settings, plane::document(), plane::PREFIX).await;
+    [contract, (settings.answers, given, "src/http/settings/answers.json".to_owned())]
+}
+
+#[tokio::test]
+async fn the_examples_are_what_the_demo_answers() {
+    for (written, given, file) in both().await {
+        let stale = given.iter().filter(|(operation, data)| written.get(*operation) != Some(data));
+        let stale: Vec<_> = stale.map(|(operation, data)| format!("{operation}: {data}")).collect();
+        assert!(stale.is_empty(), "answered otherwise than {file} says:\n{}", stale.join("\n"));
+        assert_eq!(given.len(), written.len(), "{file} holds answers to what is not asked");
     }
-    let stale =
-        |(operation, data): (&String, &Value)| (examples.answers.get(operation) != Some(data)).then(|| format!("{operation}: {data}"));
-    let stale: Vec<_> = answers.iter().filter_map(stale).collect();
-    assert!(stale.is_empty(), "answered otherwise than {file} says; record anew what is right:\n{}", stale.join("\n"));
-    assert_eq!(answers.len(), examples.answers.len(), "{file} holds answers to what is not asked");
 }
 
 #[tokio::test]
-async fn the_contracts_examples_are_what_the_demo_answers() {
-    let file = format!("revision/{}/answers.json", revision::NAME.to_lowercase());
-    check(examples::contract(), document::document(), PREFIX, &file).await;
-}
-
-#[tokio::test]
-async fn the_settings_examples_are_what_the_demo_answers() {
-    check(plane::examples(), plane::document(), plane::PREFIX, "http/settings/answers.json").await;
+#[ignore = "writes to the sources"]
+async fn record_the_examples() {
+    for (_, given, file) in both().await {
+        let lines: Vec<String> = given.iter().map(|(operation, data)| format!("  {}: {data}", json!(operation))).collect();
+        std::fs::write(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(file), format!("{{\n{}\n}}\n", lines.join(",\n"))).unwrap();
+    }
 }

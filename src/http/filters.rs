@@ -39,19 +39,12 @@ pub struct TicketFilters {
     /// Who resolved the ticket; `none` is a ticket without a resolution status.
     resolution_statuses: Option<Vec<ResolutionStatus>>,
     /// `true`: tickets without an assignee. `false` does not filter.
-    #[oai(default = "off")]
     unassigned: Option<bool>,
     is_follow_up: Option<bool>,
-    /// Spam tickets instead of the others.
-    #[oai(default = "off")]
+    /// Spam tickets instead of the others. `false` when omitted.
     is_spam: Option<bool>,
     /// Filters on labels, field values, waiting time and opening time; all must match.
     advanced_filters: Option<AdvancedFilters>,
-}
-
-/// What a switch is when it is omitted, for the document.
-fn off() -> Option<bool> {
-    Some(false)
 }
 
 #[derive(Debug, Clone, Copy, Enum, Deserialize)]

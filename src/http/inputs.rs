@@ -7,7 +7,7 @@ use serde::Deserialize;
 use super::{
     error::ApiError,
     params::Scalar,
-    values::{Amount, Any, EmailText, FieldValues, IdText, MAX_EMAIL_CHARS, UserIdText},
+    values::{Amount, Any, EmailText, FieldValues, MAX_EMAIL_CHARS, UserIdText},
 };
 use crate::{
     domain::{
@@ -27,8 +27,8 @@ use crate::{
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TicketFieldUpdate {
-    ticket_id: IdText,
-    ticket_field_id: IdText,
+    ticket_id: String,
+    ticket_field_id: String,
     /// The type depends on the field; `null` unsets it.
     new_value: Any,
     /// The ticket's `ticketFieldsUpdatedAt` as last received. The write is refused when it is another by now; omitted, the
@@ -39,8 +39,8 @@ pub struct TicketFieldUpdate {
 impl From<TicketFieldUpdate> for FieldUpdate {
     fn from(input: TicketFieldUpdate) -> Self {
         Self {
-            ticket_id: input.ticket_id.of(),
-            field_id: input.ticket_field_id.of(),
+            ticket_id: input.ticket_id.into(),
+            field_id: input.ticket_field_id.into(),
             value: input.new_value.0,
             stamp: input.ticket_fields_updated_at,
         }
@@ -52,7 +52,7 @@ impl From<TicketFieldUpdate> for FieldUpdate {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TicketClosing {
-    ticket_id: IdText,
+    ticket_id: String,
     /// The `userId` of who handled the ticket.
     handled_by: Option<UserIdText>,
     is_converted: Option<bool>,
@@ -68,7 +68,7 @@ pub struct TicketClosing {
 impl TicketClosing {
     pub fn check(self) -> Result<Closing, ApiError> {
         Ok(Closing {
-            ticket_id: self.ticket_id.of(),
+            ticket_id: self.ticket_id.into(),
             handled_by: self.handled_by.map(|id| user_id("body.handledBy", &id.0)).transpose()?,
             is_converted: self.is_converted,
             total_revenue: self.total_revenue.map(|amount| amount.0.get().to_owned()),
@@ -83,7 +83,7 @@ impl TicketClosing {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TicketAssignment {
-    ticket_id: IdText,
+    ticket_id: String,
     assignee_user_id: UserIdText,
 }
 
@@ -97,7 +97,7 @@ impl TicketAssignment {
         }
         let one = |(i, item): (usize, Self)| {
             Ok(Assignment {
-                ticket_id: item.ticket_id.of(),
+                ticket_id: item.ticket_id.into(),
                 assignee: user_id(&format!("body[{i}].assigneeUserId"), &item.assignee_user_id.0)?,
             })
         };
@@ -110,7 +110,7 @@ impl TicketAssignment {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ReadMark {
-    pub conversation_id: IdText,
+    pub conversation_id: String,
 }
 
 /// A new contact.
@@ -162,8 +162,8 @@ impl ContactCreation {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ContactFieldInput {
-    contact_id: IdText,
-    contact_field_id: IdText,
+    contact_id: String,
+    contact_field_id: String,
     /// The type depends on the field; `null` unsets it.
     value: Any,
     /// The contact's `customFieldsUpdatedAt` as last received; where that is absent, its `updatedAt`.
@@ -172,7 +172,7 @@ pub struct ContactFieldInput {
 
 impl From<ContactFieldInput> for ContactFieldUpdate {
     fn from(input: ContactFieldInput) -> Self {
-        Self { contact_id: input.contact_id.of(), field_id: input.contact_field_id.of(), value: input.value.0, stamp: input.updated_at }
+        Self { contact_id: input.contact_id.into(), field_id: input.contact_field_id.into(), value: input.value.0, stamp: input.updated_at }
     }
 }
 

@@ -262,26 +262,6 @@ impl From<UserId> for UserIdText {
     }
 }
 
-/// An opaque id. Any text but none at all, as in the query: one that names nothing is 404, not 400.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[serde(try_from = "String")]
-pub struct IdText(String);
-
-impl TryFrom<String> for IdText {
-    type Error = &'static str;
-
-    fn try_from(text: String) -> Result<Self, Self::Error> {
-        if text.is_empty() { Err("must not be empty") } else { Ok(Self(text)) }
-    }
-}
-
-impl IdText {
-    /// As an id of its kind.
-    pub fn of<T: From<String>>(self) -> T {
-        self.0.into()
-    }
-}
-
 /// A number from 0 on, as the text that it was sent as.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Amount(pub Box<RawValue>);
@@ -365,7 +345,6 @@ by_serde!(
 by_serde!(Amount, MetaSchema { minimum: Some(0.0), ..MetaSchema::new_with_format("number", "double") });
 by_serde!(EmailText, MetaSchema { max_length: Some(MAX_EMAIL_CHARS), ..MetaSchema::new_with_format("string", "email") });
 by_serde!(AddressText, MetaSchema::new_with_format("string", "email"));
-by_serde!(IdText, MetaSchema { min_length: Some(1), ..MetaSchema::new("string") });
 by_serde!(UserIdText, MetaSchema::new_with_format("string", "uuid"));
 any!(
     AnyObject,

@@ -89,7 +89,7 @@ impl ConversationWrites {
     ) -> Result<Reply<One<Acknowledgement>>, Failure<Change>> {
         let mark = body.parse()?;
         let by = request.by::<(), Acknowledgement, _, _>("markConversationRead", &key, &body);
-        let outcome = request.api.service.mark_conversation_read(&by, mark.conversation_id.of()).await?;
+        let outcome = request.api.service.mark_conversation_read(&by, mark.conversation_id.into()).await?;
         Ok(Reply::written::<_, Acknowledgement>(&request, outcome))
     }
 
@@ -182,7 +182,7 @@ impl MessageWrites {
     ) -> Result<Reply<One<Acknowledgement>>, Failure<Change>> {
         let (conversation, text) = body.parse()?.check()?;
         let by = request.by::<(), Acknowledgement, _, _>("sendTextMessage", &key, &body);
-        let outcome = request.api.service.send_text(&by, conversation, text).await?;
+        let outcome = request.api.service.send_text(&by, conversation.into(), text).await?;
         Ok(Reply::written::<_, Acknowledgement>(&request, outcome))
     }
 
@@ -202,7 +202,7 @@ impl MessageWrites {
         let (conversation, text) = body.parse()?.check()?;
         let by = request.by::<(), Acknowledgement, _, _>("addInternalComment", &key, &body);
         let author = request.caller.owner.clone();
-        let outcome = request.api.service.add_internal_comment(&by, conversation, text, author).await?;
+        let outcome = request.api.service.add_internal_comment(&by, conversation.into(), text, author).await?;
         Ok(Reply::written::<_, Acknowledgement>(&request, outcome))
     }
 }

@@ -11,7 +11,6 @@ use crate::{
         error::{ApiError, Failure, SettingsCatalog, SettingsEdit, SettingsLookup},
         params::{Id, Query, Required},
         reply::{All, One, Reply},
-        values::IdText,
         writing::Acknowledgement,
     },
 };
@@ -49,7 +48,7 @@ pub struct BridgeWithSecret {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BridgeSetting {
-    account_id: IdText,
+    account_id: String,
     /// An address that begins with https://.
     #[oai(validator(max_length = 2048))]
     url: String,
@@ -60,7 +59,7 @@ pub struct BridgeSetting {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BridgeReference {
-    account_id: IdText,
+    account_id: String,
 }
 
 /// Bridges of channel accounts.
@@ -91,7 +90,7 @@ impl Bridges {
     #[oai(path = "/accounts/bridge", method = "put", operation_id = "setBridge")]
     async fn set_bridge(&self, managed: Managed, body: Body<BridgeSetting>) -> Result<Reply<One<BridgeWithSecret>>, Failure<SettingsEdit>> {
         let BridgeSetting { account_id, url } = body.parse()?;
-        let set = managed.api.service.set_bridge(&managed.editor, &account_id.of(), &url).await;
+        let set = managed.api.service.set_bridge(&managed.editor, &account_id.into(), &url).await;
         let (bridge, secret) = set.map_err(ApiError::in_body)?;
         Ok(Self::with_secret(&managed, bridge, secret.as_ref()))
     }
@@ -105,7 +104,7 @@ impl Bridges {
         managed: Managed,
         body: Body<BridgeReference>,
     ) -> Result<Reply<One<BridgeWithSecret>>, Failure<SettingsEdit>> {
-        let id: AccountId = body.parse()?.account_id.of();
+        let id: AccountId = body.parse()?.account_id.into();
         let (bridge, secret) = managed.api.service.rotate_bridge(&managed.editor, &id).await?;
         Ok(Self::with_secret(&managed, bridge, Some(&secret)))
     }

@@ -15,7 +15,7 @@ use crate::{
         body::Body,
         error::{ApiError, Failure, SettingsAction, SettingsCreation},
         reply::{One, Reply},
-        values::{EmailText, IdText},
+        values::AddressText,
         writing::{Acknowledgement, IdempotencyKey, once},
     },
     service::ticket_states::Escalation,
@@ -26,7 +26,7 @@ use crate::{
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TicketReference {
-    ticket_id: IdText,
+    ticket_id: String,
 }
 
 /// A ticket that is put out of sight.
@@ -34,7 +34,7 @@ pub struct TicketReference {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Snooze {
-    ticket_id: IdText,
+    ticket_id: String,
     /// When it comes back, unless its contact writes before; an instant in the future.
     until: Timestamp,
 }
@@ -72,7 +72,7 @@ impl From<TicketView> for TicketState {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Handover {
-    conversation_id: IdText,
+    conversation_id: String,
     /// Why, for whoever takes over.
     #[oai(validator(max_length = 1000))]
     reason: Option<String>,
@@ -119,8 +119,9 @@ pub struct Sender {
 pub struct SenderDetails {
     first_name: String,
     last_name: Option<String>,
-    email: Option<EmailText>,
+    email: Option<AddressText>,
     /// In E.164.
+    #[oai(validator(max_length = 15, pattern = r"^\+[1-9][0-9]{1,13}$"))]
     phone: Option<String>,
 }
 
@@ -189,7 +190,7 @@ impl Inbox {
         #[oai(name = "Idempotency-Key")]
         key: IdempotencyKey,
     ) -> Result<Reply<One<TicketState>>, Failure<SettingsAction>> {
-        let id = body.parse()?.ticket_id.of();
+        let id = body.parse()?.ticket_id.into();
         let by = managed.by(once::<TicketView, TicketState, _, _>("unassignTicket", &key, &body));
         let outcome = managed.api.service.unassign_ticket(&by, id, TicketExpand::default()).await.map_err(ApiError::in_body)?;
         Ok(Reply::outcome::<_, TicketState>(&managed.context, outcome))
@@ -209,7 +210,7 @@ impl Inbox {
     ) -> Result<Reply<One<TicketState>>, Failure<SettingsAction>> {
         let snooze = body.parse()?;
         let by = managed.by(once::<TicketView, TicketState, _, _>("snoozeTicket", &key, &body));
-        let (id, until) = (snooze.ticket_id.of(), snooze.until);
+        let (id, until) = (snooze.ticket_id.into(), snooze.until);
         let outcome = managed.api.service.snooze_ticket(&by, id, until, TicketExpand::default()).await.map_err(ApiError::in_body)?;
         Ok(Reply::outcome::<_, TicketState>(&managed.context, outcome))
     }
@@ -226,7 +227,7 @@ impl Inbox {
         #[oai(name = "Idempotency-Key")]
         key: IdempotencyKey,
     ) -> Result<Reply<One<TicketState>>, Failure<SettingsAction>> {
-        let id = body.parse()?.ticket_id.of();
+        let id = body.parse()?.ticket_id.into();
         let by = managed.by(once::<TicketView, TicketState, _, _>("unsnoozeTicket", &key, &body));
         let outcome = managed.api.service.unsnooze_ticket(&by, id, TicketExpand::default()).await.map_err(ApiError::in_body)?;
         Ok(Reply::outcome::<_, TicketState>(&managed.context, outcome))
@@ -246,7 +247,7 @@ impl Inbox {
     ) -> Result<Reply<One<Acknowledgement>>, Failure<SettingsAction>> {
         let Handover { conversation_id, reason } = body.parse()?;
         let by = managed.by(once::<(), Acknowledgement, _, _>("escalateConversation", &key, &body));
-        let escalation = Escalation { conversation_id: conversation_id.of(), reason };
+        let escalation = Escalation { conversation_id: conversation_id.into(), reason };
         let outcome = managed.api.service.escalate(&by, escalation).await.map_err(ApiError::in_body)?;
         Ok(Reply::outcome::<_, Acknowledgement>(&managed.context, outcome))
     }

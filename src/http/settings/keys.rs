@@ -16,7 +16,7 @@ use crate::{
         error::{ApiError, Failure, SettingsCatalog, SettingsChange, SettingsCreation, SettingsEdit, SettingsLookup},
         params::{Id, Query, Required, Scalar},
         reply::{All, One, Reply},
-        values::{IdText, Listed, UserIdText, ValueSet},
+        values::{Listed, UserIdText, ValueSet},
         writing::Acknowledgement,
     },
     service::keys::NewKey,
@@ -117,7 +117,7 @@ pub struct KeyCreation {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct KeyChange {
-    key_id: IdText,
+    key_id: String,
     #[oai(validator(min_length = 1, max_length = 100))]
     name: Option<String>,
     /// All its scopes from now on; a write scope grants its read scope.
@@ -130,7 +130,7 @@ pub struct KeyChange {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct KeyReference {
-    key_id: IdText,
+    key_id: String,
 }
 
 fn scopes(names: &[Listed<Scopes>]) -> Result<ScopeSet, ApiError> {
@@ -186,7 +186,7 @@ impl Keys {
         let change = body.parse()?;
         let scopes = change.scopes.as_deref().map(scopes).transpose()?;
         let key =
-            managed.api.service.edit_key(&managed.editor, &change.key_id.of(), change.name, scopes).await.map_err(ApiError::in_body)?;
+            managed.api.service.edit_key(&managed.editor, &change.key_id.into(), change.name, scopes).await.map_err(ApiError::in_body)?;
         Ok(Self::view(&managed, key))
     }
 
@@ -196,7 +196,7 @@ impl Keys {
     /// valid for two hours, unless it ends before.
     #[oai(path = "/keys/rotate", method = "post", operation_id = "rotateKey")]
     async fn rotate_key(&self, managed: Managed, body: Body<KeyReference>) -> Result<Reply<One<KeyWithSecret>>, Failure<SettingsChange>> {
-        let id: KeyId = body.parse()?.key_id.of();
+        let id: KeyId = body.parse()?.key_id.into();
         Ok(Self::with_secret(&managed, managed.api.service.rotate_key(&managed.editor, &id).await?))
     }
 
@@ -205,7 +205,7 @@ impl Keys {
     /// Refuses every request with this key until it is activated again. Its expiry runs on.
     #[oai(path = "/keys/deactivate", method = "post", operation_id = "deactivateKey")]
     async fn deactivate_key(&self, managed: Managed, body: Body<KeyReference>) -> Result<Reply<One<KeyView>>, Failure<SettingsEdit>> {
-        let id: KeyId = body.parse()?.key_id.of();
+        let id: KeyId = body.parse()?.key_id.into();
         Ok(Self::view(&managed, managed.api.service.set_key_active(&managed.editor, &id, false).await?))
     }
 
@@ -214,7 +214,7 @@ impl Keys {
     /// Lifts a key's suspension.
     #[oai(path = "/keys/activate", method = "post", operation_id = "activateKey")]
     async fn activate_key(&self, managed: Managed, body: Body<KeyReference>) -> Result<Reply<One<KeyView>>, Failure<SettingsEdit>> {
-        let id: KeyId = body.parse()?.key_id.of();
+        let id: KeyId = body.parse()?.key_id.into();
         Ok(Self::view(&managed, managed.api.service.set_key_active(&managed.editor, &id, true).await?))
     }
 

@@ -14,7 +14,7 @@ use crate::{
         error::{ApiError, Failure, SettingsCatalog, SettingsEdit, SettingsRemoval},
         params::{Id, Query, Required, Scalar},
         reply::{All, One, Reply},
-        values::{AddressText, IdText, UserIdText},
+        values::{AddressText, UserIdText},
     },
     service::settings::{AccountAccess, Taken},
 };
@@ -78,7 +78,7 @@ impl From<AccountAccess> for AccountUsers {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AccountUsersChange {
-    account_id: IdText,
+    account_id: String,
     /// The `userId` of each; empty: everybody.
     #[oai(validator(max_items = 1000))]
     user_ids: Vec<UserIdText>,
@@ -156,7 +156,7 @@ impl Team {
         let user =
             |(i, id): (usize, UserIdText)| Scalar::parse(&id.0).map_err(|reason| ApiError::field(&format!("body.userIds[{i}]"), reason));
         let users = change.user_ids.into_iter().enumerate().map(user).collect::<Result<Vec<UserId>, _>>()?;
-        let (account, taken) = managed.api.service.set_account_users(&managed.editor, &change.account_id.of(), users).await?;
+        let (account, taken) = managed.api.service.set_account_users(&managed.editor, &change.account_id.into(), users).await?;
         let changed = AccountUsersChanged { account: account.into(), unassigned_tickets: taken.unassigned };
         Ok(Reply::of(&managed.context, &changed, vec![]))
     }

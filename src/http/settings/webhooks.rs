@@ -19,7 +19,7 @@ use crate::{
         events::EventKinds,
         params::{Id, Query, Required},
         reply::{All, One, Reply},
-        values::{IdText, Listed, ValueSet},
+        values::{Listed, ValueSet},
         writing::Acknowledgement,
     },
     service::webhooks::Settings,
@@ -154,7 +154,7 @@ pub struct WebhookCreation {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WebhookChange {
-    webhook_id: IdText,
+    webhook_id: String,
     #[oai(validator(max_length = 2048))]
     url: Option<String>,
     /// All its kinds of events from now on; empty: every kind.
@@ -170,7 +170,7 @@ pub struct WebhookChange {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WebhookReference {
-    webhook_id: IdText,
+    webhook_id: String,
 }
 
 fn names(kinds: Vec<Listed<EventKinds>>) -> Vec<String> {
@@ -182,7 +182,7 @@ fn names(kinds: Vec<Listed<EventKinds>>) -> Vec<String> {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ReplayOrder {
-    webhook_id: IdText,
+    webhook_id: String,
     /// Only this event.
     event_id: Option<String>,
     /// Only events at or after this instant.
@@ -190,13 +190,9 @@ pub struct ReplayOrder {
     /// Only events before this instant.
     until: Option<Timestamp>,
     /// Only events that never arrived and are not waiting.
-    #[oai(default)]
-    #[serde(default)]
-    missing: bool,
+    missing: Option<bool>,
     /// Only count them.
-    #[oai(default)]
-    #[serde(default)]
-    dry_run: bool,
+    dry_run: Option<bool>,
 }
 
 /// How many events a replay is about.
@@ -264,7 +260,7 @@ impl Webhooks {
         let change = body.parse()?;
         let account_id = change.account_id.0.map(|account| account.map(Into::into));
         let settings = Settings { url: change.url, kinds: change.events.map(names), account_id };
-        let id = change.webhook_id.of();
+        let id = change.webhook_id.into();
         let webhook = managed.api.service.edit_webhook(&managed.editor, &id, settings).await.map_err(ApiError::in_body)?;
         Ok(Self::view(&managed, webhook))
     }
@@ -278,7 +274,7 @@ impl Webhooks {
         managed: Managed,
         body: Body<WebhookReference>,
     ) -> Result<Reply<One<WebhookView>>, Failure<SettingsEdit>> {
-        let id = body.parse()?.webhook_id.of();
+        let id = body.parse()?.webhook_id.into();
         Ok(Self::view(&managed, managed.api.service.enable_webhook(&managed.editor, &id, true).await?))
     }
 
@@ -291,7 +287,7 @@ impl Webhooks {
         managed: Managed,
         body: Body<WebhookReference>,
     ) -> Result<Reply<One<WebhookView>>, Failure<SettingsEdit>> {
-        let id = body.parse()?.webhook_id.of();
+        let id = body.parse()?.webhook_id.into();
         Ok(Self::view(&managed, managed.api.service.enable_webhook(&managed.editor, &id, false).await?))
     }
 
@@ -304,7 +300,7 @@ impl Webhooks {
         managed: Managed,
         body: Body<WebhookReference>,
     ) -> Result<Reply<One<WebhookWithSecret>>, Failure<SettingsEdit>> {
-        let id = body.parse()?.webhook_id.of();
+        let id = body.parse()?.webhook_id.into();
         Ok(Self::with_secret(&managed, managed.api.service.rotate_webhook(&managed.editor, &id).await?))
     }
 
@@ -313,7 +309,7 @@ impl Webhooks {
     /// Sends a made-up event of the kind `webhook.test` to one endpoint.
     #[oai(path = "/webhooks/test", method = "post", operation_id = "testWebhook")]
     async fn test_webhook(&self, managed: Managed, body: Body<WebhookReference>) -> Result<Reply<One<TestEvent>>, Failure<SettingsChange>> {
-        let id = body.parse()?.webhook_id.of();
+        let id = body.parse()?.webhook_id.into();
         let event_id = managed.api.service.test_webhook(&managed.editor, &id).await?;
         Ok(Reply::of(&managed.context, &TestEvent { event_id }, vec![]))
     }
@@ -324,8 +320,9 @@ impl Webhooks {
     #[oai(path = "/webhooks/replay", method = "post", operation_id = "replayWebhook")]
     async fn replay_webhook(&self, managed: Managed, body: Body<ReplayOrder>) -> Result<Reply<One<Replayed>>, Failure<SettingsChange>> {
         let order = body.parse()?;
-        let replay = Replay { event: order.event_id, since: order.since, until: order.until, missing: order.missing };
-        let count = managed.api.service.replay(&managed.editor, &order.webhook_id.of(), replay, order.dry_run).await?;
+        let replay = Replay { event: order.event_id, since: order.since, until: order.until, missing: order.missing.unwrap_or_default() };
+        let dry_run = order.dry_run.unwrap_or_default();
+        let count = managed.api.service.replay(&managed.editor, &order.webhook_id.into(), replay, dry_run).await?;
         Ok(Reply::of(&managed.context, &Replayed { count }, vec![]))
     }
 

@@ -3,18 +3,14 @@
 use poem_openapi::Object;
 use serde::Deserialize;
 
-use crate::{
-    domain::ids::ConversationId,
-    http::{error::ApiError, values::IdText},
-    service::conversation_writes::LabelUpdate,
-};
+use crate::{http::error::ApiError, service::conversation_writes::LabelUpdate};
 
 /// Labels to add to a conversation and to remove from it. At least one of the two lists must hold an id.
 #[derive(Debug, Object, Deserialize)]
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LabelsInput {
-    conversation_id: IdText,
+    conversation_id: String,
     #[oai(validator(max_items = 10))]
     add_labels: Option<Vec<String>>,
     #[oai(validator(max_items = 10))]
@@ -35,7 +31,7 @@ impl LabelsInput {
             }
         }
         Ok(LabelUpdate {
-            conversation_id: self.conversation_id.of(),
+            conversation_id: self.conversation_id.into(),
             add: add.into_iter().map(Into::into).collect(),
             remove: remove.into_iter().map(Into::into).collect(),
         })
@@ -47,15 +43,15 @@ impl LabelsInput {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CommentInput {
-    conversation_id: IdText,
+    conversation_id: String,
     /// Plain text.
     text: String,
 }
 
 impl CommentInput {
     /// The conversation and the text.
-    pub fn check(self) -> Result<(ConversationId, String), ApiError> {
-        Ok((self.conversation_id.of(), self.text))
+    pub fn check(self) -> Result<(String, String), ApiError> {
+        Ok((self.conversation_id, self.text))
     }
 }
 
@@ -64,13 +60,13 @@ impl CommentInput {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TextInput {
-    conversation_id: IdText,
+    conversation_id: String,
     text: String,
 }
 
 impl TextInput {
     /// The conversation and the text.
-    pub fn check(self) -> Result<(ConversationId, String), ApiError> {
-        Ok((self.conversation_id.of(), self.text))
+    pub fn check(self) -> Result<(String, String), ApiError> {
+        Ok((self.conversation_id, self.text))
     }
 }

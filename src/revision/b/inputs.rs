@@ -3,18 +3,14 @@
 use poem_openapi::Object;
 use serde::Deserialize;
 
-use crate::{
-    domain::ids::ConversationId,
-    http::{error::ApiError, values::IdText},
-    service::conversation_writes::LabelUpdate,
-};
+use crate::{http::error::ApiError, service::conversation_writes::LabelUpdate};
 
 /// Labels to add to a conversation and to remove from it.
 #[derive(Debug, Object, Deserialize)]
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LabelsInput {
-    conversation_id: IdText,
+    conversation_id: String,
     #[oai(validator(min_items = 1, max_items = 10))]
     add_labels: Vec<String>,
     #[oai(validator(max_items = 10))]
@@ -33,7 +29,7 @@ impl LabelsInput {
             return Err(ApiError::field("body.removeLabels", format!("takes at most {MAX_LABELS} ids")));
         }
         Ok(LabelUpdate {
-            conversation_id: self.conversation_id.of(),
+            conversation_id: self.conversation_id.into(),
             add: add.into_iter().map(Into::into).collect(),
             remove: remove.into_iter().map(Into::into).collect(),
         })
@@ -45,7 +41,7 @@ impl LabelsInput {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CommentInput {
-    conversation_id: IdText,
+    conversation_id: String,
     /// Plain text. `<@userId:name@>` mentions a user.
     #[oai(validator(min_length = 1))]
     text: String,
@@ -53,11 +49,11 @@ pub struct CommentInput {
 
 impl CommentInput {
     /// The conversation and the text.
-    pub fn check(self) -> Result<(ConversationId, String), ApiError> {
+    pub fn check(self) -> Result<(String, String), ApiError> {
         if self.text.is_empty() {
             return Err(ApiError::field("body.text", "must not be empty"));
         }
-        Ok((self.conversation_id.of(), self.text))
+        Ok((self.conversation_id, self.text))
     }
 }
 
@@ -66,7 +62,7 @@ impl CommentInput {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TextInput {
-    conversation_id: IdText,
+    conversation_id: String,
     /// Must not be blank.
     #[oai(validator(min_length = 1, max_length = 1000))]
     text: String,
@@ -76,13 +72,13 @@ const MAX_TEXT_CHARS: usize = 1000;
 
 impl TextInput {
     /// The conversation and the text.
-    pub fn check(self) -> Result<(ConversationId, String), ApiError> {
+    pub fn check(self) -> Result<(String, String), ApiError> {
         if self.text.trim().is_empty() {
             return Err(ApiError::field("body.text", "must not be blank"));
         }
         if self.text.chars().count() > MAX_TEXT_CHARS {
             return Err(ApiError::field("body.text", format!("must be at most {MAX_TEXT_CHARS} characters long")));
         }
-        Ok((self.conversation_id.of(), self.text))
+        Ok((self.conversation_id, self.text))
     }
 }

@@ -15,7 +15,7 @@ use crate::{
         error::{ApiError, Change, Failure},
         expand::NoExpand,
         reply::{One, Reply},
-        values::{AddressText, IdText},
+        values::AddressText,
         writing::{Acknowledgement, IdempotencyKey},
     },
     service::sends::{Filling, Letter},
@@ -41,7 +41,7 @@ pub struct EmailAddress {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct NewEmail {
     /// The account to send from; its channel must be `gmail` or `outlook`.
-    account_id: IdText,
+    account_id: String,
     #[oai(validator(min_items = 1, max_items = 50))]
     to: Vec<EmailAddress>,
     #[oai(validator(max_items = 50))]
@@ -62,7 +62,7 @@ pub struct NewEmail {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct EmailReply {
     /// A conversation of the channel `gmail` or `outlook`.
-    conversation_id: IdText,
+    conversation_id: String,
     #[oai(validator(min_items = 1, max_items = 50))]
     to: Vec<EmailAddress>,
     #[oai(validator(max_items = 50))]
@@ -83,9 +83,9 @@ pub struct EmailReply {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TemplateReply {
     /// A conversation of the channel `whatsapp`.
-    conversation_id: IdText,
+    conversation_id: String,
     /// A template of the conversation's account. Its status must be `APPROVED`, `REINSTATED` or `FLAGGED`.
-    template_id: IdText,
+    template_id: String,
     /// Values of `{{1}}`, `{{2}}` and so on, in order; as many as the body has placeholders.
     variables: Option<Vec<String>>,
 }
@@ -96,12 +96,12 @@ pub struct TemplateReply {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TemplateToPhone {
     /// The account to send from; its channel must be `whatsapp`.
-    account_id: IdText,
+    account_id: String,
     /// In E.164: `+`, a country code, and up to 14 digits in all.
     #[oai(validator(max_length = 15, pattern = r"^\+[1-9][0-9]{1,13}$"))]
     phone_number: String,
     /// A template of this account. Its status must be `APPROVED`, `REINSTATED` or `FLAGGED`.
-    template_id: IdText,
+    template_id: String,
     /// Values of `{{1}}`, `{{2}}` and so on, in order; as many as the body has placeholders.
     variables: Option<Vec<String>>,
 }
@@ -151,8 +151,8 @@ fn letter(
     Ok(Letter { to, cc, bcc, subject, text, html })
 }
 
-fn filling(template: IdText, variables: Option<Vec<String>>) -> Filling {
-    Filling { template_id: template.of(), variables: variables.unwrap_or_default() }
+fn filling(template: String, variables: Option<Vec<String>>) -> Filling {
+    Filling { template_id: template.into(), variables: variables.unwrap_or_default() }
 }
 
 /// Sends beyond plain text.
@@ -179,7 +179,7 @@ impl Sends {
         let input = body.parse()?;
         let letter = letter(input.to, [input.cc, input.bcc], input.subject, input.text, input.html)?;
         let by = request.by::<(), Acknowledgement, _, _>("sendEmailNew", &key, &body);
-        let outcome = request.api.service.send_mail(&by, input.account_id.of(), letter).await?;
+        let outcome = request.api.service.send_mail(&by, input.account_id.into(), letter).await?;
         Ok(Reply::written::<_, Acknowledgement>(&request, outcome))
     }
 
@@ -200,7 +200,7 @@ impl Sends {
         let input = body.parse()?;
         let letter = letter(input.to, [input.cc, input.bcc], input.subject, input.text, input.html)?;
         let by = request.by::<(), Acknowledgement, _, _>("sendEmailReply", &key, &body);
-        let outcome = request.api.service.send_mail_reply(&by, input.conversation_id.of(), letter).await?;
+        let outcome = request.api.service.send_mail_reply(&by, input.conversation_id.into(), letter).await?;
         Ok(Reply::written::<_, Acknowledgement>(&request, outcome))
     }
 
@@ -221,7 +221,7 @@ impl Sends {
         let input = body.parse()?;
         let by = request.by::<(), Acknowledgement, _, _>("sendTemplateReply", &key, &body);
         let filling = filling(input.template_id, input.variables);
-        let outcome = request.api.service.send_template_reply(&by, input.conversation_id.of(), filling).await?;
+        let outcome = request.api.service.send_template_reply(&by, input.conversation_id.into(), filling).await?;
         Ok(Reply::written::<_, Acknowledgement>(&request, outcome))
     }
 
@@ -248,7 +248,7 @@ impl Sends {
         }
         let by = request.by::<(), Acknowledgement, _, _>("sendTemplateToPhone", &key, &body);
         let filling = filling(input.template_id, input.variables);
-        let outcome = request.api.service.send_template(&by, input.account_id.of(), input.phone_number, filling).await?;
+        let outcome = request.api.service.send_template(&by, input.account_id.into(), input.phone_number, filling).await?;
         Ok(Reply::written::<_, Acknowledgement>(&request, outcome))
     }
 }

@@ -1,11 +1,12 @@
 //! The examples of the documents: a request to every operation, and what the demo store answers to it.
 //!
 //! The requests are written by hand, in the order in which they are made (`requests.json` here, in `settings`, and in a
-//! revision that has operations of its own). The answers are recorded (`answers.json`): the test of `cli::demo` makes the
-//! requests of a fresh demo store, and fails where it answers anything else. So an example can be tried on `counterpart
+//! revision that has operations of its own). The answers are recorded (`answers.json`), and so are the events
+//! that a subscriber is sent meanwhile (`events.json`): the test of `cli::demo` makes the requests of a fresh demo store, and
+//! fails where it answers anything else. So an example can be tried on `counterpart
 //! demo`, whose ids are these; its instants follow its own start.
 //!
-//! Called by [`super::document`] and [`super::settings`]. A cursor has no example: it is sealed for one store of one server,
+//! Called by [`super::document`], [`super::settings`] and [`super::events::document`]. A cursor has no example: it is sealed for one store of one server,
 //! and a page that fills in examples would be refused.
 
 use std::collections::BTreeMap;
@@ -48,6 +49,11 @@ pub struct Request {
 /// The examples of the contract.
 pub fn contract() -> Examples {
     Examples::read(&[include_str!("requests.json"), revision::REQUESTS], revision::ANSWERS, revision::RULES.received_at)
+}
+
+/// An event of each kind that the compiled revision causes, and the one that tests an endpoint.
+pub fn events() -> BTreeMap<String, Value> {
+    serde_json::from_str(revision::EVENTS).unwrap_or_default()
 }
 
 impl Examples {

@@ -42,6 +42,9 @@ pub const REQUESTS: &str = "[]";
 /// What this revision answers to the example requests.
 pub const ANSWERS: &str = include_str!("a/answers.json");
 
+/// The events that this revision sends meanwhile.
+pub const EVENTS: &str = include_str!("a/events.json");
+
 /// Types under the names that both revisions give them.
 pub mod wire {
     pub use super::{

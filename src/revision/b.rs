@@ -47,6 +47,9 @@ pub const REQUESTS: &str = include_str!("b/requests.json");
 /// What this revision answers to the example requests.
 pub const ANSWERS: &str = include_str!("b/answers.json");
 
+/// The events that this revision sends meanwhile.
+pub const EVENTS: &str = include_str!("b/events.json");
+
 /// Types under the names that both revisions give them.
 pub mod wire {
     pub use super::{

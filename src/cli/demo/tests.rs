@@ -1,4 +1,4 @@
-//! The examples of the documents (`http::examples`) are what a fresh demo store answers. Where something else is right by
+//! The examples of the documents (`http::examples`) are what a fresh demo store answers, and what it tells its subscribers. Where something else is right by
 //! now, it is written down by `cargo test --lib record_the_examples -- --ignored`, in both revisions.
 
 use std::{
@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::{
+    delivery::{outbound::Messages, worker::Worker},
     domain::{
         clock::Ids,
         fixture::MovableClock,
@@ -26,7 +27,7 @@ use crate::{
         examples::{self, Examples, RECORDED_AT},
         settings as plane,
     },
-    service::Service,
+    service::{Service, webhooks::Settings},
     store::queue::Room,
 };
 
@@ -114,14 +115,16 @@ impl Bench {
         data
     }
 
-    /// One attempt of whatever waits for an endpoint, which takes it.
-    async fn deliver(&self) {
-        let busy = HashMap::new();
-        for claimed in self.service.claim_deliveries(Room { all: 9, each: 9, busy: &busy }).await.unwrap() {
+    /// One attempt of whatever waits for an endpoint, which takes it; what it was sent.
+    async fn deliver(&self) -> Vec<Value> {
+        let (busy, mut sent) = (HashMap::new(), Vec::new());
+        for claimed in self.service.claim_deliveries(Room { all: 99, each: 99, busy: &busy }).await.unwrap() {
+            sent.push(serde_json::from_slice(&claimed.shipment.body).unwrap());
             let started_at = self.service.world().now();
             let attempted = Attempted { started_at, ended_at: started_at.plus_millis(84), answer: Answer::Status(204, None) };
             self.service.settle_delivery(&claimed, attempted, 0.5).await.unwrap();
         }
+        sent
     }
 }
 
@@ -163,18 +166,50 @@ async fn answers(examples: &Examples, document: Value, prefix: &str) -> BTreeMap
     answers
 }
 
-/// The answers to the examples of both documents: those written down and those given, and where they are written down.
-async fn both() -> [(BTreeMap<String, Value>, BTreeMap<String, Value>, String); 2] {
+/// The first event of each kind that is sent while the examples of the contract are made, and what the settings can do beside.
+async fn events() -> BTreeMap<String, Value> {
+    const BESIDE: [&str; 4] = ["escalateConversation", "unassignTicket", "receiveMessage", "testWebhook"];
+    let (bench, settings) = (Bench::new().await, plane::examples());
+    // As in the examples, where the first id is the request's.
+    bench.ids.begin("createWebhook");
+    bench.ids.fresh();
+    let all = Settings { url: Some("https://hooks.example.com/counterpart".to_owned()), ..Settings::default() };
+    bench.service.create_webhook(&Editor::command_line(STORE.into()), all).await.unwrap();
+    let of = |document: &Value, prefix: &str| document::routes(document).into_iter().map(|route| route.under(prefix)).collect::<Vec<_>>();
+    let routes = [of(&document::document(), PREFIX), of(&plane::document(), plane::PREFIX)].concat();
+    let beside = settings.requests.iter().filter(|request| BESIDE.contains(&request.operation.as_str()));
+    for request in examples::contract().requests.iter().chain(beside) {
+        let route = routes.iter().find(|route| route.operation_id == request.operation).unwrap();
+        bench.answer(route, request).await;
+        if request.operation == "sendTextMessage" {
+            // Alone, since several would come in any order.
+            let connectors = Connectors::every(Arc::new(Simulator));
+            Worker::new(Messages::new(bench.service.clone(), connectors, Targets::Public).unwrap()).drain().await.unwrap();
+        }
+    }
+    bench.service.next_delivery_at().await.unwrap();
+    let (mut sent, mut events) = (bench.deliver().await, BTreeMap::new());
+    sent.sort_by_key(|event| event["sequence"].as_i64());
+    for event in sent {
+        events.entry(event["type"].as_str().unwrap().to_owned()).or_insert(event);
+    }
+    events
+}
+
+/// The answers to the examples of both documents, and the events: those written down and those given, and where they are written down.
+async fn all() -> [(BTreeMap<String, Value>, BTreeMap<String, Value>, String); 3] {
     let (contract, settings) = (examples::contract(), plane::examples());
     let given = answers(&contract, document::document(), PREFIX).await;
-    let contract = (contract.answers, given, format!("src/revision/{}/answers.json", revision::NAME.to_lowercase()));
+    let folder = format!("src/revision/{}", revision::NAME.to_lowercase());
+    let contract = (contract.answers, given, format!("{folder}/answers.json"));
     let given = answers(&settings, plane::document(), plane::PREFIX).await;
-    [contract, (settings.answers, given, "src/http/settings/answers.json".to_owned())]
+    let settings = (settings.answers, given, "src/http/settings/answers.json".to_owned());
+    [contract, settings, (examples::events(), events().await, format!("{folder}/events.json"))]
 }
 
 #[tokio::test]
 async fn the_examples_are_what_the_demo_answers() {
-    for (written, given, file) in both().await {
+    for (written, given, file) in all().await {
         let stale = given.iter().filter(|(operation, data)| written.get(*operation) != Some(data));
         let stale: Vec<_> = stale.map(|(operation, data)| format!("{operation}: {data}")).collect();
         assert!(stale.is_empty(), "answered otherwise than {file} says:\n{}", stale.join("\n"));
@@ -185,7 +220,7 @@ async fn the_examples_are_what_the_demo_answers() {
 #[tokio::test]
 #[ignore = "writes to the sources"]
 async fn record_the_examples() {
-    for (_, given, file) in both().await {
+    for (_, given, file) in all().await {
         let lines: Vec<String> = given.iter().map(|(operation, data)| format!("  {}: {data}", json!(operation))).collect();
         std::fs::write(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(file), format!("{{\n{}\n}}\n", lines.join(",\n"))).unwrap();
     }

@@ -13,7 +13,10 @@ use serde_json::{Map, Value, json};
 use super::{AssignmentData, ClosedData, ContactFieldData, EscalationData, Event, LabelData, MessageData, OpenedData, TicketFieldData};
 use crate::{
     domain::webhooks::{PAUSES, TEST_KIND},
-    http::document::in_form,
+    http::{
+        document::{in_form, sorted},
+        examples,
+    },
     revision,
 };
 
@@ -107,7 +110,14 @@ pub fn document() -> Value {
         modern(schema);
     }
     drop_unused(&mut document);
-    document
+    for (kind, event) in examples::events() {
+        if let Some(media) =
+            document["webhooks"].get_mut(&kind).and_then(|hook| hook.pointer_mut("/post/requestBody/content/application~1json"))
+        {
+            media["examples"] = json!({ "demo": { "value": event } });
+        }
+    }
+    sorted(document)
 }
 
 /// The kinds that the compiled revision causes.

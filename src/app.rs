@@ -126,6 +126,11 @@ impl App {
         Edge { inner: route.data(pages).map_to_response(), api: self.api.clone(), routes }
     }
 
+    /// Follows the database for searches until `stop` resolves; without it they find no index.
+    pub async fn follow(self, stop: impl Future<Output = ()>) {
+        self.searches.run(stop).await;
+    }
+
     /// Serves, delivers, and follows the database for searches, until `stop` resolves; what is in progress is then finished,
     /// and the database is closed. `ready` is told the bound address.
     pub async fn serve(&self, listen: &str, stop: impl Future<Output = ()>, ready: impl FnOnce(String)) -> io::Result<()> {
@@ -147,7 +152,7 @@ impl App {
             tokio::spawn(messages.run(stopped())),
             tokio::spawn(webhooks.run(stopped())),
             tokio::spawn(chores),
-            tokio::spawn(self.searches.clone().run(stopped())),
+            tokio::spawn(self.clone().follow(stopped())),
         ];
         let served = server.run_with_graceful_shutdown(self.endpoint(), stop, Some(GRACE)).await;
         drop(stop_workers);

@@ -63,7 +63,10 @@ served() {
 # fuzz DOCUMENT REVISION PLANE
 fuzz() {
     served "fuzz $1 on $2" "$2" "$3" tests/fuzz/run.sh "$tools" "$1" "${examples[@]}"
-    printf '%s on %s: %s\n' "$1" "$2" "$(grep -E '^ *[0-9]+ generated' "$scratch/step.log" | tr -s ' ')" >>"$scratch/totals"
+    local met_404
+    met_404=$(sed -nE 's/.*Missing test data: ([0-9]+) operations? repeatedly returned 404 responses$/\1/p' "$scratch/step.log")
+    printf '%s on %s: %s; operations that mostly met 404: %s\n' "$1" "$2" \
+        "$(grep -E '^ *[0-9]+ generated' "$scratch/step.log" | tr -s ' ')" "${met_404:-0}" >>"$scratch/totals"
 }
 
 quietly "tools" tests/contract/tools/install.sh "$tools"

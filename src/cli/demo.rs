@@ -15,7 +15,7 @@ use crate::{
         scopes::Scope,
         settings::{Editor, GrantKind},
     },
-    http::document::PREFIX,
+    http::{document::PREFIX, examples::STORE},
     revision,
     service::{
         import::{self, Options, Spool},
@@ -25,8 +25,6 @@ use crate::{
     store::Db,
     telemetry::Metrics,
 };
-
-const STORE: &str = "demo";
 
 #[derive(Args, Debug)]
 pub struct Demo {
@@ -77,3 +75,6 @@ fn welcome(base: &str, key: &Secret, link: &Secret) -> String {
         contact = demo_data::FIRST_CONTACT,
     )
 }
+
+#[cfg(test)]
+mod tests;

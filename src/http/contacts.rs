@@ -12,7 +12,7 @@ use super::{
     paging::Walk,
     params::{CursorText, Id, PageSize, Query, Required},
     reply::{All, One, Paged, Reply},
-    values::{AnyObject, Stored},
+    values::{AddressText, AnyObject, Stored},
 };
 use crate::{
     domain::{
@@ -37,14 +37,14 @@ pub struct Contact {
     pub last_name: Option<String>,
     /// The primary e-mail address.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub email: Option<String>,
+    pub email: Option<AddressText>,
     /// The primary phone number, in E.164.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phone: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secondary_phones: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub secondary_emails: Option<Vec<String>>,
+    pub secondary_emails: Option<Vec<AddressText>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub addresses: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,10 +66,10 @@ impl From<domain::Contact> for Contact {
             created_at: contact.created_at,
             updated_at: contact.updated_at,
             last_name: contact.last_name,
-            email: contact.email,
+            email: contact.email.map(AddressText),
             phone: contact.phone,
             secondary_phones: contact.secondary_phones,
-            secondary_emails: contact.secondary_emails,
+            secondary_emails: contact.secondary_emails.map(|all| all.into_iter().map(AddressText).collect()),
             addresses: contact.addresses,
             note: contact.note,
             custom_fields: contact.custom_fields.and_then(Stored::new),

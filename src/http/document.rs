@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use poem_openapi::{OpenApiService, Tags};
 use serde_json::{Map, Value, json};
 
-use super::{auth::SCHEME, merged::Merged, reply::REPLAYED, values::OPEN_ENUM};
+use super::{auth::SCHEME, examples, merged::Merged, reply::REPLAYED, values::OPEN_ENUM};
 use crate::{domain::rules::Rules, revision};
 
 /// The nouns under which operations are grouped.
@@ -77,7 +77,9 @@ pub fn contract() -> OpenApiService<Contract, ()> {
 
 /// The document.
 pub fn document() -> Value {
-    canonical(&contract().spec())
+    let mut document = canonical(&contract().spec());
+    examples::contract().put_into(&mut document);
+    sorted(document)
 }
 
 /// A document that the generator made, in the canonical form.
@@ -349,7 +351,7 @@ fn request_schemas(document: &Value) -> BTreeSet<String> {
 }
 
 /// The same value with the members of every object in the order of their names, so that a document compares by bytes.
-fn sorted(value: Value) -> Value {
+pub fn sorted(value: Value) -> Value {
     match value {
         Value::Object(object) => {
             let mut members: Vec<_> = object.into_iter().collect();

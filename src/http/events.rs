@@ -299,8 +299,7 @@ mod tests {
             jsonschema::draft202012::validate(&schema, &sent).unwrap();
             sent
         };
-        // Which the older revision has no operation for.
-        let assigned = sent(Fact::TicketAssigned { ticket: ticket.clone(), previous: Some("u".into()) }, "TicketAssigned");
+        let assigned = sent(Fact::TicketUnassigned { ticket: ticket.clone(), previous: Some("u".into()) }, "TicketUnassigned");
         assert_eq!((&assigned["data"]["ticket"]["id"], &assigned["data"]["previousAssigneeUserId"]), (&json!("t"), &json!("u")));
         let rendered = |ticket: Option<StoredTicket>, reason: Option<&str>| {
             let ticket = ticket.map(Box::new);

@@ -20,6 +20,7 @@ pub mod document;
 pub mod edge;
 pub mod error;
 pub mod events;
+pub mod examples;
 pub mod expand;
 pub mod fields;
 pub mod filters;

@@ -3,7 +3,7 @@
 use poem_openapi::Object;
 use serde::Serialize;
 
-use super::values::ChannelName;
+use super::values::{ChannelName, UserIdText};
 use crate::domain::{store::ChannelRef, team::UserRef};
 
 /// An account or a conversation beside the record that refers to it.
@@ -25,13 +25,13 @@ impl From<ChannelRef> for RelatedChannel {
 #[derive(Debug, Object, Serialize)]
 pub struct RelatedUser {
     /// The `userId` that this object stands for.
-    pub id: String,
+    pub id: UserIdText,
     pub name: String,
 }
 
 impl From<UserRef> for RelatedUser {
     fn from(user: UserRef) -> Self {
-        Self { id: user.user_id.into_string(), name: user.name }
+        Self { id: user.user_id.into(), name: user.name }
     }
 }
 
@@ -40,7 +40,7 @@ impl From<UserRef> for RelatedUser {
 #[oai(rename_all = "camelCase", skip_serializing_if_is_none)]
 #[serde(rename_all = "camelCase")]
 pub struct Author {
-    pub user_id: String,
+    pub user_id: UserIdText,
     pub name: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role_id: Option<String>,
@@ -48,7 +48,7 @@ pub struct Author {
 
 impl From<UserRef> for Author {
     fn from(user: UserRef) -> Self {
-        Self { user_id: user.user_id.into_string(), name: user.name, role_id: user.role_id.map(|id| id.into_string()) }
+        Self { user_id: user.user_id.into(), name: user.name, role_id: user.role_id.map(|id| id.into_string()) }
     }
 }
 

@@ -210,14 +210,14 @@ impl<S: Shape> ApiResponse for Reply<S> {
 /// The schema of an envelope around `data` or `error`.
 pub fn envelope(store_id: &'static str, content: (&'static str, MetaSchemaRef)) -> MetaSchema {
     let text = |description: &'static str| MetaSchema { description: Some(description), ..MetaSchema::new("string") };
-    let (received_at, format) = match revision::RULES.received_at {
-        ReceivedAt::Timestamp => ("When the request arrived, in UTC.", Some("date-time")),
-        ReceivedAt::UnixMillis => ("When the request arrived: Unix time in milliseconds.", None),
+    let (received_at, format, pattern) = match revision::RULES.received_at {
+        ReceivedAt::Timestamp => ("When the request arrived, in UTC.", Some("date-time"), None),
+        ReceivedAt::UnixMillis => ("When the request arrived: Unix time in milliseconds.", None, Some("^[0-9]+$".to_owned())),
     };
     let inline = |schema| MetaSchemaRef::Inline(Box::new(schema));
     let properties = vec![
         ("requestId", inline(text("Identifies the request; also sent as the header `x-request-id`."))),
-        ("requestReceivedAt", inline(MetaSchema { format, ..text(received_at) })),
+        ("requestReceivedAt", inline(MetaSchema { format, pattern, ..text(received_at) })),
         ("storeId", inline(text(store_id))),
         content,
     ];

@@ -9,7 +9,7 @@ use poem_openapi::{
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, value::RawValue};
 
-use crate::domain::{entries::Entries, store::Channel, time::Timestamp};
+use crate::domain::{entries::Entries, ids::UserId, store::Channel, time::Timestamp};
 
 /// Marks an open enumeration until `document` writes it as `x-extensible-enum`.
 pub const OPEN_ENUM: &str = "x-open-enum";
@@ -255,6 +255,12 @@ pub struct FieldValues(pub Entries);
 /// The `userId` of a user: a UUID, which is checked where its place is known.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct UserIdText(pub String);
+
+impl From<UserId> for UserIdText {
+    fn from(id: UserId) -> Self {
+        Self(id.into_string())
+    }
+}
 
 /// A number from 0 on, as the text that it was sent as.
 #[derive(Debug, Clone, Serialize, Deserialize)]

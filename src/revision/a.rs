@@ -34,6 +34,17 @@ pub const CHANNELS: &[&str] = &["line", "instagram", "facebook", "lazada", "shop
 pub type Extra = ();
 pub const EXTRA: Extra = ();
 
+/// Kinds of events that nothing of this revision causes: it only passes on those that the other one recorded.
+pub const UNCAUSED_EVENTS: &[&str] = &["ticket.assigned"];
+
+/// Example requests to what only this revision has, or takes (`http::examples`).
+pub const REQUESTS: &str = "[]";
+/// What this revision answers to the example requests.
+pub const ANSWERS: &str = include_str!("a/answers.json");
+
+/// The events that this revision sends meanwhile.
+pub const EVENTS: &str = include_str!("a/events.json");
+
 /// Types under the names that both revisions give them.
 pub mod wire {
     pub use super::{

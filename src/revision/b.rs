@@ -39,6 +39,17 @@ pub const CHANNELS: &[&str] =
 pub type Extra = (accounts::AccountReads, assign::Assignments, search::Searches, sends::Sends);
 pub const EXTRA: Extra = (accounts::AccountReads, assign::Assignments, search::Searches, sends::Sends);
 
+/// Kinds of events that nothing of this revision causes: it only passes on those that the other one recorded.
+pub const UNCAUSED_EVENTS: &[&str] = &[];
+
+/// Example requests to what only this revision has, or takes (`http::examples`).
+pub const REQUESTS: &str = include_str!("b/requests.json");
+/// What this revision answers to the example requests.
+pub const ANSWERS: &str = include_str!("b/answers.json");
+
+/// The events that this revision sends meanwhile.
+pub const EVENTS: &str = include_str!("b/events.json");
+
 /// Types under the names that both revisions give them.
 pub mod wire {
     pub use super::{

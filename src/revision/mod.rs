@@ -16,4 +16,4 @@ mod b;
 #[cfg(not(feature = "rev-a"))]
 use b as chosen;
 
-pub use chosen::{CHANNELS, EXTRA, Extra, NAME, RULES, VERSION, wire};
+pub use chosen::{ANSWERS, CHANNELS, EVENTS, EXTRA, Extra, NAME, REQUESTS, RULES, UNCAUSED_EVENTS, VERSION, wire};

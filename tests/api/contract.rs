@@ -2,9 +2,11 @@
 //! says of its operation and status, a request that got a success is one that the document allows, and an answer that a
 //! test expects nothing else of is the envelope of section 2.1.
 //!
-//! [`places`] names the parts of a document; [`seen`] writes down which of them a run came by; [`request`] holds requests
+//! [`examples`] holds the examples of a document against it; [`places`] names the parts of a document; [`seen`] writes down which of them a run came by; [`request`] holds requests
 //! against the document, and [`told`] events.
 
+#[path = "contract/examples.rs"]
+mod examples;
 #[path = "contract/places.rs"]
 pub mod places;
 #[path = "contract/request.rs"]

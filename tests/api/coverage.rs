@@ -16,7 +16,6 @@ use std::{
 use serde_json::Value;
 
 use crate::{
-    REV_A,
     contract::{Contract, REVISION, places, told},
     document::kept,
 };
@@ -55,19 +54,12 @@ fn promised(contract: &Contract) -> Promised {
     all
 }
 
-/// Events that no operation of the older revision causes: it only passes on what was recorded while the newer one served
-/// the store, in the newer one's form.
-const UNCAUSED: &[&str] = if REV_A { &["ticket.assigned"] } else { &[] };
-
 /// What the document of the events promises. The resources in them are the contract's, and counted there.
 fn promised_events(contract: &Contract) -> Promised {
     let mut all = Promised::new();
     let resources = contract.document["components"]["schemas"].as_object().into_iter().flatten();
     let mut visited: BTreeSet<String> = resources.map(|(name, _)| name.clone()).collect();
     for kind in told::document()["webhooks"].as_object().into_iter().flatten().map(|(kind, _)| kind) {
-        if UNCAUSED.contains(&kind.as_str()) {
-            continue;
-        }
         all.entry("operations").or_default().insert(format!("event {kind}"));
         let mut places = BTreeSet::new();
         if let Some(schema) = told::payload(kind) {

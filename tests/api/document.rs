@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     REV_A,
-    contract::{Contract, REVISION},
+    contract::{Contract, REVISION, told},
     harness::{ALL_SCOPES, one},
 };
 
@@ -87,10 +87,14 @@ fn events_have_a_document_of_their_own() {
     let yaml = printed(&["--events", "--format", "yaml"]);
     assert!(yaml.contains("openapi: 3.1.0") && yaml.contains("ticket.opened:"), "{yaml}");
     // What a reader of 3.1 would pass over.
-    for word in ["\"nullable\"", "\"exclusiveMinimum\": true", "\"exclusiveMaximum\": true", "\"example\""] {
+    for word in ["\"nullable\"", "\"exclusiveMinimum\": true", "\"exclusiveMaximum\": true", "\"example\":"] {
         assert!(!committed.contains(word), "{word}");
     }
     let document: Value = serde_json::from_str(&committed).expect("the committed document is JSON");
+    for (kind, webhook) in document["webhooks"].as_object().expect("webhooks") {
+        let example = &webhook["post"]["requestBody"]["content"]["application/json"]["examples"]["demo"]["value"];
+        assert_eq!(told::conforms(example), Ok(kind.as_str()));
+    }
     check_references(&document);
     jsonschema::draft202012::meta::validate(&json!({"$defs": document["components"]["schemas"]})).expect("schemas of JSON Schema 2020-12");
 }
@@ -137,6 +141,16 @@ fn operation_ids_are_unique_and_described() {
         assert!(!operation.id.is_empty() && seen.insert(operation.id.clone()), "{} {} {}", operation.method, operation.path, operation.id);
         let said = |name: &str| operation.node[name].as_str().is_some_and(|text| !text.trim().is_empty());
         assert!(said("summary") || said("description"), "{} has no description", operation.id);
+    }
+}
+
+#[test]
+fn every_operation_has_examples_that_its_schemas_allow() {
+    let settings = Contract::of_settings(serde_json::from_str(&kept("settings.json")).expect("the committed document is JSON"));
+    for contract in [document(), settings] {
+        let operations = contract.operations();
+        let faults: Vec<_> = operations.iter().flat_map(|operation| contract.example_faults(operation)).collect();
+        assert!(!operations.is_empty() && faults.is_empty(), "{faults:#?}");
     }
 }
 

@@ -17,7 +17,7 @@ class Exemption:
     def __init__(self, entry):
         self.check, self.documents, self.reason = entry["check"], entry["documents"], entry["reason"]
         self.messages = [re.compile(message) for message in entry["messages"]]
-        self.used = False
+        self.used = entry.get("rare", False)
 
     def covers(self, check, text):
         return self.check == check and any(message.fullmatch(text) for message in self.messages)

@@ -1,40 +1,57 @@
-"""owasp.py FINDINGS BASELINE [--write]: holds Spectral's findings against the committed counts.
+"""owasp.py FINDINGS BASELINE [--write]: holds Spectral's findings against those of the committed baseline, one by one.
 
-A line of the baseline is COUNT DOCUMENT RULE PLACE; the place is an operation, a schema, or a part of the document. A count
-that grew fails, and so does one that shrank: the line is then to be changed, so that it stays true.
+A line of the baseline is RULE PLACE DOCUMENT WHERE…: the findings of a rule at one place of several operations or schemas. The
+place is within them, and names a parameter instead of numbering it. What is new fails, and so does what is gone: its name is
+then to be taken out, so that the baseline stays true.
 """
 
 import json
 import sys
-from collections import Counter
+from collections import defaultdict
 from pathlib import Path
 
 findings, baseline = Path(sys.argv[1]), Path(sys.argv[2])
+documents = {}
 
 
-def place(path):
-    """`paths./tickets.get`, `components.schemas.Ticket`, `servers`."""
-    return ".".join(map(str, path[: 3 if path[0] in ("paths", "components") else 1]))
+def finding(one):
+    """Rule, place, document, and the operation, schema or part that the place is in."""
+    source, path = Path(one["source"]), one["path"]
+    node = documents.setdefault(source.stem, json.loads(source.read_text()))
+    steps = []
+    for step in path:
+        node = node[int(step)] if isinstance(node, list) else node.get(step, {})
+        steps.append(node["name"] if isinstance(node, dict) and steps[-1:] == ["parameters"] else str(step))
+    if steps[0] == "paths" and len(steps) > 2:
+        method = documents[source.stem]["paths"][steps[1]][steps[2]]
+        where, within = method.get("operationId", " ".join(steps[1:3])), steps[3:]
+    elif steps[0] == "components":
+        where, within = ".".join(steps[1:3]), steps[3:]
+    else:
+        where, within = steps[0], steps[1:]
+    return one["code"], ".".join(within) or "-", source.stem, where
 
 
-found = Counter(
-    f"{Path(one['source']).stem} {one['code']} {place(one['path'])}" for one in json.loads(findings.read_text())
-)
+def lines(found):
+    grouped = defaultdict(set)
+    for *group, where in found:
+        grouped[tuple(group)].add(where)
+    return "".join(f"{' '.join(group)} {' '.join(sorted(all))}\n" for group, all in sorted(grouped.items()))
+
+
+found = {finding(one) for one in json.loads(findings.read_text())}
 assert found, "no findings at all: was anything linted?"
+assert not any(" " in word for one in found for word in one), "a name with a space in it"
 if "--write" in sys.argv:
-    baseline.write_text("".join(f"{count} {line}\n" for line, count in sorted(found.items())))
+    baseline.write_text(lines(found))
     sys.exit()
-known = Counter()
-for text in baseline.read_text().splitlines():
-    count, line = text.split(" ", 1)
-    known[line] = int(count)
-wrong = []
-for line in sorted(found.keys() | known.keys()):
-    if found[line] > known[line]:
-        wrong.append(f"new: {found[line]} {line} (known: {known[line]})")
-    elif found[line] == 0:
-        wrong.append(f"gone, remove this line: {known[line]} {line}")
-    elif found[line] < known[line]:
-        wrong.append(f"fewer, write {found[line]} in this line: {known[line]} {line}")
-print(f"{found.total()} findings of the OWASP rules, all of them known" if not wrong else "\n".join(wrong))
-sys.exit(bool(wrong))
+known = set()
+for line in baseline.read_text().splitlines():
+    rule, place, document, *wheres = line.split(" ")
+    known.update((rule, place, document, where) for where in wheres)
+for title, wrong in [("new", found - known), ("gone, take it out of the baseline", known - found)]:
+    for one in sorted(wrong):
+        print(f"{title}: {' '.join(one)}")
+if found == known:
+    print(f"{len(found)} findings of the OWASP rules, all of them known")
+sys.exit(found != known)

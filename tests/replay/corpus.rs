@@ -1,4 +1,5 @@
-//! The requests: those of `corpus.jsonl`, one a line, and those that are made for every operation that both documents have.
+//! The requests: those of `corpus.jsonl`, one a line; the examples of both documents, to the demo store; and those that are
+//! made for every operation that both documents have.
 //!
 //! A line is `{"store", "call", "body"?, "pages"?, "because"?}`: `call` is METHOD and path with its query, `pages` how many
 //! pages behind the first are asked for, `then` their query where it is another one. `because` tells of places where the
@@ -10,11 +11,15 @@ use std::{collections::BTreeMap, sync::OnceLock};
 
 use serde::Deserialize;
 use serde_json::Value;
+use url::form_urlencoded;
 
 use crate::{
     client::Answer,
     told::{self, Told},
 };
+
+/// The store that the examples are about.
+pub const DEMO: &str = "demo";
 
 /// Whose key a request is made with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -124,6 +129,37 @@ pub fn written() -> Vec<Request> {
         request
     };
     lines.enumerate().map(read).collect()
+}
+
+/// The example requests of both documents, by operation. Where both show the same, it is one request.
+pub fn examples(told: &Told) -> Vec<Request> {
+    let mut requests: Vec<Request> = Vec::new();
+    // What the newer one alone can do comes last, when nothing looks any more at what it did.
+    for (operation, node) in told.shared_as_described().chain(told.newer_only()) {
+        let mut query = form_urlencoded::Serializer::new(String::new());
+        for parameter in node["parameters"].as_array().into_iter().flatten() {
+            let name = parameter["name"].as_str().unwrap_or_default();
+            match &parameter["example"] {
+                Value::Null => {}
+                Value::String(text) => _ = query.append_pair(name, text),
+                other => _ = query.append_pair(name, &other.to_string()),
+            }
+        }
+        let mut request = Request { store: DEMO.to_owned(), query: query.finish(), ..Request::to(operation) };
+        if let Some(body) = node.pointer("/requestBody/content/application~1json/example") {
+            if node.to_string().contains("Idempotency-Key") {
+                request.headers.push(("idempotency-key".to_owned(), format!("example-{}", requests.len())));
+            }
+            request = request.json(body.to_string());
+        }
+        let known = requests
+            .iter()
+            .any(|known| (known.operation(), &known.query, &known.body) == (request.operation(), &request.query, &request.body));
+        if !known {
+            requests.push(request);
+        }
+    }
+    requests
 }
 
 /// One request to each operation of both documents, for servers that have been broken.

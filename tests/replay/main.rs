@@ -1,7 +1,8 @@
 //! One corpus of requests, sent to a server of each revision over the same store: every difference between the answers is
 //! one that the contract's difference (`openapi/a-to-b.json`) or `features.md` tells, and each of those is come by.
 //!
-//! - [`corpus`] reads the requests of `corpus.jsonl` and makes those that every operation is sent; [`compare`] finds where
+//! - [`corpus`] reads the requests of `corpus.jsonl` and of the documents' examples, and makes those that every operation is
+//!   sent; [`compare`] finds where
 //!   two answers differ, [`renamed`] holds together what both say under other names; [`told`] is what may differ.
 //! - Each answer is held against its own side's document first, and fails only where the servers have been broken.
 //! - The store is imported once, by the newer revision, and its file copied: ids and keys are the same on both sides. What
@@ -31,6 +32,7 @@ mod told;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use counterpart::{cli::demo_data, domain::time::Timestamp, http::examples::RECORDED_AT};
 use serde_json::{Value, json};
 
 use client::{Answer, Api, Call};
@@ -47,7 +49,7 @@ struct Side {
     keys: BTreeMap<&'static str, BTreeMap<Who, String>>,
 }
 
-/// The stores and what is in them: one to read, one to write to, one to send from.
+/// The stores and what is in them: one to read, one to write to, one to send from, and one that the examples are about.
 fn stores() -> Vec<(&'static str, Vec<Value>)> {
     let mut lines = fixture::one();
     // What the suite's store has no need of: the newer revision's channel wherever a channel can be.
@@ -58,7 +60,9 @@ fn stores() -> Vec<(&'static str, Vec<Value>)> {
     let note =
         json!({"id": "n-drunk", "conversationId": "conv-drunk", "text": "la", "createdBy": fixture::BO, "sentAt": at("03-10T09:00")});
     lines.extend([line("ticketField", field), line("comment", note)]);
-    vec![("reads", lines.clone()), ("writes", lines), ("shop", fixture::channels())]
+    let recorded_at = Timestamp::from_millis(RECORDED_AT);
+    let demo = demo_data::lines(recorded_at).map(|line| serde_json::from_str(&line).expect("a line of the demo is JSON")).collect();
+    vec![("reads", lines.clone()), ("writes", lines), ("shop", fixture::channels()), (corpus::DEMO, demo)]
 }
 
 impl Side {
@@ -163,9 +167,12 @@ fn what_differs_is_told_and_what_is_told_differs() {
     let told = Told::read();
     let sides = both();
     let mut found = Found::default();
-    for request in corpus::written().into_iter().chain(corpus::made(&told)) {
+    for request in corpus::written().into_iter().chain(corpus::examples(&told)).chain(corpus::made(&told)) {
         let calls = [0, 1].map(|side| sides[side].call(&request));
         let mut answers = asked(&sides, &calls);
+        if request.store == corpus::DEMO {
+            assert_eq!(answers[1].status, 200, "an example is refused: {}", request.described(&answers));
+        }
         found.take(&told, &if request.then.is_some() { request.behind() } else { request.clone() }, &answers);
         // The pages behind it: each side by its own cursor.
         for _ in 0..request.pages {

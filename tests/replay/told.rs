@@ -17,7 +17,7 @@ use crate::{
 pub struct Told {
     changes: Vec<Change>,
     features: BTreeSet<String>,
-    /// The operations of both documents; none where only the newer has it.
+    /// The operations of both documents, as each describes them; none where only the newer has it.
     operations: BTreeMap<String, (Option<Value>, Value)>,
     exempt: Vec<Exempt>,
 }
@@ -111,6 +111,18 @@ impl Told {
         self.operations.iter().filter(|(_, (older, _))| older.is_some()).map(|(name, (_, newer))| (name.as_str(), newer))
     }
 
+    /// The same as each of the documents describes them.
+    pub fn shared_as_described(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.operations
+            .iter()
+            .flat_map(|(name, (older, newer))| older.iter().flat_map(move |older| [(name.as_str(), older), (name.as_str(), newer)]))
+    }
+
+    /// The operations that only the newer document has.
+    pub fn newer_only(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.operations.iter().filter(|(_, (older, _))| older.is_none()).map(|(name, (_, newer))| (name.as_str(), newer))
+    }
+
     fn of<'a>(&'a self, request: &Request) -> impl Iterator<Item = &'a Change> {
         let operation = request.operation();
         self.changes.iter().filter(move |change| change.operation == operation)
@@ -150,7 +162,7 @@ impl Told {
         let says = |change: &&Change| match (change.rule.as_str(), &difference.sides) {
             ("property-required-removed" | "property-optional-removed" | "header-required-removed", [_, Value::Null]) => true,
             ("property-required-added" | "property-optional-added", [Value::Null, _]) => true,
-            ("format-removed", [older, newer]) => older == RECENT_INSTANT && newer == RECENT_MILLISECONDS,
+            ("format-removed" | "pattern-added", [older, newer]) => older == RECENT_INSTANT && newer == RECENT_MILLISECONDS,
             _ => false,
         };
         let keys: Vec<_> = self.of(request).filter(|change| change.place == place).filter(says).map(Change::key).collect();

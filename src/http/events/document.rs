@@ -1,4 +1,4 @@
-//! The document of the events: OpenAPI 3.1, one entry of `webhooks` for each kind. Made of the types that are sent
+//! The document of the events: OpenAPI 3.1, one entry of `webhooks` for each kind that the compiled revision causes. Made of the types that are sent
 //! ([`super`]), so that a subscriber reads what the compiled revision renders. Called by `app` and the command line.
 //!
 //! The generator writes the schemas of OpenAPI 3.0, whose dialect is one of its own; [`modern`] turns them into the JSON
@@ -13,7 +13,10 @@ use serde_json::{Map, Value, json};
 use super::{AssignmentData, ClosedData, ContactFieldData, EscalationData, Event, LabelData, MessageData, OpenedData, TicketFieldData};
 use crate::{
     domain::webhooks::{PAUSES, TEST_KIND},
-    http::document::in_form,
+    http::{
+        document::{in_form, sorted},
+        examples,
+    },
     revision,
 };
 
@@ -65,14 +68,14 @@ const SIGNATURE: &str = "Signature";
 pub fn document() -> Value {
     let mut registry = Registry::new();
     Event::register(&mut registry);
-    let data: Vec<Value> = EVENTS.iter().map(|event| (event.data)(&mut registry)).collect();
+    let events: Vec<(&Described, Value)> = caused().map(|event| (event, (event.data)(&mut registry))).collect();
     let mut schemas: BTreeMap<String, Value> = registry.schemas.iter().map(|(name, schema)| (name.clone(), plain(schema))).collect();
     let payload = schemas.remove("Event").unwrap_or_default();
     // Each kind names itself.
     schemas.remove("EventKind");
     unexpanded(&mut schemas);
     let mut webhooks = Map::new();
-    for (event, data) in EVENTS.iter().zip(data) {
+    for (event, data) in events {
         let name = title(event.kind);
         schemas.insert(name.clone(), payload_of(event, &name, payload.clone(), data));
         webhooks.insert(event.kind.to_owned(), json!({ "post": delivery(event, &name) }));
@@ -82,10 +85,7 @@ pub fn document() -> Value {
         "info": {
             "title": format!("counterpart events, revision {}", revision::NAME),
             "version": "1.0.0",
-            "description": "What is posted to the endpoints that subscribed to it, in the form of Standard Webhooks. Delivery is at least \
-                            once and in no order: `webhook-id` tells what came before, `sequence` the order. Pass over members that you \
-                            do not know. What was recorded while the other revision served the store is sent as it was recorded: \
-                            its `apiRevision` says so, and that revision's document describes it.",
+            "description": description(),
             "license": { "name": "MIT OR Apache-2.0", "url": "https://spdx.org/licenses/MIT.html" },
             "contact": { "name": "Whoever runs this server" },
         },
@@ -110,7 +110,33 @@ pub fn document() -> Value {
         modern(schema);
     }
     drop_unused(&mut document);
-    document
+    for (kind, event) in examples::events() {
+        if let Some(media) =
+            document["webhooks"].get_mut(&kind).and_then(|hook| hook.pointer_mut("/post/requestBody/content/application~1json"))
+        {
+            media["examples"] = json!({ "demo": { "value": event } });
+        }
+    }
+    sorted(document)
+}
+
+/// The kinds that the compiled revision causes.
+fn caused() -> impl Iterator<Item = &'static Described> {
+    EVENTS.iter().filter(|event| !revision::UNCAUSED_EVENTS.contains(&event.kind))
+}
+
+fn description() -> String {
+    let uncaused: Vec<String> = revision::UNCAUSED_EVENTS.iter().map(|kind| format!("`{kind}`")).collect();
+    let absent = match uncaused.is_empty() {
+        true => String::new(),
+        false => format!(" Nothing in this revision causes {}: a subscription to it is told of those alone.", uncaused.join(" or ")),
+    };
+    format!(
+        "What is posted to the endpoints that subscribed to it, in the form of Standard Webhooks. Delivery is at least once and in no \
+         order: `webhook-id` tells what came before, `sequence` the order. Pass over members that you do not know. What was recorded \
+         while the other revision served the store is sent as it was recorded: its `apiRevision` says so, and that revision's document \
+         describes it.{absent}"
+    )
 }
 
 /// What `expand` puts into an answer, by schema. Nobody asks for it in an event.
@@ -282,6 +308,10 @@ mod tests {
         assert_eq!(described, [&KINDS[..], &[TEST_KIND]].concat());
         let document = document();
         for kind in described {
+            if revision::UNCAUSED_EVENTS.contains(&kind) {
+                assert_eq!(document["webhooks"].get(kind), None);
+                continue;
+            }
             let name = title(kind);
             assert_eq!(document["webhooks"][kind]["post"]["operationId"], name);
             let properties = &document["components"]["schemas"][&name]["properties"];

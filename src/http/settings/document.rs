@@ -3,9 +3,13 @@
 use poem_openapi::{OpenApiService, Tags};
 use serde_json::{Value, json};
 
-use crate::http::{
-    document::{canonical, page_of},
-    merged::Merged,
+use crate::{
+    domain::rules::ReceivedAt,
+    http::{
+        document::{canonical, page_of, sorted},
+        examples::Examples,
+        merged::Merged,
+    },
 };
 
 /// The nouns under which operations are grouped.
@@ -83,7 +87,13 @@ pub fn document() -> Value {
             *store = "The store whose settings they are; empty where no store is known.".into();
         }
     }
-    document
+    examples().put_into(&mut document);
+    sorted(document)
+}
+
+/// The examples of the document, the same in both revisions too.
+pub fn examples() -> Examples {
+    Examples::read(&[include_str!("requests.json")], include_str!("answers.json"), ReceivedAt::Timestamp)
 }
 
 /// The documentation page, self-contained.

@@ -15,7 +15,7 @@ use crate::{
         body::Body,
         error::{ApiError, Failure, SettingsAction, SettingsCreation},
         reply::{One, Reply},
-        values::EmailText,
+        values::AddressText,
         writing::{Acknowledgement, IdempotencyKey, once},
     },
     service::ticket_states::Escalation,
@@ -119,8 +119,9 @@ pub struct Sender {
 pub struct SenderDetails {
     first_name: String,
     last_name: Option<String>,
-    email: Option<EmailText>,
+    email: Option<AddressText>,
     /// In E.164.
+    #[oai(validator(max_length = 15, pattern = r"^\+[1-9][0-9]{1,13}$"))]
     phone: Option<String>,
 }
 

@@ -20,7 +20,7 @@ mod team;
 mod webhooks;
 
 pub use bridges::BridgeView;
-pub use document::{PREFIX, docs, document, in_settings, plane};
+pub use document::{PREFIX, docs, document, examples, in_settings, plane};
 pub use keys::KeyView;
 pub use session::LINK_FRAGMENT;
 pub use webhooks::{AttemptView, WebhookView};

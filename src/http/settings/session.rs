@@ -28,6 +28,7 @@ use crate::{
         context::Context,
         error::{ApiError, Failure, SettingsCatalog, SettingsCreation},
         reply::{self, One, Reply, Shape},
+        values::UserIdText,
         writing::Acknowledgement,
     },
 };
@@ -50,7 +51,7 @@ pub struct SessionOpening {
 #[serde(rename_all = "camelCase")]
 pub struct Session {
     store_id: String,
-    user_id: String,
+    user_id: UserIdText,
     role: String,
     /// When the session or the token ends.
     expires_at: Timestamp,
@@ -60,7 +61,7 @@ impl From<Manager> for Session {
     fn from(manager: Manager) -> Self {
         Self {
             store_id: manager.store_id.into_string(),
-            user_id: manager.user_id.into_string(),
+            user_id: manager.user_id.into(),
             role: manager.role.unwrap_or_default(),
             expires_at: manager.expires_at,
         }

@@ -14,7 +14,7 @@ use crate::{
         error::{ApiError, Failure, SettingsCatalog, SettingsEdit, SettingsRemoval},
         params::{Id, Query, Required, Scalar},
         reply::{All, One, Reply},
-        values::UserIdText,
+        values::{AddressText, UserIdText},
     },
     service::settings::{AccountAccess, Taken},
 };
@@ -27,11 +27,11 @@ pub struct Seat {
     id: String,
     /// Absent until the invitation is accepted.
     #[serde(skip_serializing_if = "Option::is_none")]
-    user_id: Option<String>,
+    user_id: Option<UserIdText>,
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    email: Option<String>,
+    email: Option<AddressText>,
     /// The role's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     role: Option<String>,
@@ -42,9 +42,9 @@ impl From<UserView> for Seat {
         let user = view.user;
         Self {
             id: user.id.into_string(),
-            user_id: user.user_id.map(|id| id.into_string()),
+            user_id: user.user_id.map(Into::into),
             name: user.name,
-            email: user.email,
+            email: user.email.map(AddressText),
             role: view.role.map(|role| role.name),
         }
     }

@@ -3,7 +3,11 @@
 use poem_openapi::Object;
 use serde::Serialize;
 
-use crate::{domain::team::UserView, http::related::RelatedRole, revision::RULES};
+use crate::{
+    domain::team::UserView,
+    http::{related::RelatedRole, values::UserIdText},
+    revision::RULES,
+};
 
 /// A teammate, or an invited seat.
 #[derive(Debug, Object, Serialize)]
@@ -14,7 +18,7 @@ pub struct User {
     pub id: String,
     /// The person; what assignees and authors refer to. Absent until an invitation is accepted.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub user_id: Option<String>,
+    pub user_id: Option<UserIdText>,
     /// The name. Absent on an incomplete invitation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -31,7 +35,7 @@ impl From<UserView> for User {
         let name = view.user.shown_name(RULES.user_name_fallback).map(str::to_owned);
         Self {
             id: view.user.id.into_string(),
-            user_id: view.user.user_id.map(|id| id.into_string()),
+            user_id: view.user.user_id.map(UserIdText::from),
             name,
             role_id: view.user.role_id.filter(|_| view.role.is_none()).map(|id| id.into_string()),
             role: view.role.map(|role| RelatedRole { id: role.id.into_string(), name: role.name }),

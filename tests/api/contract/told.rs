@@ -57,13 +57,16 @@ fn close(value: &mut Value) {
     }
 }
 
-/// What is wrong with an event.
-pub fn check(event: &Value) -> Result<(), String> {
+/// Holds an event against the document; its kind.
+pub fn conforms(event: &Value) -> Result<&str, String> {
     let kind = event["type"].as_str().ok_or_else(|| format!("an event without a type: {event}"))?;
     let errors = faults(&*validator(kind)?, event);
-    if !errors.is_empty() {
-        return Err(format!("the document of the events says otherwise: {errors:#?}\n{event}"));
-    }
+    if errors.is_empty() { Ok(kind) } else { Err(format!("the document of the events says otherwise: {errors:#?}\n{event}")) }
+}
+
+/// What is wrong with an event.
+pub fn check(event: &Value) -> Result<(), String> {
+    let kind = conforms(event)?;
     let name = format!("events-{REVISION}");
     seen::saw(&name, &format!("event {kind}"));
     if let Some(schema) = payload(kind) {

@@ -1,4 +1,4 @@
-"""The typed calls, by the package that openapi-python-client makes of the document."""
+"""The typed calls that both revisions have, by the package that openapi-python-client makes of the document."""
 
 import os
 from http import HTTPStatus
@@ -55,7 +55,7 @@ stamp = ticket.ticket_fields_updated_at
 assert not isinstance(stamp, Unset)
 
 
-def write(value: int) -> Response[ErrorEnvelope | TicketEnvelope]:
+def write(value: object) -> Response[ErrorEnvelope | TicketEnvelope]:
     update = TicketFieldUpdate(
         ticket_id="ticket-3", ticket_field_id="items", new_value=value, ticket_fields_updated_at=stamp
     )
@@ -66,8 +66,12 @@ written = write(7).parsed
 assert isinstance(written, TicketEnvelope) and items(written.data) == 7, written
 assert not isinstance(written.data.ticket_fields_updated_at, Unset) and written.data.ticket_fields_updated_at > stamp
 
-refused = write(8)
-assert refused.status_code == HTTPStatus.CONFLICT, refused
-assert isinstance(refused.parsed, ErrorEnvelope) and refused.parsed.error.status_code == 409, refused
-assert refused.parsed.error.message.startswith("`body.ticketFieldsUpdatedAt`"), refused
+for value, status, member in [
+    ("seven", HTTPStatus.BAD_REQUEST, "body.newValue"),
+    (8, HTTPStatus.CONFLICT, "body.ticketFieldsUpdatedAt"),
+]:
+    refused = write(value)
+    assert refused.status_code == status, refused
+    assert isinstance(refused.parsed, ErrorEnvelope) and refused.parsed.error.status_code == status, refused
+    assert refused.parsed.error.message.startswith(f"`{member}`"), refused
 assert items(get()) == 7

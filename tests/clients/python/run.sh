@@ -6,9 +6,11 @@ revision=$1 tools=$2 scratch=$3/python-$1
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$scratch"
 cp "$here/calls.py" "$scratch"
+calls=(calls.py)
+[ "$revision" = rev-a ] || { cp "$here/newer.py" "$scratch" && calls+=(newer.py); }
 cd "$scratch"
 export PATH="$tools/python/bin:$PATH" PYTHONDONTWRITEBYTECODE=1
 openapi-python-client generate --path "$here/../../../openapi/$revision.json" --config "$here/config.yaml" --meta none \
     --output-path contract_client --overwrite --fail-on-warning
-mypy --strict --cache-dir "$tools/mypy-$revision" calls.py contract_client
-COUNTERPART_REVISION=$revision python calls.py
+mypy --strict --cache-dir "$tools/mypy-$revision" "${calls[@]}" contract_client
+for file in "${calls[@]}"; do COUNTERPART_REVISION=$revision python "$file"; done

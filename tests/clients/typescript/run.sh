@@ -6,10 +6,12 @@ revision=$1 tools=$2 scratch=$3/typescript-$1
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$scratch"
 cp "$here/calls.ts" "$here/tsconfig.json" "$scratch"
+calls=(calls)
+[ "$revision" = rev-a ] || { cp "$here/newer.ts" "$scratch" && calls+=(newer); }
 echo '{"type":"module"}' >"$scratch/package.json"
 ln -sfn "$tools/node/node_modules" "$scratch/node_modules"
 cd "$scratch"
 export PATH="$tools/node/node_modules/.bin:$tools/python/bin:$PATH"
 openapi-typescript "$here/../../../openapi/$revision.json" --output document.d.ts
 tsc
-COUNTERPART_REVISION=$revision node calls.js
+for file in "${calls[@]}"; do COUNTERPART_REVISION=$revision node "$file.js"; done

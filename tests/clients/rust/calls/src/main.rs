@@ -11,9 +11,15 @@ async fn main() {
     let arguments: Vec<_> = std::env::args().skip(1).collect();
     match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["progenitor", "rev-a"] => progenitor::a::calls(&url, &key, Some("5")).await,
-        ["progenitor", "rev-b"] => progenitor::b::calls(&url, &key, None).await,
+        ["progenitor", "rev-b"] => {
+            progenitor::b::calls(&url, &key, None).await;
+            progenitor::newer(&url, &key).await;
+        }
         ["openapi-generator", "rev-a"] => openapi_generator::a::calls(&url, &key, Some("5")).await,
-        ["openapi-generator", "rev-b"] => openapi_generator::b::calls(&url, &key, None).await,
+        ["openapi-generator", "rev-b"] => {
+            openapi_generator::b::calls(&url, &key, None).await;
+            openapi_generator::newer(&url, &key).await;
+        }
         _ => panic!("calls progenitor|openapi-generator rev-a|rev-b"),
     }
 }

@@ -8,7 +8,7 @@ use reqwest_middleware::{Middleware, Next, Result};
 
 /// Keeps the headers of the latest answer.
 #[derive(Clone, Default)]
-struct Latest(Arc<Mutex<HeaderMap>>);
+pub struct Latest(Arc<Mutex<HeaderMap>>);
 
 impl Latest {
     fn header(&self, name: &str) -> Option<String> {
@@ -64,15 +64,19 @@ macro_rules! calls {
                 ticket.ticket_fields.as_ref()?.get("items")?.as_i64()
             }
 
-            /// `total` is what `x-pagination-total` says.
-            pub async fn calls(url: &str, key: &str, total: Option<&str>) {
-                let latest = Latest::default();
-                let to = Configuration {
+            pub fn configuration(url: &str, key: &str, latest: &Latest) -> Configuration {
+                Configuration {
                     base_path: url.to_owned(),
                     api_key: Some(ApiKey { prefix: None, key: key.to_owned() }),
                     client: reqwest_middleware::ClientBuilder::new(reqwest::Client::new()).with(latest.clone()).build(),
                     ..Configuration::default()
-                };
+                }
+            }
+
+            /// `total` is what `x-pagination-total` says.
+            pub async fn calls(url: &str, key: &str, total: Option<&str>) {
+                let latest = Latest::default();
+                let to = configuration(url, key, &latest);
                 assert_eq!(page(&to, None).await, ["ticket-5", "ticket-4"]);
                 assert_eq!(latest.header("x-pagination-total").as_deref(), total);
                 let cursor = latest.header("x-pagination-next-cursor").expect("there is another page");
@@ -84,24 +88,26 @@ macro_rules! calls {
                 assert_eq!(items(&ticket), Some(2));
                 let stamp = ticket.ticket_fields_updated_at.expect("the ticket has a stamp");
 
-                let write = async |value: i64| {
+                let write = async |value: serde_json::Value| {
                     let update = TicketFieldUpdate {
                         ticket_id: "ticket-3".to_owned(),
                         ticket_field_id: "items".to_owned(),
-                        new_value: Some(value.into()),
+                        new_value: Some(value),
                         ticket_fields_updated_at: Some(stamp),
                     };
                     update_ticket_field(&to, update, None, None).await
                 };
-                let written = write(7).await.expect("the field is written").data;
+                let written = write(7.into()).await.expect("the field is written").data;
                 assert_eq!(items(&written), Some(7));
                 assert!(written.ticket_fields_updated_at > Some(stamp));
 
-                let Err(Error::ResponseError(refused)) = write(8).await else { panic!("a stale write is no failure of the API") };
-                // All statuses have one form, and the first that fits is taken: what counts is that one did.
-                let Some(UpdateTicketFieldError::Status400(failure)) = refused.entity else { panic!("{refused:?}") };
-                assert_eq!((refused.status.as_u16(), failure.error.status_code), (409, 409));
-                assert!(failure.error.message.starts_with("`body.ticketFieldsUpdatedAt`"), "{failure:?}");
+                for (value, status, member) in [("seven".into(), 400, "`body.newValue`"), (8.into(), 409, "`body.ticketFieldsUpdatedAt`")] {
+                    let Err(Error::ResponseError(refused)) = write(value).await else { panic!("no failure of the API") };
+                    // All statuses have one form, and the first that fits is taken: what counts is that one did.
+                    let Some(UpdateTicketFieldError::Status400(failure)) = refused.entity else { panic!("{refused:?}") };
+                    assert_eq!((i32::from(refused.status.as_u16()), failure.error.status_code), (status, status));
+                    assert!(failure.error.message.starts_with(member), "{failure:?}");
+                }
                 assert_eq!(items(&get(&to, &[]).await), Some(7));
             }
         }
@@ -110,3 +116,30 @@ macro_rules! calls {
 
 calls!(a, rev_a);
 calls!(b, rev_b);
+
+/// What only the newer revision has.
+pub async fn newer(url: &str, key: &str) {
+    use rev_b::{
+        apis::{
+            Error,
+            messages_api::search_messages,
+            tickets_api::{AssignTicketsError, assign_tickets},
+        },
+        models::TicketAssignment,
+    };
+
+    let to = b::configuration(url, key, &Latest::default());
+    let found = search_messages(&to, "talk 3", None).await.expect("a search").data;
+    assert_eq!((found[0].id.as_str(), found[0].sent_by_recipient), ("message-3-1", true));
+
+    let assign = async |tickets: [&str; 2]| {
+        let user = uuid::uuid!("5eed0000-0000-4000-8000-000000000002");
+        let items = tickets.map(|ticket| TicketAssignment { ticket_id: ticket.to_owned(), assignee_user_id: user });
+        assign_tickets(&to, items.to_vec(), Some(vec!["assignee".to_owned()]), None).await
+    };
+    let assigned = assign(["ticket-4", "ticket-1"]).await.expect("the tickets are assigned").data;
+    let names = assigned.iter().map(|ticket| (ticket.id.as_str(), ticket.assignee.as_ref().map(|user| user.name.as_str())));
+    assert_eq!(names.collect::<Vec<_>>(), [("ticket-4", Some("Ken Tanaka")), ("ticket-1", Some("Ken Tanaka"))]);
+    let Err(Error::ResponseError(twice)) = assign(["ticket-5", "ticket-5"]).await else { panic!("no failure of the API") };
+    assert!(matches!(twice.entity, Some(AssignTicketsError::Status400(failure)) if failure.error.status_code == 400));
+}

@@ -4,7 +4,7 @@ macro_rules! calls {
     ($name:ident, $file:literal) => {
         pub mod $name {
             #[allow(warnings, reason = "generated")]
-            mod generated {
+            pub mod generated {
                 include!(concat!(env!("OUT_DIR"), $file));
             }
 
@@ -24,13 +24,16 @@ macro_rules! calls {
                 answer.into_inner().data
             }
 
-            /// `total` is what `x-pagination-total` says.
-            pub async fn calls(url: &str, key: &str, total: Option<&str>) {
+            pub fn client(url: &str, key: &str) -> Client {
                 let mut headers = HeaderMap::new();
                 headers.insert("x-api-key", key.parse().expect("a key is a header"));
                 let http = reqwest::Client::builder().default_headers(headers).build().expect("a client");
-                let client = Client::new_with_client(url, http);
+                Client::new_with_client(url, http)
+            }
 
+            /// `total` is what `x-pagination-total` says.
+            pub async fn calls(url: &str, key: &str, total: Option<&str>) {
+                let client = client(url, key);
                 let filters = || TicketFilters::builder().statuses(vec![TicketStatus::Open]);
                 let first = client
                     .list_tickets()
@@ -58,7 +61,7 @@ macro_rules! calls {
                 assert_eq!(ticket.ticket_fields["items"], 2);
                 let stamp = ticket.ticket_fields_updated_at.expect("the ticket has a stamp");
 
-                let write = |value: i64| {
+                let write = |value: serde_json::Value| {
                     let update = TicketFieldUpdate::builder()
                         .ticket_id("ticket-3")
                         .ticket_field_id("items")
@@ -66,13 +69,18 @@ macro_rules! calls {
                         .ticket_fields_updated_at(stamp);
                     client.update_ticket_field().body(update).send()
                 };
-                let written = write(7).await.expect("the field is written").into_inner().data;
+                let written = write(7.into()).await.expect("the field is written").into_inner().data;
                 assert_eq!(written.ticket_fields["items"], 7);
                 assert!(written.ticket_fields_updated_at > Some(stamp));
 
-                let Err(Error::ErrorResponse(refused)) = write(8).await else { panic!("a stale write is no typed failure") };
-                assert_eq!((refused.status(), refused.error.status_code), (StatusCode::CONFLICT, 409));
-                assert!(refused.error.message.starts_with("`body.ticketFieldsUpdatedAt`"), "{refused:?}");
+                for (value, status, member) in [
+                    ("seven".into(), StatusCode::BAD_REQUEST, "`body.newValue`"),
+                    (8.into(), StatusCode::CONFLICT, "`body.ticketFieldsUpdatedAt`"),
+                ] {
+                    let Err(Error::ErrorResponse(refused)) = write(value).await else { panic!("no typed failure of {status}") };
+                    assert_eq!((refused.status(), refused.error.status_code), (status, i32::from(status.as_u16())));
+                    assert!(refused.error.message.starts_with(member), "{refused:?}");
+                }
                 assert_eq!(get(&client, vec![]).await.ticket_fields["items"], 7);
             }
         }
@@ -81,3 +89,23 @@ macro_rules! calls {
 
 calls!(a, "/rev-a.rs");
 calls!(b, "/rev-b.rs");
+
+/// What only the newer revision has.
+pub async fn newer(url: &str, key: &str) {
+    use b::generated::types::{AssignTicketsExpandItem, TicketAssignment};
+
+    let client = b::client(url, key);
+    let found = client.search_messages().query("talk 3").send().await.expect("a search");
+    assert_eq!((found.data[0].id.as_str(), found.data[0].sent_by_recipient), ("message-3-1", true));
+
+    let assign = |tickets: [&str; 2]| {
+        let user = uuid::uuid!("5eed0000-0000-4000-8000-000000000002");
+        let item = |ticket: &str| TicketAssignment { ticket_id: ticket.parse().expect("an id"), assignee_user_id: user };
+        client.assign_tickets().expand(vec![AssignTicketsExpandItem::Assignee]).body(tickets.map(item).to_vec()).send()
+    };
+    let assigned = assign(["ticket-4", "ticket-1"]).await.expect("the tickets are assigned");
+    let names = assigned.data.iter().map(|ticket| (ticket.id.as_str(), ticket.assignee.as_ref().map(|user| user.name.as_str())));
+    assert_eq!(names.collect::<Vec<_>>(), [("ticket-4", Some("Ken Tanaka")), ("ticket-1", Some("Ken Tanaka"))]);
+    let Err(progenitor_client::Error::ErrorResponse(twice)) = assign(["ticket-5", "ticket-5"]).await else { panic!("no typed failure") };
+    assert_eq!((twice.status(), twice.error.status_code), (reqwest::StatusCode::BAD_REQUEST, 400));
+}

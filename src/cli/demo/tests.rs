@@ -1,0 +1,227 @@
+//! The examples of the documents (`http::examples`) are what a fresh demo store answers, and what it tells its subscribers. Where something else is right by
+//! now, it is written down by `cargo test --lib record_the_examples -- --ignored`, in both revisions.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::PathBuf,
+    sync::Mutex,
+};
+
+use poem::{
+    Endpoint, EndpointExt, Request, Response,
+    endpoint::BoxEndpoint,
+    http::{Method, StatusCode},
+};
+use serde_json::{Value, json};
+
+use super::*;
+use crate::{
+    delivery::{outbound::Messages, worker::Worker},
+    domain::{
+        clock::Ids,
+        fixture::MovableClock,
+        webhooks::{Answer, Attempted},
+    },
+    http::{
+        document::{self, Route},
+        examples::{self, Examples, RECORDED_AT},
+        settings as plane,
+    },
+    service::{Service, webhooks::Settings},
+    store::queue::Room,
+};
+
+/// Ids by what they are made for, so that an example does not change when there is one more before it.
+#[derive(Default)]
+struct NamedIds(Mutex<(u32, u16)>);
+
+impl NamedIds {
+    fn begin(&self, name: &str) {
+        let hash = name.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193));
+        *self.0.lock().unwrap() = (hash, 0);
+    }
+}
+
+impl Ids for NamedIds {
+    fn fresh(&self) -> String {
+        let mut next = self.0.lock().unwrap();
+        next.1 += 1;
+        format!("019e8232-6000-7000-8000-{:08x}{:04x}", next.0, next.1)
+    }
+}
+
+/// A demo store, and everything that is served over it. Nothing is delivered.
+struct Bench {
+    endpoint: BoxEndpoint<'static, Response>,
+    service: Service,
+    ids: Arc<NamedIds>,
+    key: Secret,
+    token: Secret,
+    link: Secret,
+    _folder: tempfile::TempDir,
+}
+
+impl Bench {
+    async fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let db = Db::open(&format!("sqlite://{}", folder.path().join("demo.db").display()), 1, None).await.unwrap();
+        db.migrate_up().await.unwrap();
+        let ids = Arc::new(NamedIds::default());
+        let world = World { clock: MovableClock::at(RECORDED_AT), ids: ids.clone() };
+        let Ok((key, link)) = fill(&db, &world).await else { panic!("the demo store is not filled") };
+        let service = service(db.clone(), world.clone());
+        let (token, _) = service.grant(&Editor::command_line(STORE.into()), &demo_data::owner(), GrantKind::Token).await.unwrap();
+        let (connectors, index) = (Connectors::every(Arc::new(Simulator)), folder.path().join("demo.index"));
+        let app = App::new(db, world, Metrics::default(), None, connectors, Targets::Public, index).await.unwrap();
+        tokio::spawn(app.clone().follow(std::future::pending()));
+        Self { endpoint: app.endpoint().boxed(), service, ids, key, token, link, _folder: folder }
+    }
+
+    async fn answer(&self, route: &Route, example: &examples::Request) -> Value {
+        self.ids.begin(&route.operation_id);
+        if route.operation_id == "listAttempts" {
+            self.deliver().await;
+        }
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let query = url::form_urlencoded::Serializer::new(String::new())
+            .extend_pairs(example.query.iter().map(|(name, value)| (name, text(value))))
+            .finish();
+        let mut body = example.body.clone();
+        if route.operation_id == "openSession" {
+            body = Some(json!({ "link": self.link.reveal() }));
+        }
+        let request = || {
+            let request = Request::builder()
+                .method(route.method.parse::<Method>().unwrap())
+                .uri_str(format!("{}?{query}", route.path))
+                .header("x-api-key", self.key.reveal())
+                .header("authorization", format!("Bearer {}", self.token.reveal()));
+            request.body(body.as_ref().map(Value::to_string).unwrap_or_default())
+        };
+        let mut response = self.endpoint.get_response(request()).await;
+        // Until the search index is there.
+        while response.status() == StatusCode::SERVICE_UNAVAILABLE {
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+            response = self.endpoint.get_response(request()).await;
+        }
+        let (status, text) = (response.status(), response.into_body().into_string().await.unwrap());
+        assert_eq!(status, StatusCode::OK, "{} {query} {body:?}: {text}", route.operation_id);
+        let mut data: Value = serde_json::from_str::<Value>(&text).unwrap()["data"].take();
+        if let Some(items) = data.as_array_mut() {
+            // Two of them show what a list is.
+            items.truncate(2);
+        }
+        settle(&mut data);
+        data
+    }
+
+    /// One attempt of whatever waits for an endpoint, which takes it; what it was sent.
+    async fn deliver(&self) -> Vec<Value> {
+        let (busy, mut sent) = (HashMap::new(), Vec::new());
+        for claimed in self.service.claim_deliveries(Room { all: 99, each: 99, busy: &busy }).await.unwrap() {
+            sent.push(serde_json::from_slice(&claimed.shipment.body).unwrap());
+            let started_at = self.service.world().now();
+            let attempted = Attempted { started_at, ended_at: started_at.plus_millis(84), answer: Answer::Status(204, None) };
+            self.service.settle_delivery(&claimed, attempted, 0.5).await.unwrap();
+        }
+        sent
+    }
+}
+
+const SECRET: &str = "cp_0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcd";
+const SIGNING_SECRET: &str = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+
+/// Puts constants where an answer holds what chance decides, and the revision, which the document of the settings does not know.
+fn settle(value: &mut Value) {
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(settle),
+        Value::Object(members) => {
+            for (name, member) in members {
+                match (name.as_str(), member.as_str()) {
+                    ("secret", Some(secret)) => *member = if secret.starts_with("whsec_") { SIGNING_SECRET } else { SECRET }.into(),
+                    ("masked", Some(masked)) => {
+                        let kept: String = masked.chars().take(masked.chars().count() - 4).collect();
+                        *member = format!("{kept}{}", &SECRET[SECRET.len() - 4..]).into();
+                    }
+                    ("apiRevision", Some(_)) => *member = "B".into(),
+                    _ => settle(member),
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+/// What is answered to each request of a document's examples.
+async fn answers(examples: &Examples, document: Value, prefix: &str) -> BTreeMap<String, Value> {
+    let bench = Bench::new().await;
+    let routes = document::routes(&document).into_iter();
+    let mut routes: HashMap<String, Route> = routes.map(|route| (route.operation_id.clone(), route.under(prefix))).collect();
+    let mut answers = BTreeMap::new();
+    for request in &examples.requests {
+        let route = routes.remove(&request.operation).unwrap_or_else(|| panic!("there is no {}", request.operation));
+        answers.insert(route.operation_id.clone(), bench.answer(&route, request).await);
+    }
+    assert!(routes.is_empty(), "without an example request: {:?}", routes.keys());
+    answers
+}
+
+/// The first event of each kind that is sent while the examples of the contract are made, and what the settings can do beside.
+async fn events() -> BTreeMap<String, Value> {
+    const BESIDE: [&str; 4] = ["escalateConversation", "unassignTicket", "receiveMessage", "testWebhook"];
+    let (bench, settings) = (Bench::new().await, plane::examples());
+    // As in the examples, where the first id is the request's.
+    bench.ids.begin("createWebhook");
+    bench.ids.fresh();
+    let all = Settings { url: Some("https://hooks.example.com/counterpart".to_owned()), ..Settings::default() };
+    bench.service.create_webhook(&Editor::command_line(STORE.into()), all).await.unwrap();
+    let of = |document: &Value, prefix: &str| document::routes(document).into_iter().map(|route| route.under(prefix)).collect::<Vec<_>>();
+    let routes = [of(&document::document(), PREFIX), of(&plane::document(), plane::PREFIX)].concat();
+    let beside = settings.requests.iter().filter(|request| BESIDE.contains(&request.operation.as_str()));
+    for request in examples::contract().requests.iter().chain(beside) {
+        let route = routes.iter().find(|route| route.operation_id == request.operation).unwrap();
+        bench.answer(route, request).await;
+        if request.operation == "sendTextMessage" {
+            // Alone, since several would come in any order.
+            let connectors = Connectors::every(Arc::new(Simulator));
+            Worker::new(Messages::new(bench.service.clone(), connectors, Targets::Public).unwrap()).drain().await.unwrap();
+        }
+    }
+    bench.service.next_delivery_at().await.unwrap();
+    let (mut sent, mut events) = (bench.deliver().await, BTreeMap::new());
+    sent.sort_by_key(|event| event["sequence"].as_i64());
+    for event in sent {
+        events.entry(event["type"].as_str().unwrap().to_owned()).or_insert(event);
+    }
+    events
+}
+
+/// The answers to the examples of both documents, and the events: those written down and those given, and where they are written down.
+async fn all() -> [(BTreeMap<String, Value>, BTreeMap<String, Value>, String); 3] {
+    let (contract, settings) = (examples::contract(), plane::examples());
+    let given = answers(&contract, document::document(), PREFIX).await;
+    let folder = format!("src/revision/{}", revision::NAME.to_lowercase());
+    let contract = (contract.answers, given, format!("{folder}/answers.json"));
+    let given = answers(&settings, plane::document(), plane::PREFIX).await;
+    let settings = (settings.answers, given, "src/http/settings/answers.json".to_owned());
+    [contract, settings, (examples::events(), events().await, format!("{folder}/events.json"))]
+}
+
+#[tokio::test]
+async fn the_examples_are_what_the_demo_answers() {
+    for (written, given, file) in all().await {
+        let stale = given.iter().filter(|(operation, data)| written.get(*operation) != Some(data));
+        let stale: Vec<_> = stale.map(|(operation, data)| format!("{operation}: {data}")).collect();
+        assert!(stale.is_empty(), "answered otherwise than {file} says:\n{}", stale.join("\n"));
+        assert_eq!(given.len(), written.len(), "{file} holds answers to what is not asked");
+    }
+}
+
+#[tokio::test]
+#[ignore = "writes to the sources"]
+async fn record_the_examples() {
+    for (_, given, file) in all().await {
+        let lines: Vec<String> = given.iter().map(|(operation, data)| format!("  {}: {data}", json!(operation))).collect();
+        std::fs::write(PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(file), format!("{{\n{}\n}}\n", lines.join(",\n"))).unwrap();
+    }
+}

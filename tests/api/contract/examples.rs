@@ -1,0 +1,38 @@
+//! Examples of a document, held against the schemas that they stand at.
+
+use serde_json::Value;
+
+use super::{Contract, Operation, faults};
+
+/// Whether nobody can tell from the schema what to send. A cursor is sealed by the server that is asked: there is none to show.
+fn needs_example(parameter: &Value) -> bool {
+    let schema = &parameter["schema"];
+    parameter["in"] == "query" && schema["type"] == "string" && schema.get("enum").is_none() && parameter["name"] != "cursor"
+}
+
+impl Contract {
+    /// What is wrong with the examples of an operation; one that is missing is wrong.
+    #[allow(dead_code, reason = "not every test binary walks a document")]
+    pub fn example_faults(&self, operation: &Operation) -> Vec<String> {
+        let (id, node) = (&operation.id, &operation.node);
+        let mut found = Vec::new();
+        let mut hold = |place: String, holder: &Value, answer: bool, needed: bool| match holder.get("example") {
+            Some(example) => {
+                let validator = self.validator(&place, answer, || holder["schema"].clone());
+                found.extend(faults(&validator, example).into_iter().map(|fault| format!("{place}{fault}")));
+            }
+            None if needed => found.push(format!("{place} has no example")),
+            None => {}
+        };
+        for parameter in node["parameters"].as_array().into_iter().flatten() {
+            let place = format!("{id} parameter {}", parameter["name"].as_str().unwrap_or_default());
+            hold(place, parameter, false, needs_example(parameter));
+        }
+        if let Some(body) = node.get("requestBody") {
+            hold(format!("{id} body"), &body["content"]["application/json"], false, true);
+        }
+        let answer = self.response(operation, 200);
+        hold(format!("{id} 200"), &answer["content"]["application/json"], true, true);
+        found
+    }
+}

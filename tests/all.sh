@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Everything that has to hold before a change goes in: form, lints, the whole suite for both revisions on both databases
-# and how much of the documents it came by, one corpus of requests to both revisions, and the published documents in the
-# hands of others' tools (tests/contract.sh). Stops at the first failure. Needs a Rust toolchain, PostgreSQL's server
+# and how much of the documents it came by, two processes that read from a standby (tests/standby.sh), one corpus of requests
+# to both revisions, and the published documents in the hands of others' tools (tests/contract.sh). Stops at the first
+# failure. Needs a Rust toolchain, PostgreSQL's server
 # programs, Chromium with its chromedriver, and what tests/contract.sh needs, nothing that runs.
 #
 #   tests/all.sh             everything

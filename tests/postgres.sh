@@ -61,12 +61,12 @@ run_postgres() {
         options+=("-c $setting")
     done
     as_postgres "$postgres_programs/pg_ctl" -D "$folder/data" -w -t 60 -l "$folder/postgres.log" -o "${options[*]}" start || return
-    postmaster=$(head -n 1 "$folder/data/postmaster.pid")
     postgres="postgres://postgres@127.0.0.1:$port/postgres"
 }
 
-# Ends the server that start_postgres started in FOLDER, if it did.
+# Ends the server that keeps what it has in FOLDER, if one does.
 stop_postgres() {
-    [ -n "${postmaster:-}" ] || return 0
+    local postmaster
+    postmaster=$(head -n 1 "$1/data/postmaster.pid" 2>/dev/null) || return 0
     as_postgres "$postgres_programs/pg_ctl" -D "$1/data" -m immediate stop >/dev/null 2>&1 || kill -QUIT "$postmaster" 2>/dev/null || true
 }

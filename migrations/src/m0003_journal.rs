@@ -31,7 +31,8 @@ CREATE UNIQUE INDEX events_by_id ON events (store_id, id);
 CREATE UNIQUE INDEX events_by_sequence ON events (store_id, sequence);
 CREATE INDEX events_to_number ON events (position) WHERE sequence IS NULL;
 
--- Which records changed, in order. Derived data (search) follows it.
+-- Which searchable records changed, in order; the search index follows it. On PostgreSQL a transaction that changed others
+-- alone leaves one row too, by which it is told whether a standby shows it.
 -- No reference to `stores`: it would cost a look-up for each row of an import, for a log that can be made again.
 CREATE TABLE changes (
     position {serial},

@@ -16,7 +16,7 @@ pub enum Noun {
 }
 
 /// A record as it is looked for.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Searchable {
     pub store: StoreId,
     pub noun: Noun,

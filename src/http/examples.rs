@@ -3,11 +3,11 @@
 //! The requests are written by hand, in the order in which they are made (`requests.json` here, in `settings`, and in a
 //! revision that has operations of its own). The answers are recorded (`answers.json`), and so are the events
 //! that a subscriber is sent meanwhile (`events.json`): the test of `cli::demo` makes the requests of a fresh demo store, and
-//! fails where it answers anything else. So an example can be tried on `counterpart
-//! demo`, whose ids are these; its instants follow its own start.
+//! fails where it answers anything else. So an example can be tried on `counterpart demo`, whose ids are these; its
+//! instants follow its own start.
 //!
-//! Called by [`super::document`], [`super::settings`] and [`super::events::document`]. A cursor has no example: it is sealed for one store of one server,
-//! and a page that fills in examples would be refused.
+//! Called by [`super::document`], [`super::settings`] and [`super::events::document`]. A cursor has no example: it is sealed
+//! for one store of one server, and a page that fills in examples would be refused.
 
 use std::collections::BTreeMap;
 

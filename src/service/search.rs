@@ -12,20 +12,21 @@ use crate::{
         search::{ContactHit, MessageHit, Noun},
     },
     search::{self, Found, Hit, Order, Search},
+    store::Db,
 };
 
 impl Service {
     /// By relevance, then the newest first.
     pub async fn search_messages(&self, store: &StoreId, text: &str, page: PageRequest) -> Result<Page<MessageHit>> {
         let found = self.find(search(store, Noun::Message, text, page.clone())).await?;
-        let rows = self.db().messages_by_id(store, &found.ids()).await?;
+        let rows = self.indexed().messages_by_id(store, &found.ids()).await?;
         Ok(found.page(&page, rows, |message| message.id.as_str()).map(|(hit, message)| message_hit(&hit, message)))
     }
 
     /// By relevance, then the most recently updated first.
     pub async fn search_contacts(&self, store: &StoreId, text: &str, page: PageRequest) -> Result<Page<ContactHit>> {
         let found = self.find(search(store, Noun::Contact, text, page.clone())).await?;
-        let rows = self.db().contacts_by_id(store, &found.ids()).await?;
+        let rows = self.indexed().contacts_by_id(store, &found.ids()).await?;
         Ok(found.page(&page, rows, |contact| contact.id.as_str()).map(|(_, contact)| contact_hit(text, contact)))
     }
 
@@ -41,8 +42,13 @@ impl Service {
                 ..search(store, Noun::Contact, &text, page.clone())
             })
             .await?;
-        let rows = self.db().contacts_by_id(store, &found.ids()).await?;
+        let rows = self.indexed().contacts_by_id(store, &found.ids()).await?;
         Ok(found.page(&page, rows, |contact| contact.id.as_str()).map(|(_, contact)| contact))
+    }
+
+    /// Where what the index has found is read: a standby may not show it yet.
+    fn indexed(&self) -> Db {
+        self.db().on_primary()
     }
 
     async fn find(&self, search: Search) -> Result<Ordered> {

@@ -99,12 +99,7 @@ impl Db {
         } else {
             return Err(Error::Unavailable("the database URL must begin with sqlite:// or postgres://".to_owned()));
         };
-        if let Some(on_statement) = &on_statement {
-            for connection in [&mut read, &mut write] {
-                let on_statement = on_statement.clone();
-                connection.set_metric_callback(move |_| on_statement());
-            }
-        }
+        (read, write) = (counted(read, on_statement.as_ref()), counted(write, on_statement.as_ref()));
         let readers = file.clone().map(|file| Readers::new(file, connections));
         let writer = file.map(Writer::new);
         Ok(Self { read, write, readers, writer, own: Arc::default(), on_statement, replica: None, on_replica: false })
@@ -112,7 +107,11 @@ impl Db {
 
     /// The same, with a standby to read from.
     pub async fn with_replica(self, url: &str, connections: u32) -> Result<Self> {
-        let replica = replica::open(&self, url, connections).await?;
+        if self.backend() != DbBackend::Postgres {
+            return Err(Error::Unavailable("`--read-url` needs a PostgreSQL database; a SQLite file has no standby".to_owned()));
+        }
+        let read = open_postgres(url, connections, Some(replica::LOOK)).await?;
+        let replica = Replica::of(counted(read, self.on_statement.as_ref())).await;
         Ok(Self { replica: Some(Arc::new(replica)), ..self })
     }
 
@@ -134,17 +133,15 @@ impl Db {
         Self { on_replica: true, ..self.clone() }
     }
 
+    /// The same, read from the primary.
+    #[must_use]
+    pub fn on_primary(&self) -> Self {
+        Self { on_replica: false, ..self.clone() }
+    }
+
     /// The standby, if this is where it is read from.
     pub(super) fn replica(&self) -> Option<&Replica> {
         self.replica.as_deref().filter(|_| self.on_replica)
-    }
-
-    /// A connection whose statements are counted as the others' are.
-    pub(super) fn counted(&self, mut connection: DatabaseConnection) -> DatabaseConnection {
-        if let Some(on_statement) = self.on_statement.clone() {
-            connection.set_metric_callback(move |_| on_statement());
-        }
-        connection
     }
 
     pub(super) fn readers(&self) -> Option<&Arc<Readers>> {
@@ -326,8 +323,16 @@ async fn stable_plans(connection: &mut SqliteConnection) -> std::result::Result<
     }
 }
 
+/// A connection whose statements are counted, if any are.
+fn counted(mut connection: DatabaseConnection, on_statement: Option<&OnStatement>) -> DatabaseConnection {
+    if let Some(on_statement) = on_statement.cloned() {
+        connection.set_metric_callback(move |_| on_statement());
+    }
+    connection
+}
+
 /// `patience`: it need not answer now, and is not waited for longer than that.
-pub(super) async fn open_postgres(url: &str, connections: u32, patience: Option<Duration>) -> Result<DatabaseConnection> {
+async fn open_postgres(url: &str, connections: u32, patience: Option<Duration>) -> Result<DatabaseConnection> {
     let options = PgConnectOptions::from_str(url)
         .map_err(unreadable)?
         .statement_cache_capacity(256)

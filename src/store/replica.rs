@@ -1,13 +1,14 @@
 //! Reads from a standby of a PostgreSQL database.
 //!
-//! Called by `service`. Guarantees: whoever reads here sees whatever its store had committed when its key was looked up, on
+//! Called by `connect` and `sql`. Guarantees: whoever reads here sees whatever its store had committed when its key was looked up, on
 //! whichever process that was written. Keys are looked up on the primary, always.
 //!
-//! How that is known without waiting and without a mark on each row: every write of what operations show leaves a row in the
-//! change log with its transaction, and the look-up of a key tells the newest transaction of the store. A standby's snapshot begins at the oldest
-//! transaction whose end it may not know yet; what is older has ended there too. So one comparison says whether the
-//! standby shows all of it, and where it does not, the primary is read. What was seen of a standby counts for a second, so
-//! that it is asked once for many requests, and one that was promoted, or put back in time, is found out.
+//! How that is known without waiting and without a mark on each row: every write of what operations show leaves a row in
+//! the change log with its transaction, and the look-up of a key tells the newest transaction of the store. A standby's
+//! snapshot begins at the oldest transaction whose end it may not know yet; what is older has ended there too. So one
+//! comparison says whether the standby shows all of it, and where it does not, the primary is read. What was seen of a
+//! standby counts for a second, so that it is asked once for many requests, and one that was promoted, or put back in
+//! time, is found out.
 //!
 //! The address has to be that of one server, a physical standby of this primary: only such a one numbers transactions as its
 //! primary does. One that is slow to answer costs one request half a second every five seconds, and the others nothing.
@@ -20,14 +21,14 @@ use std::{
 use sea_orm::{ConnectionTrait, DatabaseConnection, DbBackend, DbErr, QueryResult, Statement};
 use tokio::{sync::Mutex as Turn, time::timeout};
 
-use super::{Db, Error, Result, connect::open_postgres};
+use super::{Error, Result};
 
 /// How long a standby is left alone that failed.
 const REST: Duration = Duration::from_secs(5);
 /// How long what was seen of a standby counts.
 const FRESH: Duration = Duration::from_secs(1);
 /// How long it may take to tell how far it is, connecting included.
-const LOOK: Duration = Duration::from_millis(500);
+pub(super) const LOOK: Duration = Duration::from_millis(500);
 /// How long it may take to answer; the primary is asked then.
 const PATIENCE: Duration = Duration::from_secs(5);
 
@@ -52,6 +53,15 @@ struct Seen {
 }
 
 impl Replica {
+    /// A standby behind this connection, which need not answer yet.
+    pub async fn of(read: DatabaseConnection) -> Self {
+        let replica = Self { read, seen: Mutex::default(), looking: Turn::default() };
+        if let Err(error) = replica.look().await {
+            replica.failed(&error);
+        }
+        replica
+    }
+
     fn seen(&self) -> Seen {
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -109,17 +119,4 @@ impl Replica {
         }
         shows(self.seen())
     }
-}
-
-/// Opens a standby, which need not answer yet.
-pub(super) async fn open(db: &Db, url: &str, connections: u32) -> Result<Replica> {
-    if db.backend() != DbBackend::Postgres {
-        return Err(Error::Unavailable("`--read-url` needs a PostgreSQL database; a SQLite file has no standby".to_owned()));
-    }
-    let read = db.counted(open_postgres(url, connections, Some(LOOK)).await?);
-    let replica = Replica { read, seen: Mutex::default(), looking: Turn::default() };
-    if let Err(error) = replica.look().await {
-        replica.failed(&error);
-    }
-    Ok(replica)
 }

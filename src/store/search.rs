@@ -34,7 +34,7 @@ pub struct Mark {
 }
 
 /// A change that was logged.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Logged {
     /// In the log.
     pub position: i64,
@@ -149,8 +149,8 @@ impl Db {
     /// is among it, wherever its positions are.
     async fn postgres_changes(&self, mark: &Mark, limit: i64) -> Result<(Vec<Logged>, Mark, bool)> {
         let sql = Sql::fixed(
-            "SELECT s.now::text, c.position IS NOT NULL, c.position, c.store_id, c.kind, c.record_id FROM (SELECT pg_current_snapshot() AS now) s \
-             LEFT JOIN (SELECT * FROM changes WHERE transaction_id > 0 \
+            "SELECT s.now::text, c.position IS NOT NULL, c.position, c.store_id, c.kind, c.record_id \
+             FROM (SELECT pg_current_snapshot() AS now) s LEFT JOIN (SELECT * FROM changes WHERE transaction_id > 0 \
                  AND transaction_id >= pg_snapshot_xmin($1::pg_snapshot)::text::bigint \
                  AND NOT pg_visible_in_snapshot(transaction_id::text::xid8, $1::pg_snapshot) \
                  AND position > $2 ORDER BY position LIMIT $3) c ON TRUE ORDER BY c.position",

@@ -219,9 +219,6 @@ impl Write {
                 positions.extend(self.all(sql, |cells| cells.take::<i64>()).await?);
             }
         }
-        if let On::Postgres(tx) = &self.on {
-            self.run_waiting(tx).await?;
-        }
         Ok(positions)
     }
 
@@ -282,6 +279,7 @@ impl Write {
     /// Commits everything. Without a change there is still something to wait for: on SQLite, that what was read is durable.
     pub async fn commit(mut self) -> Result<()> {
         let mut log = std::mem::take(self.log.get_mut().unwrap_or_else(PoisonError::into_inner));
+        // So there is a log for whatever waits to go along with.
         if log.is_empty() && self.wrote.load(Ordering::Relaxed) && self.on_postgres() {
             log.insert((OTHER, self.store.to_string()));
         }

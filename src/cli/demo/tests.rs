@@ -1,5 +1,6 @@
-//! The examples of the documents (`http::examples`) are what a fresh demo store answers, and what it tells its subscribers. Where something else is right by
-//! now, it is written down by `cargo test --lib record_the_examples -- --ignored`, in both revisions.
+//! The examples of the documents (`http::examples`) are what a fresh demo store answers, and what it tells its subscribers.
+//! Where something else is right by now, it is written down by `cargo test --lib record_the_examples -- --ignored`, in both
+//! revisions.
 
 use std::{
     collections::{BTreeMap, HashMap},

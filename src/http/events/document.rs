@@ -1,5 +1,6 @@
-//! The document of the events: OpenAPI 3.1, one entry of `webhooks` for each kind that the compiled revision causes. Made of the types that are sent
-//! ([`super`]), so that a subscriber reads what the compiled revision renders. Called by `app` and the command line.
+//! The document of the events: OpenAPI 3.1, one entry of `webhooks` for each kind that the compiled revision causes. Made of
+//! the types that are sent ([`super`]), so that a subscriber reads what the compiled revision renders. Called by `app` and
+//! the command line.
 //!
 //! The generator writes the schemas of OpenAPI 3.0, whose dialect is one of its own; [`modern`] turns them into the JSON
 //! Schema 2020-12 that OpenAPI 3.1 means.

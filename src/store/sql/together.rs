@@ -1,8 +1,8 @@
 //! Several statements in one round trip.
 //!
-//! PostgreSQL runs data-modifying statements within a `WITH`, each on the state before all of them, in an order of its own. What a write leaves
-//! behind besides its own rows (its message, counters, events, change log) goes out so: each round trip saved is a switch
-//! of processes on both sides.
+//! PostgreSQL runs data-modifying statements within a `WITH`, each on the state before all of them, in an order of its own.
+//! What a write leaves behind (its message, counters, events, change log) goes out so: each round trip saved is a switch of
+//! processes on both sides.
 
 use super::{Param, Sql};
 

@@ -47,8 +47,9 @@ impl FromStr for Timestamp {
     }
 }
 
-impl fmt::Display for Timestamp {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+impl Timestamp {
+    /// RFC 3339 in UTC with milliseconds: the one form of an instant on the wire.
+    fn written(self) -> [u8; 24] {
         let at = DateTime::<Utc>::from_timestamp_millis(self.0.clamp(*RANGE.start(), *RANGE.end())).unwrap_or_default();
         let mut text = *b"0000-00-00T00:00:00.000Z";
         let mut put = |from: usize, digits: usize, mut value: u32| {
@@ -64,13 +65,19 @@ impl fmt::Display for Timestamp {
         put(14, 2, at.minute());
         put(17, 2, at.second());
         put(20, 3, at.timestamp_subsec_millis() % 1000);
-        f.write_str(std::str::from_utf8(&text).unwrap_or_default())
+        text
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(std::str::from_utf8(&self.written()).unwrap_or_default())
     }
 }
 
 impl Serialize for Timestamp {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
+        serializer.serialize_str(std::str::from_utf8(&self.written()).unwrap_or_default())
     }
 }
 

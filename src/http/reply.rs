@@ -30,7 +30,7 @@ pub fn write<T: Serialize>(context: &Context, content: Content<T>) -> Result<Vec
         Content::Data(data) => ("data", data),
         Content::Error(error) => ("error", error),
     };
-    let mut bytes = Vec::with_capacity(1024);
+    let mut bytes = Vec::with_capacity(4096);
     bytes.extend_from_slice(b"{\"requestId\":");
     serde_json::to_writer(&mut bytes, context.request_id())?;
     bytes.extend_from_slice(b",\"requestReceivedAt\":\"");

@@ -109,21 +109,16 @@ impl Searches {
             return Err(Error::Building);
         }
         self.0.take_in_own().await?;
+        if let Some(found) = self.0.find_on_the_spot(&search)? {
+            return Ok(found);
+        }
         let _permit = self.0.permits.acquire().await.map_err(|error| Error::Failed(error.to_string()))?;
         let shared = self.0.clone();
         let found = blocking(move || {
             let view = shared.view.read().unwrap_or_else(PoisonError::into_inner);
             Ok(view.as_ref().ok_or(Error::Building)?.search(&search)?)
         });
-        match found.await {
-            Err(Error::Failed(reason)) => {
-                tracing::error!(reason, "the search index failed and is built anew");
-                self.0.damaged.store(true, Ordering::Release);
-                self.0.wake.notify_one();
-                Err(Error::Building)
-            }
-            found => found,
-        }
+        found.await.map_err(|error| self.0.failed(error))
     }
 
     /// Opens or builds the index and follows the database until `stop` resolves. Failures are logged, and tried again.
@@ -178,6 +173,23 @@ impl Searches {
 }
 
 impl Shared {
+    /// A search for so little that crossing to another thread and back would cost as much again.
+    fn find_on_the_spot(&self, search: &Search) -> Result<Option<Found>> {
+        // Whoever changes the view may take a while.
+        let Ok(view) = self.view.try_read() else { return Ok(None) };
+        let Some(view) = view.as_ref() else { return Ok(None) };
+        view.search_if_small(search).map_err(|error| self.failed(error.into()))
+    }
+
+    /// What a search is told when the index fails, which is then built anew.
+    fn failed(&self, error: Error) -> Error {
+        let Error::Failed(reason) = error else { return error };
+        tracing::error!(reason, "the search index failed and is built anew");
+        self.damaged.store(true, Ordering::Release);
+        self.wake.notify_one();
+        Error::Building
+    }
+
     async fn open(&self, folder: &Folder) -> Result<Option<(Index, Mark)>> {
         let (path, database) = (folder.path.clone(), self.database.clone());
         let opened = blocking(move || Ok(Index::open(&path, &database)?)).await.unwrap_or_else(|error| {
@@ -309,7 +321,7 @@ impl Follower {
         // Whatever is among them is behind the mark, or was read by the one who built the index.
         drop(self.shared.db.own_changes());
         let index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
-        let view = View { searcher: index.reader.searcher(), fields: index.fields, fresh: HashMap::new(), stale: HashSet::new() };
+        let view = View::new(index.reader.searcher(), index.fields)?;
         *self.shared.view.write().unwrap_or_else(PoisonError::into_inner) = Some(view);
         Ok(())
     }
@@ -391,7 +403,7 @@ fn commit(shared: &Shared, index: &mut Index, mark: &Mark) -> Result<()> {
     index.commit(mark)?;
     let mut view = shared.view.write().unwrap_or_else(PoisonError::into_inner);
     let Some(view) = view.as_mut() else { return Ok(()) };
-    view.searcher = index.reader.searcher();
+    view.look_at(index.reader.searcher())?;
     for (key, record, gone) in written {
         if view.fresh.get(&key).is_some_and(|fresh| fresh.gone == gone && fresh.record == record) {
             view.fresh.remove(&key);

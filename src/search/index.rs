@@ -15,12 +15,13 @@ use sha2::{Digest, Sha256};
 use tantivy::{
     Index as Files, IndexReader, IndexSettings, IndexSortByField, IndexWriter, Order, ReloadPolicy, TantivyDocument, TantivyError, Term,
     merge_policy::NoMergePolicy,
-    schema::{BytesOptions, Field, IndexRecordOption, NumericOptions, Schema, TextFieldIndexing, TextOptions},
+    schema::{Field, IndexRecordOption, NumericOptions, Schema, TextFieldIndexing, TextOptions},
     tokenizer::{TextAnalyzer, Token, TokenStream, Tokenizer},
 };
 
 use super::{
     analysis::{self, BREAK},
+    columns::{IdFields, STANDING},
     memory::Terms,
     score::{self, MANY},
 };
@@ -56,11 +57,8 @@ pub struct Fields {
     /// A digest of store, noun and id: what a record is replaced by.
     key: Field,
     standing: Field,
-    id: Field,
+    id: IdFields,
 }
-
-pub const STANDING: &str = "standing";
-pub const ID: &str = "id";
 
 impl Fields {
     fn schema() -> (Schema, Self) {
@@ -75,7 +73,7 @@ impl Fields {
             contacts: schema.add_text_field("contacts", text),
             key: schema.add_u64_field("key", NumericOptions::default().set_indexed()),
             standing: schema.add_u64_field(STANDING, NumericOptions::default().set_fast()),
-            id: schema.add_bytes_field(ID, BytesOptions::default().set_fast()),
+            id: IdFields::add(&mut schema),
         };
         (schema.build(), fields)
     }
@@ -111,22 +109,6 @@ impl Key {
 /// What stands before every term of a store.
 pub fn prefix(store: &StoreId) -> String {
     format!("{store}{END_OF_STORE}")
-}
-
-/// An id as the index keeps it: a UUID in 16 bytes. Ties break by this form.
-pub fn pack(id: &str) -> Vec<u8> {
-    match uuid::Uuid::try_parse(id) {
-        Ok(uuid) if uuid.hyphenated().to_string() == id => [&[0_u8][..], uuid.as_bytes()].concat(),
-        _ => [&[1_u8][..], id.as_bytes()].concat(),
-    }
-}
-
-/// The id again; what is no id any more is damage.
-pub fn unpack(packed: &[u8]) -> Option<String> {
-    match packed.split_first()? {
-        (0, uuid) => Some(uuid::Uuid::from_slice(uuid).ok()?.hyphenated().to_string()),
-        (_, text) => String::from_utf8(text.to_vec()).ok(),
-    }
 }
 
 /// The term of those who have another so often, and no more often unless that is [`MANY`] times.
@@ -215,12 +197,13 @@ impl Index {
         };
         let (schema, fields) = Fields::schema();
         let payload = files.load_metas()?.payload.and_then(|payload| serde_json::from_str::<Payload>(&payload).ok());
-        let Some(payload) = payload.filter(|payload| payload.database == database && payload.analysis == analysis::VERSION) else {
+        let ours = |payload: &Payload| payload.database == database && payload.analysis == analysis::VERSION && files.schema() == schema;
+        let Some(payload) = payload.filter(ours) else {
             tracing::info!("the search index is unfinished, of another version or of another database, and is built anew");
             return Ok(None);
         };
         let damaged = files.validate_checksum()?;
-        if files.schema() != schema || !damaged.is_empty() {
+        if !damaged.is_empty() {
             tracing::warn!(?damaged, "the search index is damaged and is built anew");
             return Ok(None);
         }
@@ -257,7 +240,7 @@ impl Index {
         document.add_text(self.fields.text(record.noun), written(&record.store, &terms));
         document.add_u64(self.fields.key, Key::of(&record.store, record.noun, &record.id).0);
         document.add_u64(self.fields.standing, Standing::of(score::length(terms.count()), record.at).0);
-        document.add_bytes(self.fields.id, &pack(&record.id));
+        self.fields.id.write(&mut document, &record.id);
         self.writer.add_document(document)?;
         Ok(())
     }
@@ -349,14 +332,6 @@ impl TokenStream for Reading<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ids_come_back() {
-        for id in ["018f2c7e-5a3b-7c1d-9e2f-0123456789ab", "018F2C7E-5A3B-7C1D-9E2F-0123456789AB", "m-1", "", "ไทย"] {
-            assert_eq!(unpack(&pack(id)).as_deref(), Some(id));
-        }
-        assert_eq!(pack("018f2c7e-5a3b-7c1d-9e2f-0123456789ab").len(), 17);
-    }
 
     #[test]
     fn the_shortest_and_of_those_the_newest_rank_first() {

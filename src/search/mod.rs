@@ -6,6 +6,7 @@
 //! - `analysis` cuts texts into terms, `query` turns what was typed into conditions on them. Both are pure.
 //! - `index` is the files: Tantivy keeps term dictionaries, postings with places, and merges; each commit carries the mark
 //!   of the change log that it is complete up to. `folder` is where they are, `build` makes them from nothing.
+//! - `columns` are what a segment tells of a document at once: its place in the order, and its id.
 //! - `postings` and `searcher` find the best hits, `memory` does the same for what is not committed, `score` says how good.
 //! - `follow` answers, and keeps up with the database.
 //!
@@ -22,6 +23,7 @@
 
 mod analysis;
 mod build;
+mod columns;
 mod folder;
 mod follow;
 mod index;

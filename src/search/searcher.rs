@@ -16,16 +16,13 @@
 use std::{
     cmp::{Ordering, Reverse},
     collections::{HashMap, HashSet},
-    sync::Arc,
 };
 
-use tantivy::{
-    DocId, Searcher, SegmentReader, TERMINATED, TantivyError,
-    columnar::{BytesColumn, ColumnValues},
-};
+use tantivy::{DocId, Searcher, SegmentReader, TERMINATED, TantivyError};
 
 use super::{
-    index::{EVERY, Fields, ID, Key, STANDING, Standing, pack, prefix, unpack},
+    columns::{Columns, pack, unpack},
+    index::{EVERY, Fields, Key, Standing, prefix},
     memory::Terms,
     postings::{Opener, Part, Walk},
     query::{Condition, Query},
@@ -67,7 +64,7 @@ pub struct Hit {
 }
 
 /// A page of hits, with one more than asked for if there is one.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq)]
 pub struct Found {
     pub hits: Vec<Hit>,
     pub weights: Vec<u8>,
@@ -85,8 +82,10 @@ pub struct Fresh {
 
 /// What is searched at one moment.
 pub struct View {
-    pub searcher: Searcher,
-    pub fields: Fields,
+    searcher: Searcher,
+    /// By segment.
+    columns: Vec<Columns>,
+    fields: Fields,
     /// By key, so that one record is there once.
     pub fresh: HashMap<Key, Fresh>,
     /// Documents of the index that `fresh` holds in a newer state: segment and document.
@@ -98,14 +97,30 @@ const BUDGET: usize = 10_000;
 /// A text of 150 characters has fewer conditions, unless one character stands for several words.
 const CONDITIONS: usize = 200;
 
+/// How much a search may look at.
+#[derive(Clone, Copy)]
+struct Limits {
+    conditions: usize,
+    /// Words that begin alike.
+    words: usize,
+    /// Candidates of the rarest condition: each costs a step in the lists of all others.
+    candidates: u64,
+    /// Whether what is more is not looked at, or the search not made.
+    partly: bool,
+}
+
+const WIDE: Limits = Limits { conditions: CONDITIONS, words: BUDGET, candidates: u64::MAX, partly: true };
+/// What takes a fraction of a millisecond, wherever the hits are.
+const SMALL: Limits = Limits { conditions: 8, words: 16, candidates: 250, partly: false };
+
 /// Where a hit was found.
 #[derive(Clone, Debug)]
 enum Place {
-    /// By segment, with the number of the id among the segment's, whose order is that of the ids.
     Index {
         segment: usize,
-        ordinal: u64,
+        document: DocId,
     },
+    /// With the packed id.
     Fresh(Vec<u8>),
 }
 
@@ -118,7 +133,7 @@ struct Candidate {
 
 /// The best candidates so far, the best first.
 struct Best<'v> {
-    ids: &'v [BytesColumn],
+    columns: &'v [Columns],
     kept: Vec<Candidate>,
     most: usize,
     behind: Option<(u32, i64, Vec<u8>)>,
@@ -126,14 +141,38 @@ struct Best<'v> {
 }
 
 impl View {
+    pub fn new(searcher: Searcher, fields: Fields) -> Result<Self, TantivyError> {
+        let columns = searcher.segment_readers().iter().map(Columns::open).collect::<Result<_, _>>()?;
+        Ok(Self { searcher, columns, fields, fresh: HashMap::new(), stale: HashSet::new() })
+    }
+
+    /// Goes on to a newer state of the index. What is before it is the caller's to bring up to date.
+    pub fn look_at(&mut self, searcher: Searcher) -> Result<(), TantivyError> {
+        self.columns = searcher.segment_readers().iter().map(Columns::open).collect::<Result<_, _>>()?;
+        self.searcher = searcher;
+        Ok(())
+    }
+
     pub fn search(&self, search: &Search) -> Result<Found, TantivyError> {
+        Ok(self.search_within(WIDE, search)?.unwrap_or_default())
+    }
+
+    /// The same where it costs next to nothing; `None` where it may not.
+    pub fn search_if_small(&self, search: &Search) -> Result<Option<Found>, TantivyError> {
+        self.search_within(SMALL, search)
+    }
+
+    fn search_within(&self, limits: Limits, search: &Search) -> Result<Option<Found>, TantivyError> {
         let mut conditions = Query::of(&search.text).conditions;
-        conditions.truncate(CONDITIONS);
+        if conditions.len() > limits.conditions && !limits.partly {
+            return Ok(None);
+        }
+        conditions.truncate(limits.conditions);
         if conditions.is_empty() {
-            return Ok(Found { total: search.page.count.then_some(0), ..Found::default() });
+            return Ok(Some(Found { total: search.page.count.then_some(0), ..Found::default() }));
         }
         let (prefix, field) = (prefix(&search.store), self.fields.text(search.noun));
-        let mut budget = BUDGET;
+        let mut budget = limits.words;
         let mut segments = Vec::with_capacity(self.searcher.segment_readers().len());
         for segment in self.searcher.segment_readers() {
             let index = segment.inverted_index(field)?;
@@ -141,23 +180,27 @@ impl View {
             segments.push(conditions.iter().map(|condition| opener.part(condition)).collect::<Result<Vec<_>, _>>()?);
             budget = opener.budget;
         }
+        let candidates = |condition: usize| segments.iter().map(|parts| parts[condition].walk.candidates()).sum::<u64>();
+        let rarest = (0..conditions.len()).map(candidates).min().unwrap_or(0);
+        if (budget == 0 || rarest > limits.candidates) && !limits.partly {
+            return Ok(None);
+        }
         let rank = search.page.after.as_ref().and_then(|after| after.rank.as_ref());
         let weights = match (search.order, rank) {
             (Order::Newest, _) => vec![0; conditions.len()],
             (Order::Relevance, Some(Rank { weights, .. })) if weights.len() == conditions.len() => weights.clone(),
             (Order::Relevance, _) => self.weights(field, &prefix, &segments, conditions.len())?,
         };
-        let ids = self.ids()?;
         let behind = search.page.after.as_ref().map(|after| (rank.map_or(0, |rank| rank.score), after.at, pack(&after.id)));
-        let mut best = Best { ids: &ids, kept: Vec::new(), most: search.page.size as usize + 1, behind, total: 0 };
+        let mut best = Best { columns: &self.columns, kept: Vec::new(), most: search.page.size as usize + 1, behind, total: 0 };
         for fresh in self.fresh.values() {
             fresh.offer(search, &conditions, &weights, &mut best)?;
         }
         for (number, (segment, parts)) in self.searcher.segment_readers().iter().zip(segments).enumerate() {
-            Segment::open(self, number, segment, search)?.offer(parts, &weights, &mut best)?;
+            Segment { view: self, number, reader: segment, search }.offer(parts, &weights, &mut best)?;
         }
         let total = search.page.count.then_some(best.total);
-        Ok(Found { hits: best.hits()?, weights, total })
+        Ok(Some(Found { hits: best.hits()?, weights, total }))
     }
 
     fn weights(
@@ -174,12 +217,6 @@ impl View {
         }
         let having = |condition: usize| segments.iter().map(|parts| parts[condition].walk.candidates()).sum();
         Ok((0..conditions).map(|condition| score::weight(having(condition), all)).collect())
-    }
-
-    fn ids(&self) -> Result<Vec<BytesColumn>, TantivyError> {
-        let column =
-            |segment: &SegmentReader| Ok(segment.fast_fields().bytes(ID)?.unwrap_or_else(|| BytesColumn::empty(segment.max_doc())));
-        self.searcher.segment_readers().iter().map(column).collect()
     }
 
     /// The documents of a record in the index.
@@ -229,7 +266,6 @@ struct Segment<'v> {
     number: usize,
     reader: &'v SegmentReader,
     search: &'v Search,
-    ranks: Arc<dyn ColumnValues<u64>>,
 }
 
 /// Which hits one pass through a segment is after. Each is found in just one pass: that of the first condition that it
@@ -241,9 +277,9 @@ enum Pass {
     Often(usize, u32),
 }
 
-impl<'v> Segment<'v> {
-    fn open(view: &'v View, number: usize, reader: &'v SegmentReader, search: &'v Search) -> Result<Self, TantivyError> {
-        Ok(Self { view, number, reader, search, ranks: reader.fast_fields().column_first_or_default(STANDING)? })
+impl Segment<'_> {
+    fn columns(&self) -> &Columns {
+        &self.view.columns[self.number]
     }
 
     fn offer(&self, parts: Vec<Part>, weights: &[u8], best: &mut Best<'_>) -> Result<(), TantivyError> {
@@ -277,7 +313,7 @@ impl<'v> Segment<'v> {
         };
         let mut document = lead.document();
         'candidates: while document != TERMINATED {
-            let rank = Standing(self.ranks.get_val(document));
+            let rank = Standing(self.columns().standings.get_val(document));
             match if self.search.page.count { Next::Look } else { self.next(rank, &ceilings, sure, best) } {
                 Next::Look => {}
                 Next::Skip(rank) => {
@@ -332,10 +368,11 @@ impl<'v> Segment<'v> {
 
     /// The first document of this rank or a later one.
     fn first(&self, from: DocId, rank: Standing) -> DocId {
-        let (mut from, mut to) = (from, self.ranks.num_vals());
+        let ranks = &self.columns().standings;
+        let (mut from, mut to) = (from, ranks.num_vals());
         while from < to {
             let middle = from + (to - from) / 2;
-            if self.ranks.get_val(middle) < rank.0 { from = middle + 1 } else { to = middle }
+            if ranks.get_val(middle) < rank.0 { from = middle + 1 } else { to = middle }
         }
         from
     }
@@ -353,8 +390,7 @@ impl<'v> Segment<'v> {
             }
             score += *weight * score::saturation(frequency, length);
         }
-        let ordinal = best.ids[self.number].ords().first(document).unwrap_or(0);
-        best.offer(Candidate { score, at, place: Place::Index { segment: self.number, ordinal } })
+        best.offer(Candidate { score, at, place: Place::Index { segment: self.number, document } })
     }
 }
 
@@ -432,22 +468,13 @@ impl Best<'_> {
         if order != Ordering::Equal {
             return Ok(order);
         }
-        match (&left.place, &right.place) {
-            (Place::Index { segment, ordinal }, Place::Index { segment: other, ordinal: than }) if segment == other => {
-                Ok(ordinal.cmp(than))
-            }
-            (left, right) => Ok(self.id(left)?.cmp(&self.id(right)?)),
-        }
+        Ok(self.id(&left.place)?.cmp(&self.id(&right.place)?))
     }
 
     fn id(&self, place: &Place) -> Result<Vec<u8>, TantivyError> {
         match place {
             Place::Fresh(id) => Ok(id.clone()),
-            Place::Index { segment, ordinal } => {
-                let mut id = Vec::new();
-                self.ids[*segment].ord_to_bytes(*ordinal, &mut id)?;
-                Ok(id)
-            }
+            Place::Index { segment, document } => self.columns[*segment].id(*document),
         }
     }
 

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::search::{index::pack, query::Query, score};
+use crate::search::{columns::pack, query::Query, score};
 
 /// What texts and searches are made of: words that begin alike, runs whose pairs repeat, numbers that are part of others.
 const PIECES: [&str; 24] = [
@@ -107,7 +107,7 @@ proptest! {
         if merged {
             index = index.settle().unwrap();
         }
-        view.searcher = index.reader.searcher();
+        view.look_at(index.reader.searcher()).unwrap();
         for (id, pieces) in fresh {
             let record = message("s", &format!("m{id}"), 3, &said(&pieces));
             freshen(&mut view, std::slice::from_ref(&record));

@@ -31,7 +31,7 @@ pub(super) fn indexed(records: &[Searchable]) -> (View, Index, tempfile::TempDir
     let mut index = Index::create(&home.path().join("index"), "d").unwrap();
     records.iter().for_each(|record| index.add(record).unwrap());
     index.commit(&Mark::default()).unwrap();
-    let view = View { searcher: index.reader.searcher(), fields: index.fields, fresh: HashMap::new(), stale: HashSet::new() };
+    let view = View::new(index.reader.searcher(), index.fields).unwrap();
     (view, index, home)
 }
 
@@ -54,6 +54,9 @@ pub(super) fn walk(view: &mut View, search: &Search, mut between: impl FnMut(&mu
     let (mut search, mut all) = (search.clone(), Vec::new());
     loop {
         let mut found = view.search(&search).unwrap();
+        if let Some(small) = view.search_if_small(&search).unwrap() {
+            assert_eq!(small, found);
+        }
         let more = found.hits.len() > search.page.size as usize;
         found.hits.truncate(search.page.size as usize);
         let last = found.hits.last().cloned();

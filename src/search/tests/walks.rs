@@ -49,7 +49,7 @@ fn what_arrives_meanwhile_neither_repeats_nor_hides_what_was_there() {
             index.add(&message("s", &id("new"), 1000 + number, "another order 订单号 order my")).unwrap();
             index.add(&message("s", &id("other"), 0, "nothing of the kind")).unwrap();
             index.commit(&Mark::default()).unwrap();
-            view.searcher = index.reader.searcher();
+            view.look_at(index.reader.searcher()).unwrap();
             freshen(view, &[message("s", &id("fresh"), 2000, "订单号 order order")]);
         });
         let was_there: Vec<&Hit> = hits.iter().filter(|hit| hit.id.starts_with('m')).collect();
@@ -103,4 +103,18 @@ fn of_very_many_words_that_begin_alike_the_first_are_found_however_often_they_st
     let found = view.search(&search(Noun::Message, "word", 20_000)).unwrap();
     assert_eq!(found.hits.len(), 10_000);
     assert_eq!(view.search(&search(Noun::Message, "wo", 20_000)).unwrap().hits.len(), 10_100);
+}
+
+#[test]
+fn only_a_small_search_is_made_on_the_spot() {
+    let mut records: Vec<Searchable> = (0..300).map(|number| message("s", &format!("m{number}"), 0, "a common text")).collect();
+    records.extend((0..20).map(|number| message("s", &format!("n{number}"), 0, &format!("varied{number}"))));
+    records.push(message("s", "rare", 0, "an uncommon text"));
+    let (view, _index, _home) = indexed(&records);
+    let small = |query: &str| view.search_if_small(&search(Noun::Message, query, 10)).unwrap().map(|found| found.hits.len());
+    assert_eq!(small("uncommon text"), Some(1));
+    assert_eq!(small("nowhere"), Some(0));
+    assert_eq!(small("common text"), None);
+    assert_eq!(small("varied"), None);
+    assert_eq!(small("one two three four five six seven eight nine"), None);
 }

@@ -1,7 +1,8 @@
 //! What follows from all records together, made anew for the conversations that the import touched.
 //!
 //! Walks in the order of a temporary table join it by `CROSS JOIN`: SQLite then keeps the order of the tables, and need not
-//! read and sort all that is left for each stretch of it.
+//! read and sort all that is left for each stretch of it. Both tables are told where the stretch begins: PostgreSQL would
+//! else walk the second from its first row on.
 
 use sea_orm::{DbBackend, Value};
 
@@ -124,8 +125,8 @@ impl Import {
         let mut after = String::new();
         loop {
             let sql = "SELECT i.id, t.ticket_number FROM import_tickets i CROSS JOIN tickets t WHERE t.store_id = ? AND t.id = i.id \
-                       AND i.id > ? ORDER BY i.id LIMIT 10000";
-            let numbers = self.rows(sql, [store(), after.as_str().into()], texts).await?;
+                       AND i.id > ? AND t.id > ? ORDER BY i.id LIMIT 10000";
+            let numbers = self.rows(sql, [store(), after.as_str().into(), after.as_str().into()], texts).await?;
             highest = numbers.iter().filter_map(|[_, number]| counted(number)).max().unwrap_or(0).max(highest);
             let Some([last, _]) = numbers.into_iter().next_back() else { break };
             after = last;
@@ -198,11 +199,11 @@ impl Import {
              FROM import_touched t CROSS JOIN conversations c \
              LEFT JOIN messages l ON l.store_id = c.store_id AND l.id = (SELECT m.id FROM messages m WHERE m.store_id = c.store_id \
               AND m.conversation_id = c.id ORDER BY m.sent_at DESC, m.id DESC LIMIT 1) \
-             WHERE c.store_id = ? AND c.id = t.id AND t.id > ? ORDER BY t.id LIMIT {CHUNK}"
+             WHERE c.store_id = ? AND c.id = t.id AND t.id > ? AND c.id > ? ORDER BY t.id LIMIT {CHUNK}"
         );
         let mut after = String::new();
         loop {
-            let rows = self.rows(&sql, [self.store.as_str().into(), after.as_str().into()], derived).await?;
+            let rows = self.rows(&sql, [self.store.as_str().into(), after.as_str().into(), after.as_str().into()], derived).await?;
             let Some((last, _)) = rows.last() else { return Ok(()) };
             after.clone_from(last);
             let rows = rows.into_iter().map(|(id, columns)| columns.into_iter().chain([id.into()]).collect());

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Measures search: how fast the index is built, how large it is, and how long queries take for 8 clients.
+# Measures search: how fast messages are imported and the index is built, how large it is, and how long queries take for 8
+# clients.
 #
 #   benches/search.sh                     on 100,000 and 1,000,000 messages in a SQLite file
 #   benches/search.sh 100000              on as many messages as that
@@ -15,7 +16,7 @@ while [ $# -gt 0 ]; do
     --seconds) seconds=${2:?"$1 needs a number"}; shift ;;
     --postgres) postgres=${2:?"$1 needs the address of a server"}; shift ;;
     [0-9]*) sizes+=("$1") ;;
-    *) sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+    *) sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
     esac
     shift
 done
@@ -52,7 +53,8 @@ for size in "${sizes[@]}"; do
     fi
     echo "$size messages"
     "$counterpart" store create --id bench --name Bench >/dev/null
-    python3 "$root/benches/search.py" "$size" | "$counterpart" import --store bench - | sed 's/^/  /'
+    python3 "$root/benches/search.py" "$size" >"$scratch/lines"
+    python3 "$root/benches/load.py" "$counterpart" "$scratch/lines" | sed 's/^/  /'
     "$counterpart" reindex | sed 's/^/  /'
     echo "  index: $(du -sm "$COUNTERPART_INDEX_DIR" | cut -f1) MB"
     key=$("$counterpart" key create --store bench --name bench --scopes messages:read)

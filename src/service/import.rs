@@ -3,7 +3,7 @@
 //! The input is read twice: definitions first, since values are checked against them, then everything else, so that the
 //! order of lines does not matter; and once before that where the rows that will change are held at first. A thread of its
 //! own reads and checks while the database writes; between the two lie a few batches, and that is all that is held, beside
-//! a hash of each id.
+//! a hash of each id and the accounts of conversations that came lately.
 //! - `spool`: the lines.
 //! - `parse`: a line as a record.
 //! - `channel`: senders and payloads.
@@ -89,6 +89,7 @@ impl Failure {
 pub async fn run(db: &Db, world: &World, store: &StoreId, spool: Spool, options: Options) -> Result<Summary, Failure> {
     let now = world.now();
     let mut import = db.begin_import(store, now).await?.ok_or_else(|| Failure::NoStore(store.clone()))?;
+    import.expect(spool.bytes()).await?;
     let definitions = Definitions::stored(import.definitions(Kind::TicketField).await?, import.definitions(Kind::ContactField).await?);
     let held = Held { kinds: Kind::ALL.into_iter().filter(|kind| import.held(*kind)).collect(), holds: import.holds() };
 

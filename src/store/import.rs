@@ -3,27 +3,31 @@
 //!
 //! Called by `service::import`. Guarantees: nothing is visible before [`Import::commit`], and nothing remains without it.
 //! - `rows`: a record as the rows it becomes.
-//! - `bulk`: many values in one statement.
+//! - `way`: what its statements run on.
+//! - `bulk`: one statement for many rows.
 //! - `put`: batches into the tables.
+//! - `lift`: indexes that wait for the end.
 //! - `check`: references and agreements, tested at the end.
 //! - `derive`: counters, newest messages, waiting times, ticket numbers.
 
 mod bulk;
 mod check;
 mod derive;
+mod lift;
 mod put;
 mod rows;
+mod way;
 
 pub use check::Definition;
 pub(super) use derive::DERIVE_TICKETS;
 
 use std::collections::HashMap;
 
-use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Statement, Value};
+use sea_orm::{DbBackend, Value};
 
-use super::{Db, Error, Result, Tx, write::OTHER};
+use super::{Db, Result, sql::Cells, write::OTHER};
 use crate::domain::{
-    ids::StoreId,
+    ids::{AccountId, StoreId},
     records::{
         Account, Comment, Contact, ContactField, Conversation, ImportedTicket, Kind, Label, Line, Message, Role, Team, Template,
         TicketField, User,
@@ -31,6 +35,8 @@ use crate::domain::{
     time::Timestamp,
 };
 use bulk::Bulk;
+use lift::Lifted;
+use way::Way;
 
 /// Records of one stretch of the file, by kind.
 #[derive(Debug, Default)]
@@ -80,12 +86,13 @@ pub type Outcome = std::result::Result<(), Fault>;
 /// What stands in a unique column while its row waits for the record that replaces it. No record begins with it.
 const PARKED: &str = "\u{1}";
 
-/// Bind variables of one statement: below the limits of both databases.
-const MAX_VARIABLES: usize = 30_000;
+/// References that hold from the first: these rows come right behind the record that they belong to. PostgreSQL would
+/// keep a note of each until the commit, and look each up among rows that were replaced since.
+const WITH_PARENT: &str = "conversation_labels_store_id_conversation_id_fkey, ticket_field_values_store_id_ticket_id_fkey";
 
 /// An import in progress.
 pub struct Import {
-    tx: Tx,
+    way: Way,
     backend: DbBackend,
     store: String,
     now: Timestamp,
@@ -95,10 +102,16 @@ pub struct Import {
     held: Vec<Kind>,
     /// The next age of a record that carries none.
     ages: HashMap<Kind, i64>,
+    /// The accounts of conversations, as far as they were asked for lately.
+    accounts: HashMap<String, AccountId>,
     /// Whether `messages.account_id` has to be brought in line with the conversations.
     realign: bool,
     /// Batches with messages that came.
     message_batches: u64,
+    /// Whether each message had its conversation before it, as far as they came.
+    after_conversation: bool,
+    /// Indexes that wait for the end.
+    lifted: Vec<Lifted>,
     /// Whether accounts came, so that agreement of channels is tested for the whole store.
     accounts_came: bool,
 }
@@ -106,49 +119,58 @@ pub struct Import {
 impl Db {
     /// Begins an import into a store; `None` when there is no such store.
     pub async fn begin_import(&self, store: &StoreId, now: Timestamp) -> Result<Option<Import>> {
-        let backend = self.backend();
-        let tx = self.begin().await?;
+        let way = Way::open(self).await?;
+        let backend = way.backend();
         let mut import = Import {
-            tx,
+            way,
             backend,
             store: store.as_str().to_owned(),
             now,
             transaction: 0,
             held: Vec::new(),
             ages: HashMap::new(),
+            accounts: HashMap::new(),
             realign: false,
             message_batches: 0,
+            after_conversation: true,
+            lifted: Vec::new(),
             accounts_came: false,
         };
         // Two imports into a store take turns; on SQLite every writer does.
         let lock = if backend == DbBackend::Postgres { " FOR NO KEY UPDATE" } else { "" };
-        let found = import.rows(&format!("SELECT id FROM stores WHERE id = ?{lock}"), [store.as_str().into()]).await?;
-        if found.is_empty() {
+        let find = format!("SELECT id FROM stores WHERE id = ?{lock}");
+        if import.first(&find, [store.as_str().into()], text).await?.is_none() {
             return Ok(None);
         }
-        let on_commit = match backend {
+        // What SQLite holds in temporary tables goes with the connection.
+        let (text_type, on_commit) = match backend {
             DbBackend::Postgres => {
-                let row = import.rows("SELECT pg_current_xact_id()::text::bigint", []).await?;
-                import.transaction = row.first().map_or(Ok(0), |row| row.try_get_by_index(0))?;
+                let transaction = import.first("SELECT pg_current_xact_id()::text::bigint", [], |cells| cells.take()).await?;
+                import.transaction = transaction.unwrap_or_default();
                 import.change(OTHER, std::iter::once(store.as_str())).await?;
-                " ON COMMIT DROP"
+                import.run(&format!("SET CONSTRAINTS {WITH_PARENT} IMMEDIATE"), []).await?;
+                ("TEXT COLLATE \"C\"", " ON COMMIT DROP")
             }
-            _ => {
-                // The indexes of a large import outgrow the default cache of 2 MB.
-                import.run("PRAGMA cache_size = -32768", []).await?;
-                ""
-            }
+            _ => ("TEXT", ""),
         };
-        let text = if backend == DbBackend::Postgres { "TEXT COLLATE \"C\"" } else { "TEXT" };
         // Conversations whose derived columns have to be made again.
-        import.run(&format!("CREATE TEMPORARY TABLE import_touched (id {text} PRIMARY KEY){on_commit}"), []).await?;
+        import.run(&format!("CREATE TEMPORARY TABLE import_touched (id {text_type} PRIMARY KEY){on_commit}"), []).await?;
         // Tickets that came, in the order of the file, and the number that each had before.
         import
-            .run(&format!("CREATE TEMPORARY TABLE import_tickets (id {text} PRIMARY KEY, line BIGINT, former {text}){on_commit}"), [])
+            .run(
+                &format!("CREATE TEMPORARY TABLE import_tickets (id {text_type} PRIMARY KEY, line BIGINT, former {text_type}){on_commit}"),
+                [],
+            )
             .await?;
+        if backend == DbBackend::Postgres {
+            // How many messages a conversation has.
+            import
+                .run(&format!("CREATE TEMPORARY TABLE import_counts (id {text_type} PRIMARY KEY, messages BIGINT){on_commit}"), [])
+                .await?;
+        }
         for kind in Kind::ALL {
-            let rows = import.rows(&format!("SELECT id FROM {} WHERE store_id = ? LIMIT 1", table(kind)), [store.as_str().into()]).await?;
-            if !rows.is_empty() {
+            let find = format!("SELECT id FROM {} WHERE store_id = ? LIMIT 1", table(kind));
+            if import.first(&find, [store.as_str().into()], text).await?.is_some() {
                 import.held.push(kind);
             }
         }
@@ -175,7 +197,7 @@ impl Import {
 
     /// Says that the import will replace these records, and change the conversations that they belong to now.
     pub async fn reach_former(&self, kind: Kind, ids: &[String]) -> Result<()> {
-        self.touch_former(kind, ids.iter().map(String::as_str).collect()).await
+        self.touch_former(kind, ids.iter().map(String::as_str)).await
     }
 
     /// Holds users and accounts where the import brings some, then every conversation that was reached, then their tickets,
@@ -216,46 +238,50 @@ impl Import {
             Kind::Message => "external_id = NULL",
             _ => return Ok(()),
         };
-        let Bulk { sql: among, values } = bulk::among(self.backend, ids.iter().map(String::as_str));
-        let scope = || std::iter::once(self.store.as_str().into()).chain(values.clone());
+        let Bulk { sql: among, runs } = bulk::among(self.backend, ids.iter().map(String::as_str));
+        let store = Value::from(self.store.as_str());
         if kind == Kind::Ticket {
             let sql =
                 format!("INSERT INTO import_tickets (id, former) SELECT id, ticket_number FROM tickets WHERE store_id = ? AND id {among}");
-            self.run(&sql, scope()).await?;
+            self.way.run(&sql, std::slice::from_ref(&store), runs.clone(), &[]).await?;
         }
         let also = if kind == Kind::Message { " AND external_id IS NOT NULL" } else { "" };
         let marker = set.contains('?').then(|| Value::from(PARKED));
-        self.run(&format!("UPDATE {} SET {set} WHERE store_id = ? AND id {among}{also}", table(kind)), marker.into_iter().chain(scope()))
-            .await
+        let before: Vec<Value> = marker.into_iter().chain([store]).collect();
+        self.way.run(&format!("UPDATE {} SET {set} WHERE store_id = ? AND id {among}{also}", table(kind)), &before, runs, &[]).await
     }
 
     /// Ends the import for good.
     pub async fn commit(self) -> Result<()> {
-        if self.backend == DbBackend::Sqlite {
-            for sql in ["DROP TABLE import_touched", "DROP TABLE import_tickets", "PRAGMA cache_size = -2000"] {
-                self.run(sql, []).await?;
-            }
-        }
-        self.tx.commit().await
+        self.way.commit().await
     }
 
     /// Takes everything back.
     pub async fn rollback(self) -> Result<()> {
-        self.tx.rollback().await
+        self.way.rollback().await
     }
 
     /// Runs a statement whose variables are `?`, in order.
     async fn run(&self, sql: &str, values: impl IntoIterator<Item = Value>) -> Result<()> {
-        self.tx.execute_raw(self.statement(sql, values)).await?;
-        Ok(())
+        self.way.run(sql, &[], vec![values.into_iter().collect()], &[]).await
     }
 
-    async fn rows(&self, sql: &str, values: impl IntoIterator<Item = Value>) -> Result<Vec<QueryResult>> {
-        Ok(self.tx.query_all_raw(self.statement(sql, values)).await?)
+    async fn rows<T>(
+        &self,
+        sql: &str,
+        values: impl IntoIterator<Item = Value>,
+        decode: impl Fn(&mut Cells<'_>) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        self.way.all(sql, &[], vec![values.into_iter().collect()], &[], decode).await
     }
 
-    fn statement(&self, sql: &str, values: impl IntoIterator<Item = Value>) -> Statement {
-        Statement::from_sql_and_values(self.backend, numbered(self.backend, sql), values)
+    async fn first<T>(
+        &self,
+        sql: &str,
+        values: impl IntoIterator<Item = Value>,
+        decode: impl Fn(&mut Cells<'_>) -> Result<T>,
+    ) -> Result<Option<T>> {
+        Ok(self.rows(sql, values, decode).await?.into_iter().next())
     }
 }
 
@@ -278,39 +304,26 @@ const fn table(kind: Kind) -> &'static str {
     }
 }
 
-/// `?,?`: so many variables. PostgreSQL looks each up in an index, which it may not for the rows of a `VALUES`.
+/// `?,?`: so many variables.
 fn list(values: usize) -> String {
     vec!["?"; values].join(",")
 }
 
-/// `(?,?),(?,?)`: the variables of so many rows.
-fn values_list(rows: usize, width: usize) -> String {
-    let row = format!("({})", vec!["?"; width].join(","));
-    vec![row.as_str(); rows].join(",")
-}
-
-/// `?` as the database spells it. SQLite keeps the nameless form: it looks named variables up one by one, which makes
-/// thousands of them slow.
-fn numbered(backend: DbBackend, sql: &str) -> String {
-    if backend == DbBackend::Sqlite {
-        return sql.to_owned();
-    }
-    let mut out = String::with_capacity(sql.len() * 2);
-    let mut number = 0;
-    for c in sql.chars() {
-        if c == '?' {
-            number += 1;
+/// `?` as PostgreSQL spells it.
+fn numbered(sql: &str) -> String {
+    let mut out = String::with_capacity(sql.len() + 64);
+    for (number, part) in sql.split('?').enumerate() {
+        if number > 0 {
             out.push_str(&format!("${number}"));
-        } else {
-            out.push(c);
         }
+        out.push_str(part);
     }
     out
 }
 
 /// A text column that the query makes sure is there.
-fn text(row: &QueryResult, index: usize) -> Result<String> {
-    row.try_get_by_index::<String>(index).map_err(Error::from)
+fn text(cells: &mut Cells<'_>) -> Result<String> {
+    cells.take()
 }
 
 #[cfg(test)]
@@ -318,9 +331,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn variables_are_numbered_for_postgres_alone() {
-        let sql = format!("a = ? AND b IN (VALUES {})", values_list(2, 2));
-        assert_eq!(numbered(DbBackend::Sqlite, &sql), "a = ? AND b IN (VALUES (?,?),(?,?))");
-        assert_eq!(numbered(DbBackend::Postgres, &sql), "a = $1 AND b IN (VALUES ($2,$3),($4,$5))");
+    fn variables_are_numbered_for_postgres() {
+        assert_eq!(numbered("a = ? AND b IN (?,?)"), "a = $1 AND b IN ($2,$3)");
+        assert_eq!(numbered("SELECT 1"), "SELECT 1");
     }
 }

@@ -10,15 +10,16 @@
 //! A writer sees what those before it in its group did. Should their commit fail, its own fails with them, so that nothing
 //! acknowledged rests on something lost. A refusal is not held back so: it promises nothing.
 //!
-//! Called by `write`, and by `connect`, whose transactions through SeaORM sit on the same seat.
+//! Called by `write`; by `import`, which has a connection of its own while it sits here; and by `connect`, whose transactions
+//! through SeaORM sit on the same seat.
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
-use rusqlite::{Connection, ErrorCode, OpenFlags, Statement, config::DbConfig};
+use rusqlite::{Connection, OpenFlags, Statement, config::DbConfig};
 use tokio::sync::{Mutex as Queue, OwnedMutexGuard, oneshot};
 
 use super::{
@@ -61,7 +62,15 @@ pub(super) struct Writer(Arc<Queue<Seat>>);
 type Taken = OwnedMutexGuard<Seat>;
 
 /// Sole use of the file for writing, until it is dropped.
-pub(super) struct Sole(#[expect(dead_code, reason = "held, behind a lock for the same reason as in a turn")] Mutex<Taken>);
+///
+/// Behind a lock for the same reason as in a turn.
+pub(super) struct Sole(Mutex<Taken>);
+
+/// A transaction alone on the file, on its own connection. Dropped without [`Alone::commit`], it leaves nothing behind.
+pub(super) struct Alone {
+    connection: Connection,
+    _sole: Sole,
+}
 
 /// One writer's turn. Dropped without [`Turn::commit`], it leaves nothing behind.
 pub(super) struct Turn {
@@ -119,6 +128,18 @@ impl Writer {
         }
     }
 
+    /// Begins a transaction on a connection of its own, which is set up as `settings` say and lets nobody else write.
+    pub async fn alone(&self, settings: &str) -> Result<Alone> {
+        let sole = self.sole().await?;
+        let path = sole.path();
+        let mut connection = open(&path)?;
+        connection.execute_batch(settings)?;
+        // A shared borrow of it could not be sent to another thread.
+        let own = &mut connection;
+        begin(move || Ok(own.execute_batch("BEGIN IMMEDIATE")?)).await?;
+        Ok(Alone { connection, _sole: sole })
+    }
+
     /// Closes the connection once everything is committed.
     pub async fn close(&self) {
         let mut seat = self.commit_group(self.0.clone().lock_owned().await).await;
@@ -129,16 +150,11 @@ impl Writer {
 impl Seat {
     fn connection(&mut self) -> Result<&Connection> {
         if self.connection.is_none() {
-            // The file is there: `connect` opened it for writing first.
-            let connection = Connection::open_with_flags(&self.path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+            let connection = open(&self.path)?;
             connection.set_prepared_statement_cache_capacity(STATEMENTS);
-            connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-            // Waiting for the lock is done in `begin`, where it blocks nobody. A log of up to 16 MB, since pages that every
-            // write changes are copied into the file once a checkpoint; a cache that holds what a group changes.
-            connection.execute_batch(
-                "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA mmap_size = 268435456; PRAGMA busy_timeout = 0; \
-                 PRAGMA wal_autocheckpoint = 4000; PRAGMA cache_size = -16384;",
-            )?;
+            // A log of up to 16 MB, since pages that every write changes are copied into the file once a checkpoint; a cache
+            // that holds what a group changes.
+            connection.execute_batch("PRAGMA mmap_size = 268435456; PRAGMA wal_autocheckpoint = 4000; PRAGMA cache_size = -16384;")?;
             self.connection = Some(connection);
         }
         self.connection.as_ref().ok_or_else(|| Error::Unavailable("the database was closed".to_owned()))
@@ -161,17 +177,7 @@ impl Seat {
             }
             _ => self.stretch = Some((now, now)),
         }
-        let until = Instant::now() + WRITE_WAIT;
-        loop {
-            let begun = self.connection()?.execute_batch("BEGIN IMMEDIATE");
-            match begun {
-                Ok(()) => break,
-                Err(error) if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && Instant::now() < until => {
-                    tokio::time::sleep(POLL).await;
-                }
-                Err(error) => return Err(error.into()),
-            }
-        }
+        begin(|| Ok(self.connection()?.execute_batch("BEGIN IMMEDIATE")?)).await?;
         self.group = Some(Group::default());
         Ok(())
     }
@@ -213,6 +219,32 @@ impl Seat {
             )
         };
         Ok(code == libsqlite3_sys::SQLITE_OK && open == 0)
+    }
+}
+
+impl Sole {
+    fn path(&self) -> PathBuf {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).path.clone()
+    }
+}
+
+impl Alone {
+    pub fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    pub async fn commit(self) -> Result<()> {
+        self.end("COMMIT").await
+    }
+
+    pub async fn rollback(self) -> Result<()> {
+        self.end("ROLLBACK").await
+    }
+
+    /// It waits for the disk.
+    async fn end(self, sql: &'static str) -> Result<()> {
+        let ended = tokio::task::spawn_blocking(move || Ok(self.connection.execute_batch(sql)?));
+        ended.await.map_err(|error| Error::Unavailable(error.to_string()))?
     }
 }
 
@@ -265,6 +297,27 @@ impl Drop for Turn {
             seat.connection = None;
             // Dropping the senders tells the others.
             seat.group = None;
+        }
+    }
+}
+
+/// A connection that writes.
+fn open(path: &Path) -> Result<Connection> {
+    // The file is there: `connect` opened it for writing first.
+    let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    // Waiting for the lock is done in `begin`, where it blocks nobody.
+    connection.execute_batch("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA busy_timeout = 0;")?;
+    Ok(connection)
+}
+
+/// Tries to begin a transaction until it succeeds: other processes may hold the lock.
+async fn begin(mut attempt: impl FnMut() -> Result<()>) -> Result<()> {
+    let until = Instant::now() + WRITE_WAIT;
+    loop {
+        match attempt() {
+            Err(Error::Busy) if Instant::now() < until => tokio::time::sleep(POLL).await,
+            outcome => return outcome,
         }
     }
 }

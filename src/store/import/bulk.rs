@@ -1,35 +1,36 @@
-//! Many values as one statement takes them fastest. Called by the rest of the import.
+//! One statement for many rows, as each database takes it fastest. Called by the rest of the import.
 //!
-//! SQLite binds each value. PostgreSQL would parse a variable for each and plan anew for each number of rows: there every
-//! column goes as one array, so that a batch of any size is the same short statement, prepared once.
+//! SQLite runs a statement for one row as often as there are rows. PostgreSQL would wait for each answer: there every column
+//! goes as one array, so that any number of rows is the same short statement, prepared and run once.
 
 use std::fmt::Write as _;
 
 use sea_orm::{DbBackend, Value};
 
-use super::{list, values_list};
+use super::list;
 
-/// SQL text and its variables.
+/// SQL text, and the variables of each time that it is run.
 pub(super) struct Bulk {
     pub sql: String,
-    pub values: Vec<Value>,
+    pub runs: Vec<Vec<Value>>,
 }
 
-/// `= ANY(…)` or `IN (…)`: a test that a column has one of these ids.
-pub(super) fn among<'a>(backend: DbBackend, ids: impl ExactSizeIterator<Item = &'a str>) -> Bulk {
+/// A test that a column has one of these ids: what may follow its name.
+pub(super) fn among<'a>(backend: DbBackend, ids: impl Iterator<Item = &'a str>) -> Bulk {
     if backend == DbBackend::Postgres {
         let mut array = Array::default();
         ids.for_each(|id| array.text(id));
-        return Bulk { sql: "= ANY (?::text::text[])".to_owned(), values: vec![array.end()] };
+        let runs = if array.is_empty() { vec![] } else { vec![vec![array.end()]] };
+        return Bulk { sql: "= ANY (?::text::text[])".to_owned(), runs };
     }
-    Bulk { sql: format!("IN ({})", list(ids.len())), values: ids.map(Value::from).collect() }
+    Bulk { sql: "= ?".to_owned(), runs: ids.map(|id| vec![id.into()]).collect() }
 }
 
-/// Rows as a query that may follow `INSERT INTO …`; at least one row, each with as many values as the first.
+/// Rows as a query that may follow `INSERT INTO …`; each has as many values as the first.
 pub(super) fn rows(backend: DbBackend, rows: Vec<Vec<Value>>) -> Bulk {
     let width = rows.first().map_or(0, Vec::len);
-    if backend != DbBackend::Postgres {
-        return Bulk { sql: format!("VALUES {}", values_list(rows.len(), width)), values: rows.into_iter().flatten().collect() };
+    if backend != DbBackend::Postgres || rows.is_empty() {
+        return Bulk { sql: format!("VALUES ({})", list(width)), runs: rows };
     }
     let casts: Vec<String> = rows.first().into_iter().flatten().map(|value| format!("?::text::{}[]", type_of(value))).collect();
     let names: Vec<String> = (1..=width).map(|number| format!("column{number}")).collect();
@@ -40,13 +41,26 @@ pub(super) fn rows(backend: DbBackend, rows: Vec<Vec<Value>>) -> Bulk {
         }
     }
     let sql = format!("SELECT * FROM UNNEST({}) AS r ({})", casts.join(", "), names.join(", "));
-    Bulk { sql, values: columns.into_iter().map(Array::end).collect() }
+    Bulk { sql, runs: vec![columns.into_iter().map(Array::end).collect()] }
 }
 
 /// [`rows`] as a table `v` with the columns `column1`, `column2`, ….
 pub(super) fn table(backend: DbBackend, rows: Vec<Vec<Value>>) -> Bulk {
-    let Bulk { sql, values } = self::rows(backend, rows);
-    Bulk { sql: format!("({sql}) AS v"), values }
+    let Bulk { sql, runs } = self::rows(backend, rows);
+    Bulk { sql: format!("({sql}) AS v"), runs }
+}
+
+/// Sets columns of records of one store, which is the last variable of each run. A row ends with its record's id.
+pub(super) fn update(backend: DbBackend, table: &str, columns: &[&str], rows: Vec<Vec<Value>>) -> Bulk {
+    if backend != DbBackend::Postgres {
+        let set: Vec<String> = columns.iter().map(|column| format!("{column} = ?")).collect();
+        return Bulk { sql: format!("UPDATE {table} SET {} WHERE id = ? AND store_id = ?", set.join(", ")), runs: rows };
+    }
+    let set: Vec<String> = columns.iter().zip(1..).map(|(column, number)| format!("{column} = v.column{number}")).collect();
+    let Bulk { sql, runs } = self::table(backend, rows);
+    let id = columns.len() + 1;
+    let sql = format!("UPDATE {table} SET {} FROM {sql} WHERE {table}.id = v.column{id} AND {table}.store_id = ?", set.join(", "));
+    Bulk { sql, runs }
 }
 
 /// What PostgreSQL calls the type of a value; it has one where the value is absent, too.
@@ -96,6 +110,10 @@ impl Array {
         _ = write!(self.0, "{value},");
     }
 
+    fn is_empty(&self) -> bool {
+        self.0.len() == 1
+    }
+
     fn end(mut self) -> Value {
         if self.0.ends_with(',') {
             self.0.pop();
@@ -126,15 +144,17 @@ mod tests {
             "{true,false,NULL}".into(),
             format!("{{NULL,0.1,{huge}}}").into(),
         ];
-        assert_eq!(bulk.values, expected);
+        assert_eq!(bulk.runs, [expected]);
     }
 
     #[test]
-    fn sqlite_binds_each_value() {
-        let bulk = table(DbBackend::Sqlite, vec![vec!["a".into(), 1_i64.into()], vec!["b".into(), 2_i64.into()]]);
-        assert_eq!(bulk.sql, "(VALUES (?,?),(?,?)) AS v");
-        assert_eq!(bulk.values.len(), 4);
-        assert_eq!(among(DbBackend::Sqlite, ["a", "b"].into_iter()).sql, "IN (?,?)");
-        assert_eq!(among(DbBackend::Postgres, ["a", "b"].into_iter()).values, [Value::from(r#"{"a","b"}"#)]);
+    fn sqlite_runs_once_for_each_row() {
+        let rows: Vec<Vec<Value>> = vec![vec!["a".into(), 1_i64.into()], vec!["b".into(), 2_i64.into()]];
+        let bulk = table(DbBackend::Sqlite, rows.clone());
+        assert_eq!((bulk.sql.as_str(), bulk.runs), ("(VALUES (?,?)) AS v", rows));
+        assert_eq!(update(DbBackend::Sqlite, "t", &["a", "b"], vec![]).sql, "UPDATE t SET a = ?, b = ? WHERE id = ? AND store_id = ?");
+        let ids = || ["a", "b"].into_iter();
+        assert_eq!(among(DbBackend::Sqlite, ids()).runs, [["a".into()], ["b".into()]] as [[Value; 1]; 2]);
+        assert_eq!(among(DbBackend::Postgres, ids()).runs, [[r#"{"a","b"}"#.into()]] as [[Value; 1]; 1]);
     }
 }

@@ -1,16 +1,21 @@
 //! What follows from all records together, made anew for the conversations that the import touched.
+//!
+//! Walks in the order of a temporary table join it by `CROSS JOIN`: SQLite then keeps the order of the tables, and need not
+//! read and sort all that is left for each stretch of it. Both tables are told where the stretch begins: PostgreSQL would
+//! else walk the second from its first row on.
 
-use sea_orm::{DbBackend, QueryResult, Value};
+use sea_orm::{DbBackend, Value};
 
 use super::{
     Import, Outcome, PARKED,
     bulk::{self, Bulk},
-    check::at_id,
+    check::{at_id, texts},
+    lift::READ,
     text,
 };
 use crate::{
     domain::{conversations::SNIPPET_CHARS, records::Kind, text::snippet},
-    store::Result,
+    store::{Result, sql::Cells},
 };
 
 /// Conversations whose columns are derived in one statement; their newest texts are held in memory meanwhile.
@@ -63,6 +68,7 @@ impl Import {
             // Nothing counted the rows that this transaction wrote; without it a join may be planned for a handful of them.
             self.run("ANALYZE import_touched, import_tickets, accounts, contacts, conversations, tickets, messages", []).await?;
         }
+        self.build(|name| READ.contains(&name)).await?;
         self.complete_tickets().await?;
         if let Err(fault) = self.check().await? {
             return Ok(Err(fault));
@@ -75,6 +81,7 @@ impl Import {
         }
         self.derive_conversations().await?;
         self.derive_tickets().await?;
+        self.build(|_| true).await?;
         Ok(Ok(()))
     }
 
@@ -106,9 +113,9 @@ impl Import {
         let former = "SELECT i.id, i.former, t.id FROM import_tickets i JOIN tickets own ON own.store_id = ? AND own.id = i.id \
              JOIN tickets t ON t.store_id = own.store_id AND t.ticket_number = i.former AND t.id <> i.id \
              WHERE i.former IS NOT NULL AND own.ticket_number = ? || i.id LIMIT 1";
-        if let Some(row) = self.rows(former, [store(), PARKED.into()]).await?.first() {
-            let reason = format!("was `{}`, which the file gives to the ticket `{}`", text(row, 1)?, text(row, 2)?);
-            return Ok(Err(at_id(Kind::Ticket, text(row, 0)?, "ticketNumber", reason)));
+        if let Some([id, number, other]) = self.first(former, [store(), PARKED.into()], texts).await? {
+            let reason = format!("was `{number}`, which the file gives to the ticket `{other}`");
+            return Ok(Err(at_id(Kind::Ticket, id, "ticketNumber", reason)));
         }
         let keep = "UPDATE tickets SET ticket_number = i.former FROM import_tickets i WHERE tickets.store_id = ? AND tickets.id = i.id \
              AND i.former IS NOT NULL AND tickets.ticket_number = ? || i.id";
@@ -117,32 +124,28 @@ impl Import {
         let mut highest = 0;
         let mut after = String::new();
         loop {
-            let sql = "SELECT i.id, t.ticket_number FROM import_tickets i JOIN tickets t ON t.store_id = ? AND t.id = i.id \
-                       WHERE i.id > ? ORDER BY i.id LIMIT 10000";
-            let rows = self.rows(sql, [store(), after.as_str().into()]).await?;
-            for row in &rows {
-                highest = highest.max(counted(&text(row, 1)?).unwrap_or(0));
-            }
-            let Some(last) = rows.last() else { break };
-            after = text(last, 0)?;
+            let sql = "SELECT i.id, t.ticket_number FROM import_tickets i CROSS JOIN tickets t WHERE t.store_id = ? AND t.id = i.id \
+                       AND i.id > ? AND t.id > ? ORDER BY i.id LIMIT 10000";
+            let numbers = self.rows(sql, [store(), after.as_str().into(), after.as_str().into()], texts).await?;
+            highest = numbers.iter().filter_map(|[_, number]| counted(number)).max().unwrap_or(0).max(highest);
+            let Some([last, _]) = numbers.into_iter().next_back() else { break };
+            after = last;
         }
         let mut next = self.advance(highest).await?;
+        self.run("CREATE INDEX import_tickets_by_line ON import_tickets (line)", []).await?;
+        let mut line = 0;
         loop {
-            let sql = "SELECT i.id FROM import_tickets i JOIN tickets t ON t.store_id = ? AND t.id = i.id \
-                       WHERE t.ticket_number = ? || i.id ORDER BY i.line LIMIT 5000";
-            let rows = self.rows(sql, [store(), PARKED.into()]).await?;
-            if rows.is_empty() {
-                break;
-            }
-            let mut numbered = Vec::with_capacity(rows.len());
-            for row in &rows {
+            let sql = "SELECT i.line, i.id FROM import_tickets i CROSS JOIN tickets t WHERE i.line > ? AND t.store_id = ? AND t.id = i.id \
+                       AND t.ticket_number = ? || i.id ORDER BY i.line LIMIT 5000";
+            let bare = self.rows(sql, [line.into(), store(), PARKED.into()], |cells| Ok((cells.take::<i64>()?, text(cells)?))).await?;
+            let Some((last, _)) = bare.last() else { break };
+            line = *last;
+            let numbered = bare.into_iter().map(|(_, id)| {
                 next += 1;
-                numbered.push(vec![text(row, 0)?.into(), next.to_string().into()]);
-            }
-            let Bulk { sql, values } = bulk::table(self.backend, numbered);
-            let sql =
-                format!("UPDATE tickets SET ticket_number = v.column2 FROM {sql} WHERE tickets.store_id = ? AND tickets.id = v.column1");
-            self.run(&sql, values.into_iter().chain([store()])).await?;
+                vec![next.to_string().into(), id.into()]
+            });
+            let Bulk { sql, runs } = bulk::update(self.backend, "tickets", &["ticket_number"], numbered.collect());
+            self.way.run(&sql, &[], runs, &[store()]).await?;
         }
         self.advance(next).await?;
         Ok(Ok(()))
@@ -152,8 +155,8 @@ impl Import {
     async fn advance(&self, value: i64) -> Result<i64> {
         let sql = "INSERT INTO counters (store_id, name, value) VALUES (?, ?, ?) ON CONFLICT (store_id, name) DO UPDATE \
              SET value = CASE WHEN excluded.value > counters.value THEN excluded.value ELSE counters.value END RETURNING value";
-        let rows = self.rows(sql, [self.store.as_str().into(), TICKET_NUMBER.into(), value.into()]).await?;
-        Ok(rows.first().map_or(Ok(value), |row| row.try_get_by_index(0))?)
+        let stands = self.first(sql, [self.store.as_str().into(), TICKET_NUMBER.into(), value.into()], |cells| cells.take()).await?;
+        Ok(stands.unwrap_or(value))
     }
 
     /// Messages follow their conversation's account.
@@ -163,9 +166,9 @@ impl Import {
         }
         let sql = "SELECT MAX(m.id), m.external_id, MIN(m.id) FROM messages m JOIN conversations c ON c.store_id = m.store_id AND c.id = m.conversation_id \
                    WHERE m.store_id = ? AND m.external_id IS NOT NULL GROUP BY c.account_id, m.external_id HAVING COUNT(*) > 1 LIMIT 1";
-        if let Some(row) = self.rows(sql, [self.store.as_str().into()]).await?.first() {
-            let reason = format!("`{}` belongs to the message `{}` of the same account already", text(row, 1)?, text(row, 2)?);
-            return Ok(Err(at_id(Kind::Message, text(row, 0)?, "externalId", reason)));
+        if let Some([id, external, other]) = self.first(sql, [self.store.as_str().into()], texts).await? {
+            let reason = format!("`{external}` belongs to the message `{other}` of the same account already");
+            return Ok(Err(at_id(Kind::Message, id, "externalId", reason)));
         }
         let sql = "UPDATE messages SET account_id = c.account_id FROM conversations c, import_touched t \
              WHERE messages.store_id = ? AND messages.conversation_id = t.id AND c.store_id = messages.store_id AND c.id = t.id \
@@ -175,31 +178,37 @@ impl Import {
     }
 
     async fn derive_conversations(&self) -> Result<()> {
+        let counted = match self.backend {
+            DbBackend::Postgres => {
+                // Rows that nobody has seen yet have to be fetched to be counted, which is faster in the order of the table
+                // than conversation by conversation.
+                let sql = "INSERT INTO import_counts (id, messages) SELECT conversation_id, COUNT(*) FROM messages \
+                           WHERE store_id = ? AND conversation_id IN (SELECT id FROM import_touched) GROUP BY conversation_id";
+                self.run(sql, [self.store.as_str().into()]).await?;
+                self.run("ANALYZE import_counts", []).await?;
+                "COALESCE((SELECT n.messages FROM import_counts n WHERE n.id = c.id), 0)"
+            }
+            _ => "(SELECT COUNT(*) FROM messages m WHERE m.store_id = c.store_id AND m.conversation_id = c.id)",
+        };
         // The limits are literals: see `connect` on bound ones.
         let sql = format!(
-            "SELECT t.id, c.created_at, \
-             (SELECT COUNT(*) FROM messages m WHERE m.store_id = c.store_id AND m.conversation_id = c.id), \
+            "SELECT t.id, c.created_at, {counted}, \
              (SELECT m.sent_at FROM messages m WHERE m.store_id = c.store_id AND m.conversation_id = c.id AND m.inbound = TRUE \
               ORDER BY m.sent_at DESC, m.id DESC LIMIT 1), \
              l.sent_at, l.inbound, l.text \
-             FROM import_touched t JOIN conversations c ON c.store_id = ? AND c.id = t.id \
+             FROM import_touched t CROSS JOIN conversations c \
              LEFT JOIN messages l ON l.store_id = c.store_id AND l.id = (SELECT m.id FROM messages m WHERE m.store_id = c.store_id \
               AND m.conversation_id = c.id ORDER BY m.sent_at DESC, m.id DESC LIMIT 1) \
-             WHERE t.id > ? ORDER BY t.id LIMIT {CHUNK}"
+             WHERE c.store_id = ? AND c.id = t.id AND t.id > ? AND c.id > ? ORDER BY t.id LIMIT {CHUNK}"
         );
         let mut after = String::new();
         loop {
-            let rows = self.rows(&sql, [self.store.as_str().into(), after.as_str().into()]).await?;
-            let Some(last) = rows.last() else { return Ok(()) };
-            after = text(last, 0)?;
-            let rows = rows.iter().map(|row| Ok(derived(row)?.to_vec())).collect::<Result<_>>()?;
-            let Bulk { sql: table, values } = bulk::table(self.backend, rows);
-            let update = format!(
-                "UPDATE conversations SET message_count = v.column2, last_inbound_at = v.column3, last_message_at = v.column4, \
-                 last_message_inbound = v.column5, last_message_snippet = v.column6, sort_at = v.column7 \
-                 FROM {table} WHERE conversations.store_id = ? AND conversations.id = v.column1"
-            );
-            self.run(&update, values.into_iter().chain([self.store.as_str().into()])).await?;
+            let rows = self.rows(&sql, [self.store.as_str().into(), after.as_str().into(), after.as_str().into()], derived).await?;
+            let Some((last, _)) = rows.last() else { return Ok(()) };
+            after.clone_from(last);
+            let rows = rows.into_iter().map(|(id, columns)| columns.into_iter().chain([id.into()]).collect());
+            let Bulk { sql, runs } = bulk::update(self.backend, "conversations", &DERIVED, rows.collect());
+            self.way.run(&sql, &[], runs, &[self.store.as_str().into()]).await?;
         }
     }
 
@@ -209,24 +218,19 @@ impl Import {
     }
 }
 
-/// The derived columns of a conversation, its id first.
-fn derived(row: &QueryResult) -> Result<[Value; 7]> {
-    let created_at: i64 = row.try_get_by_index(1)?;
-    let count: i64 = row.try_get_by_index(2)?;
-    let last_inbound: Option<i64> = row.try_get_by_index(3)?;
-    let last_at: Option<i64> = row.try_get_by_index(4)?;
-    let inbound: Option<bool> = row.try_get_by_index(5)?;
-    let newest: Option<String> = row.try_get_by_index(6)?;
+/// The derived columns of a conversation.
+const DERIVED: [&str; 6] =
+    ["message_count", "last_inbound_at", "last_message_at", "last_message_inbound", "last_message_snippet", "sort_at"];
+
+/// The id of a conversation, and its derived columns.
+fn derived(cells: &mut Cells<'_>) -> Result<(String, [Value; 6])> {
+    let (id, created_at): (String, i64) = (cells.take()?, cells.take()?);
+    let (count, last_inbound): (i64, Option<i64>) = (cells.take()?, cells.take()?);
+    let (last_at, inbound): (Option<i64>, Option<bool>) = (cells.take()?, cells.take()?);
+    let newest: Option<String> = cells.take()?;
     let shown = last_at.map(|_| snippet(newest.as_deref().unwrap_or_default(), SNIPPET_CHARS));
-    Ok([
-        text(row, 0)?.into(),
-        count.into(),
-        last_inbound.into(),
-        last_at.into(),
-        inbound.into(),
-        shown.into(),
-        last_at.unwrap_or(created_at).into(),
-    ])
+    let columns = [count.into(), last_inbound.into(), last_at.into(), inbound.into(), shown.into(), last_at.unwrap_or(created_at).into()];
+    Ok((id, columns))
 }
 
 /// A ticket number that the sequence counts past.
@@ -270,9 +274,8 @@ mod tests {
         assert!(import.put(batch).await.unwrap().is_ok());
         assert!(import.finish().await.unwrap().is_ok());
         let sql = "SELECT id, sort_at, waiting_since FROM tickets WHERE store_id = ? ORDER BY id";
-        let rows = import.rows(sql, [fixture.store.as_str().into()]).await.unwrap();
         let derived: Vec<(String, i64, Option<i64>)> =
-            rows.iter().map(|row| (text(row, 0).unwrap(), row.try_get_by_index(1).unwrap(), row.try_get_by_index(2).unwrap())).collect();
+            import.rows(sql, [fixture.store.as_str().into()], |cells| Ok((text(cells)?, cells.take()?, cells.take()?))).await.unwrap();
         import.commit().await.unwrap();
         let at = |text: &str| text.parse::<Timestamp>().unwrap().millis();
         let (opened, sent) = (at("2026-01-01T00:00:00Z"), at("2026-01-01T12:00:00Z"));

@@ -1,13 +1,13 @@
-//! Batches into the tables: many rows a statement, an existing id is replaced.
+//! Batches into the tables: an existing id is replaced.
 
 use std::collections::{BTreeSet, HashMap};
 
 use sea_orm::{ActiveModelTrait, DbBackend, EntityTrait, IntoActiveModel, Iterable, PrimaryKeyToColumn, Value};
 
 use super::{
-    At, Batch, Fault, Import, MAX_VARIABLES, Outcome, PARKED,
+    At, Batch, Fault, Import, Outcome, PARKED,
     bulk::{self, Bulk},
-    list, rows, table, text, values_list,
+    rows, table, text,
 };
 use crate::{
     domain::{
@@ -22,8 +22,12 @@ use crate::{
             team_members, teams, templates, ticket_field_values, ticket_fields, tickets, users,
         },
         search::RETITLED,
+        sql::Cells,
     },
 };
+
+/// Conversations whose accounts are held in memory.
+const KNOWN: usize = 100_000;
 
 /// A value that a unique index guards, and the record that brings it.
 struct Claim {
@@ -48,10 +52,17 @@ impl Import {
     /// Takes a batch. Ids do not repeat within a kind, here or in earlier batches.
     pub async fn put(&mut self, batch: Batch) -> Result<Outcome> {
         let store = self.store.clone();
-        self.upsert::<roles::Entity>(batch.roles.into_iter().map(|line| rows::role(&store, line.record))).await?;
-        self.upsert::<contact_fields::Entity>(batch.contact_fields.into_iter().map(|line| rows::contact_field(&store, line.record)))
-            .await?;
-        self.upsert::<ticket_fields::Entity>(batch.ticket_fields.into_iter().map(|line| rows::ticket_field(&store, line.record))).await?;
+        self.put_rows::<roles::Entity>(Kind::Role, batch.roles.into_iter().map(|line| rows::role(&store, line.record))).await?;
+        self.put_rows::<contact_fields::Entity>(
+            Kind::ContactField,
+            batch.contact_fields.into_iter().map(|line| rows::contact_field(&store, line.record)),
+        )
+        .await?;
+        self.put_rows::<ticket_fields::Entity>(
+            Kind::TicketField,
+            batch.ticket_fields.into_iter().map(|line| rows::ticket_field(&store, line.record)),
+        )
+        .await?;
 
         let claims = batch.users.iter().filter_map(|line| {
             Some(Claim { line: line.number, id: line.record.id.to_string(), key: vec![line.record.user_id.as_ref()?.to_string()] })
@@ -60,17 +71,22 @@ impl Import {
         let ages =
             self.ages(Kind::User, batch.users.iter().map(|line| (line.record.id.as_str(), line.record.created_at)).collect()).await?;
         let users = batch.users.into_iter().zip(ages).map(|(line, age)| rows::user(&store, line.record, age));
-        if let Err(fault) = self.upsert_claimed::<users::Entity>(users, [ids]).await? {
+        if let Err(fault) = self.put_claimed::<users::Entity>(Kind::User, users, [ids]).await? {
             return Ok(Err(fault));
         }
 
         let ages =
             self.ages(Kind::Label, batch.labels.iter().map(|line| (line.record.id.as_str(), line.record.created_at)).collect()).await?;
-        self.upsert::<labels::Entity>(batch.labels.into_iter().zip(ages).map(|(line, age)| rows::label(&store, line.record, age))).await?;
+        self.put_rows::<labels::Entity>(
+            Kind::Label,
+            batch.labels.into_iter().zip(ages).map(|(line, age)| rows::label(&store, line.record, age)),
+        )
+        .await?;
 
         self.put_teams(batch.teams).await?;
         self.put_accounts(batch.accounts).await?;
-        self.upsert::<templates::Entity>(batch.templates.into_iter().map(|line| rows::template(&store, line.record))).await?;
+        self.put_rows::<templates::Entity>(Kind::Template, batch.templates.into_iter().map(|line| rows::template(&store, line.record)))
+            .await?;
 
         let claim =
             |line: &Line<Contact>, key: Option<String>| Some(Claim { line: line.number, id: line.record.id.to_string(), key: vec![key?] });
@@ -81,7 +97,7 @@ impl Import {
             claims.map(|(property, columns, claims)| Claims { kind: Kind::Contact, property, columns, only: "", rule: "", claims });
         self.change(Kind::Contact.name(), batch.contacts.iter().map(|line| line.record.id.as_str())).await?;
         let contacts = batch.contacts.into_iter().map(|line| rows::contact(&store, line.record));
-        if let Err(fault) = self.upsert_claimed::<contacts::Entity>(contacts, claims).await? {
+        if let Err(fault) = self.put_claimed::<contacts::Entity>(Kind::Contact, contacts, claims).await? {
             return Ok(Err(fault));
         }
 
@@ -95,7 +111,7 @@ impl Import {
             return Ok(Err(fault));
         }
         self.touch(batch.comments.iter().map(|line| line.record.conversation_id.as_str())).await?;
-        self.upsert::<comments::Entity>(batch.comments.into_iter().map(|line| rows::comment(&store, line.record))).await?;
+        self.put_rows::<comments::Entity>(Kind::Comment, batch.comments.into_iter().map(|line| rows::comment(&store, line.record))).await?;
         Ok(Ok(()))
     }
 
@@ -103,15 +119,18 @@ impl Import {
         let ages = self.ages(Kind::Team, lines.iter().map(|line| (line.record.id.as_str(), line.record.created_at)).collect()).await?;
         self.clear(Kind::Team, "team_members", "team_id", lines.iter().map(|line| line.record.id.as_str())).await?;
         let store = self.store.clone();
-        self.upsert::<teams::Entity>(lines.iter().zip(ages).map(|(line, age)| rows::team(&store, &line.record, age))).await?;
-        self.upsert::<team_members::Entity>(lines.iter().flat_map(|line| {
-            line.record.users.iter().zip(0..).map(|(user, position)| team_members::Model {
-                store_id: store.clone(),
-                team_id: line.record.id.to_string(),
-                position,
-                user_id: user.to_string(),
-            })
-        }))
+        self.put_rows::<teams::Entity>(Kind::Team, lines.iter().zip(ages).map(|(line, age)| rows::team(&store, &line.record, age))).await?;
+        self.put_rows::<team_members::Entity>(
+            Kind::Team,
+            lines.iter().flat_map(|line| {
+                line.record.users.iter().zip(0..).map(|(user, position)| team_members::Model {
+                    store_id: store.clone(),
+                    team_id: line.record.id.to_string(),
+                    position,
+                    user_id: user.to_string(),
+                })
+            }),
+        )
         .await
     }
 
@@ -120,14 +139,21 @@ impl Import {
         let ages = self.ages(Kind::Account, lines.iter().map(|line| (line.record.id.as_str(), line.record.created_at)).collect()).await?;
         self.clear(Kind::Account, "account_users", "account_id", lines.iter().map(|line| line.record.id.as_str())).await?;
         let store = self.store.clone();
-        self.upsert::<accounts::Entity>(lines.iter().zip(ages).map(|(line, age)| rows::account(&store, &line.record, age))).await?;
-        self.upsert::<account_users::Entity>(lines.iter().flat_map(|line| {
-            line.record.user_ids.iter().flatten().map(|user| account_users::Model {
-                store_id: store.clone(),
-                account_id: line.record.id.to_string(),
-                user_id: user.to_string(),
-            })
-        }))
+        self.put_rows::<accounts::Entity>(
+            Kind::Account,
+            lines.iter().zip(ages).map(|(line, age)| rows::account(&store, &line.record, age)),
+        )
+        .await?;
+        self.put_rows::<account_users::Entity>(
+            Kind::Account,
+            lines.iter().flat_map(|line| {
+                line.record.user_ids.iter().flatten().map(|user| account_users::Model {
+                    store_id: store.clone(),
+                    account_id: line.record.id.to_string(),
+                    user_id: user.to_string(),
+                })
+            }),
+        )
         .await
     }
 
@@ -146,9 +172,10 @@ impl Import {
             claims: claims.collect(),
         };
         if self.held(Kind::Conversation) {
-            let former = self.accounts_of(lines.iter().map(|line| line.record.id.as_str())).await?;
-            self.realign |=
-                lines.iter().any(|line| former.get(line.record.id.as_str()).is_some_and(|account| *account != line.record.account_id));
+            self.know_accounts(lines.iter().map(|line| line.record.id.as_str())).await?;
+            self.realign |= lines
+                .iter()
+                .any(|line| self.accounts.get(line.record.id.as_str()).is_some_and(|account| *account != line.record.account_id));
         }
         self.clear(Kind::Conversation, "conversation_labels", "conversation_id", lines.iter().map(|line| line.record.id.as_str())).await?;
         self.touch(lines.iter().map(|line| line.record.id.as_str())).await?;
@@ -156,18 +183,25 @@ impl Import {
             let retitled = self.retitled(&lines).await?;
             self.change(RETITLED, retitled.iter().copied()).await?;
         }
+        if self.accounts.len() + lines.len() > KNOWN {
+            self.accounts.clear();
+        }
+        self.accounts.extend(lines.iter().map(|line| (line.record.id.to_string(), line.record.account_id.clone())));
         let store = self.store.clone();
         let conversations = lines.iter().map(|line| rows::conversation(&store, &line.record));
-        if let Err(fault) = self.upsert_claimed::<conversations::Entity>(conversations, [threads]).await? {
+        if let Err(fault) = self.put_claimed::<conversations::Entity>(Kind::Conversation, conversations, [threads]).await? {
             return Ok(Err(fault));
         }
-        self.upsert::<conversation_labels::Entity>(lines.iter().flat_map(|line| {
-            line.record.label_ids.iter().map(|label| conversation_labels::Model {
-                store_id: store.clone(),
-                conversation_id: line.record.id.to_string(),
-                label_id: label.to_string(),
-            })
-        }))
+        self.put_rows::<conversation_labels::Entity>(
+            Kind::Conversation,
+            lines.iter().flat_map(|line| {
+                line.record.label_ids.iter().map(|label| conversation_labels::Model {
+                    store_id: store.clone(),
+                    conversation_id: line.record.id.to_string(),
+                    label_id: label.to_string(),
+                })
+            }),
+        )
         .await?;
         Ok(Ok(()))
     }
@@ -202,26 +236,25 @@ impl Import {
             },
         ];
         if self.held(Kind::Ticket) {
-            self.touch_former(Kind::Ticket, lines.iter().map(|line| line.record.ticket.id.as_str()).collect()).await?;
+            self.touch_former(Kind::Ticket, lines.iter().map(|line| line.record.ticket.id.as_str())).await?;
         }
         self.clear(Kind::Ticket, "ticket_field_values", "ticket_id", lines.iter().map(|line| line.record.ticket.id.as_str())).await?;
         self.touch(lines.iter().map(|line| line.record.ticket.conversation_id.as_str())).await?;
         let line = |number: u64| Value::from(i64::try_from(number).unwrap_or(i64::MAX));
-        for chunk in lines.chunks(MAX_VARIABLES / 2) {
-            let rows = chunk.iter().map(|one| vec![one.record.ticket.id.as_str().into(), line(one.number)]);
-            let Bulk { sql, values } = bulk::rows(self.backend, rows.collect());
-            let sql = format!("INSERT INTO import_tickets (id, line) {sql} ON CONFLICT (id) DO UPDATE SET line = excluded.line");
-            self.run(&sql, values).await?;
-        }
+        let rows = lines.iter().map(|one| vec![one.record.ticket.id.as_str().into(), line(one.number)]);
+        let Bulk { sql, runs } = bulk::rows(self.backend, rows.collect());
+        let sql = format!("INSERT INTO import_tickets (id, line) {sql} ON CONFLICT (id) DO UPDATE SET line = excluded.line");
+        self.way.run(&sql, &[], runs, &[]).await?;
         let store = self.store.clone();
         let tickets = lines.iter().map(|line| {
             let number = line.record.ticket.ticket_number.clone().unwrap_or_else(|| format!("{PARKED}{}", line.record.ticket.id));
             rows::ticket(&store, &line.record, number)
         });
-        if let Err(fault) = self.upsert_claimed::<tickets::Entity>(tickets, claims).await? {
+        if let Err(fault) = self.put_claimed::<tickets::Entity>(Kind::Ticket, tickets, claims).await? {
             return Ok(Err(fault));
         }
-        self.upsert::<ticket_field_values::Entity>(lines.iter().flat_map(|line| rows::field_values(&store, &line.record))).await?;
+        self.put_rows::<ticket_field_values::Entity>(Kind::Ticket, lines.iter().flat_map(|line| rows::field_values(&store, &line.record)))
+            .await?;
         Ok(Ok(()))
     }
 
@@ -236,14 +269,16 @@ impl Import {
             // for every batch.
             self.run("ANALYZE conversations", []).await?;
         }
-        let known = self.accounts_of(conversations.iter().copied()).await?;
+        self.know_accounts(conversations.iter().copied()).await?;
+        let come = conversations.iter().all(|id| self.accounts.contains_key(*id));
         // A conversation that comes later: its messages get a stand-in of their own, and their account at the end.
-        self.realign |= known.len() < conversations.len();
+        self.realign |= !come;
+        self.test_conversations(come).await?;
         let accounts: Vec<String> = lines
             .iter()
             .map(|line| {
                 let conversation = line.record.conversation_id.as_str();
-                known.get(conversation).map_or_else(|| format!("{PARKED}{conversation}"), ToString::to_string)
+                self.accounts.get(conversation).map_or_else(|| format!("{PARKED}{conversation}"), ToString::to_string)
             })
             .collect();
         let claims = lines.iter().zip(&accounts).filter_map(|(line, account)| {
@@ -259,33 +294,58 @@ impl Import {
             claims: claims.collect(),
         };
         if self.held(Kind::Message) {
-            self.touch_former(Kind::Message, lines.iter().map(|line| line.record.id.as_str()).collect()).await?;
+            self.touch_former(Kind::Message, lines.iter().map(|line| line.record.id.as_str())).await?;
         }
         self.touch(conversations.iter().copied()).await?;
         self.change(Kind::Message.name(), lines.iter().map(|line| line.record.id.as_str())).await?;
         let store = self.store.clone();
         let messages = lines.into_iter().zip(accounts).map(|(line, account)| rows::message(&store, line.record, account));
-        self.upsert_claimed::<messages::Entity>(messages, [deliveries]).await
+        self.put_claimed::<messages::Entity>(Kind::Message, messages, [deliveries]).await
     }
 
-    /// [`Import::upsert`] of rows that unique indexes guard. When one refuses a row, the claims are looked through for whose
+    /// Has PostgreSQL look the conversation of each message up at once, as long as they are known to be there: left for the
+    /// commit, a million look-ups among rows that were replaced since took a third of the time.
+    async fn test_conversations(&mut self, known: bool) -> Result<()> {
+        let first = self.message_batches == 1;
+        let mode = match (self.after_conversation, known) {
+            (true, true) if first => "IMMEDIATE",
+            (true, false) => "DEFERRED",
+            _ => return Ok(()),
+        };
+        self.after_conversation = known;
+        if self.backend == DbBackend::Postgres {
+            self.run(&format!("SET CONSTRAINTS messages_store_id_conversation_id_fkey {mode}"), []).await?;
+        }
+        Ok(())
+    }
+
+    /// [`Import::put_rows`] that unique indexes guard. When one refuses a row, the claims are looked through for whose
     /// value it is: asking before would cost a look-up for every row of every import.
-    async fn upsert_claimed<E>(&self, models: impl Iterator<Item = E::Model>, claims: impl IntoIterator<Item = Claims>) -> Result<Outcome>
+    async fn put_claimed<E>(
+        &self,
+        kind: Kind,
+        models: impl Iterator<Item = E::Model>,
+        claims: impl IntoIterator<Item = Claims>,
+    ) -> Result<Outcome>
     where
         E: EntityTrait,
         E::Model: IntoActiveModel<E::ActiveModel>,
         E::ActiveModel: Send,
     {
-        self.run("SAVEPOINT claimed", []).await?;
-        let refused = match self.upsert::<E>(models).await {
-            Ok(()) => {
-                self.run("RELEASE SAVEPOINT claimed", []).await?;
-                return Ok(Ok(()));
-            }
+        // On PostgreSQL nothing could be asked behind a statement that failed.
+        let saves = self.backend == DbBackend::Postgres;
+        if saves {
+            self.run("SAVEPOINT claimed", []).await?;
+        }
+        let refused = match self.put_rows::<E>(kind, models).await {
+            Ok(()) if saves => return self.run("RELEASE SAVEPOINT claimed", []).await.map(Ok),
+            Ok(()) => return Ok(Ok(())),
             Err(Error::Unique(text)) => text,
             Err(error) => return Err(error),
         };
-        self.run("ROLLBACK TO SAVEPOINT claimed", []).await?;
+        if saves {
+            self.run("ROLLBACK TO SAVEPOINT claimed", []).await?;
+        }
         for claims in claims {
             if let Err(fault) = self.claim(claims).await? {
                 return Ok(Err(fault));
@@ -294,8 +354,8 @@ impl Import {
         Err(Error::Unique(refused))
     }
 
-    /// Many rows of one table; a row whose key is there is replaced.
-    async fn upsert<E>(&self, models: impl Iterator<Item = E::Model>) -> Result<()>
+    /// Rows that records of a kind become in one table; a row whose key is there is replaced.
+    async fn put_rows<E>(&self, kind: Kind, models: impl Iterator<Item = E::Model>) -> Result<()>
     where
         E: EntityTrait,
         E::Model: IntoActiveModel<E::ActiveModel>,
@@ -307,24 +367,24 @@ impl Import {
         let names: Vec<String> = columns.iter().map(name).collect();
         let replaced: Vec<String> =
             names.iter().filter(|name| !keys.contains(name)).map(|name| format!("{name} = excluded.{name}")).collect();
-        let replace = if replaced.is_empty() { "NOTHING".to_owned() } else { format!("UPDATE SET {}", replaced.join(", ")) };
-        let (table, names, keys) = (E::default().table_name().to_owned(), names.join(", "), keys.join(", "));
-        let mut models = models.peekable();
-        while models.peek().is_some() {
-            let rows = models.by_ref().take(MAX_VARIABLES / columns.len().max(1)).map(|model| {
-                let mut model = model.into_active_model();
-                // Every column of a model is set.
-                columns.iter().map(|column| model.take(*column).into_value().unwrap_or(Value::String(None))).collect()
-            });
-            let Bulk { sql, values } = bulk::rows(self.backend, rows.collect());
-            let sql = format!("INSERT INTO {table} ({names}) {sql} ON CONFLICT ({keys}) DO {replace}");
-            self.run(&sql, values).await?;
-        }
-        Ok(())
+        let replace = match (self.held(kind), replaced.is_empty()) {
+            // Ids do not repeat, so that there is nothing to replace, which PostgreSQL would look for at each row.
+            (false, _) => String::new(),
+            (true, true) => format!(" ON CONFLICT ({}) DO NOTHING", keys.join(", ")),
+            (true, false) => format!(" ON CONFLICT ({}) DO UPDATE SET {}", keys.join(", "), replaced.join(", ")),
+        };
+        let (table, names) = (E::default().table_name().to_owned(), names.join(", "));
+        let rows = models.map(|model| {
+            let mut model = model.into_active_model();
+            // Every column of a model is set.
+            columns.iter().map(|column| model.take(*column).into_value().unwrap_or(Value::String(None))).collect()
+        });
+        let Bulk { sql, runs } = bulk::rows(self.backend, rows.collect());
+        self.way.run(&format!("INSERT INTO {table} ({names}) {sql}{replace}"), &[], runs, &[]).await
     }
 
-    /// Refuses a key that two records of the batch bring, or that a record in the store holds: those that the import
-    /// replaces were parked, so that whoever holds it keeps it.
+    /// Refuses a key that two records of the batch bring, or that another record holds: those that the import replaces were
+    /// parked, so that whoever holds it keeps it. Some of the batch's own rows may be there.
     async fn claim(&self, Claims { kind, property, columns, only, rule, claims }: Claims) -> Result<Outcome> {
         let mut owners: HashMap<&[String], &Claim> = HashMap::with_capacity(claims.len());
         let fault = |claim: &Claim, holder: &str| Fault {
@@ -341,23 +401,14 @@ impl Import {
                 return Ok(Err(fault(claim, &other.id)));
             }
         }
-        let width = claims.first().map_or(1, |claim| claim.key.len());
-        for chunk in claims.chunks(MAX_VARIABLES / width - 1) {
-            let sql = format!(
-                "SELECT id, {columns} FROM {} WHERE store_id = ? AND ({columns}) IN ({}){only} LIMIT 1",
-                table(kind),
-                if width == 1 { list(chunk.len()) } else { format!("VALUES {}", values_list(chunk.len(), width)) }
-            );
-            let keys = chunk.iter().flat_map(|claim| claim.key.iter().map(|part| Value::from(part.as_str())));
-            let Some(row) = self.rows(&sql, std::iter::once(self.store.as_str().into()).chain(keys)).await?.into_iter().next() else {
-                continue;
-            };
-            let key: Vec<String> = (1..=width).map(|index| text(&row, index)).collect::<Result<_>>()?;
-            if let Some(claim) = owners.get(key.as_slice()) {
-                return Ok(Err(fault(claim, &text(&row, 0)?)));
-            }
-        }
-        Ok(Ok(()))
+        let keys = claims.iter().map(|claim| claim.key.iter().map(|part| part.as_str().into()).collect());
+        let Bulk { sql, runs } = bulk::rows(self.backend, keys.collect());
+        let sql = format!("SELECT id, {columns} FROM {} WHERE store_id = ? AND ({columns}) IN ({sql}){only}", table(kind));
+        let width = claims.first().map_or(0, |claim| claim.key.len());
+        let decode = |cells: &mut Cells<'_>| Ok((text(cells)?, (0..width).map(|_| text(cells)).collect::<Result<Vec<_>>>()?));
+        let held = self.of_store(&sql, runs, decode).await?;
+        let taken = held.iter().find_map(|(id, key)| owners.get(key.as_slice()).filter(|claim| claim.id != *id).map(|claim| (claim, id)));
+        Ok(taken.map_or(Ok(()), |(claim, id)| Err(fault(claim, id))))
     }
 
     /// When each record came into being: as it says, as it was stored, or now and in the order of lines.
@@ -365,18 +416,13 @@ impl Import {
         let bare: Vec<&str> = records.iter().filter(|(_, at)| at.is_none()).map(|(id, _)| *id).collect();
         let mut stored: HashMap<String, i64> = HashMap::new();
         if !bare.is_empty() && self.held(kind) {
-            for chunk in bare.chunks(MAX_VARIABLES - 1) {
-                let among = bulk::among(self.backend, chunk.iter().copied());
-                let sql = format!("SELECT id, created_at FROM {} WHERE store_id = ? AND id {}", table(kind), among.sql);
-                for row in self.rows(&sql, self.scoped(among)).await? {
-                    stored.insert(text(&row, 0)?, row.try_get_by_index(1)?);
-                }
-            }
+            let Bulk { sql, runs } = bulk::among(self.backend, bare.iter().copied());
+            let sql = format!("SELECT id, created_at FROM {} WHERE store_id = ? AND id {sql}", table(kind));
+            stored.extend(self.of_store(&sql, runs, |cells| Ok((text(cells)?, cells.take()?))).await?);
         }
         if !bare.is_empty() && !self.ages.contains_key(&kind) {
-            let newest =
-                self.rows(&format!("SELECT MAX(created_at) FROM {} WHERE store_id = ?", table(kind)), [self.store.as_str().into()]).await?;
-            let newest: Option<i64> = newest.first().map_or(Ok(None), |row| row.try_get_by_index(0))?;
+            let sql = format!("SELECT MAX(created_at) FROM {} WHERE store_id = ?", table(kind));
+            let newest: Option<i64> = self.first(&sql, [self.store.as_str().into()], |cells| cells.take()).await?.flatten();
             self.ages.insert(kind, newest.map_or(i64::MIN, |at| at.saturating_add(1)).max(self.now.millis()));
         }
         let next = self.ages.entry(kind).or_insert(self.now.millis());
@@ -391,35 +437,27 @@ impl Import {
             .collect())
     }
 
-    /// The accounts of those of these conversations that are there.
-    async fn accounts_of(&self, conversations: impl Iterator<Item = &str>) -> Result<HashMap<String, AccountId>> {
-        let ids: Vec<&str> = conversations.collect();
-        let mut accounts = HashMap::with_capacity(ids.len());
-        for chunk in ids.chunks(MAX_VARIABLES - 1) {
-            let among = bulk::among(self.backend, chunk.iter().copied());
-            let sql = format!("SELECT id, account_id FROM conversations WHERE store_id = ? AND id {}", among.sql);
-            for row in self.rows(&sql, self.scoped(among)).await? {
-                accounts.insert(text(&row, 0)?, text(&row, 1)?.into());
-            }
+    /// Sees to it that [`Import::accounts`] tells the accounts of those of these conversations that are there.
+    async fn know_accounts(&mut self, conversations: impl Iterator<Item = &str> + Clone) -> Result<()> {
+        let unknown = |accounts: &HashMap<String, AccountId>| conversations.clone().filter(|id| !accounts.contains_key(*id)).count();
+        if self.accounts.len() + unknown(&self.accounts) > KNOWN {
+            self.accounts.clear();
         }
-        Ok(accounts)
+        let Bulk { sql, runs } = bulk::among(self.backend, conversations.filter(|id| !self.accounts.contains_key(*id)));
+        let sql = format!("SELECT id, account_id FROM conversations WHERE store_id = ? AND id {sql}");
+        let found = self.of_store(&sql, runs, |cells| Ok((text(cells)?, cells.id()?))).await?;
+        self.accounts.extend(found);
+        Ok(())
     }
 
     /// The conversations that are there under another subject.
     async fn retitled<'a>(&self, lines: &'a [Line<Conversation>]) -> Result<Vec<&'a str>> {
-        let mut retitled = Vec::new();
-        for chunk in lines.chunks(MAX_VARIABLES - 1) {
-            let among = bulk::among(self.backend, chunk.iter().map(|line| line.record.id.as_str()));
-            let sql = format!("SELECT id, email_subject FROM conversations WHERE store_id = ? AND id {}", among.sql);
-            let mut former: HashMap<String, Option<String>> = HashMap::with_capacity(chunk.len());
-            for row in self.rows(&sql, self.scoped(among)).await? {
-                former.insert(text(&row, 0)?, row.try_get_by_index(1)?);
-            }
-            let differs =
-                |line: &&Line<Conversation>| former.get(line.record.id.as_str()).is_some_and(|old| *old != line.record.email_subject);
-            retitled.extend(chunk.iter().filter(differs).map(|line| line.record.id.as_str()));
-        }
-        Ok(retitled)
+        let Bulk { sql, runs } = bulk::among(self.backend, lines.iter().map(|line| line.record.id.as_str()));
+        let sql = format!("SELECT id, email_subject FROM conversations WHERE store_id = ? AND id {sql}");
+        let former = self.of_store(&sql, runs, |cells| Ok((text(cells)?, cells.take()?))).await?;
+        let former: HashMap<String, Option<String>> = former.into_iter().collect();
+        let differs = |line: &&Line<Conversation>| former.get(line.record.id.as_str()).is_some_and(|old| *old != line.record.email_subject);
+        Ok(lines.iter().filter(differs).map(|line| line.record.id.as_str()).collect())
     }
 
     /// Removes the dependent rows of records that are about to be replaced.
@@ -427,57 +465,42 @@ impl Import {
         if !self.held(kind) {
             return Ok(());
         }
-        let ids: Vec<&str> = ids.collect();
-        for chunk in ids.chunks(MAX_VARIABLES - 1) {
-            let among = bulk::among(self.backend, chunk.iter().copied());
-            let sql = format!("DELETE FROM {table} WHERE store_id = ? AND {column} {}", among.sql);
-            self.run(&sql, self.scoped(among)).await?;
-        }
-        Ok(())
+        let Bulk { sql, runs } = bulk::among(self.backend, ids);
+        let sql = format!("DELETE FROM {table} WHERE store_id = ? AND {column} {sql}");
+        self.way.run(&sql, &[self.store.as_str().into()], runs, &[]).await
     }
 
     /// Marks conversations as touched: what is derived for them is made again at the end.
     pub(super) async fn touch(&self, conversations: impl Iterator<Item = &str>) -> Result<()> {
-        let ids: Vec<&str> = conversations.collect::<BTreeSet<_>>().into_iter().collect();
-        for chunk in ids.chunks(MAX_VARIABLES) {
-            let Bulk { sql, values } = bulk::rows(self.backend, chunk.iter().map(|id| vec![Value::from(*id)]).collect());
-            let sql = format!("INSERT INTO import_touched (id) {sql} ON CONFLICT (id) DO NOTHING");
-            self.run(&sql, values).await?;
-        }
-        Ok(())
+        let ids: BTreeSet<&str> = conversations.collect();
+        let Bulk { sql, runs } = bulk::rows(self.backend, ids.into_iter().map(|id| vec![id.into()]).collect());
+        self.way.run(&format!("INSERT INTO import_touched (id) {sql} ON CONFLICT (id) DO NOTHING"), &[], runs, &[]).await
     }
 
     /// Touches the conversations that records belong to before they are replaced.
-    pub(super) async fn touch_former(&self, kind: Kind, ids: Vec<&str>) -> Result<()> {
-        for chunk in ids.chunks(MAX_VARIABLES - 1) {
-            let among = bulk::among(self.backend, chunk.iter().copied());
-            let sql = format!(
-                "INSERT INTO import_touched (id) SELECT DISTINCT conversation_id FROM {} WHERE store_id = ? AND id {} \
-                 ON CONFLICT (id) DO NOTHING",
-                table(kind),
-                among.sql
-            );
-            self.run(&sql, self.scoped(among)).await?;
-        }
-        Ok(())
+    pub(super) async fn touch_former(&self, kind: Kind, ids: impl Iterator<Item = &str>) -> Result<()> {
+        let Bulk { sql, runs } = bulk::among(self.backend, ids);
+        let sql = format!(
+            "INSERT INTO import_touched (id) SELECT DISTINCT conversation_id FROM {} WHERE store_id = ? AND id {sql} \
+             ON CONFLICT (id) DO NOTHING",
+            table(kind)
+        );
+        self.way.run(&sql, &[self.store.as_str().into()], runs, &[]).await
+    }
+
+    /// The rows of a statement whose first variable is the store.
+    async fn of_store<T>(&self, sql: &str, runs: Vec<Vec<Value>>, decode: impl Fn(&mut Cells<'_>) -> Result<T>) -> Result<Vec<T>> {
+        self.way.all(sql, &[self.store.as_str().into()], runs, &[], decode).await
     }
 
     /// Writes the change log that search follows.
     pub(super) async fn change(&self, kind: &str, ids: impl Iterator<Item = &str>) -> Result<()> {
-        let ids: Vec<&str> = ids.collect();
-        for chunk in ids.chunks(MAX_VARIABLES - 4) {
-            let Bulk { sql, values } = bulk::table(self.backend, chunk.iter().map(|id| vec![Value::from(*id)]).collect());
-            let sql = format!(
-                "INSERT INTO changes (store_id, kind, record_id, changed_at, transaction_id) \
-                 SELECT ?, ?, column1, CAST(? AS BIGINT), CAST(? AS BIGINT) FROM {sql}"
-            );
-            let head: [Value; 4] = [self.store.as_str().into(), kind.into(), self.now.millis().into(), self.transaction.into()];
-            self.run(&sql, head.into_iter().chain(values)).await?;
-        }
-        Ok(())
-    }
-
-    fn scoped(&self, among: Bulk) -> impl Iterator<Item = Value> {
-        std::iter::once(Value::from(self.store.as_str())).chain(among.values)
+        let Bulk { sql, runs } = bulk::table(self.backend, ids.map(|id| vec![id.into()]).collect());
+        let sql = format!(
+            "INSERT INTO changes (store_id, kind, record_id, changed_at, transaction_id) \
+             SELECT ?, ?, column1, CAST(? AS BIGINT), CAST(? AS BIGINT) FROM {sql}"
+        );
+        let head: [Value; 4] = [self.store.as_str().into(), kind.into(), self.now.millis().into(), self.transaction.into()];
+        self.way.run(&sql, &head, runs, &[]).await
     }
 }

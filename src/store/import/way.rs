@@ -1,0 +1,156 @@
+//! What the statements of an import run on. Called by the rest of the import.
+//!
+//! SQLite: a connection of its own, which keeps every other writer out and has a cache that a request does not need. A
+//! statement is prepared once and run for one row after the other, where it is called: through sqlx each value was copied
+//! three times on its way to another thread, and a statement for many rows has SQLite keep every page as it was before.
+//! PostgreSQL: a transaction through SeaORM, in which one statement takes many rows (see `bulk`).
+
+use std::sync::{Mutex, PoisonError};
+
+use rusqlite::{Connection, Statement as Prepared, types::Null};
+use sea_orm::{ConnectionTrait, DbBackend, Statement, Value};
+
+use super::numbered;
+use crate::store::{
+    Db, Error, Result, Tx,
+    sql::Cells,
+    writer::{Alone, Writer},
+};
+
+/// Beside the two statements of each table, what parks, clears and touches.
+const STATEMENTS: usize = 64;
+
+/// Pages that the transaction changed and has not written yet, in KiB: the indexes of a large import outgrow the default
+/// of 2 MB. An import into a file that is large already reads through it, too, and not through a mapping of the file.
+const PAGES: &str = "PRAGMA cache_size = -65536; PRAGMA temp.cache_size = -8192; PRAGMA mmap_size = 0";
+
+/// What sorts the rows of an index that is built takes as much as the cache may.
+pub(super) const SORTING: &str = "PRAGMA cache_size = -32768";
+
+pub(super) enum Way {
+    /// Behind a lock since a connection cannot be shared between threads, and what holds an import may be.
+    Sqlite(Mutex<Alone>),
+    Postgres(Tx),
+}
+
+impl Way {
+    pub async fn open(db: &Db) -> Result<Self> {
+        match db.writer() {
+            Some(writer) => Self::sqlite(writer).await,
+            None => Ok(Self::Postgres(db.begin().await?)),
+        }
+    }
+
+    async fn sqlite(writer: &Writer) -> Result<Self> {
+        let alone = writer.alone(PAGES).await?;
+        alone.connection().set_prepared_statement_cache_capacity(STATEMENTS);
+        Ok(Self::Sqlite(Mutex::new(alone)))
+    }
+
+    pub fn backend(&self) -> DbBackend {
+        match self {
+            Self::Sqlite(_) => DbBackend::Sqlite,
+            Self::Postgres(_) => DbBackend::Postgres,
+        }
+    }
+
+    /// Runs a statement for each of `runs`, whose variables stand between two groups that all of them share.
+    pub async fn run(&self, sql: &str, before: &[Value], runs: Vec<Vec<Value>>, after: &[Value]) -> Result<()> {
+        if runs.is_empty() {
+            return Ok(());
+        }
+        match self {
+            Self::Sqlite(alone) => with(alone, |connection| {
+                let mut statement = connection.prepare_cached(sql)?;
+                for run in &runs {
+                    bind(&mut statement, before.iter().chain(run).chain(after))?;
+                    statement.raw_execute()?;
+                }
+                Ok(())
+            }),
+            Self::Postgres(tx) => {
+                let sql = numbered(sql);
+                for run in runs {
+                    tx.execute_raw(statement(&sql, before, run, after)).await?;
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// The same for a statement that returns rows: those of all runs.
+    pub async fn all<T>(
+        &self,
+        sql: &str,
+        before: &[Value],
+        runs: Vec<Vec<Value>>,
+        after: &[Value],
+        decode: impl Fn(&mut Cells<'_>) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        let mut decoded = Vec::new();
+        if runs.is_empty() {
+            return Ok(decoded);
+        }
+        match self {
+            Self::Sqlite(alone) => with(alone, |connection| {
+                let mut statement = connection.prepare_cached(sql)?;
+                for run in &runs {
+                    bind(&mut statement, before.iter().chain(run).chain(after))?;
+                    let mut rows = statement.raw_query();
+                    while let Some(row) = rows.next()? {
+                        decoded.push(decode(&mut Cells::sqlite(row))?);
+                    }
+                }
+                Ok(())
+            })?,
+            Self::Postgres(tx) => {
+                let sql = numbered(sql);
+                for run in runs {
+                    for row in &tx.query_all_raw(statement(&sql, before, run, after)).await? {
+                        decoded.push(decode(&mut Cells::orm(row))?);
+                    }
+                }
+            }
+        }
+        Ok(decoded)
+    }
+
+    pub async fn commit(self) -> Result<()> {
+        match self {
+            Self::Sqlite(alone) => alone.into_inner().unwrap_or_else(PoisonError::into_inner).commit().await,
+            Self::Postgres(tx) => tx.commit().await,
+        }
+    }
+
+    /// Takes everything back.
+    pub async fn rollback(self) -> Result<()> {
+        match self {
+            Self::Sqlite(alone) => alone.into_inner().unwrap_or_else(PoisonError::into_inner).rollback().await,
+            Self::Postgres(tx) => tx.rollback().await,
+        }
+    }
+}
+
+fn with<T>(alone: &Mutex<Alone>, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+    work(alone.lock().unwrap_or_else(PoisonError::into_inner).connection())
+}
+
+fn statement(sql: &str, before: &[Value], run: Vec<Value>, after: &[Value]) -> Statement {
+    Statement::from_sql_and_values(DbBackend::Postgres, sql, before.iter().cloned().chain(run).chain(after.iter().cloned()))
+}
+
+fn bind<'a>(statement: &mut Prepared<'_>, values: impl Iterator<Item = &'a Value>) -> Result<()> {
+    for (value, at) in values.zip(1..) {
+        match value {
+            Value::String(Some(text)) => statement.raw_bind_parameter(at, text.as_str())?,
+            Value::BigInt(Some(number)) => statement.raw_bind_parameter(at, number)?,
+            Value::Bool(Some(flag)) => statement.raw_bind_parameter(at, flag)?,
+            Value::Double(Some(number)) => statement.raw_bind_parameter(at, number)?,
+            Value::String(None) | Value::BigInt(None) | Value::Bool(None) | Value::Double(None) => {
+                statement.raw_bind_parameter(at, Null)?
+            }
+            other => return Err(Error::Damaged(format!("no column holds a value such as {other:?}"))),
+        }
+    }
+    Ok(())
+}

@@ -7,8 +7,8 @@
 //! every bound `LIMIT` costs a new preparation. Its price: a bound value never selects a partial index, so where one
 //! should serve, the condition stands in the SQL as a literal.
 //!
-//! PostgreSQL: a bounded pool for reads and one for writes, so that a write that looks something up never waits for
-//! another write to end.
+//! PostgreSQL: bounded connections for reads (`kept`, and a pool for entities) and a pool for writes, so that a write that looks
+//! something up never waits for another write to end.
 
 use std::{
     ops::Deref,
@@ -31,6 +31,7 @@ use sqlx::{
 
 use super::{
     Error, Result,
+    kept::Kept,
     readers::Readers,
     replica::{self, Replica, Transaction},
     search::Own,
@@ -68,13 +69,20 @@ const MIGRATION_LOCK: &str = "SELECT pg_advisory_xact_lock(7305809155955060)";
 /// How long a writer waits for another before it gives up with [`Error::Busy`].
 pub(super) const WRITE_WAIT: Duration = Duration::from_secs(10);
 
+/// Connections for the statements of `sql` that only read.
+#[derive(Clone)]
+pub(super) enum Reads {
+    Sqlite(Arc<Readers>),
+    Postgres(Arc<Kept>),
+}
+
 /// The open database.
 #[derive(Clone)]
 pub struct Db {
     read: DatabaseConnection,
     write: DatabaseConnection,
-    /// On SQLite: what the statements of `sql` run on.
-    readers: Option<Arc<Readers>>,
+    /// What the statements of `sql` run on.
+    reads: Reads,
     /// On SQLite: who writes.
     writer: Option<Writer>,
     own: Arc<Own>,
@@ -91,18 +99,23 @@ impl Db {
     /// Opens `sqlite://path` (made if it is missing) or `postgres://…`. `connections` bounds each pool: of readers, and on
     /// PostgreSQL of writers.
     pub async fn open(url: &str, connections: u32, on_statement: Option<OnStatement>) -> Result<Self> {
-        let (mut read, mut write, file) = if url.starts_with("sqlite:") {
+        let (read, write, reads, writer) = if url.starts_with("sqlite:") {
             let (read, write, file) = open_sqlite(url, connections).await?;
-            (read, write, Some(file))
+            (read, write, Reads::Sqlite(Readers::new(file.clone(), connections)), Some(Writer::new(file)))
         } else if url.starts_with("postgres:") || url.starts_with("postgresql:") {
-            (open_postgres(url, connections, None).await?, open_postgres(url, connections, None).await?, None)
+            let options = postgres_options(url)?;
+            let kept = Kept::new(options.clone(), connections, WRITE_WAIT);
+            (
+                open_postgres(options.clone(), connections).await?,
+                open_postgres(options, connections).await?,
+                Reads::Postgres(Arc::new(kept)),
+                None,
+            )
         } else {
             return Err(Error::Unavailable("the database URL must begin with sqlite:// or postgres://".to_owned()));
         };
-        (read, write) = (counted(read, on_statement.as_ref()), counted(write, on_statement.as_ref()));
-        let readers = file.clone().map(|file| Readers::new(file, connections));
-        let writer = file.map(Writer::new);
-        Ok(Self { read, write, readers, writer, own: Arc::default(), on_statement, replica: None, on_replica: false })
+        let (read, write) = (counted(read, on_statement.as_ref()), counted(write, on_statement.as_ref()));
+        Ok(Self { read, write, reads, writer, own: Arc::default(), on_statement, replica: None, on_replica: false })
     }
 
     /// The same, with a standby to read from.
@@ -110,8 +123,7 @@ impl Db {
         if self.backend() != DbBackend::Postgres {
             return Err(Error::Unavailable("`--read-url` needs a PostgreSQL database; a SQLite file has no standby".to_owned()));
         }
-        let read = open_postgres(url, connections, Some(replica::LOOK)).await?;
-        let replica = Replica::of(counted(read, self.on_statement.as_ref())).await;
+        let replica = Replica::of(Kept::new(postgres_options(url)?, connections, replica::LOOK)).await;
         Ok(Self { replica: Some(Arc::new(replica)), ..self })
     }
 
@@ -144,8 +156,8 @@ impl Db {
         self.replica.as_deref().filter(|_| self.on_replica)
     }
 
-    pub(super) fn readers(&self) -> Option<&Arc<Readers>> {
-        self.readers.as_ref()
+    pub(super) fn reads(&self) -> &Reads {
+        &self.reads
     }
 
     pub(super) fn writer(&self) -> Option<&Writer> {
@@ -227,14 +239,15 @@ impl Db {
 
     /// Closes every connection; on SQLite the write-ahead log is folded into the file.
     pub async fn close(self) -> Result<()> {
-        if let Some(readers) = &self.readers {
-            readers.close();
+        match &self.reads {
+            Reads::Sqlite(readers) => readers.close(),
+            Reads::Postgres(kept) => kept.close().await,
         }
         if let Some(writer) = &self.writer {
             writer.close().await;
         }
         if let Some(replica) = &self.replica {
-            replica.close().await?;
+            replica.close().await;
         }
         self.read.clone().close().await?;
         Ok(self.write.close().await?)
@@ -331,13 +344,12 @@ fn counted(mut connection: DatabaseConnection, on_statement: Option<&OnStatement
     connection
 }
 
-/// `patience`: it need not answer now, and is not waited for longer than that.
-async fn open_postgres(url: &str, connections: u32, patience: Option<Duration>) -> Result<DatabaseConnection> {
-    let options = PgConnectOptions::from_str(url)
-        .map_err(unreadable)?
-        .statement_cache_capacity(256)
-        .options([("lock_timeout", "10s")])
-        .disable_statement_logging();
+fn postgres_options(url: &str) -> Result<PgConnectOptions> {
+    let options = PgConnectOptions::from_str(url).map_err(unreadable)?;
+    Ok(options.statement_cache_capacity(256).options([("lock_timeout", "10s")]).disable_statement_logging())
+}
+
+async fn open_postgres(options: PgConnectOptions, connections: u32) -> Result<DatabaseConnection> {
     let pool = PgPoolOptions::new()
         .max_connections(connections.max(2))
         .acquire_timeout(WRITE_WAIT)
@@ -345,10 +357,8 @@ async fn open_postgres(url: &str, connections: u32, patience: Option<Duration>) 
         // Asks only a connection that has rested: a server that restarted is noticed, a busy one is not slowed.
         .before_acquire(|connection, meta| {
             Box::pin(async move { if meta.idle_for < Duration::from_secs(5) { Ok(true) } else { connection.ping().await.map(|()| true) } })
-        });
-    let pool = match patience {
-        Some(patience) => pool.acquire_timeout(patience).connect_lazy_with(options),
-        None => pool.connect_with(options).await?,
-    };
+        })
+        .connect_with(options)
+        .await?;
     Ok(SqlxPostgresConnector::from_sqlx_postgres_pool(pool))
 }

@@ -20,6 +20,7 @@ pub mod fields;
 pub(crate) mod fixture;
 mod idempotency;
 pub mod import;
+mod kept;
 mod keys;
 pub mod messages;
 pub mod outbound;

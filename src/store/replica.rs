@@ -18,10 +18,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use sea_orm::{ConnectionTrait, DatabaseConnection, DbBackend, DbErr, QueryResult, Statement};
+use sea_orm::QueryResult;
 use tokio::{sync::Mutex as Turn, time::timeout};
 
-use super::{Error, Result};
+use super::{Error, Result, kept::Kept, sql::Sql};
 
 /// How long a standby is left alone that failed.
 const REST: Duration = Duration::from_secs(5);
@@ -39,7 +39,7 @@ const SHOWN: &str = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigin
 pub struct Transaction(pub(super) i64);
 
 pub(super) struct Replica {
-    read: DatabaseConnection,
+    read: Kept,
     seen: Mutex<Seen>,
     /// One request at a time looks how far it is; the others read from the primary meanwhile.
     looking: Turn<()>,
@@ -54,7 +54,7 @@ struct Seen {
 
 impl Replica {
     /// A standby behind this connection, which need not answer yet.
-    pub async fn of(read: DatabaseConnection) -> Self {
+    pub async fn of(read: Kept) -> Self {
         let replica = Self { read, seen: Mutex::default(), looking: Turn::default() };
         if let Err(error) = replica.look().await {
             replica.failed(&error);
@@ -70,13 +70,13 @@ impl Replica {
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
     }
 
-    pub async fn close(&self) -> Result<()> {
-        Ok(self.read.clone().close().await?)
+    pub async fn close(&self) {
+        self.read.close().await;
     }
 
     /// The rows of a statement, unless the standby fails, which is then left alone for a while.
-    pub async fn rows(&self, statement: Statement) -> Option<Vec<QueryResult>> {
-        match timeout(PATIENCE, self.read.query_all_raw(statement)).await {
+    pub async fn rows(&self, sql: &Sql) -> Option<Vec<QueryResult>> {
+        match timeout(PATIENCE, self.read.rows(sql)).await {
             Ok(Ok(rows)) => return Some(rows),
             Ok(Err(error)) => self.failed(&error),
             Err(_) => self.failed(&"no answer in time"),
@@ -93,9 +93,9 @@ impl Replica {
     }
 
     async fn look(&self) -> Result<()> {
-        let row = timeout(LOOK, self.read.query_one_raw(Statement::from_string(DbBackend::Postgres, SHOWN))).await;
-        let row = row.unwrap_or_else(|_| Err(DbErr::Custom("no answer in time".to_owned())))?;
-        let row = row.ok_or_else(|| Error::Unavailable("no snapshot".to_owned()))?;
+        let rows = timeout(LOOK, self.read.rows(&Sql::fixed(SHOWN))).await;
+        let rows = rows.map_err(|_| Error::Unavailable("no answer in time".to_owned()))??;
+        let row = rows.first().ok_or_else(|| Error::Unavailable("no snapshot".to_owned()))?;
         let (xmin, follows): (i64, bool) = (row.try_get_by_index(0)?, row.try_get_by_index(1)?);
         if !follows {
             return Err(Error::Unavailable("it is no standby; `--read-url` takes a standby of the database".to_owned()));

@@ -12,10 +12,10 @@ mod visits;
 use std::collections::BTreeSet;
 
 use rusqlite::types::FromSql;
-use sea_orm::{ConnectionTrait, DbBackend, QueryResult, Statement, TryGetable, Value};
+use sea_orm::{DbBackend, QueryResult, Statement, TryGetable, Value};
 use serde::de::DeserializeOwned;
 
-use super::{Db, Error, Result};
+use super::{Db, Error, Result, connect::Reads};
 use crate::domain::{
     ids::StoreId,
     paging::{Page, PageRequest, Position},
@@ -117,6 +117,11 @@ impl Sql {
     /// The same for SeaORM.
     pub fn statement(self, backend: DbBackend) -> Statement {
         Statement::from_sql_and_values(backend, self.text, self.values.into_iter().map(Value::from))
+    }
+
+    /// The text as PostgreSQL takes it.
+    pub fn as_str(&self) -> &str {
+        &self.text
     }
 
     pub fn params(&self) -> &[Param] {
@@ -301,18 +306,18 @@ impl Db {
         T: Send + 'static,
         D: Fn(&mut Cells<'_>) -> Result<T> + Send + 'static,
     {
-        if let Some(readers) = self.readers() {
-            self.count_statement();
-            return readers.all(sql, decode).await;
-        }
-        let statement = self.statement(sql);
+        self.count_statement();
+        let kept = match self.reads() {
+            Reads::Sqlite(readers) => return readers.all(sql, decode).await,
+            Reads::Postgres(kept) => kept,
+        };
         let read = match self.replica() {
-            Some(replica) => replica.rows(statement.clone()).await,
+            Some(replica) => replica.rows(&sql).await,
             None => None,
         };
         let rows = match read {
             Some(rows) => rows,
-            None => self.read().query_all_raw(statement).await?,
+            None => kept.rows(&sql).await?,
         };
         rows.iter().map(|row| decode(&mut Cells::orm(row))).collect()
     }
@@ -373,10 +378,6 @@ impl Db {
     pub(super) fn push_contains(&self, sql: &mut Sql, column: &str, needle: &str) {
         let find = if self.backend() == DbBackend::Sqlite { "instr(" } else { "strpos(" };
         sql.unbounded().push(find).push(column).push(", ").text(needle).push(") > 0");
-    }
-
-    fn statement(&self, sql: Sql) -> Statement {
-        sql.statement(self.backend())
     }
 
     /// What the database says of how it would run a page: one step a line.

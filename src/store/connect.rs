@@ -7,7 +7,7 @@
 //! every bound `LIMIT` costs a new preparation. Its price: a bound value never selects a partial index, so where one
 //! should serve, the condition stands in the SQL as a literal.
 //!
-//! PostgreSQL: bounded connections for reads (`kept`, and a pool for entities) and a pool for writes, so that a write that looks
+//! PostgreSQL: bounded connections for reads (`kept`, and a small pool for entities) and a pool for writes, so that a write that looks
 //! something up never waits for another write to end.
 
 use std::{
@@ -69,6 +69,9 @@ const MIGRATION_LOCK: &str = "SELECT pg_advisory_xact_lock(7305809155955060)";
 /// How long a writer waits for another before it gives up with [`Error::Busy`].
 pub(super) const WRITE_WAIT: Duration = Duration::from_secs(10);
 
+/// Connections to PostgreSQL for what is read as entities: secrets of the server at its start, whether a store is there, exports.
+const FOR_ENTITIES: u32 = 2;
+
 /// Connections for the statements of `sql` that only read.
 #[derive(Clone)]
 pub(super) enum Reads {
@@ -106,7 +109,7 @@ impl Db {
             let options = postgres_options(url)?;
             let kept = Kept::new(options.clone(), connections, WRITE_WAIT);
             (
-                open_postgres(options.clone(), connections).await?,
+                open_postgres(options.clone(), FOR_ENTITIES).await?,
                 open_postgres(options, connections).await?,
                 Reads::Postgres(Arc::new(kept)),
                 None,

@@ -54,9 +54,7 @@ pub(super) fn walk(view: &mut View, search: &Search, mut between: impl FnMut(&mu
     let (mut search, mut all) = (search.clone(), Vec::new());
     loop {
         let mut found = view.search(&search).unwrap();
-        if let Some(small) = view.search_if_small(&search).unwrap() {
-            assert_eq!(small, found);
-        }
+        assert!(view.search_if_small(&search).unwrap().is_none_or(|small| small == found), "{search:?}");
         let more = found.hits.len() > search.page.size as usize;
         found.hits.truncate(search.page.size as usize);
         let last = found.hits.last().cloned();

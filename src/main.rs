@@ -5,13 +5,13 @@ use std::process::ExitCode;
 use clap::Parser;
 use counterpart::{cli::Cli, telemetry};
 
-#[cfg(not(target_env = "msvc"))]
+#[cfg(not(any(target_env = "msvc", target_env = "musl")))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// What jemalloc reads at its start: memory that is free again goes back to the system within a second, since a server is
 /// idle for most of the day. `MALLOC_CONF` in the environment wins.
-#[cfg(not(target_env = "msvc"))]
+#[cfg(not(any(target_env = "msvc", target_env = "musl")))]
 // SAFETY: the name that jemalloc looks for, and a text that ends with NUL, behind a thin pointer as there.
 #[unsafe(export_name = "malloc_conf")]
 static ALLOCATOR_SETTINGS: &[u8; 70] = b"narenas:2,background_thread:true,dirty_decay_ms:1000,muzzy_decay_ms:0\0";

@@ -8,6 +8,7 @@
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
     future::Future,
+    panic::AssertUnwindSafe,
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError, RwLock,
@@ -17,6 +18,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use tantivy::TantivyError;
 use tokio::sync::{Mutex as Queue, Notify, Semaphore, watch};
 
 use super::{
@@ -178,7 +180,10 @@ impl Shared {
         // Whoever changes the view may take a while.
         let Ok(view) = self.view.try_read() else { return Ok(None) };
         let Some(view) = view.as_ref() else { return Ok(None) };
-        view.search_if_small(search).map_err(|error| self.failed(error.into()))
+        // Damage that was not there when the index was opened may show as a panic, as it may on another thread.
+        let found = std::panic::catch_unwind(AssertUnwindSafe(|| view.search_if_small(search)));
+        let found = found.unwrap_or_else(|_| Err(TantivyError::InternalError("a search panicked".to_owned())));
+        found.map_err(|error| self.failed(error.into()))
     }
 
     /// What a search is told when the index fails, which is then built anew.

@@ -72,6 +72,15 @@ impl Query {
 }
 
 impl Condition {
+    /// How many terms have to be looked up for it, or beginnings.
+    pub fn parts(&self) -> usize {
+        match self {
+            Self::Term(_) | Self::Beginning(_) => 1,
+            Self::Phrase(terms) => terms.len(),
+            Self::All(parts) | Self::Any(parts) => parts.iter().map(Self::parts).sum(),
+        }
+    }
+
     /// A phrase of one term is that term.
     fn simple(self) -> Self {
         match self {

@@ -100,18 +100,23 @@ const CONDITIONS: usize = 200;
 /// How much a search may look at.
 #[derive(Clone, Copy)]
 struct Limits {
+    /// Parts of conditions too.
     conditions: usize,
+    /// Records that are not in the index yet.
+    fresh: usize,
     /// Words that begin alike.
     words: usize,
-    /// Candidates of the rarest condition: each costs a step in the lists of all others.
+    /// Candidates of the rarest condition, each of which costs a step in the lists of all others, and of all conditions.
     candidates: u64,
+    lists: u64,
     /// Whether what is more is not looked at, or the search not made.
     partly: bool,
 }
 
-const WIDE: Limits = Limits { conditions: CONDITIONS, words: BUDGET, candidates: u64::MAX, partly: true };
+const WIDE: Limits =
+    Limits { conditions: CONDITIONS, fresh: usize::MAX, words: BUDGET, candidates: u64::MAX, lists: u64::MAX, partly: true };
 /// What takes a fraction of a millisecond, wherever the hits are.
-const SMALL: Limits = Limits { conditions: 8, words: 16, candidates: 250, partly: false };
+const SMALL: Limits = Limits { conditions: 8, fresh: 500, words: 16, candidates: 250, lists: 50_000, partly: false };
 
 /// Where a hit was found.
 #[derive(Clone, Debug)]
@@ -164,7 +169,8 @@ impl View {
 
     fn search_within(&self, limits: Limits, search: &Search) -> Result<Option<Found>, TantivyError> {
         let mut conditions = Query::of(&search.text).conditions;
-        if conditions.len() > limits.conditions && !limits.partly {
+        let much = conditions.iter().map(Condition::parts).sum::<usize>() > limits.conditions || self.fresh.len() > limits.fresh;
+        if much && !limits.partly {
             return Ok(None);
         }
         conditions.truncate(limits.conditions);
@@ -182,7 +188,8 @@ impl View {
         }
         let candidates = |condition: usize| segments.iter().map(|parts| parts[condition].walk.candidates()).sum::<u64>();
         let rarest = (0..conditions.len()).map(candidates).min().unwrap_or(0);
-        if (budget == 0 || rarest > limits.candidates) && !limits.partly {
+        let lists = (0..conditions.len()).map(candidates).sum::<u64>();
+        if (budget == 0 || rarest > limits.candidates || lists > limits.lists) && !limits.partly {
             return Ok(None);
         }
         let rank = search.page.after.as_ref().and_then(|after| after.rank.as_ref());

@@ -4,12 +4,12 @@ use sea_orm::{ActiveValue::Set, ColumnTrait, EntityTrait, QueryFilter, sea_query
 
 use super::{
     Db, Error, Result,
-    entity::{server_secrets, stores, users},
+    entity::server_secrets,
     replica::Transaction,
     sql::{Param, Sql},
 };
 use crate::domain::{
-    ids::{StoreId, UserId},
+    ids::StoreId,
     keys::{Caller, SecretHash},
     scopes::ScopeSet,
     time::Timestamp,
@@ -66,16 +66,7 @@ impl Db {
 
 impl Db {
     pub async fn store_exists(&self, store: &StoreId) -> Result<bool> {
-        Ok(stores::Entity::find_by_id(store.as_str()).one(self.read()).await?.is_some())
-    }
-
-    /// Whether a user of the store has that `userId`.
-    pub async fn is_user(&self, store: &StoreId, user: &UserId) -> Result<bool> {
-        let found = users::Entity::find()
-            .filter(users::Column::StoreId.eq(store.as_str()))
-            .filter(users::Column::UserId.eq(user.as_str()))
-            .one(self.read())
-            .await?;
-        Ok(found.is_some())
+        let sql = Sql::of(store, "SELECT id FROM stores WHERE id = $1");
+        Ok(self.first(sql, |cells| cells.take::<String>()).await?.is_some())
     }
 }

@@ -31,6 +31,7 @@ use sqlx::{
 
 use super::{
     Error, Result,
+    error::tells_of_loss,
     kept::Kept,
     readers::Readers,
     replica::{self, Replica, Transaction},
@@ -69,14 +70,17 @@ const MIGRATION_LOCK: &str = "SELECT pg_advisory_xact_lock(7305809155955060)";
 /// How long a writer waits for another before it gives up with [`Error::Busy`].
 pub(super) const WRITE_WAIT: Duration = Duration::from_secs(10);
 
-/// Connections to PostgreSQL for what is read as entities: secrets of the server at its start, whether a store is there, exports.
+/// Connections to PostgreSQL for what is read as entities: secrets of the server at its start, exports, whether it is ready.
 const FOR_ENTITIES: u32 = 2;
+
+/// How many lost connections a transaction gets over.
+const LOST: u32 = 32;
 
 /// Connections for the statements of `sql` that only read.
 #[derive(Clone)]
 pub(super) enum Reads {
     Sqlite(Arc<Readers>),
-    Postgres(Arc<Kept>),
+    Postgres(Kept),
 }
 
 /// The open database.
@@ -108,12 +112,7 @@ impl Db {
         } else if url.starts_with("postgres:") || url.starts_with("postgresql:") {
             let options = postgres_options(url)?;
             let kept = Kept::new(options.clone(), connections, WRITE_WAIT);
-            (
-                open_postgres(options.clone(), FOR_ENTITIES).await?,
-                open_postgres(options, connections).await?,
-                Reads::Postgres(Arc::new(kept)),
-                None,
-            )
+            (open_postgres(options.clone(), FOR_ENTITIES).await?, open_postgres(options, connections).await?, Reads::Postgres(kept), None)
         } else {
             return Err(Error::Unavailable("the database URL must begin with sqlite:// or postgres://".to_owned()));
         };
@@ -194,7 +193,15 @@ impl Db {
         if self.backend() == DbBackend::Sqlite {
             options.sqlite_transaction_mode = Some(sea_orm::SqliteTransactionMode::Immediate);
         }
-        Ok(Tx { transaction: self.write.begin_with_options(options).await?, _sole: sole })
+        let mut lost = 0;
+        loop {
+            match self.write.begin_with_options(options).await {
+                Ok(transaction) => return Ok(Tx { transaction, _sole: sole }),
+                // One that had not rested long enough to be asked. It is gone now, and nothing was written.
+                Err(error) if tells_of_loss(&error) && lost < LOST => lost += 1,
+                Err(error) => return Err(error.into()),
+            }
+        }
     }
 
     pub fn backend(&self) -> DbBackend {

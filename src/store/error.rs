@@ -68,6 +68,25 @@ impl From<rusqlite::Error> for Error {
     }
 }
 
+/// Whether a connection was lost, so that another one may do.
+pub(super) fn is_lost(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(_) => true,
+        sqlx::Error::Database(inner) => inner.code().is_some_and(|code| matches!(&*code, "57P01" | "57P02")),
+        _ => false,
+    }
+}
+
+/// The same of what SeaORM tells.
+pub(super) fn tells_of_loss(error: &DbErr) -> bool {
+    match error {
+        DbErr::Exec(RuntimeErr::SqlxError(inner))
+        | DbErr::Query(RuntimeErr::SqlxError(inner))
+        | DbErr::Conn(RuntimeErr::SqlxError(inner)) => is_lost(inner),
+        _ => false,
+    }
+}
+
 impl Error {
     fn from_sqlx(error: &sqlx::Error) -> Option<Self> {
         match error {

@@ -21,7 +21,7 @@ mod way;
 pub use check::Definition;
 pub(super) use derive::DERIVE_TICKETS;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use sea_orm::{DbBackend, Value};
 
@@ -112,6 +112,8 @@ pub struct Import {
     after_conversation: bool,
     /// Indexes that wait for the end.
     lifted: Vec<Lifted>,
+    /// Kinds that others are referred to by, as far as they came.
+    came: HashSet<Kind>,
     /// Whether accounts came, so that agreement of channels is tested for the whole store.
     accounts_came: bool,
 }
@@ -134,6 +136,7 @@ impl Db {
             message_batches: 0,
             after_conversation: true,
             lifted: Vec::new(),
+            came: HashSet::new(),
             accounts_came: false,
         };
         // Two imports into a store take turns; on SQLite every writer does.

@@ -4,24 +4,29 @@
 //! costs both sides as much as a look-up by key. The statements of `sql` therefore run over connections that are not in its
 //! hands, each prepared once on each; SeaORM keeps entities, writes and migrations.
 //!
-//! Called by `sql` and `replica`. Guarantees: never more connections than allowed; one whose statement failed or was given up
-//! half-way is not used again, whatever was wrong with it; one that has rested is asked first, so that a server that was
-//! restarted costs nobody an answer.
+//! Called by `sql` and `replica`. Guarantees: never more connections than allowed, nor more statements at work in the server:
+//! where one failed, or nobody waits for it any more, its connection is asked in the background and serves again once it has
+//! answered. One that has rested is asked first, so that a server that was restarted meanwhile costs nobody an answer.
 
 use std::{
-    sync::{Mutex, PoisonError},
+    io::ErrorKind,
+    sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
 use sea_orm::QueryResult;
 use sqlx::{
     AssertSqlSafe, Connection,
-    postgres::{PgConnectOptions, PgConnection},
+    postgres::{PgConnectOptions, PgConnection, PgRow},
 };
-use tokio::{sync::Semaphore, time::timeout};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::{sleep, timeout},
+};
 
 use super::{
     Result,
+    error::is_lost,
     sql::{Param, Sql},
 };
 
@@ -30,13 +35,20 @@ const RESTED: Duration = Duration::from_secs(5);
 const FORGOTTEN: Duration = Duration::from_secs(600);
 /// How old a connection gets: its process in the server keeps what it has learnt.
 const OLD: Duration = Duration::from_secs(1800);
+/// How long one that has rested may take to answer, or to be closed.
+const PROMPT: Duration = Duration::from_secs(1);
+/// How often a server that lets nobody in is tried.
+const AGAIN: Duration = Duration::from_millis(100);
 
 /// The connections to one server.
-pub(super) struct Kept {
+#[derive(Clone)]
+pub(super) struct Kept(Arc<Shared>);
+
+struct Shared {
     options: PgConnectOptions,
     /// Those that are not in use, the one that rested the longest first.
     idle: Mutex<Vec<Idle>>,
-    permits: Semaphore,
+    permits: Arc<Semaphore>,
     /// How long a statement waits for a connection.
     patience: Duration,
 }
@@ -45,76 +57,123 @@ struct Idle {
     connection: PgConnection,
     made: Instant,
     since: Instant,
+    /// Whether it has rested before.
+    used: bool,
+}
+
+/// A connection at work.
+struct Lent {
+    of: Kept,
+    /// Gone once it is given back.
+    idle: Option<(Idle, OwnedSemaphorePermit)>,
 }
 
 impl Kept {
     /// None is made before it is needed.
     pub fn new(options: PgConnectOptions, connections: u32, patience: Duration) -> Self {
-        Self { options, idle: Mutex::default(), permits: Semaphore::new(connections.max(2) as usize), patience }
+        let permits = Arc::new(Semaphore::new(connections.max(2) as usize));
+        Self(Arc::new(Shared { options, idle: Mutex::default(), permits, patience }))
     }
 
-    /// The rows of a statement.
+    /// The rows of a statement that only reads: where a connection that rested turns out to be lost, it is repeated on another.
     pub async fn rows(&self, sql: &Sql) -> Result<Vec<QueryResult>> {
-        let (_permit, mut lent) = timeout(self.patience, async {
-            let permit = self.permits.acquire().await.map_err(|_| sqlx::Error::PoolClosed)?;
-            Ok::<_, sqlx::Error>((permit, self.take().await?))
-        })
-        .await
-        .unwrap_or(Err(sqlx::Error::PoolTimedOut))?;
-        let mut query = sqlx::query(AssertSqlSafe(sql.as_str().to_owned()));
-        for param in sql.params() {
-            query = match param {
-                Param::Text(text) => query.bind(text),
-                Param::Integer(number) => query.bind(number),
-                Param::Number(number) => query.bind(number),
-                Param::Bytes(bytes) => query.bind(bytes),
-                Param::Null => query.bind(None::<&str>),
-                Param::NoInteger => query.bind(None::<i64>),
-                Param::NoNumber => query.bind(None::<f64>),
-            };
+        loop {
+            let mut lent = timeout(self.0.patience, self.lend()).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))?;
+            let Some((idle, _)) = &mut lent.idle else { return Err(sqlx::Error::PoolClosed.into()) };
+            match rows(&mut idle.connection, sql).await {
+                Ok(rows) => {
+                    if let Some((idle, _permit)) = lent.idle.take() {
+                        self.put_back(idle);
+                    }
+                    return Ok(rows.into_iter().map(QueryResult::from).collect());
+                }
+                Err(error) if is_lost(&error) && idle.used => drop(lent.idle.take()),
+                Err(error) => return Err(error.into()),
+            }
         }
-        let rows = query.fetch_all(&mut lent.connection).await?;
-        self.put_back(lent);
-        Ok(rows.into_iter().map(QueryResult::from).collect())
+    }
+
+    async fn lend(&self) -> std::result::Result<Lent, sqlx::Error> {
+        let permit = self.0.permits.clone().acquire_owned().await.map_err(|_| sqlx::Error::PoolClosed)?;
+        Ok(Lent { of: self.clone(), idle: Some((self.take().await?, permit)) })
     }
 
     async fn take(&self) -> std::result::Result<Idle, sqlx::Error> {
         // Not in the loop's head, which would hold the lock through its body.
         let next = || self.lock().pop();
         while let Some(mut idle) = next() {
-            if idle.since.elapsed() < RESTED || idle.connection.ping().await.is_ok() {
+            let rested = idle.since.elapsed();
+            if rested < RESTED {
+                return Ok(idle);
+            }
+            if rested < FORGOTTEN && matches!(timeout(PROMPT, idle.connection.ping()).await, Ok(Ok(()))) {
                 return Ok(idle);
             }
         }
-        let connection = PgConnection::connect_with(&self.options).await?;
-        Ok(Idle { connection, made: Instant::now(), since: Instant::now() })
+        loop {
+            match PgConnection::connect_with(&self.0.options).await {
+                Ok(connection) => return Ok(Idle { connection, made: Instant::now(), since: Instant::now(), used: false }),
+                // It starts, or has as many as it takes: that passes, or whoever waits loses patience.
+                Err(sqlx::Error::Io(error)) if error.kind() == ErrorKind::ConnectionRefused => sleep(AGAIN).await,
+                Err(sqlx::Error::Database(error)) if error.is_transient_in_connect_phase() => sleep(AGAIN).await,
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     fn put_back(&self, mut lent: Idle) {
-        if self.permits.is_closed() || lent.made.elapsed() > OLD {
+        if self.0.permits.is_closed() || lent.made.elapsed() > OLD {
             return;
         }
-        lent.since = Instant::now();
+        (lent.since, lent.used) = (Instant::now(), true);
         let mut idle = self.lock();
-        if idle.first().is_some_and(|first| first.since.elapsed() > FORGOTTEN) {
-            idle.remove(0);
-        }
+        idle.retain(|other| other.since.elapsed() < FORGOTTEN);
         idle.push(lent);
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Idle>> {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Closes the connections; whoever asks for one afterwards is refused.
     pub async fn close(&self) {
-        self.permits.close();
+        self.0.permits.close();
         let idle = std::mem::take(&mut *self.lock());
         for Idle { connection, .. } in idle {
-            if let Err(error) = connection.close().await {
-                tracing::debug!(%error, "a connection could not be closed in order");
+            if !matches!(timeout(PROMPT, connection.close()).await, Ok(Ok(()))) {
+                tracing::debug!("a connection could not be closed in order");
             }
         }
+    }
+}
+
+async fn rows(connection: &mut PgConnection, sql: &Sql) -> sqlx::Result<Vec<PgRow>> {
+    let mut query = sqlx::query(AssertSqlSafe(sql.as_str().to_owned()));
+    for param in sql.params() {
+        query = match param {
+            Param::Text(text) => query.bind(text),
+            Param::Integer(number) => query.bind(number),
+            Param::Number(number) => query.bind(number),
+            Param::Bytes(bytes) => query.bind(bytes),
+            Param::Null => query.bind(None::<&str>),
+            Param::NoInteger => query.bind(None::<i64>),
+            Param::NoNumber => query.bind(None::<f64>),
+        };
+    }
+    query.fetch_all(connection).await
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        let (Some((mut idle, permit)), Ok(runtime)) = (self.idle.take(), tokio::runtime::Handle::try_current()) else { return };
+        let kept = self.of.clone();
+        // The server may still be at work for it; until that has ended it counts as one of those that are allowed.
+        runtime.spawn(async move {
+            if idle.connection.ping().await.is_ok() {
+                kept.put_back(idle);
+            }
+            drop(permit);
+        });
     }
 }
 
@@ -143,16 +202,26 @@ mod tests {
         assert_eq!(process().await, first);
         let many: std::collections::BTreeSet<i32> = join_all((0..20).map(|_| process())).await.into_iter().collect();
         assert!(many.len() <= 2, "{many:?}");
-        for _ in 0..many.len() {
+        for _ in 0..3 {
             assert!(kept.rows(&Sql::fixed("SELECT 1 / 0")).await.is_err());
         }
-        assert!(!many.contains(&process().await));
-        let given_up = tokio::time::timeout(Duration::from_millis(50), kept.rows(&Sql::fixed("SELECT pg_sleep(60)"))).await;
-        assert!(given_up.is_err());
+        // Those that nobody waits for any more are at work until they end, and no others are made for that.
+        let long = Sql::fixed("SELECT pg_sleep(1)");
+        for _ in 0..2 {
+            assert!(timeout(Duration::from_millis(50), kept.rows(&long)).await.is_err());
+        }
+        let begun = Instant::now();
+        let after = process().await;
+        assert!(begun.elapsed() > Duration::from_millis(500), "{:?}", begun.elapsed());
+        assert!(many.contains(&after), "{after} is none of {many:?}");
         let one = process().await;
-        kept.lock()[0].since -= RESTED;
         fixture.execute(&format!("SELECT pg_terminate_backend({one})")).await.unwrap();
-        assert_ne!(process().await, one);
+        sleep(Duration::from_millis(100)).await;
+        let other = process().await;
+        assert_ne!(other, one);
+        fixture.execute(&format!("SELECT pg_terminate_backend({other})")).await.unwrap();
+        kept.lock().iter_mut().for_each(|idle| idle.since -= RESTED);
+        assert_ne!(process().await, other);
         kept.close().await;
         assert!(matches!(kept.rows(&Sql::fixed("SELECT 1")).await, Err(Error::Unavailable(_))));
     }

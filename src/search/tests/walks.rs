@@ -117,4 +117,5 @@ fn only_a_small_search_is_made_on_the_spot() {
     assert_eq!(small("common text"), None);
     assert_eq!(small("varied"), None);
     assert_eq!(small("one two three four five six seven eight nine"), None);
+    assert_eq!(small(&"订单号是多少请问".repeat(3)), None);
 }

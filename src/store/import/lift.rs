@@ -6,18 +6,23 @@
 //!
 //! SQLite alone, where an index that is gone is gone for nobody else before the commit, and back if there is none. On
 //! PostgreSQL whoever reads the table would wait for the end of the import. Unique indexes stay, since they say at which
-//! record a value is there twice; so do primary keys.
+//! record a value is there twice; so do primary keys. Sorting takes as much room for temporary files as the index does.
 
 use sea_orm::DbBackend;
 
-use super::{Import, check::texts, way::SORTING};
-use crate::store::Result;
+use super::{Batch, Import, check::texts, way::SORTING};
+use crate::{domain::records::Kind, store::Result};
 
 /// Their indexes are lifted.
 const TABLES: &str = "'contacts', 'conversations', 'conversation_labels', 'tickets', 'ticket_field_values', 'messages', 'comments'";
 
 /// What is derived is derived through these.
 pub(super) const READ: [&str; 2] = ["messages_by_conversation", "tickets_by_conversation"];
+
+/// Where one record refers to another that has not come, SQLite looks with every further row of the latter's kind for those
+/// that wait for it: through these, or through all there are.
+const TO_CONTACTS: [&str; 1] = ["conversations_by_contact"];
+const TO_CONVERSATIONS: [&str; 3] = ["tickets_by_conversation", "messages_by_conversation", "comments_by_conversation"];
 
 /// An index that waits.
 pub(super) struct Lifted {
@@ -37,7 +42,7 @@ impl Import {
         if i64::try_from(bytes).unwrap_or(i64::MAX) <= size {
             return Ok(());
         }
-        // In the order in which they were made, and will be again: between two as good the planner goes by it.
+        // In the order in which they were made: between two as good the planner goes by it.
         let sql = format!(
             "SELECT name, sql FROM sqlite_schema WHERE type = 'index' AND tbl_name IN ({TABLES}) AND sql LIKE 'CREATE INDEX %' ORDER BY rowid"
         );
@@ -46,6 +51,24 @@ impl Import {
             self.lifted.push(Lifted { name, sql });
         }
         Ok(())
+    }
+
+    /// Has the indexes by which a batch's records are looked for that referred to them before they came.
+    pub(super) async fn meet(&mut self, batch: &Batch) -> Result<()> {
+        let before = |kinds: &[Kind]| kinds.iter().any(|kind| self.came.contains(kind) || self.held(*kind));
+        let contacts = !batch.contacts.is_empty() && before(&[Kind::Conversation]);
+        let conversations = !batch.conversations.is_empty() && before(&[Kind::Ticket, Kind::Message, Kind::Comment]);
+        for (kind, empty) in [
+            (Kind::Conversation, batch.conversations.is_empty()),
+            (Kind::Ticket, batch.tickets.is_empty()),
+            (Kind::Message, batch.messages.is_empty()),
+            (Kind::Comment, batch.comments.is_empty()),
+        ] {
+            if !empty {
+                self.came.insert(kind);
+            }
+        }
+        self.build(|name| (contacts && TO_CONTACTS.contains(&name)) || (conversations && TO_CONVERSATIONS.contains(&name))).await
     }
 
     /// Builds those of the lifted indexes that are wanted.

@@ -51,6 +51,7 @@ struct Claims {
 impl Import {
     /// Takes a batch. Ids do not repeat within a kind, here or in earlier batches.
     pub async fn put(&mut self, batch: Batch) -> Result<Outcome> {
+        self.meet(&batch).await?;
         let store = self.store.clone();
         self.put_rows::<roles::Entity>(Kind::Role, batch.roles.into_iter().map(|line| rows::role(&store, line.record))).await?;
         self.put_rows::<contact_fields::Entity>(

@@ -127,14 +127,23 @@ impl Ears {
         Self { port: addresses[0].port(), addresses, callers }
     }
 
+    /// Takes a caller out again, one of those behind the first `before`; whether it was there.
+    fn forget(&self, before: usize, caller: SocketAddr) -> bool {
+        let mut callers = self.callers.lock().unwrap();
+        let Some(at) = callers[before..].iter().position(|other| *other == caller) else { return false };
+        callers.remove(before + at);
+        true
+    }
+
     /// How many have called. Calls are taken in their order, so that none is missed once a last one is seen.
     async fn calls(&self) -> usize {
         for address in &self.addresses {
+            // Whoever called before may have had the same port.
+            let before = self.callers.lock().unwrap().len();
             let last = TcpStream::connect(address).await.unwrap().local_addr().unwrap();
-            while !self.callers.lock().unwrap().contains(&last) {
+            while !self.forget(before, last) {
                 tokio::task::yield_now().await;
             }
-            self.callers.lock().unwrap().retain(|caller| *caller != last);
         }
         self.callers.lock().unwrap().len()
     }

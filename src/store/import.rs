@@ -6,12 +6,14 @@
 //! - `way`: what its statements run on.
 //! - `bulk`: one statement for many rows.
 //! - `put`: batches into the tables.
+//! - `claim`: values that a unique index guards.
 //! - `lift`: indexes that wait for the end.
 //! - `check`: references and agreements, tested at the end.
 //! - `derive`: counters, newest messages, waiting times, ticket numbers.
 
 mod bulk;
 mod check;
+mod claim;
 mod derive;
 mod lift;
 mod put;
@@ -112,7 +114,7 @@ pub struct Import {
     after_conversation: bool,
     /// Indexes that wait for the end.
     lifted: Vec<Lifted>,
-    /// Kinds that others are referred to by, as far as they came.
+    /// Kinds that came whose records refer to a contact or a conversation.
     came: HashSet<Kind>,
     /// Whether accounts came, so that agreement of channels is tested for the whole store.
     accounts_came: bool,

@@ -5,8 +5,9 @@ use std::collections::{BTreeSet, HashMap};
 use sea_orm::{ActiveModelTrait, DbBackend, EntityTrait, IntoActiveModel, Iterable, PrimaryKeyToColumn, Value};
 
 use super::{
-    At, Batch, Fault, Import, Outcome, PARKED,
+    Batch, Import, Outcome, PARKED,
     bulk::{self, Bulk},
+    claim::{Claim, Claims},
     rows, table, text,
 };
 use crate::{
@@ -16,7 +17,7 @@ use crate::{
         time::Timestamp,
     },
     store::{
-        Error, Result,
+        Result,
         entity::{
             account_users, accounts, comments, contact_fields, contacts, conversation_labels, conversations, labels, messages, roles,
             team_members, teams, templates, ticket_field_values, ticket_fields, tickets, users,
@@ -28,25 +29,6 @@ use crate::{
 
 /// Conversations whose accounts are held in memory.
 const KNOWN: usize = 100_000;
-
-/// A value that a unique index guards, and the record that brings it.
-struct Claim {
-    line: u64,
-    id: String,
-    key: Vec<String>,
-}
-
-/// The claims of some records on one unique index.
-struct Claims {
-    kind: Kind,
-    property: &'static str,
-    columns: &'static str,
-    /// The condition of the index, if it is a partial one.
-    only: &'static str,
-    /// What a refusal begins with.
-    rule: &'static str,
-    claims: Vec<Claim>,
-}
 
 impl Import {
     /// Takes a batch. Ids do not repeat within a kind, here or in earlier batches.
@@ -320,43 +302,8 @@ impl Import {
         Ok(())
     }
 
-    /// [`Import::put_rows`] that unique indexes guard. When one refuses a row, the claims are looked through for whose
-    /// value it is: asking before would cost a look-up for every row of every import.
-    async fn put_claimed<E>(
-        &self,
-        kind: Kind,
-        models: impl Iterator<Item = E::Model>,
-        claims: impl IntoIterator<Item = Claims>,
-    ) -> Result<Outcome>
-    where
-        E: EntityTrait,
-        E::Model: IntoActiveModel<E::ActiveModel>,
-        E::ActiveModel: Send,
-    {
-        // On PostgreSQL nothing could be asked behind a statement that failed.
-        let saves = self.backend == DbBackend::Postgres;
-        if saves {
-            self.run("SAVEPOINT claimed", []).await?;
-        }
-        let refused = match self.put_rows::<E>(kind, models).await {
-            Ok(()) if saves => return self.run("RELEASE SAVEPOINT claimed", []).await.map(Ok),
-            Ok(()) => return Ok(Ok(())),
-            Err(Error::Unique(text)) => text,
-            Err(error) => return Err(error),
-        };
-        if saves {
-            self.run("ROLLBACK TO SAVEPOINT claimed", []).await?;
-        }
-        for claims in claims {
-            if let Err(fault) = self.claim(claims).await? {
-                return Ok(Err(fault));
-            }
-        }
-        Err(Error::Unique(refused))
-    }
-
     /// Rows that records of a kind become in one table; a row whose key is there is replaced.
-    async fn put_rows<E>(&self, kind: Kind, models: impl Iterator<Item = E::Model>) -> Result<()>
+    pub(super) async fn put_rows<E>(&self, kind: Kind, models: impl Iterator<Item = E::Model>) -> Result<()>
     where
         E: EntityTrait,
         E::Model: IntoActiveModel<E::ActiveModel>,
@@ -382,34 +329,6 @@ impl Import {
         });
         let Bulk { sql, runs } = bulk::rows(self.backend, rows.collect());
         self.way.run(&format!("INSERT INTO {table} ({names}) {sql}{replace}"), &[], runs, &[]).await
-    }
-
-    /// Refuses a key that two records of the batch bring, or that another record holds: those that the import replaces were
-    /// parked, so that whoever holds it keeps it. Some of the batch's own rows may be there.
-    async fn claim(&self, Claims { kind, property, columns, only, rule, claims }: Claims) -> Result<Outcome> {
-        let mut owners: HashMap<&[String], &Claim> = HashMap::with_capacity(claims.len());
-        let fault = |claim: &Claim, holder: &str| Fault {
-            at: At::Line { number: claim.line, kind },
-            property,
-            reason: format!(
-                "{rule}`{}` belongs to the {} `{holder}` already",
-                claim.key.last().map(String::as_str).unwrap_or_default(),
-                kind.name()
-            ),
-        };
-        for claim in &claims {
-            if let Some(other) = owners.insert(&claim.key, claim) {
-                return Ok(Err(fault(claim, &other.id)));
-            }
-        }
-        let keys = claims.iter().map(|claim| claim.key.iter().map(|part| part.as_str().into()).collect());
-        let Bulk { sql, runs } = bulk::rows(self.backend, keys.collect());
-        let sql = format!("SELECT id, {columns} FROM {} WHERE store_id = ? AND ({columns}) IN ({sql}){only}", table(kind));
-        let width = claims.first().map_or(0, |claim| claim.key.len());
-        let decode = |cells: &mut Cells<'_>| Ok((text(cells)?, (0..width).map(|_| text(cells)).collect::<Result<Vec<_>>>()?));
-        let held = self.of_store(&sql, runs, decode).await?;
-        let taken = held.iter().find_map(|(id, key)| owners.get(key.as_slice()).filter(|claim| claim.id != *id).map(|claim| (claim, id)));
-        Ok(taken.map_or(Ok(()), |(claim, id)| Err(fault(claim, id))))
     }
 
     /// When each record came into being: as it says, as it was stored, or now and in the order of lines.
@@ -490,7 +409,12 @@ impl Import {
     }
 
     /// The rows of a statement whose first variable is the store.
-    async fn of_store<T>(&self, sql: &str, runs: Vec<Vec<Value>>, decode: impl Fn(&mut Cells<'_>) -> Result<T>) -> Result<Vec<T>> {
+    pub(super) async fn of_store<T>(
+        &self,
+        sql: &str,
+        runs: Vec<Vec<Value>>,
+        decode: impl Fn(&mut Cells<'_>) -> Result<T>,
+    ) -> Result<Vec<T>> {
         self.way.all(sql, &[self.store.as_str().into()], runs, &[], decode).await
     }
 

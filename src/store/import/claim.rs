@@ -1,0 +1,99 @@
+//! Values that a unique index guards: what is refused, and which record holds it. Called by `put`.
+
+use std::collections::HashMap;
+
+use sea_orm::{DbBackend, EntityTrait, IntoActiveModel};
+
+use super::{
+    At, Fault, Import, Outcome,
+    bulk::{self, Bulk},
+    table, text,
+};
+use crate::{
+    domain::records::Kind,
+    store::{Error, Result, sql::Cells},
+};
+
+/// A value that a unique index guards, and the record that brings it.
+pub(super) struct Claim {
+    pub line: u64,
+    pub id: String,
+    pub key: Vec<String>,
+}
+
+/// The claims of some records on one unique index.
+pub(super) struct Claims {
+    pub kind: Kind,
+    pub property: &'static str,
+    pub columns: &'static str,
+    /// The condition of the index, if it is a partial one.
+    pub only: &'static str,
+    /// What a refusal begins with.
+    pub rule: &'static str,
+    pub claims: Vec<Claim>,
+}
+
+impl Import {
+    /// [`Import::put_rows`] that unique indexes guard. When one refuses a row, the claims are looked through for whose
+    /// value it is: asking before would cost a look-up for every row of every import.
+    pub(super) async fn put_claimed<E>(
+        &self,
+        kind: Kind,
+        models: impl Iterator<Item = E::Model>,
+        claims: impl IntoIterator<Item = Claims>,
+    ) -> Result<Outcome>
+    where
+        E: EntityTrait,
+        E::Model: IntoActiveModel<E::ActiveModel>,
+        E::ActiveModel: Send,
+    {
+        // On PostgreSQL nothing could be asked behind a statement that failed.
+        let saves = self.backend == DbBackend::Postgres;
+        if saves {
+            self.run("SAVEPOINT claimed", []).await?;
+        }
+        let refused = match self.put_rows::<E>(kind, models).await {
+            Ok(()) if saves => return self.run("RELEASE SAVEPOINT claimed", []).await.map(Ok),
+            Ok(()) => return Ok(Ok(())),
+            Err(Error::Unique(text)) => text,
+            Err(error) => return Err(error),
+        };
+        if saves {
+            self.run("ROLLBACK TO SAVEPOINT claimed", []).await?;
+        }
+        for claims in claims {
+            if let Err(fault) = self.claim(claims).await? {
+                return Ok(Err(fault));
+            }
+        }
+        Err(Error::Unique(refused))
+    }
+
+    /// Refuses a key that two records of the batch bring, or that another record holds: those that the import replaces were
+    /// parked, so that whoever holds it keeps it. Some of the batch's own rows may be there.
+    async fn claim(&self, Claims { kind, property, columns, only, rule, claims }: Claims) -> Result<Outcome> {
+        let mut owners: HashMap<&[String], &Claim> = HashMap::with_capacity(claims.len());
+        let fault = |claim: &Claim, holder: &str| Fault {
+            at: At::Line { number: claim.line, kind },
+            property,
+            reason: format!(
+                "{rule}`{}` belongs to the {} `{holder}` already",
+                claim.key.last().map(String::as_str).unwrap_or_default(),
+                kind.name()
+            ),
+        };
+        for claim in &claims {
+            if let Some(other) = owners.insert(&claim.key, claim) {
+                return Ok(Err(fault(claim, &other.id)));
+            }
+        }
+        let keys = claims.iter().map(|claim| claim.key.iter().map(|part| part.as_str().into()).collect());
+        let Bulk { sql, runs } = bulk::rows(self.backend, keys.collect());
+        let sql = format!("SELECT id, {columns} FROM {} WHERE store_id = ? AND ({columns}) IN ({sql}){only}", table(kind));
+        let width = claims.first().map_or(0, |claim| claim.key.len());
+        let decode = |cells: &mut Cells<'_>| Ok((text(cells)?, (0..width).map(|_| text(cells)).collect::<Result<Vec<_>>>()?));
+        let held = self.of_store(&sql, runs, decode).await?;
+        let taken = held.iter().find_map(|(id, key)| owners.get(key.as_slice()).filter(|claim| claim.id != *id).map(|claim| (claim, id)));
+        Ok(taken.map_or(Ok(()), |(claim, id)| Err(fault(claim, id))))
+    }
+}

@@ -1,0 +1,163 @@
+//! What goes over the wire, and how an answer is read.
+
+use super::*;
+
+#[tokio::test]
+async fn a_message_is_handed_over_signed_and_named_by_the_answer() {
+    let reply = answers("201 Created", r#"{"externalId":"x-1","referenceId":"thread 7","more":[]}"#);
+    let (bench, local, secret) = Bench::bridged(reply).await;
+    // Whoever serves the other accounts.
+    let mut worker = bench.worker_with(Connectors::every(Arc::new(Simulator)), Targets::Any);
+    bench.text("สวัสดี \u{1} simulate:refuse").await;
+    worker.drain().await.unwrap();
+    let seen = local.last();
+    let id = seen.id().to_owned();
+    assert_eq!((seen.line.as_str(), local.count()), ("POST /hooks?a=b HTTP/1.1", 1));
+    assert_eq!(seen.headers["content-type"], "application/json");
+    assert!(seen.headers["user-agent"].starts_with("counterpart/"), "{seen:?}");
+    assert_eq!((seen.seconds(), seen.signatures()), (START / 1000, vec![seen.signed_by(&secret).as_str()]));
+    let expected = json!({
+        "type": "message.send", "attempt": 1, "storeId": bench.fixture.store, "messageId": id, "conversationId": "c0", "accountId": "a1",
+        "channel": "line", "referenceId": "c0", "text": "สวัสดี \u{1} simulate:refuse",
+    });
+    assert_eq!(body(&seen), expected);
+    assert_eq!((bench.undelivered().await, bench.due().await, bench.sent().await), (vec![], None, 1));
+    // What a channel sends back of it is told for what it is, and the thread is known by its new name.
+    let echo = bench.receive("x-1", "whatever").await;
+    assert_eq!((echo.duplicate, echo.message_id.as_str()), (true, id.as_str()));
+    let next = bench.receive("x-2", "thread 7").await;
+    assert_eq!((next.duplicate, next.conversation_id.as_str()), (false, "c0"));
+}
+
+#[tokio::test]
+async fn mails_and_templates_have_shapes_of_their_own() {
+    let bench = Bench::new().await;
+    let local = Local::new(takes("x")).await;
+    bench.fixture.account("m1", "gmail").await;
+    bench.fixture.account("w1", "whatsapp").await;
+    bench.fixture.template("tpl", "w1", "greeting").await;
+    for account in ["m1", "w1"] {
+        bench.bridge(account, &local.url).await.unwrap();
+    }
+    let mailbox = |email: &str, name: Option<&str>| Mailbox { email: email.to_owned(), name: name.map(str::to_owned) };
+    let bare = Letter {
+        to: vec![mailbox("eva@example.com", None)],
+        cc: vec![],
+        bcc: vec![],
+        subject: None,
+        text: Some("plain".to_owned()),
+        html: None,
+    };
+    bench.service.send_mail(&bench.by(), "m1".into(), bare.clone()).await.unwrap();
+    let mut worker = bench.worker();
+    worker.drain().await.unwrap();
+    let first = body(&local.last());
+    let (message_id, mail_id) = (first["messageId"].as_str().unwrap(), format!("<{}@counterpart.invalid>", local.last().id()));
+    let expected = json!({
+        "type": "message.send", "attempt": 1, "storeId": bench.fixture.store, "messageId": message_id,
+        "conversationId": first["conversationId"], "accountId": "m1", "channel": "gmail", "referenceId": mail_id,
+        "email": {"messageId": mail_id, "to": [{"email": "eva@example.com"}], "text": "plain"},
+    });
+    assert_eq!(first, expected);
+
+    let full = Letter {
+        to: vec![mailbox("eva@example.com", Some("Eva"))],
+        cc: vec![mailbox("c@example.com", None)],
+        bcc: vec![mailbox("b@example.com", None)],
+        subject: Some("Hi".to_owned()),
+        html: Some("<p>".to_owned()),
+        ..bare
+    };
+    bench.service.send_mail_reply(&bench.by(), first["conversationId"].as_str().unwrap().into(), full).await.unwrap();
+    worker.drain().await.unwrap();
+    let reply = body(&local.last());
+    let expected = json!({
+        "messageId": format!("<{}@counterpart.invalid>", local.last().id()), "to": [{"email": "eva@example.com", "name": "Eva"}],
+        "cc": [{"email": "c@example.com"}], "bcc": [{"email": "b@example.com"}], "subject": "Hi", "text": "plain", "html": "<p>",
+        "inReplyTo": mail_id, "references": [mail_id],
+    });
+    assert_eq!((&reply["email"], reply.get("text")), (&expected, None));
+
+    let filling = Filling { template_id: "tpl".into(), variables: vec![] };
+    bench.service.send_template(&bench.by(), "w1".into(), "+66812345678".to_owned(), filling).await.unwrap();
+    worker.drain().await.unwrap();
+    let template = body(&local.last());
+    let expected = json!({"id": "tpl", "name": "greeting", "language": "en", "variables": [], "text": ""});
+    assert_eq!((&template["template"], &template["referenceId"]), (&expected, &json!("+66812345678")));
+    assert_eq!((local.count(), bench.undelivered().await), (3, vec![]));
+}
+
+#[test]
+fn a_message_that_a_person_may_still_send_says_so() {
+    let parcel = Parcel {
+        store_id: "s".into(),
+        message_id: "m".into(),
+        conversation_id: "c".into(),
+        account_id: "a".into(),
+        channel: Channel("facebook".to_owned()),
+        reference_id: "r".to_owned(),
+        kind: Some("human_agent".to_owned()),
+        content: Content::Text(String::new()),
+        actor: Actor::System,
+        ticket_id: Some("t".into()),
+    };
+    let expected = json!({
+        "type": "message.send", "attempt": 3, "storeId": "s", "messageId": "m", "conversationId": "c", "accountId": "a",
+        "channel": "facebook", "referenceId": "r", "kind": "human_agent", "text": "",
+    });
+    assert_eq!(serde_json::to_value(Order::of(&parcel, 3)).unwrap(), expected);
+}
+
+#[test]
+fn an_answer_is_judged_by_its_status_and_its_names() {
+    let taken = |external: &str, reference: Option<&str>| {
+        Ok(Accepted { external_id: Some(external.to_owned()), reference_id: reference.map(str::to_owned) })
+    };
+    let (limit, over) = ("ข".repeat(512), "ข".repeat(513));
+    for (status, body, expected) in [
+        (200, r#"{"externalId":"x"}"#.to_owned(), taken("x", None)),
+        (299, r#"{"externalId":"x","referenceId":"r","error":"none"}"#.to_owned(), taken("x", Some("r"))),
+        (200, json!({ "externalId": limit }).to_string(), taken(&limit, None)),
+    ] {
+        assert_eq!(judge(status, Some(5), Some(body.as_bytes())), expected, "{status} {body}");
+    }
+    let long = json!({ "error": format!("{}z", "y".repeat(200)) }).to_string();
+    for (status, body, again, reason) in [
+        (200, "", true, "no JSON object"),
+        (204, "", true, "answered 204, but the answer is not understood"),
+        (200, "ok", true, "no JSON object"),
+        (200, "[1]", true, "no JSON object"),
+        (200, "\"x\"", true, "no JSON object"),
+        (200, "{}", true, "`externalId` is missing"),
+        (200, r#"{"externalId":null}"#, true, "`externalId` must be a string"),
+        (200, r#"{"externalId":7}"#, true, "`externalId` must be a string"),
+        (200, r#"{"externalId":" "}"#, true, "`externalId` must be a string"),
+        (200, r#"{"externalId":"a\u0000b"}"#, true, "`externalId` must be a string"),
+        (200, r#"{"externalId":"a\nb"}"#, true, "`externalId` must be a string"),
+        (200, &json!({ "externalId": over }).to_string(), true, "`externalId` must be a string of 1 to 512"),
+        (200, r#"{"externalId":"x","referenceId":""}"#, true, "`referenceId` must be a string"),
+        (200, r#"{"externalId":"x","referenceId":7}"#, true, "`referenceId` must be a string"),
+        (101, r#"{"externalId":"x"}"#, true, "answered 101"),
+        (302, r#"{"externalId":"x"}"#, true, "answered 302"),
+        (408, "", true, "answered 408"),
+        (425, "", true, "answered 425"),
+        (429, "", true, "answered 429"),
+        (500, r#"{"error":"later"}"#, true, "answered 500: later"),
+        (599, "<html>", true, "answered 599"),
+        (999, "", true, "answered 999"),
+        (400, r#"{"error":"the number\r\nis blocked"}"#, false, "answered 400: the number  is blocked"),
+        (401, "no JSON", false, "answered 401"),
+        (404, r#"{"error":{"code":7}}"#, false, "answered 404"),
+        (410, r#"{"externalId":"x"}"#, false, "answered 410"),
+        (422, &long, false, &"y".repeat(200)),
+        (499, "", false, "answered 499"),
+    ] {
+        let refused = judge(status, Some(7), Some(body.as_bytes())).unwrap_err();
+        let after = Class::Transient { after: Some(Duration::from_millis(7)) };
+        assert_eq!(refused.class, if again { after } else { Class::Permanent }, "{status} {body}");
+        assert!(refused.reason.contains(reason) && !refused.reason.ends_with('z'), "{status} {body}: {}", refused.reason);
+    }
+    assert_eq!(judge(400, None, Some(b"{}")).unwrap_err().reason, "the bridge answered 400");
+    assert!(judge(200, None, None).unwrap_err().reason.contains("longer than 65536 bytes"));
+    assert_eq!(judge(403, None, None).unwrap_err().reason, "the bridge answered 403");
+}

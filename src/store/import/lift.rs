@@ -84,3 +84,84 @@ impl Import {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{
+        domain::{
+            records::{Contact, Conversation, Line, Message},
+            time::Timestamp,
+        },
+        store::fixture::Fixture,
+    };
+
+    const AT: &str = "2026-01-01T00:00:00.000Z";
+
+    fn line<T: serde::de::DeserializeOwned>(mut record: serde_json::Value) -> Vec<Line<T>> {
+        for property in ["createdAt", "updatedAt"] {
+            record[property] = json!(AT);
+        }
+        vec![Line { number: 1, record: serde_json::from_value(record).unwrap() }]
+    }
+
+    fn contact(id: &str) -> Batch {
+        let contacts: Vec<Line<Contact>> = line(json!({"id": id, "fullName": "F", "firstName": "F"}));
+        Batch { contacts, ..Batch::default() }
+    }
+
+    fn conversation(id: &str) -> Batch {
+        let conversations: Vec<Line<Conversation>> = line(json!({
+            "id": id, "channel": "line", "accountId": "a1", "contactId": "c", "displayName": "D", "referenceId": id, "labelIds": [],
+            "isSpam": false,
+        }));
+        Batch { conversations, ..Batch::default() }
+    }
+
+    fn message(id: &str) -> Batch {
+        let messages: Vec<Line<Message>> = line(json!({"id": id, "conversationId": "v", "direction": "inbound", "sentAt": AT}));
+        Batch { messages, ..Batch::default() }
+    }
+
+    async fn built(import: &Import) -> Vec<String> {
+        let sql =
+            format!("SELECT name, '' FROM sqlite_schema WHERE type = 'index' AND tbl_name IN ({TABLES}) AND sql LIKE 'CREATE INDEX %'");
+        let mut names: Vec<String> = import.rows(&sql, [], texts::<2>).await.unwrap().into_iter().map(|[name, _]| name).collect();
+        names.sort();
+        names
+    }
+
+    #[tokio::test]
+    async fn what_was_referred_to_before_it_came_is_looked_for_by_an_index() {
+        let fixture = Fixture::alone().await;
+        if fixture.db.backend() != DbBackend::Sqlite {
+            return;
+        }
+        // The fixture's own.
+        fixture.execute("DELETE FROM conversations").await.unwrap();
+        let mut import = fixture.db.begin_import(&fixture.store, Timestamp::from_millis(1)).await.unwrap().unwrap();
+        let all = built(&import).await;
+        import.expect(u64::MAX).await.unwrap();
+        assert_eq!(built(&import).await, [""; 0]);
+        let to_conversations: &[&str] = &["comments_by_conversation", "messages_by_conversation", "tickets_by_conversation"];
+        let steps: [(Batch, &[&str]); 5] = [
+            (contact("b"), &[]),
+            (message("m"), &[]),
+            (conversation("v"), to_conversations),
+            (contact("c"), &["conversations_by_contact"]),
+            (conversation("w"), &[]),
+        ];
+        let mut expected: Vec<&str> = Vec::new();
+        for (batch, more) in steps {
+            import.put(batch).await.unwrap().unwrap();
+            expected.extend(more);
+            expected.sort_unstable();
+            assert_eq!(built(&import).await, expected);
+        }
+        import.build(|_| true).await.unwrap();
+        assert_eq!(built(&import).await, all);
+        import.rollback().await.unwrap();
+    }
+}

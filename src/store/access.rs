@@ -62,9 +62,7 @@ impl Db {
         tx.commit().await?;
         find().await?.map(|row| row.value).ok_or_else(|| Error::Damaged(format!("the server secret {name} is gone")))
     }
-}
 
-impl Db {
     pub async fn store_exists(&self, store: &StoreId) -> Result<bool> {
         let sql = Sql::of(store, "SELECT id FROM stores WHERE id = $1");
         Ok(self.first(sql, |cells| cells.take::<String>()).await?.is_some())

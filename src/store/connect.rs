@@ -32,10 +32,11 @@ use sqlx::{
 use super::{
     Error, Result,
     error::tells_of_loss,
-    kept::Kept,
+    kept::{Kept, RESTED},
     readers::Readers,
     replica::{self, Replica, Transaction},
     search::Own,
+    sql::Sql,
     writer::{Sole, Writer},
 };
 
@@ -70,7 +71,7 @@ const MIGRATION_LOCK: &str = "SELECT pg_advisory_xact_lock(7305809155955060)";
 /// How long a writer waits for another before it gives up with [`Error::Busy`].
 pub(super) const WRITE_WAIT: Duration = Duration::from_secs(10);
 
-/// Connections to PostgreSQL for what is read as entities: secrets of the server at its start, exports, whether it is ready.
+/// Connections to PostgreSQL for what is read as entities: secrets of the server at its start, stores, exports.
 const FOR_ENTITIES: u32 = 2;
 
 /// How many lost connections a transaction gets over.
@@ -242,9 +243,9 @@ impl Db {
         Ok(all.into_iter().map(|one| (one.name().to_owned(), one.status() == counterpart_migrations::MigrationStatus::Applied)).collect())
     }
 
-    /// Answers once the database does.
+    /// Answers once the database does, the way requests ask it.
     pub async fn ping(&self) -> Result<()> {
-        Ok(self.read.ping().await?)
+        self.first(Sql::fixed("SELECT 1"), |_| Ok(())).await.map(|_| ())
     }
 
     /// Closes every connection; on SQLite the write-ahead log is folded into the file.
@@ -366,7 +367,7 @@ async fn open_postgres(options: PgConnectOptions, connections: u32) -> Result<Da
         .test_before_acquire(false)
         // Asks only a connection that has rested: a server that restarted is noticed, a busy one is not slowed.
         .before_acquire(|connection, meta| {
-            Box::pin(async move { if meta.idle_for < Duration::from_secs(5) { Ok(true) } else { connection.ping().await.map(|()| true) } })
+            Box::pin(async move { if meta.idle_for < RESTED { Ok(true) } else { connection.ping().await.map(|()| true) } })
         })
         .connect_with(options)
         .await?;

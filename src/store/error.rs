@@ -33,16 +33,10 @@ impl From<DbErr> for Error {
             Some(SqlErr::ForeignKeyConstraintViolation(text)) => return Self::ForeignKey(text),
             _ => {}
         }
-        match &error {
-            DbErr::ConnectionAcquire(reason) => return Self::Unavailable(reason.to_string()),
-            DbErr::Exec(RuntimeErr::SqlxError(inner))
-            | DbErr::Query(RuntimeErr::SqlxError(inner))
-            | DbErr::Conn(RuntimeErr::SqlxError(inner)) => {
-                return Self::from_sqlx(inner).unwrap_or(Self::Other(error));
-            }
-            _ => {}
+        if let DbErr::ConnectionAcquire(reason) = &error {
+            return Self::Unavailable(reason.to_string());
         }
-        Self::Other(error)
+        sqlx_error(&error).and_then(Self::from_sqlx).unwrap_or(Self::Other(error))
     }
 }
 
@@ -79,11 +73,16 @@ pub(super) fn is_lost(error: &sqlx::Error) -> bool {
 
 /// The same of what SeaORM tells.
 pub(super) fn tells_of_loss(error: &DbErr) -> bool {
+    sqlx_error(error).is_some_and(is_lost)
+}
+
+/// What sqlx said that SeaORM passes on.
+fn sqlx_error(error: &DbErr) -> Option<&sqlx::Error> {
     match error {
         DbErr::Exec(RuntimeErr::SqlxError(inner))
         | DbErr::Query(RuntimeErr::SqlxError(inner))
-        | DbErr::Conn(RuntimeErr::SqlxError(inner)) => is_lost(inner),
-        _ => false,
+        | DbErr::Conn(RuntimeErr::SqlxError(inner)) => Some(inner),
+        _ => None,
     }
 }
 

@@ -14,6 +14,7 @@ use std::{
     time::{Duration, Instant},
 };
 
+use scopeguard::{ScopeGuard, guard};
 use sea_orm::QueryResult;
 use sqlx::{
     AssertSqlSafe, Connection,
@@ -31,7 +32,7 @@ use super::{
 };
 
 /// How long a connection may rest before it is asked whether it lives, and before it is closed.
-const RESTED: Duration = Duration::from_secs(5);
+pub(super) const RESTED: Duration = Duration::from_secs(5);
 const FORGOTTEN: Duration = Duration::from_secs(600);
 /// How old a connection gets: its process in the server keeps what it has learnt.
 const OLD: Duration = Duration::from_secs(1800);
@@ -61,12 +62,8 @@ struct Idle {
     used: bool,
 }
 
-/// A connection at work.
-struct Lent {
-    of: Kept,
-    /// Gone once it is given back.
-    idle: Option<(Idle, OwnedSemaphorePermit)>,
-}
+/// A connection at work, and the right to have it.
+type Lent = (Idle, OwnedSemaphorePermit);
 
 impl Kept {
     /// None is made before it is needed.
@@ -78,16 +75,15 @@ impl Kept {
     /// The rows of a statement that only reads: where a connection that rested turns out to be lost, it is repeated on another.
     pub async fn rows(&self, sql: &Sql) -> Result<Vec<QueryResult>> {
         loop {
-            let mut lent = timeout(self.0.patience, self.lend()).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))?;
-            let Some((idle, _)) = &mut lent.idle else { return Err(sqlx::Error::PoolClosed.into()) };
-            match rows(&mut idle.connection, sql).await {
+            let lent = timeout(self.0.patience, self.lend()).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))?;
+            let mut lent = guard(lent, |lent| self.recover(lent));
+            match rows(&mut lent.0.connection, sql).await {
                 Ok(rows) => {
-                    if let Some((idle, _permit)) = lent.idle.take() {
-                        self.put_back(idle);
-                    }
+                    let (idle, _permit) = ScopeGuard::into_inner(lent);
+                    self.put_back(idle);
                     return Ok(rows.into_iter().map(QueryResult::from).collect());
                 }
-                Err(error) if is_lost(&error) && idle.used => drop(lent.idle.take()),
+                Err(error) if is_lost(&error) && lent.0.used => drop(ScopeGuard::into_inner(lent)),
                 Err(error) => return Err(error.into()),
             }
         }
@@ -95,7 +91,7 @@ impl Kept {
 
     async fn lend(&self) -> std::result::Result<Lent, sqlx::Error> {
         let permit = self.0.permits.clone().acquire_owned().await.map_err(|_| sqlx::Error::PoolClosed)?;
-        Ok(Lent { of: self.clone(), idle: Some((self.take().await?, permit)) })
+        Ok((self.take().await?, permit))
     }
 
     async fn take(&self) -> std::result::Result<Idle, sqlx::Error> {
@@ -131,6 +127,19 @@ impl Kept {
         idle.push(lent);
     }
 
+    /// Takes a connection back whose statement failed, or that nobody waits for any more. The server may still be at work for
+    /// it; until that has ended it counts as one of those that are allowed.
+    fn recover(&self, (mut idle, permit): Lent) {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let kept = self.clone();
+        runtime.spawn(async move {
+            if idle.connection.ping().await.is_ok() {
+                kept.put_back(idle);
+            }
+            drop(permit);
+        });
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Idle>> {
         self.0.idle.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -161,20 +170,6 @@ async fn rows(connection: &mut PgConnection, sql: &Sql) -> sqlx::Result<Vec<PgRo
         };
     }
     query.fetch_all(connection).await
-}
-
-impl Drop for Lent {
-    fn drop(&mut self) {
-        let (Some((mut idle, permit)), Ok(runtime)) = (self.idle.take(), tokio::runtime::Handle::try_current()) else { return };
-        let kept = self.of.clone();
-        // The server may still be at work for it; until that has ended it counts as one of those that are allowed.
-        runtime.spawn(async move {
-            if idle.connection.ping().await.is_ok() {
-                kept.put_back(idle);
-            }
-            drop(permit);
-        });
-    }
 }
 
 #[cfg(test)]

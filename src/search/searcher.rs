@@ -18,7 +18,7 @@ use std::{
     collections::{HashMap, HashSet},
 };
 
-use tantivy::{DocId, Searcher, SegmentReader, TERMINATED, TantivyError};
+use tantivy::{DocId, Searcher, SegmentReader, TERMINATED, TantivyError, schema::Field};
 
 use super::{
     columns::{Columns, pack, unpack},
@@ -147,15 +147,18 @@ struct Best<'v> {
 
 impl View {
     pub fn new(searcher: Searcher, fields: Fields) -> Result<Self, TantivyError> {
-        let columns = searcher.segment_readers().iter().map(Columns::open).collect::<Result<_, _>>()?;
-        Ok(Self { searcher, columns, fields, fresh: HashMap::new(), stale: HashSet::new() })
+        Ok(Self { columns: Self::columns(&searcher)?, searcher, fields, fresh: HashMap::new(), stale: HashSet::new() })
     }
 
     /// Goes on to a newer state of the index. What is before it is the caller's to bring up to date.
     pub fn look_at(&mut self, searcher: Searcher) -> Result<(), TantivyError> {
-        self.columns = searcher.segment_readers().iter().map(Columns::open).collect::<Result<_, _>>()?;
+        self.columns = Self::columns(&searcher)?;
         self.searcher = searcher;
         Ok(())
+    }
+
+    fn columns(searcher: &Searcher) -> Result<Vec<Columns>, TantivyError> {
+        searcher.segment_readers().iter().map(Columns::open).collect()
     }
 
     pub fn search(&self, search: &Search) -> Result<Found, TantivyError> {
@@ -186,9 +189,9 @@ impl View {
             segments.push(conditions.iter().map(|condition| opener.part(condition)).collect::<Result<Vec<_>, _>>()?);
             budget = opener.budget;
         }
-        let candidates = |condition: usize| segments.iter().map(|parts| parts[condition].walk.candidates()).sum::<u64>();
-        let rarest = (0..conditions.len()).map(candidates).min().unwrap_or(0);
-        let lists = (0..conditions.len()).map(candidates).sum::<u64>();
+        let having = |condition: usize| segments.iter().map(|parts| parts[condition].walk.candidates()).sum();
+        let candidates: Vec<u64> = (0..conditions.len()).map(having).collect();
+        let (rarest, lists) = (candidates.iter().min().copied().unwrap_or(0), candidates.iter().sum::<u64>());
         if (budget == 0 || rarest > limits.candidates || lists > limits.lists) && !limits.partly {
             return Ok(None);
         }
@@ -196,7 +199,7 @@ impl View {
         let weights = match (search.order, rank) {
             (Order::Newest, _) => vec![0; conditions.len()],
             (Order::Relevance, Some(Rank { weights, .. })) if weights.len() == conditions.len() => weights.clone(),
-            (Order::Relevance, _) => self.weights(field, &prefix, &segments, conditions.len())?,
+            (Order::Relevance, _) => self.weights(field, &prefix, &candidates)?,
         };
         let behind = search.page.after.as_ref().map(|after| (rank.map_or(0, |rank| rank.score), after.at, pack(&after.id)));
         let mut best = Best { columns: &self.columns, kept: Vec::new(), most: search.page.size as usize + 1, behind, total: 0 };
@@ -210,20 +213,13 @@ impl View {
         Ok(Some(Found { hits: best.hits()?, weights, total }))
     }
 
-    fn weights(
-        &self,
-        field: tantivy::schema::Field,
-        prefix: &str,
-        segments: &[Vec<Part>],
-        conditions: usize,
-    ) -> Result<Vec<u8>, TantivyError> {
+    fn weights(&self, field: Field, prefix: &str, candidates: &[u64]) -> Result<Vec<u8>, TantivyError> {
         let mut all = 0;
         for segment in self.searcher.segment_readers() {
             let every = segment.inverted_index(field)?.terms().get(format!("{prefix}{EVERY}"))?;
             all += every.map_or(0, |info| u64::from(info.doc_freq));
         }
-        let having = |condition: usize| segments.iter().map(|parts| parts[condition].walk.candidates()).sum();
-        Ok((0..conditions).map(|condition| score::weight(having(condition), all)).collect())
+        Ok(candidates.iter().map(|having| score::weight(*having, all)).collect())
     }
 
     /// The documents of a record in the index.

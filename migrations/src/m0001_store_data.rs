@@ -184,6 +184,8 @@ CREATE TABLE conversations (
     unread_count BIGINT NOT NULL,
     message_count BIGINT NOT NULL,
     email_subject TEXT,
+    -- One bit a label, several to a bit (src/store/marks.rs).
+    label_marks BIGINT NOT NULL,
     last_inbound_at BIGINT,
     last_message_at BIGINT,
     last_message_snippet TEXT,
@@ -229,6 +231,9 @@ CREATE TABLE tickets (
     -- Every field value and system key, as the answer shows them.
     ticket_fields TEXT NOT NULL,
     ticket_fields_updated_at BIGINT,
+    -- The conversation's label_marks, and one bit each for the field values.
+    label_marks BIGINT NOT NULL,
+    field_marks BIGINT NOT NULL,
     -- The newest customer-facing message of the ticket's window, or opened_at: the order of the ticket list.
     sort_at BIGINT NOT NULL,
     -- The first inbound message of the window that no person answered yet.
@@ -242,8 +247,8 @@ CREATE UNIQUE INDEX tickets_by_number ON tickets (store_id, ticket_number);
 CREATE UNIQUE INDEX tickets_one_open ON tickets (store_id, conversation_id) WHERE is_open = TRUE;
 -- Before the others, as a large import makes them again: between two as good SQLite goes by their order.
 CREATE INDEX tickets_by_conversation ON tickets (store_id, conversation_id, opened_at, id);
-CREATE INDEX tickets_by_state ON tickets (store_id, is_open, is_spam, sort_at, id);
-CREATE INDEX tickets_by_message ON tickets (store_id, is_spam, sort_at, id);
+CREATE INDEX tickets_by_state ON tickets (store_id, is_open, is_spam, sort_at, id{marks});
+CREATE INDEX tickets_by_message ON tickets (store_id, is_spam, sort_at, id{marks});
 CREATE INDEX tickets_by_assignee ON tickets (store_id, assignee_user_id, sort_at, id);
 
 -- One row a value of a ticket's fields, so that a filter is a look-up in an index.

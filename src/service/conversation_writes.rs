@@ -28,7 +28,7 @@ impl Service {
         if conversation.unread_count != 0 {
             conversation.unread_count = 0;
             conversation.updated_at = change.now().max(conversation.updated_at);
-            change.save_conversation(&conversation).await?;
+            change.save_unread_count(&conversation).await?;
         }
         change.finish(by, ()).await
     }
@@ -41,6 +41,7 @@ impl Service {
         let mut change = begin!(self, by);
         let id = &update.conversation_id;
         let mut conversation = change.conversation(id).await?.ok_or_else(|| Error::missing("conversation", id))?;
+        change.hold_tickets_of(id).await?;
         let named: Vec<&LabelId> = update.add.iter().chain(&update.remove).collect();
         let texts: HashMap<LabelId, String> = change.label_texts(&named).await?.into_iter().collect();
         if self.rules().unknown_labels_refused {
@@ -63,7 +64,7 @@ impl Service {
             for label in &removed {
                 change.remove_label(&conversation.id, label).await?;
             }
-            change.save_conversation(&conversation).await?;
+            change.save_labels(&conversation).await?;
         }
         for label_id in added {
             let label = texts.get(&label_id).cloned();

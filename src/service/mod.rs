@@ -12,6 +12,8 @@ pub mod error;
 pub mod events;
 pub mod export;
 pub mod fields;
+#[cfg(test)]
+mod filter_tests;
 pub mod import;
 #[cfg(test)]
 mod key_tests;

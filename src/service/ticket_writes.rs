@@ -210,7 +210,7 @@ impl Service {
 async fn set_fields(change: &Change<'_>, ticket: &mut Ticket, values: Vec<(FieldId, Kind, Option<Value>)>) -> Result<Vec<FieldChange>> {
     let mut fields: Entries =
         serde_json::from_str(&ticket.fields).map_err(|error| Error::Internal(format!("ticket {}: {error}", ticket.id)))?;
-    let mut changed = Vec::new();
+    let (mut changed, mut compared) = (Vec::new(), Vec::new());
     for (field_id, kind, value) in values {
         let old = fields.get(field_id.as_str()).cloned();
         if old == value {
@@ -220,11 +220,12 @@ async fn set_fields(change: &Change<'_>, ticket: &mut Ticket, values: Vec<(Field
             Some(value) => kind.comparables(value).map_err(|error| Error::Internal(error.to_string()))?,
             None => vec![],
         };
-        change.save_field_values(&ticket.id, &field_id, &comparables).await?;
+        compared.push((field_id.clone(), comparables));
         fields.set(field_id.as_str(), value.clone());
         changed.push(FieldChange { field_id, old, new: value });
     }
     if !changed.is_empty() {
+        change.save_field_values(&ticket.id, &compared).await?;
         ticket.fields = serde_json::to_string(&fields).map_err(|error| Error::Internal(error.to_string()))?;
         let stamp = ticket.fields_updated_at.map_or(change.now(), |stamp| stamp.next_stamp(change.now()));
         ticket.fields_updated_at = Some(stamp);

@@ -1,6 +1,6 @@
 //! The rows that writes read and change, each within [`Write`].
 
-use super::{Result, import::DERIVE_TICKETS, sql::Row, write::Write};
+use super::{Result, import::DERIVE_TICKETS, marks::Marks, sql::Row, write::Write};
 use crate::domain::{
     contacts::Contact,
     conversations::Conversation,
@@ -58,8 +58,21 @@ impl Write {
         Ok(())
     }
 
-    /// Replaces what the filters compare of one field of a ticket.
-    pub async fn save_field_values(&self, ticket: &TicketId, field: &FieldId, values: &[Comparable]) -> Result<()> {
+    /// Replaces what the filters compare of some fields of a ticket, which is held.
+    pub async fn save_field_values(&self, ticket: &TicketId, fields: &[(FieldId, Vec<Comparable>)]) -> Result<()> {
+        for (field, values) in fields {
+            self.save_values_of(ticket, field, values).await?;
+        }
+        let marks = fields.iter().map(|(field, values)| Marks::of_values(field, values)).collect::<Marks>().bits();
+        // What other fields have stays, and so does what these had: it may be another's, too.
+        let mut sql = self.sql("UPDATE tickets SET field_marks = field_marks | ");
+        sql.integer(marks).push(" WHERE store_id = $1 AND id = ").text(ticket.as_str());
+        sql.push(" AND (field_marks & ").integer(marks).push(") <> ").integer(marks);
+        self.run(sql).await?;
+        Ok(())
+    }
+
+    async fn save_values_of(&self, ticket: &TicketId, field: &FieldId, values: &[Comparable]) -> Result<()> {
         let mut sql = self.sql("DELETE FROM ticket_field_values WHERE store_id = $1 AND ticket_id = ");
         sql.text(ticket.as_str()).push(" AND field_id = ").text(field.as_str());
         self.run(sql).await?;
@@ -149,13 +162,39 @@ impl Write {
         Ok(self.first(sql, |cells| cells.take::<i32>()).await?.is_some())
     }
 
-    /// Writes unread count, labels and stamp of a conversation.
-    pub async fn save_conversation(&self, conversation: &Conversation) -> Result<()> {
-        let labels = serde_json::to_string(&conversation.label_ids).map_err(|error| super::Error::Damaged(error.to_string()))?;
+    /// Writes the unread count and stamp of a conversation.
+    pub async fn save_unread_count(&self, conversation: &Conversation) -> Result<()> {
         let mut sql = self.sql("UPDATE conversations SET unread_count = ");
-        sql.integer(conversation.unread_count).push(", label_ids = ").text(&labels);
+        sql.integer(conversation.unread_count).push(", updated_at = ").integer(conversation.updated_at.millis());
+        sql.push(" WHERE store_id = $1 AND id = ").text(conversation.id.as_str());
+        self.run(sql).await?;
+        Ok(())
+    }
+
+    /// Keeps the tickets of a conversation, which is held, from being changed by others.
+    pub async fn hold_tickets_of(&self, conversation: &ConversationId) -> Result<()> {
+        let mut sql = self.sql("SELECT id FROM tickets WHERE store_id = $1 AND conversation_id = ");
+        sql.text(conversation.as_str()).push(" ORDER BY id");
+        self.hold(&mut sql);
+        // SQLite's one writer holds them anyway.
+        if sql.holds() {
+            self.all(sql, |cells| cells.id::<TicketId>()).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes the labels and stamp of a conversation whose tickets are held, and its marks there and on them.
+    pub async fn save_labels(&self, conversation: &Conversation) -> Result<()> {
+        let labels = serde_json::to_string(&conversation.label_ids).map_err(|error| super::Error::Damaged(error.to_string()))?;
+        let marks = Marks::of_labels(&conversation.label_ids).bits();
+        let mut sql = self.sql("UPDATE conversations SET label_ids = ");
+        sql.text(&labels).push(", label_marks = ").integer(marks);
         sql.push(", updated_at = ").integer(conversation.updated_at.millis());
         sql.push(" WHERE store_id = $1 AND id = ").text(conversation.id.as_str());
+        self.run(sql).await?;
+        let mut sql = self.sql("UPDATE tickets SET label_marks = ");
+        sql.integer(marks).push(" WHERE store_id = $1 AND conversation_id = ").text(conversation.id.as_str());
+        sql.push(" AND label_marks <> ").integer(marks);
         self.run(sql).await?;
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use sea_orm::{ActiveModelBehavior, ActiveModelTrait, ConnectionTrait, EntityTrait, IntoActiveModel};
 
-use super::{Db, connect::OnStatement, entity::*};
+use super::{Db, connect::OnStatement, entity::*, marks::Marks};
 use crate::domain::{fields::Comparable, ids::StoreId, paging::PageRequest, text::fold};
 
 pub(crate) struct Fixture {
@@ -149,6 +149,7 @@ impl Fixture {
             unread_count: 0,
             message_count: 0,
             email_subject: None,
+            label_marks: 0,
             last_inbound_at: None,
             last_message_at: None,
             last_message_snippet: None,
@@ -164,6 +165,13 @@ impl Fixture {
     pub async fn label(&self, conversation: &str, label: &str) {
         let row = conversation_labels::Model { store_id: self.id(), conversation_id: conversation.into(), label_id: label.into() };
         self.put(row).await;
+        let (marks, store) = (Marks::of_labels([&label.into()]).bits(), &self.store);
+        for (table, column) in [("conversations", "id"), ("tickets", "conversation_id")] {
+            let set = format!(
+                "UPDATE {table} SET label_marks = label_marks | {marks} WHERE store_id = '{store}' AND {column} = '{conversation}'"
+            );
+            self.execute(&set).await.unwrap();
+        }
     }
 
     /// An open ticket in a conversation of its own, of the same name with a `c` before it, unless `change` says else.
@@ -188,6 +196,8 @@ impl Fixture {
             resolution_status: None,
             ticket_fields: "{}".into(),
             ticket_fields_updated_at: None,
+            label_marks: 0,
+            field_marks: 0,
             sort_at: 0,
             waiting_since: None,
             created_at: 0,
@@ -197,10 +207,17 @@ impl Fixture {
         if row.conversation_id == format!("c{id}") {
             self.conversation(&row.conversation_id, |_| {}).await;
         }
+        let (store, conversation) = (self.store.clone(), row.conversation_id.clone());
         self.put(row).await;
+        let marks = format!("(SELECT label_marks FROM conversations WHERE store_id = '{store}' AND id = '{conversation}')");
+        self.execute(&format!("UPDATE tickets SET label_marks = {marks} WHERE store_id = '{store}' AND id = '{id}'")).await.unwrap();
     }
 
     pub async fn values(&self, ticket: &str, field: &str, values: impl IntoIterator<Item = Comparable>) {
+        let values: Vec<Comparable> = values.into_iter().collect();
+        let (marks, store) = (Marks::of_values(&field.into(), &values).bits(), &self.store);
+        let set = format!("UPDATE tickets SET field_marks = field_marks | {marks} WHERE store_id = '{store}' AND id = '{ticket}'");
+        self.execute(&set).await.unwrap();
         for (position, value) in values.into_iter().enumerate() {
             let folded = value.folded();
             let (text_value, number_value) = match value {

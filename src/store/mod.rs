@@ -22,6 +22,7 @@ mod idempotency;
 pub mod import;
 mod kept;
 mod keys;
+mod marks;
 pub mod messages;
 pub mod outbound;
 pub mod queue;

@@ -73,7 +73,7 @@ impl Write {
     pub async fn insert_conversation(&self, conversation: &Conversation) -> Result<()> {
         let mut sql = self.sql(
             "INSERT INTO conversations (store_id, id, channel, account_id, contact_id, display_name, reference_id, email_subject, sort_at, \
-             created_at, updated_at, label_ids, is_spam, unread_count, message_count) VALUES ($1, ",
+             created_at, updated_at, label_ids, label_marks, is_spam, unread_count, message_count) VALUES ($1, ",
         );
         sql.text(conversation.id.as_str()).push(", ").text(conversation.channel.as_str());
         sql.push(", ").text(conversation.account_id.as_str()).push(", ").text(conversation.contact_id.as_str());
@@ -82,7 +82,7 @@ impl Write {
         for at in [conversation.sort_at, conversation.created_at, conversation.updated_at] {
             sql.push(", ").integer(at.millis());
         }
-        sql.push(", '[]', FALSE, 0, 0)");
+        sql.push(", '[]', 0, FALSE, 0, 0)");
         self.run(sql).await?;
         Ok(())
     }
@@ -164,7 +164,7 @@ impl Write {
     pub async fn insert_ticket(&self, ticket: &Ticket) -> Result<()> {
         let mut sql = self.sql(
             "INSERT INTO tickets (store_id, id, ticket_number, channel, contact_id, account_id, conversation_id, ticket_fields, opened_at, \
-             sort_at, created_at, updated_at, is_open, is_spam, is_follow_up) VALUES ($1, ",
+             sort_at, created_at, updated_at, is_open, is_spam, is_follow_up, field_marks, label_marks) VALUES ($1, ",
         );
         sql.text(ticket.id.as_str()).push(", ").text(&ticket.number).push(", ").text(ticket.channel.as_str());
         sql.push(", ").text(ticket.contact_id.as_str()).push(", ").text(ticket.account_id.as_str());
@@ -172,7 +172,10 @@ impl Write {
         for at in [ticket.opened_at, ticket.sort_at, ticket.created_at, ticket.updated_at] {
             sql.push(", ").integer(at.millis());
         }
-        sql.push(", TRUE, FALSE, ").push(literal(ticket.is_follow_up)).push(")");
+        sql.push(", TRUE, FALSE, ").push(literal(ticket.is_follow_up));
+        sql.push(", 0, (SELECT label_marks FROM conversations WHERE store_id = $1 AND id = ")
+            .text(ticket.conversation_id.as_str())
+            .push("))");
         self.run(sql).await?;
         Ok(())
     }

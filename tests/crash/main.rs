@@ -56,13 +56,14 @@ const PAGE: usize = 15;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What each of these finds breaks an invariant that no answer shows.
-const NONE: [&str; 5] = [
+const NONE: [&str; 6] = [
     "SELECT c.id FROM conversations c WHERE message_count <> (SELECT COUNT(*) FROM messages m WHERE m.conversation_id = c.id)",
     "SELECT conversation_id FROM tickets WHERE is_open GROUP BY conversation_id HAVING COUNT(*) > 1",
     "SELECT ticket_number FROM tickets WHERE CAST(ticket_number AS BIGINT) > (SELECT COUNT(DISTINCT ticket_number) FROM tickets)",
     "SELECT id FROM events WHERE sequence IS NULL",
     "SELECT l.conversation_id FROM conversation_labels l JOIN conversations c ON c.id = l.conversation_id \
      WHERE c.label_ids NOT LIKE '%\"' || l.label_id || '\"%'",
+    "SELECT t.id FROM tickets t JOIN conversations c ON c.id = t.conversation_id WHERE t.label_marks <> c.label_marks",
 ];
 
 /// What the kills of a run came to.

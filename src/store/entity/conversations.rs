@@ -19,6 +19,7 @@ pub struct Model {
     pub unread_count: i64,
     pub message_count: i64,
     pub email_subject: Option<String>,
+    pub label_marks: i64,
     pub last_inbound_at: Option<i64>,
     pub last_message_at: Option<i64>,
     pub last_message_snippet: Option<String>,

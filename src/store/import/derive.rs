@@ -213,7 +213,10 @@ impl Import {
     }
 
     async fn derive_tickets(&self) -> Result<()> {
-        let sql = format!("{DERIVE_TICKETS} WHERE store_id = ? AND conversation_id IN (SELECT id FROM import_touched)");
+        let sql = format!(
+            "{DERIVE_TICKETS}, label_marks = (SELECT c.label_marks FROM conversations c WHERE c.store_id = tickets.store_id \
+             AND c.id = tickets.conversation_id) WHERE store_id = ? AND conversation_id IN (SELECT id FROM import_touched)"
+        );
         self.run(&sql, [self.store.as_str().into()]).await
     }
 }

@@ -13,9 +13,12 @@ use crate::{
         text::fold,
         time::Timestamp,
     },
-    store::entity::{
-        accounts, comments, contact_fields, contacts, conversations, labels, messages, roles, teams, templates, ticket_field_values,
-        ticket_fields, tickets, users,
+    store::{
+        entity::{
+            accounts, comments, contact_fields, contacts, conversations, labels, messages, roles, teams, templates, ticket_field_values,
+            ticket_fields, tickets, users,
+        },
+        marks::Marks,
     },
 };
 
@@ -169,6 +172,7 @@ pub fn conversation(store: &str, record: &Conversation) -> conversations::Model 
         unread_count: record.unread_msg_cnt,
         message_count: 0,
         email_subject: record.email_subject.clone(),
+        label_marks: Marks::of_labels(&record.label_ids).bits(),
         last_inbound_at: None,
         last_message_at: None,
         last_message_snippet: None,
@@ -204,6 +208,9 @@ pub fn ticket(store: &str, record: &ImportedTicket, number: String) -> tickets::
         resolution_status: ticket.resolution_status.clone(),
         ticket_fields: json(&ticket.ticket_fields),
         ticket_fields_updated_at: ticket.ticket_fields_updated_at.map(Timestamp::millis),
+        // The conversation gives these at the end, too.
+        label_marks: 0,
+        field_marks: record.values.iter().map(|(field, values)| Marks::of_values(field, values)).collect::<Marks>().bits(),
         sort_at: opened_at,
         waiting_since: None,
         created_at,

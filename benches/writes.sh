@@ -57,6 +57,8 @@ trap 'exit 143' TERM
 (cd "$root" && cargo build --release --quiet)
 target=$(cd "$root" && cargo metadata --format-version 1 --no-deps | python3 -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])')
 counterpart=$target/release/counterpart
+# On PostgreSQL it would be in the folder that this is called from.
+export COUNTERPART_INDEX_DIR=$scratch/index
 
 if [ "$database" = sqlite ]; then
     mkdir "$scratch/data"

@@ -74,6 +74,10 @@ pub(super) const WRITE_WAIT: Duration = Duration::from_secs(10);
 /// Connections to PostgreSQL for what is read as entities: secrets of the server at its start, stores, exports.
 const FOR_ENTITIES: u32 = 2;
 
+/// How many bytes of a SQLite file are read through a mapping: as many as the library takes. Of what lies behind them each page
+/// is a system call, unless it is among the 2 MB that a connection keeps. What is mapped is the system's to take back.
+pub(super) const MAPPED: &str = "2147418112";
+
 /// How many lost connections a transaction gets over.
 const LOST: u32 = 32;
 
@@ -279,7 +283,7 @@ async fn open_sqlite(url: &str, connections: u32) -> Result<(DatabaseConnection,
         .synchronous(SqliteSynchronous::Full)
         .busy_timeout(WRITE_WAIT)
         .foreign_keys(true)
-        .pragma("mmap_size", "268435456")
+        .pragma("mmap_size", MAPPED)
         .statement_cache_capacity(256)
         .disable_statement_logging();
     let pool = |max: u32| {

@@ -16,6 +16,7 @@ use tokio::sync::Semaphore;
 
 use super::{
     Error, Result,
+    connect::MAPPED,
     sql::{Cells, Sql},
     writer::read,
 };
@@ -70,7 +71,8 @@ impl Readers {
         let connection = Connection::open_with_flags(&self.path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
         connection.set_prepared_statement_cache_capacity(STATEMENTS);
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-        connection.execute_batch("PRAGMA query_only = ON; PRAGMA mmap_size = 268435456; PRAGMA busy_timeout = 10000;")?;
+        let settings = format!("PRAGMA query_only = ON; PRAGMA mmap_size = {MAPPED}; PRAGMA busy_timeout = 10000;");
+        connection.execute_batch(&settings)?;
         Ok(connection)
     }
 

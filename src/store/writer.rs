@@ -31,7 +31,7 @@ use tokio::sync::{Mutex as Queue, OwnedMutexGuard, oneshot};
 
 use super::{
     Error, Result,
-    connect::WRITE_WAIT,
+    connect::{MAPPED, WRITE_WAIT},
     sql::{Cells, Param, Sql},
 };
 
@@ -161,7 +161,8 @@ impl Seat {
             connection.set_prepared_statement_cache_capacity(STATEMENTS);
             // A log of up to 16 MB, since pages that every write changes are copied into the file once a checkpoint; a cache
             // that holds what a group changes.
-            connection.execute_batch("PRAGMA mmap_size = 268435456; PRAGMA wal_autocheckpoint = 4000; PRAGMA cache_size = -16384;")?;
+            let settings = format!("PRAGMA mmap_size = {MAPPED}; PRAGMA wal_autocheckpoint = 4000; PRAGMA cache_size = -16384;");
+            connection.execute_batch(&settings)?;
             self.connection = Some(connection);
         }
         self.connection.as_ref().ok_or_else(|| Error::Unavailable("the database was closed".to_owned()))

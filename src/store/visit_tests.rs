@@ -73,10 +73,6 @@ async fn a_deep_page_looks_at_as_much_as_the_first() {
         (&labelled, vec![field("region", Test::StartsWith("nor".to_owned())), field("score", Test::Below(50.0))], 12_000),
         (&labelled, vec![field("region", Test::Contains("ort".to_owned())), field("score", Test::Between(0.0, 19.0))], 28_000),
     ] {
-        // PostgreSQL decides by its statistics, and may well read all values of a store as small as this one.
-        if db.backend() == DbBackend::Postgres && !tests.is_empty() {
-            continue;
-        }
         let visits = async |after: Option<i64>| {
             let after = after.map(|at| Position { at, id: format!("t{at}"), rank: None });
             let page = PageRequest { after, ..first(20) };
@@ -89,7 +85,7 @@ async fn a_deep_page_looks_at_as_much_as_the_first() {
         assert!(near <= front + front / 3 + 30 && far <= front + front / 3 + 30, "{told}");
         assert!(near.abs_diff(far) <= near / 10 + 30, "{told}");
         assert!(front < most, "{told}");
-        if db.backend() == DbBackend::Postgres && filter.labels.is_none() {
+        if db.backend() == DbBackend::Postgres && filter.labels.is_none() && tests.is_empty() {
             assert_eq!(front, 21, "{told}");
         }
     }

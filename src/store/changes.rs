@@ -64,6 +64,9 @@ impl Write {
             self.save_values_of(ticket, field, values).await?;
         }
         let marks = fields.iter().map(|(field, values)| Marks::of_values(field, values)).collect::<Marks>().bits();
+        if marks == 0 {
+            return Ok(());
+        }
         // What other fields have stays, and so does what these had: it may be another's, too.
         let mut sql = self.sql("UPDATE tickets SET field_marks = field_marks | ");
         sql.integer(marks).push(" WHERE store_id = $1 AND id = ").text(ticket.as_str());

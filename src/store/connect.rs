@@ -75,7 +75,7 @@ pub(super) const WRITE_WAIT: Duration = Duration::from_secs(10);
 const FOR_ENTITIES: u32 = 2;
 
 /// How many bytes of a SQLite file are read through a mapping: as many as the library takes. Of what lies behind them each page
-/// is a system call, unless it is among the 2 MB that a connection keeps. What is mapped is the system's to take back.
+/// is a system call, unless it is among the few that a connection keeps. What is mapped is the system's to take back.
 pub(super) const MAPPED: &str = "2147418112";
 
 /// How many lost connections a transaction gets over.

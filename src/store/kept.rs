@@ -58,7 +58,7 @@ struct Idle {
     connection: PgConnection,
     made: Instant,
     since: Instant,
-    /// Whether it has rested before.
+    /// Whether it has served before.
     used: bool,
 }
 

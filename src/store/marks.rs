@@ -7,8 +7,8 @@
 //! tickets that remain.
 //!
 //! Called by the rest of `store`. Guarantees: whoever writes labels or values writes their marks in the same transaction, and a
-//! ticket never lacks one; it may keep that of a value which it had before. Bounds, parts of texts, that there is a
-//! value, and what is denied have no marks. PostgreSQL has the columns, too, and spares itself the looks, but its index cannot hold them to any use.
+//! ticket never lacks one; it may keep that of a value which it had before. Bounds, parts of texts, that there is a value, and
+//! what is denied have no marks. PostgreSQL has the columns and saves the looks, but tests no marks within its index.
 
 use sha2::{Digest, Sha256};
 

@@ -58,6 +58,9 @@ impl From<Param> for Value {
     }
 }
 
+/// See [`Sql::fence`].
+const FENCE: &str = " OFFSET 0";
+
 /// Lengths of bound lists. A list is filled up to the next one with its last value, so that there are few texts.
 const LIST_LENGTHS: [usize; 9] = [1, 2, 5, 10, 20, 50, 100, 200, 500];
 
@@ -99,6 +102,11 @@ impl Sql {
     pub fn share(&mut self) -> &mut Self {
         self.holds = true;
         self.push(" FOR SHARE")
+    }
+
+    /// Keeps a subquery that ends here from being joined with the rows around it. PostgreSQL's own.
+    pub fn fence(&mut self) -> &mut Self {
+        self.push(FENCE)
     }
 
     pub fn holds(&self) -> bool {
@@ -367,10 +375,8 @@ impl Db {
         self.all(sql, T::decode).await
     }
 
-    async fn count(&self, table: &str, mut conditions: Sql) -> Result<u64> {
-        conditions.unbounded();
-        conditions.text = format!("SELECT COUNT(*) FROM {table} WHERE {}", conditions.text);
-        let count: Option<i64> = self.first(conditions, |cells| cells.take()).await?;
+    async fn count(&self, table: &str, conditions: Sql) -> Result<u64> {
+        let count: Option<i64> = self.first(count_sql(table, conditions), |cells| cells.take()).await?;
         Ok(count.and_then(|count| u64::try_from(count).ok()).unwrap_or(0))
     }
 
@@ -392,6 +398,13 @@ impl Db {
         })
         .await
     }
+}
+
+pub(super) fn count_sql(table: &str, mut conditions: Sql) -> Sql {
+    conditions.unbounded();
+    // Fences are for pages, which end early; what looks at every row is better off with joins.
+    conditions.text = format!("SELECT COUNT(*) FROM {table} WHERE {}", conditions.text.replace(FENCE, ""));
+    conditions
 }
 
 /// One row more than the page holds, so that it is known whether there is another.

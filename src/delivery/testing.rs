@@ -14,25 +14,14 @@ use tokio::{
     net::{TcpListener, TcpStream},
 };
 
-use crate::{
-    domain::{
-        clock::{Clock, RandomIds, World},
-        fixture::RULES,
-        webhooks::SigningSecret,
-    },
-    service::{Renderer, Service},
-    store::Db,
-};
+use crate::domain::webhooks::SigningSecret;
+pub(crate) use crate::service::fixture::service;
 
 /// When the tests begin.
 pub const START: i64 = 1_700_000_000_000;
 
 /// How long an endpoint has in these tests.
 pub const SHORT: Duration = Duration::from_millis(400);
-
-pub fn service(db: Db, clock: Arc<dyn Clock>, events: impl Renderer) -> Service {
-    Service::new(db, World { clock, ids: Arc::new(RandomIds) }, RULES, Arc::new(events))
-}
 
 /// A request that an endpoint was sent.
 #[derive(Clone, Debug)]

@@ -5,32 +5,23 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{
-    By, Renderer, Service,
+    By, Service,
     conversation_writes::LabelUpdate,
+    fixture::{Silent, service},
     import::{self, Spool},
     ticket_writes::{Closing, FieldUpdate},
 };
 use crate::{
     domain::{
-        clock::{RandomIds, World},
         entries::Entries,
-        events::{Actor, Event},
+        events::Actor,
         filters::{FieldFilter, FieldOperator, LabelFilter, LabelOperator, Status, TicketFilter},
-        fixture::{MovableClock, RULES},
-        ids::StoreId,
+        fixture::MovableClock,
         receive::Inbound,
         tickets::TicketExpand,
     },
     store::fixture::{Fixture, first},
 };
-
-struct Unheard;
-
-impl Renderer for Unheard {
-    fn render(&self, _: &StoreId, _: &Event) -> Vec<u8> {
-        Vec::new()
-    }
-}
 
 struct Shop {
     fixture: Fixture,
@@ -43,8 +34,7 @@ const DAY: i64 = 86_400_000;
 impl Shop {
     async fn open() -> Self {
         let (fixture, clock) = (Fixture::new().await, MovableClock::at(400 * DAY));
-        let world = World { clock: clock.clone(), ids: Arc::new(RandomIds) };
-        let service = Service::new(fixture.db.clone(), world, RULES, Arc::new(Unheard));
+        let service = service(fixture.db.clone(), clock.clone(), Silent);
         Self { fixture, service, clock }
     }
 

@@ -2,29 +2,23 @@
 
 use std::sync::Arc;
 
-use super::{Error, Service, keys::NewKey};
+use super::{
+    Error, Service,
+    fixture::{Silent, service},
+    keys::NewKey,
+};
 use crate::{
     domain::{
-        clock::{Clock, RandomIds, World},
-        events::Event,
-        fixture::{MovableClock, RULES},
-        ids::{KeyId, StoreId},
+        clock::Clock,
+        fixture::MovableClock,
+        ids::KeyId,
         keys::{ApiKey, OVERLAP_MILLIS, Secret},
         scopes::{Scope, ScopeSet},
         settings::Editor,
         time::Timestamp,
     },
-    service::Renderer,
     store::{Db, fixture::Fixture},
 };
-
-struct Silent;
-
-impl Renderer for Silent {
-    fn render(&self, _: &StoreId, _: &Event) -> Vec<u8> {
-        Vec::new()
-    }
-}
 
 /// A store, and two processes on its database.
 struct Keyring {
@@ -45,10 +39,9 @@ impl Keyring {
     async fn at(now: &str) -> Self {
         let fixture = Fixture::new().await;
         let clock = MovableClock::at(instant(now).millis());
-        let world = || World { clock: clock.clone(), ids: Arc::new(RandomIds) };
         let second = Db::open(&fixture.url, 1, None).await.unwrap();
-        let one = Service::new(fixture.db.clone(), world(), RULES, Arc::new(Silent));
-        let other = Service::new(second.clone(), world(), RULES, Arc::new(Silent));
+        let one = service(fixture.db.clone(), clock.clone(), Silent);
+        let other = service(second.clone(), clock.clone(), Silent);
         Self { fixture, clock: clock.clone(), one, other, _db: second }
     }
 

@@ -14,6 +14,8 @@ pub mod export;
 pub mod fields;
 #[cfg(test)]
 mod filter_tests;
+#[cfg(test)]
+pub(crate) mod fixture;
 pub mod import;
 #[cfg(test)]
 mod key_tests;

@@ -7,15 +7,13 @@ use std::sync::{
 
 use serde_json::{Value, json};
 
-use super::{Error, Renderer, Service};
+use super::{Error, Service, fixture::Silent};
 use crate::{
     domain::{
         clock::World,
-        events::Event,
         fields::Comparable,
         filters::{FieldFilter, FieldOperator, TicketFilter},
         fixture::RULES,
-        ids::StoreId,
         messages::{CommentExpand, MessageExpand},
         paging::PageRequest,
         rules::Rules,
@@ -30,16 +28,8 @@ use crate::{
 };
 
 /// Reads record no events.
-struct Unheard;
-
-impl Renderer for Unheard {
-    fn render(&self, _: &StoreId, _: &Event) -> Vec<u8> {
-        Vec::new()
-    }
-}
-
 fn service(db: Db, user_name_fallback: bool) -> Service {
-    Service::new(db, World::real(), Rules { user_name_fallback, contacts_by_relevance: !user_name_fallback, ..RULES }, Arc::new(Unheard))
+    Service::new(db, World::real(), Rules { user_name_fallback, contacts_by_relevance: !user_name_fallback, ..RULES }, Arc::new(Silent))
 }
 
 fn shape<T>(result: super::Result<T>) -> String {

@@ -6,17 +6,18 @@ use serde_json::{Value, json};
 
 use super::{
     By, Error, Outcome, Renderer, Service,
+    fixture::service,
     stores::{self, Settings},
     ticket_states::Escalation,
     ticket_writes::Closing,
 };
 use crate::{
     domain::{
-        clock::{Clock, RandomIds, World},
+        clock::Clock,
         entries::Entries,
         events::{Actor, Event, Fact},
         filters::TicketFilter,
-        fixture::{MovableClock, RULES},
+        fixture::MovableClock,
         ids::{StoreId, TicketId},
         messages::MessageExpand,
         receive::Inbound,
@@ -58,8 +59,7 @@ impl Desk {
     async fn open() -> Self {
         let fixture = Fixture::new().await;
         let clock = MovableClock::at(NOW);
-        let world = World { clock: clock.clone(), ids: Arc::new(RandomIds) };
-        let service = Service::new(fixture.db.clone(), world, RULES, Arc::new(Heard));
+        let service = service(fixture.db.clone(), clock.clone(), Heard);
         Self { fixture, service, clock }
     }
 

@@ -1,0 +1,27 @@
+//! What tests of this room and of `delivery` serve with.
+
+use std::sync::Arc;
+
+use super::{Renderer, Service};
+use crate::{
+    domain::{
+        clock::{Clock, RandomIds, World},
+        events::Event,
+        fixture::RULES,
+        ids::StoreId,
+    },
+    store::Db,
+};
+
+/// Events of which nothing is told.
+pub(crate) struct Silent;
+
+impl Renderer for Silent {
+    fn render(&self, _: &StoreId, _: &Event) -> Vec<u8> {
+        Vec::new()
+    }
+}
+
+pub(crate) fn service(db: Db, clock: Arc<dyn Clock>, events: impl Renderer) -> Service {
+    Service::new(db, World { clock, ids: Arc::new(RandomIds) }, RULES, Arc::new(events))
+}

@@ -1,10 +1,10 @@
 //! Marks: what labels and values a ticket has, in so few bits that the index of the list holds them.
 //!
 //! A filter by a label or a field walks the list and looks each ticket up in another table, which costs ten times what the
-//! step to it does. A label, a value, and the first character of a folded text each stand for one of 63 bits; a ticket carries those of its
-//! conversation's labels and of its values beside its place in the list. Where a bit is not set, the ticket is passed over
-//! without a look. Several things share a bit, so that one that is set proves nothing, and every look is still made for the
-//! tickets that remain.
+//! step to it does. A label, a value, and the first character of a folded text each stand for one of 63 bits; a ticket carries
+//! those of its conversation's labels and of its values beside its place in the list. Where a bit is not set, the ticket is
+//! passed over without a look. Several things share a bit, so that one that is set proves nothing, and every look is still made
+//! for the tickets that remain.
 //!
 //! Called by the rest of `store`. Guarantees: whoever writes labels or values writes their marks in the same transaction, and a
 //! ticket never lacks one; it may keep that of a value which it had before. Bounds, parts of texts, that there is a value, and

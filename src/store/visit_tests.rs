@@ -65,8 +65,8 @@ async fn a_deep_page_looks_at_as_much_as_the_first() {
         labels: Some(LabelFilter { operator: LabelOperator::ContainsAny, label_ids: vec!["l".into()] }),
         ..TicketFilter::default()
     };
-    // Each with how much its page may look at, in steps of SQLite and rows of PostgreSQL: without the index of the list, and with labels and values without their marks,
-    // it would be more.
+    // Each with how much its page may look at, in steps of SQLite and rows of PostgreSQL: it would be more without the index of
+    // the list, and with labels and values without their marks.
     for (filter, tests, most) in [
         (&TicketFilter::default(), vec![], [700, 30]),
         (&labelled, vec![], [1_800, 200]),

@@ -66,7 +66,9 @@ impl Import {
     pub async fn finish(&mut self) -> Result<Outcome> {
         if self.backend == DbBackend::Postgres {
             // Nothing counted the rows that this transaction wrote; without it a join may be planned for a handful of them.
-            self.run("ANALYZE import_touched, import_tickets, accounts, contacts, conversations, conversation_labels, tickets, ticket_field_values, messages", []).await?;
+            let counted = "import_touched, import_tickets, accounts, contacts, conversations, conversation_labels, tickets, \
+                           ticket_field_values, messages";
+            self.run(&format!("ANALYZE {counted}"), []).await?;
         }
         self.build(|name| READ.contains(&name)).await?;
         self.complete_tickets().await?;

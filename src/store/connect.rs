@@ -7,8 +7,8 @@
 //! every bound `LIMIT` costs a new preparation. Its price: a bound value never selects a partial index, so where one
 //! should serve, the condition stands in the SQL as a literal.
 //!
-//! PostgreSQL: bounded connections for reads (`kept`, and a small pool for entities) and a pool for writes, so that a write that looks
-//! something up never waits for another write to end.
+//! PostgreSQL: bounded connections for reads and as many for writes (`kept`), so that a write that looks something up never waits
+//! for another write to end, and two small pools for what goes through SeaORM.
 
 use std::{
     ops::Deref,
@@ -71,7 +71,8 @@ const MIGRATION_LOCK: &str = "SELECT pg_advisory_xact_lock(7305809155955060)";
 /// How long a writer waits for another before it gives up with [`Error::Busy`].
 pub(super) const WRITE_WAIT: Duration = Duration::from_secs(10);
 
-/// Connections to PostgreSQL for what is read as entities: secrets of the server at its start, stores, exports.
+/// Connections to PostgreSQL for what is read through SeaORM, and for what is written: entities, exports, what is claimed for
+/// delivery.
 const FOR_ENTITIES: u32 = 2;
 
 /// How many bytes of a SQLite file are read through a mapping: as many as the library takes. Of what lies behind them each page
@@ -88,6 +89,13 @@ pub(super) enum Reads {
     Postgres(Kept),
 }
 
+/// Who writes on SQLite, and the connections for it on PostgreSQL.
+#[derive(Clone)]
+pub(super) enum Writes {
+    Sqlite(Writer),
+    Postgres(Kept),
+}
+
 /// The open database.
 #[derive(Clone)]
 pub struct Db {
@@ -95,8 +103,8 @@ pub struct Db {
     write: DatabaseConnection,
     /// What the statements of `sql` run on.
     reads: Reads,
-    /// On SQLite: who writes.
-    writer: Option<Writer>,
+    /// What store transactions run on.
+    writes: Writes,
     own: Arc<Own>,
     on_statement: Option<OnStatement>,
     replica: Option<Arc<Replica>>,
@@ -111,18 +119,19 @@ impl Db {
     /// Opens `sqlite://path` (made if it is missing) or `postgres://…`. `connections` bounds each pool: of readers, and on
     /// PostgreSQL of writers.
     pub async fn open(url: &str, connections: u32, on_statement: Option<OnStatement>) -> Result<Self> {
-        let (read, write, reads, writer) = if url.starts_with("sqlite:") {
+        let (read, write, reads, writes) = if url.starts_with("sqlite:") {
             let (read, write, file) = open_sqlite(url, connections).await?;
-            (read, write, Reads::Sqlite(Readers::new(file.clone(), connections)), Some(Writer::new(file)))
+            (read, write, Reads::Sqlite(Readers::new(file.clone(), connections)), Writes::Sqlite(Writer::new(file)))
         } else if url.starts_with("postgres:") || url.starts_with("postgresql:") {
             let options = postgres_options(url)?;
-            let kept = Kept::new(options.clone(), connections, WRITE_WAIT);
-            (open_postgres(options.clone(), FOR_ENTITIES).await?, open_postgres(options, connections).await?, Reads::Postgres(kept), None)
+            let [reads, writes] = [(), ()].map(|()| Kept::new(options.clone(), connections, WRITE_WAIT));
+            let (read, write) = (open_postgres(options.clone(), FOR_ENTITIES).await?, open_postgres(options, FOR_ENTITIES).await?);
+            (read, write, Reads::Postgres(reads), Writes::Postgres(writes))
         } else {
             return Err(Error::Unavailable("the database URL must begin with sqlite:// or postgres://".to_owned()));
         };
         let (read, write) = (counted(read, on_statement.as_ref()), counted(write, on_statement.as_ref()));
-        Ok(Self { read, write, reads, writer, own: Arc::default(), on_statement, replica: None, on_replica: false })
+        Ok(Self { read, write, reads, writes, own: Arc::default(), on_statement, replica: None, on_replica: false })
     }
 
     /// The same, with a standby to read from.
@@ -167,8 +176,8 @@ impl Db {
         &self.reads
     }
 
-    pub(super) fn writer(&self) -> Option<&Writer> {
-        self.writer.as_ref()
+    pub(super) fn writes(&self) -> &Writes {
+        &self.writes
     }
 
     /// What this process commits to the change log.
@@ -176,11 +185,9 @@ impl Db {
         &self.own
     }
 
-    /// For a statement that SeaORM does not see.
-    pub(super) fn count_statement(&self) {
-        if let Some(on_statement) = &self.on_statement {
-            on_statement();
-        }
+    /// To be called for each statement that SeaORM does not see.
+    pub(super) fn on_statement(&self) -> Option<&OnStatement> {
+        self.on_statement.as_ref()
     }
 
     /// For reads. On SQLite a write through it is refused by the database.
@@ -188,11 +195,11 @@ impl Db {
         &self.read
     }
 
-    /// Begins a write transaction. On SQLite it holds the write lock from its first moment.
+    /// Begins a write transaction through SeaORM. On SQLite it holds the write lock from its first moment.
     pub async fn begin(&self) -> Result<Tx> {
-        let sole = match &self.writer {
-            Some(writer) => Some(writer.sole().await?),
-            None => None,
+        let sole = match &self.writes {
+            Writes::Sqlite(writer) => Some(writer.sole().await?),
+            Writes::Postgres(_) => None,
         };
         let mut options = TransactionOptions::default();
         if self.backend() == DbBackend::Sqlite {
@@ -258,8 +265,9 @@ impl Db {
             Reads::Sqlite(readers) => readers.close(),
             Reads::Postgres(kept) => kept.close().await,
         }
-        if let Some(writer) = &self.writer {
-            writer.close().await;
+        match &self.writes {
+            Writes::Sqlite(writer) => writer.close().await,
+            Writes::Postgres(kept) => kept.close().await,
         }
         if let Some(replica) = &self.replica {
             replica.close().await;

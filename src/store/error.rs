@@ -1,6 +1,6 @@
 //! Database errors, classified in one place.
 
-use sea_orm::{DbErr, RuntimeErr, SqlErr};
+use sea_orm::{DbErr, RuntimeErr};
 
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -28,11 +28,6 @@ pub enum Error {
 
 impl From<DbErr> for Error {
     fn from(error: DbErr) -> Self {
-        match error.sql_err() {
-            Some(SqlErr::UniqueConstraintViolation(text)) => return Self::Unique(text),
-            Some(SqlErr::ForeignKeyConstraintViolation(text)) => return Self::ForeignKey(text),
-            _ => {}
-        }
         if let DbErr::ConnectionAcquire(reason) = &error {
             return Self::Unavailable(reason.to_string());
         }
@@ -89,6 +84,8 @@ fn sqlx_error(error: &DbErr) -> Option<&sqlx::Error> {
 impl Error {
     fn from_sqlx(error: &sqlx::Error) -> Option<Self> {
         match error {
+            sqlx::Error::Database(inner) if inner.is_unique_violation() => Some(Self::Unique(inner.message().to_owned())),
+            sqlx::Error::Database(inner) if inner.is_foreign_key_violation() => Some(Self::ForeignKey(inner.message().to_owned())),
             // SQLite: 5 is SQLITE_BUSY, its extended codes carry it in the low byte. PostgreSQL: lock and statement time-outs,
             // and what it takes back because of another transaction: a deadlock's victim, a write that cannot be serialized.
             sqlx::Error::Database(inner) => {

@@ -1,12 +1,13 @@
-//! Reads on PostgreSQL, over connections that are kept.
+//! Statements on PostgreSQL, over connections that are kept.
 //!
 //! sqlx's pool asks every connection that it gets back whether it still lives: a second round trip for each statement, which
 //! costs both sides as much as a look-up by key. The statements of `sql` therefore run over connections that are not in its
-//! hands, each prepared once on each; SeaORM keeps entities, writes and migrations.
+//! hands, each prepared once on each; SeaORM keeps entities, what is claimed for delivery, and migrations.
 //!
-//! Called by `sql` and `replica`. Guarantees: never more connections than allowed, nor more statements at work in the server:
-//! where one failed, or nobody waits for it any more, its connection is asked in the background and serves again once it has
-//! answered. One that has rested is asked first, so that a server that was restarted meanwhile costs nobody an answer.
+//! Called by `sql` and `replica` for what is read, by `begun` for transactions. Guarantees: never more connections than allowed,
+//! nor more statements at work in the server: where one failed, or nobody waits for it any more, its connection is asked in the
+//! background and serves again once it has answered. One that has rested is asked first, so that a server that was restarted
+//! meanwhile costs nobody an answer.
 
 use std::{
     io::ErrorKind,
@@ -17,8 +18,9 @@ use std::{
 use scopeguard::{ScopeGuard, guard};
 use sea_orm::QueryResult;
 use sqlx::{
-    AssertSqlSafe, Connection,
-    postgres::{PgConnectOptions, PgConnection, PgRow},
+    AssertSqlSafe, Connection, Postgres,
+    postgres::{PgArguments, PgConnectOptions, PgConnection},
+    query::Query,
 };
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
@@ -40,6 +42,9 @@ const OLD: Duration = Duration::from_secs(1800);
 const PROMPT: Duration = Duration::from_secs(1);
 /// How often a server that lets nobody in is tried.
 const AGAIN: Duration = Duration::from_millis(100);
+
+/// A command that does nothing.
+const NOTHING: &str = "";
 
 /// The connections to one server.
 #[derive(Clone)]
@@ -63,7 +68,16 @@ struct Idle {
 }
 
 /// A connection at work, and the right to have it.
-type Lent = (Idle, OwnedSemaphorePermit);
+pub(super) struct Lent {
+    idle: Idle,
+    permit: OwnedSemaphorePermit,
+}
+
+impl Lent {
+    pub fn connection(&mut self) -> &mut PgConnection {
+        &mut self.idle.connection
+    }
+}
 
 impl Kept {
     /// None is made before it is needed.
@@ -72,26 +86,31 @@ impl Kept {
         Self(Arc::new(Shared { options, idle: Mutex::default(), permits, patience }))
     }
 
-    /// The rows of a statement that only reads: where a connection that rested turns out to be lost, it is repeated on another.
+    /// The rows of a statement that only reads.
     pub async fn rows(&self, sql: &Sql) -> Result<Vec<QueryResult>> {
+        let (lent, rows) = self.first(sql, NOTHING).await?;
+        self.put_back(lent);
+        Ok(rows)
+    }
+
+    /// A connection, and the rows of its first statement, which changes nothing: where the connection had rested and turns out to
+    /// be lost, the statement is repeated on another. `last` ends what the statement may have begun when nobody waits for it any
+    /// more.
+    pub async fn first(&self, sql: &Sql, last: &'static str) -> Result<(Lent, Vec<QueryResult>)> {
         loop {
             let lent = timeout(self.0.patience, self.lend()).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))?;
-            let mut lent = guard(lent, |lent| self.recover(lent));
-            match rows(&mut lent.0.connection, sql).await {
-                Ok(rows) => {
-                    let (idle, _permit) = ScopeGuard::into_inner(lent);
-                    self.put_back(idle);
-                    return Ok(rows.into_iter().map(QueryResult::from).collect());
-                }
-                Err(error) if is_lost(&error) && lent.0.used => drop(ScopeGuard::into_inner(lent)),
+            let mut lent = guard(lent, |lent| self.recover(lent, last));
+            match rows(&mut lent.idle.connection, sql).await {
+                Ok(rows) => return Ok((ScopeGuard::into_inner(lent), rows)),
+                Err(error) if is_lost(&error) && lent.idle.used => drop(ScopeGuard::into_inner(lent)),
                 Err(error) => return Err(error.into()),
             }
         }
     }
 
-    async fn lend(&self) -> std::result::Result<Lent, sqlx::Error> {
+    async fn lend(&self) -> sqlx::Result<Lent> {
         let permit = self.0.permits.clone().acquire_owned().await.map_err(|_| sqlx::Error::PoolClosed)?;
-        Ok((self.take().await?, permit))
+        Ok(Lent { idle: self.take().await?, permit })
     }
 
     async fn take(&self) -> std::result::Result<Idle, sqlx::Error> {
@@ -117,26 +136,29 @@ impl Kept {
         }
     }
 
-    fn put_back(&self, mut lent: Idle) {
-        if self.0.permits.is_closed() || lent.made.elapsed() > OLD {
+    /// Takes a connection back that nothing goes on upon.
+    pub fn put_back(&self, Lent { mut idle, permit }: Lent) {
+        if self.0.permits.is_closed() || idle.made.elapsed() > OLD {
             return;
         }
-        (lent.since, lent.used) = (Instant::now(), true);
-        let mut idle = self.lock();
-        idle.retain(|other| other.since.elapsed() < FORGOTTEN);
-        idle.push(lent);
+        (idle.since, idle.used) = (Instant::now(), true);
+        let mut others = self.lock();
+        others.retain(|other| other.since.elapsed() < FORGOTTEN);
+        others.push(idle);
+        // Whoever has the right to one finds it there.
+        drop(others);
+        drop(permit);
     }
 
-    /// Takes a connection back whose statement failed, or that nobody waits for any more. The server may still be at work for
-    /// it; until that has ended it counts as one of those that are allowed.
-    fn recover(&self, (mut idle, permit): Lent) {
+    /// Takes a connection back whose statement failed, or that nobody waits for any more, once it has answered a last command. The
+    /// server may still be at work for it; until that has ended it counts as one of those that are allowed.
+    pub fn recover(&self, mut lent: Lent, last: &'static str) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let kept = self.clone();
         runtime.spawn(async move {
-            if idle.connection.ping().await.is_ok() {
-                kept.put_back(idle);
+            if command(&mut lent.idle.connection, last).await.is_ok() {
+                kept.put_back(lent);
             }
-            drop(permit);
         });
     }
 
@@ -156,20 +178,26 @@ impl Kept {
     }
 }
 
-async fn rows(connection: &mut PgConnection, sql: &Sql) -> sqlx::Result<Vec<PgRow>> {
-    let mut query = sqlx::query(AssertSqlSafe(sql.as_str().to_owned()));
-    for param in sql.params() {
-        query = match param {
-            Param::Text(text) => query.bind(text),
-            Param::Integer(number) => query.bind(number),
-            Param::Number(number) => query.bind(number),
-            Param::Bytes(bytes) => query.bind(bytes),
-            Param::Null => query.bind(None::<&str>),
-            Param::NoInteger => query.bind(None::<i64>),
-            Param::NoNumber => query.bind(None::<f64>),
-        };
-    }
-    query.fetch_all(connection).await
+/// Runs a command without values or rows.
+pub(super) async fn command(connection: &mut PgConnection, text: &'static str) -> sqlx::Result<()> {
+    sqlx::raw_sql(text).execute(connection).await.map(|_| ())
+}
+
+pub(super) async fn rows(connection: &mut PgConnection, sql: &Sql) -> sqlx::Result<Vec<QueryResult>> {
+    Ok(bound(sql).fetch_all(connection).await?.into_iter().map(QueryResult::from).collect())
+}
+
+/// A statement with its values, prepared once on each connection.
+pub(super) fn bound(sql: &Sql) -> Query<'_, Postgres, PgArguments> {
+    sql.params().iter().fold(sqlx::query(AssertSqlSafe(sql.as_str().to_owned())), |query, param| match param {
+        Param::Text(text) => query.bind(text),
+        Param::Integer(number) => query.bind(number),
+        Param::Number(number) => query.bind(number),
+        Param::Bytes(bytes) => query.bind(bytes),
+        Param::Null => query.bind(None::<&str>),
+        Param::NoInteger => query.bind(None::<i64>),
+        Param::NoNumber => query.bind(None::<f64>),
+    })
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@
 pub mod access;
 pub mod accounts;
 pub mod audit;
+mod begun;
 pub mod bridges;
 mod changes;
 pub mod connect;

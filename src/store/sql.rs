@@ -314,7 +314,9 @@ impl Db {
         T: Send + 'static,
         D: Fn(&mut Cells<'_>) -> Result<T> + Send + 'static,
     {
-        self.count_statement();
+        if let Some(on_statement) = self.on_statement() {
+            on_statement();
+        }
         let kept = match self.reads() {
             Reads::Sqlite(readers) => return readers.all(sql, decode).await,
             Reads::Postgres(kept) => kept,

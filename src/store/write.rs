@@ -11,10 +11,10 @@ use std::{
     },
 };
 
-use sea_orm::{ConnectionTrait, DbBackend};
-
 use super::{
-    Db, Result, Tx,
+    Db, Result,
+    begun::Begun,
+    connect::{OnStatement, Writes},
     search::Own,
     sql::{Cells, Param, Row, Sql},
     writer::Turn,
@@ -43,12 +43,13 @@ pub struct Write {
     /// Whether rows were changed, as far as statements tell.
     wrote: AtomicBool,
     own: Arc<Own>,
+    on_statement: Option<OnStatement>,
 }
 
 /// Where the statements run.
 enum On {
     Sqlite(Turn),
-    Postgres(Tx),
+    Postgres(Begun),
 }
 
 /// A record that derived data follows.
@@ -81,9 +82,9 @@ pub struct Kept {
 impl Db {
     /// Begins to write. On SQLite this waits for the writers before.
     pub async fn write(&self, store: &StoreId, clock: &Arc<dyn Clock>) -> Result<Write> {
-        let on = match self.writer() {
-            Some(writer) => On::Sqlite(writer.turn().await?),
-            None => On::Postgres(self.begin().await?),
+        let on = match self.writes() {
+            Writes::Sqlite(writer) => On::Sqlite(writer.turn().await?),
+            Writes::Postgres(kept) => On::Postgres(kept.begin().await?),
         };
         let now = AtomicI64::new(clock.now().millis());
         Ok(Write {
@@ -95,6 +96,7 @@ impl Db {
             later: Mutex::default(),
             wrote: AtomicBool::new(false),
             own: self.own().clone(),
+            on_statement: self.on_statement().cloned(),
         })
     }
 }
@@ -114,14 +116,20 @@ impl Write {
         Sql::of(&self.store, text)
     }
 
+    fn count_statement(&self) {
+        if let Some(on_statement) = &self.on_statement {
+            on_statement();
+        }
+    }
+
     pub(super) async fn all<T>(&self, sql: Sql, decode: impl Fn(&mut Cells<'_>) -> Result<T>) -> Result<Vec<T>> {
+        self.count_statement();
         match &self.on {
             On::Sqlite(turn) => turn.all(&sql, &decode),
-            On::Postgres(tx) => {
-                self.run_waiting(tx).await?;
-                let waited = sql.holds();
-                let rows = tx.query_all_raw(sql.statement(DbBackend::Postgres)).await?;
-                if waited {
+            On::Postgres(begun) => {
+                self.run_waiting(begun).await?;
+                let rows = begun.rows(&sql).await?;
+                if sql.holds() {
                     self.now.store(self.clock.now().millis(), Ordering::Relaxed);
                 }
                 rows.iter().map(|row| decode(&mut Cells::orm(row))).collect()
@@ -136,11 +144,12 @@ impl Write {
     /// The number of rows that were changed.
     pub(super) async fn run(&self, sql: Sql) -> Result<u64> {
         self.wrote.store(true, Ordering::Relaxed);
+        self.count_statement();
         match &self.on {
             On::Sqlite(turn) => turn.run(&sql),
-            On::Postgres(tx) => {
-                self.run_waiting(tx).await?;
-                Ok(tx.execute_raw(sql.statement(DbBackend::Postgres)).await?.rows_affected())
+            On::Postgres(begun) => {
+                self.run_waiting(begun).await?;
+                begun.run(&sql).await
             }
         }
     }
@@ -150,7 +159,10 @@ impl Write {
     pub(super) fn run_along(&self, sql: Sql) -> Result<()> {
         self.wrote.store(true, Ordering::Relaxed);
         match &self.on {
-            On::Sqlite(turn) => turn.run(&sql).map(|_| ()),
+            On::Sqlite(turn) => {
+                self.count_statement();
+                turn.run(&sql).map(|_| ())
+            }
             On::Postgres(_) => {
                 self.later.lock().unwrap_or_else(PoisonError::into_inner).push(sql);
                 Ok(())
@@ -162,9 +174,10 @@ impl Write {
         std::mem::take(&mut *self.later.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    async fn run_waiting(&self, tx: &Tx) -> Result<()> {
+    async fn run_waiting(&self, begun: &Begun) -> Result<()> {
         if let Some(sql) = Sql::together(self.waiting()) {
-            tx.execute_raw(sql.statement(DbBackend::Postgres)).await?;
+            self.count_statement();
+            begun.run(&sql).await?;
         }
         Ok(())
     }
@@ -286,7 +299,7 @@ impl Write {
         let positions = self.write_log(&log).await?;
         match self.on {
             On::Sqlite(turn) => turn.commit().await,
-            On::Postgres(tx) => tx.commit().await,
+            On::Postgres(begun) => begun.commit().await,
         }?;
         self.own.add(&self.store, positions.into_iter().zip(log));
         Ok(())

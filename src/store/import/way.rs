@@ -3,17 +3,19 @@
 //! SQLite: a connection of its own, which keeps every other writer out and has a cache that a request does not need. A
 //! statement is prepared once and run for one row after the other, where it is called: through sqlx each value was copied
 //! three times on its way to another thread, and a statement for many rows has SQLite keep every page as it was before.
-//! PostgreSQL: a transaction through SeaORM, in which one statement takes many rows (see `bulk`).
+//! PostgreSQL: a transaction in which one statement takes many rows (see `bulk`).
 
 use std::sync::{Mutex, PoisonError};
 
 use rusqlite::{Connection, Statement as Prepared, types::Null};
-use sea_orm::{ConnectionTrait, DbBackend, Statement, Value};
+use sea_orm::{DbBackend, Value};
 
 use super::numbered;
 use crate::store::{
-    Db, Error, Result, Tx,
-    sql::Cells,
+    Db, Error, Result,
+    begun::Begun,
+    connect::Writes,
+    sql::{Cells, Param, Sql},
     writer::{Alone, Writer},
 };
 
@@ -30,14 +32,14 @@ pub(super) const SORTING: &str = "PRAGMA cache_size = -32768";
 pub(super) enum Way {
     /// Behind a lock since a connection cannot be shared between threads, and what holds an import may be.
     Sqlite(Mutex<Alone>),
-    Postgres(Tx),
+    Postgres(Begun),
 }
 
 impl Way {
     pub async fn open(db: &Db) -> Result<Self> {
-        match db.writer() {
-            Some(writer) => Self::sqlite(writer).await,
-            None => Ok(Self::Postgres(db.begin().await?)),
+        match db.writes() {
+            Writes::Sqlite(writer) => Self::sqlite(writer).await,
+            Writes::Postgres(kept) => Ok(Self::Postgres(kept.begin().await?)),
         }
     }
 
@@ -68,10 +70,10 @@ impl Way {
                 }
                 Ok(())
             }),
-            Self::Postgres(tx) => {
+            Self::Postgres(begun) => {
                 let sql = numbered(sql);
                 for run in runs {
-                    tx.execute_raw(statement(&sql, before, run, after)).await?;
+                    begun.run(&statement(&sql, before, run, after)?).await?;
                 }
                 Ok(())
             }
@@ -103,10 +105,10 @@ impl Way {
                 }
                 Ok(())
             })?,
-            Self::Postgres(tx) => {
+            Self::Postgres(begun) => {
                 let sql = numbered(sql);
                 for run in runs {
-                    for row in &tx.query_all_raw(statement(&sql, before, run, after)).await? {
+                    for row in &begun.rows(&statement(&sql, before, run, after)?).await? {
                         decoded.push(decode(&mut Cells::orm(row))?);
                     }
                 }
@@ -118,7 +120,7 @@ impl Way {
     pub async fn commit(self) -> Result<()> {
         match self {
             Self::Sqlite(alone) => alone.into_inner().unwrap_or_else(PoisonError::into_inner).commit().await,
-            Self::Postgres(tx) => tx.commit().await,
+            Self::Postgres(begun) => begun.commit().await,
         }
     }
 
@@ -126,7 +128,7 @@ impl Way {
     pub async fn rollback(self) -> Result<()> {
         match self {
             Self::Sqlite(alone) => alone.into_inner().unwrap_or_else(PoisonError::into_inner).rollback().await,
-            Self::Postgres(tx) => tx.rollback().await,
+            Self::Postgres(begun) => begun.rollback().await,
         }
     }
 }
@@ -135,8 +137,19 @@ fn with<T>(alone: &Mutex<Alone>, work: impl FnOnce(&Connection) -> Result<T>) ->
     work(alone.lock().unwrap_or_else(PoisonError::into_inner).connection())
 }
 
-fn statement(sql: &str, before: &[Value], run: Vec<Value>, after: &[Value]) -> Statement {
-    Statement::from_sql_and_values(DbBackend::Postgres, sql, before.iter().cloned().chain(run).chain(after.iter().cloned()))
+fn statement(sql: &str, before: &[Value], run: Vec<Value>, after: &[Value]) -> Result<Sql> {
+    let mut values = before.iter().cloned().chain(run).chain(after.iter().cloned());
+    values.try_fold(Sql::fixed(sql), |sql, value| {
+        Ok(sql.with(match value {
+            Value::String(Some(text)) => Param::Text(text),
+            Value::BigInt(Some(number)) => Param::Integer(number),
+            other => return Err(unknown(&other)),
+        }))
+    })
+}
+
+fn unknown(value: &Value) -> Error {
+    Error::Damaged(format!("no column holds a value such as {value:?}"))
 }
 
 fn bind<'a>(statement: &mut Prepared<'_>, values: impl Iterator<Item = &'a Value>) -> Result<()> {
@@ -149,7 +162,7 @@ fn bind<'a>(statement: &mut Prepared<'_>, values: impl Iterator<Item = &'a Value
             Value::String(None) | Value::BigInt(None) | Value::Bool(None) | Value::Double(None) => {
                 statement.raw_bind_parameter(at, Null)?
             }
-            other => return Err(Error::Damaged(format!("no column holds a value such as {other:?}"))),
+            other => return Err(unknown(other)),
         }
     }
     Ok(())

@@ -38,7 +38,8 @@ CREATE TABLE changes (
     position {serial},
     store_id {text} NOT NULL,
     kind TEXT NOT NULL,
-    record_id {text} NOT NULL,
+    -- One id, or several of an import, a line each.
+    record_ids {text} NOT NULL,
     changed_at BIGINT NOT NULL,
     -- On PostgreSQL the writing transaction, by which a reader tells what it has not seen: positions are handed out
     -- before they commit. 0 on SQLite, where one writer makes the two orders the same.

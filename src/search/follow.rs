@@ -45,8 +45,10 @@ const POLL: Duration = Duration::from_millis(200);
 /// How long changes stay in memory, and how many of them.
 const COMMIT_AFTER: Duration = Duration::from_secs(1);
 const FRESH_MAX: usize = 1000;
-/// Changes that are read from the log at a time; where there are more, they are too many for the memory.
-const PAGE: i64 = 500;
+/// Places of the log that are read at a time, and changes that are taken in at a time; where there are more, they are too many
+/// for the memory.
+const PLACES: i64 = 500;
+const PART: usize = 500;
 /// Documents between two commits while the log runs ahead.
 const BULK: usize = 50_000;
 /// Changes of which it is remembered that they were taken in.
@@ -218,7 +220,7 @@ impl Shared {
         if own.is_empty() {
             return Ok(());
         }
-        match self.changes(&own).await {
+        match self.changes(own.iter()).await {
             Ok(changes) => {
                 self.show(changes)?;
                 taken_in.add(&own);
@@ -232,7 +234,7 @@ impl Shared {
     }
 
     /// What the logged records have become.
-    async fn changes(&self, logged: &[Logged]) -> Result<Vec<Change>> {
+    async fn changes(&self, logged: impl Iterator<Item = &Logged>) -> Result<Vec<Change>> {
         let mut ids: HashMap<(StoreId, Noun), BTreeSet<String>> = HashMap::new();
         for one in logged {
             if let Some(noun) = one.noun() {
@@ -335,19 +337,22 @@ impl Follower {
     async fn take_in(&mut self) -> Result<bool> {
         let shared = self.shared.clone();
         shared.take_in_own().await?;
-        let mut taken_in = shared.taking_in.lock().await;
-        let (mut logged, mark, more) = shared.db.changes_since(&self.mark, PAGE).await?;
-        logged.retain(|change| !taken_in.0.remove(&change.position));
-        let changes = shared.changes(&logged).await?;
-        if more || self.bulk > 0 {
-            let (shown, direct) = self.part(changes);
-            shared.show(shown)?;
-            self.write(direct).await?;
-        } else {
-            if !changes.is_empty() {
-                self.since.get_or_insert_with(Instant::now);
+        let (logged, mark, more) = shared.db.changes_since(&self.mark, PLACES).await?;
+        let many = more || self.bulk > 0 || logged.len() > PART;
+        for part in logged.chunks(PART) {
+            // Searches wait for one part at most.
+            let mut taken_in = shared.taking_in.lock().await;
+            let changes = shared.changes(part.iter().filter(|change| !taken_in.0.remove(&change.position))).await?;
+            if many {
+                let (shown, direct) = self.part(changes);
+                shared.show(shown)?;
+                self.write(direct).await?;
+            } else {
+                if !changes.is_empty() {
+                    self.since.get_or_insert_with(Instant::now);
+                }
+                shared.show(changes)?;
             }
-            shared.show(changes)?;
         }
         self.mark = mark;
         Ok(more)

@@ -7,6 +7,7 @@
 //! - `bulk`: one statement for many rows.
 //! - `put`: batches into the tables.
 //! - `claim`: values that a unique index guards.
+//! - `known`: what is remembered of conversations.
 //! - `lift`: indexes that wait for the end.
 //! - `check`: references and agreements, tested at the end.
 //! - `derive`: counters, newest messages, waiting times, ticket numbers.
@@ -15,6 +16,7 @@ mod bulk;
 mod check;
 mod claim;
 mod derive;
+mod known;
 mod lift;
 mod put;
 mod rows;
@@ -29,7 +31,7 @@ use sea_orm::{DbBackend, Value};
 
 use super::{Db, Result, sql::Cells, write::OTHER};
 use crate::domain::{
-    ids::{AccountId, StoreId},
+    ids::StoreId,
     records::{
         Account, Comment, Contact, ContactField, Conversation, ImportedTicket, Kind, Label, Line, Message, Role, Team, Template,
         TicketField, User,
@@ -37,6 +39,7 @@ use crate::domain::{
     time::Timestamp,
 };
 use bulk::Bulk;
+use known::Known;
 use lift::Lifted;
 use way::Way;
 
@@ -104,8 +107,7 @@ pub struct Import {
     held: Vec<Kind>,
     /// The next age of a record that carries none.
     ages: HashMap<Kind, i64>,
-    /// The accounts of conversations, as far as they were asked for lately.
-    accounts: HashMap<String, AccountId>,
+    known: Known,
     /// Whether `messages.account_id` has to be brought in line with the conversations.
     realign: bool,
     /// Batches with messages that came.
@@ -133,7 +135,7 @@ impl Db {
             transaction: 0,
             held: Vec::new(),
             ages: HashMap::new(),
-            accounts: HashMap::new(),
+            known: Known::default(),
             realign: false,
             message_batches: 0,
             after_conversation: true,
@@ -196,7 +198,7 @@ impl Import {
     }
 
     /// Says that the import will change these conversations and their tickets.
-    pub async fn reach(&self, conversations: &[String]) -> Result<()> {
+    pub async fn reach(&mut self, conversations: &[String]) -> Result<()> {
         self.touch(conversations.iter().map(String::as_str)).await
     }
 

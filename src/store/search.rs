@@ -36,7 +36,7 @@ pub struct Mark {
 /// A change that was logged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Logged {
-    /// In the log.
+    /// In the log, which may tell of several records in one place.
     pub position: i64,
     pub store: StoreId,
     pub kind: String,
@@ -57,6 +57,9 @@ impl Logged {
 /// The kind under which an import logs conversations: with one, its messages may have got another subject. No other write
 /// changes the subject of a conversation that is there.
 pub const RETITLED: &str = "retitled";
+
+/// What stands between the ids of records that the log tells of in one place. No id contains it.
+pub(super) const BETWEEN_IDS: &str = "\n";
 
 /// What this process changed and nobody has asked for yet.
 #[derive(Default)]
@@ -122,7 +125,7 @@ impl Db {
         Ok(self.first(sql, |cells| cells.take::<i32>()).await?.is_some())
     }
 
-    /// At most `limit` changes behind a mark, the mark behind them, and whether there may be more.
+    /// What stands in at most `limit` places of the log behind a mark, the mark behind them, and whether there may be more.
     pub async fn changes_since(&self, mark: &Mark, limit: i64) -> Result<(Vec<Logged>, Mark, bool)> {
         match self.backend() {
             DbBackend::Sqlite => self.sqlite_changes(mark, limit).await,
@@ -132,7 +135,7 @@ impl Db {
 
     async fn sqlite_changes(&self, mark: &Mark, limit: i64) -> Result<(Vec<Logged>, Mark, bool)> {
         let sql = Sql::fixed(
-            "SELECT changed_at, position, store_id, kind, record_id FROM changes WHERE position > $1 ORDER BY position LIMIT $2",
+            "SELECT changed_at, position, store_id, kind, record_ids FROM changes WHERE position > $1 ORDER BY position LIMIT $2",
         )
         .with(Param::Integer(mark.position))
         .with(Param::Integer(limit));
@@ -142,14 +145,14 @@ impl Db {
             (reached.position, reached.at) = (last.position, *at);
         }
         let more = is_full(rows.len(), limit);
-        Ok((rows.into_iter().map(|(_, logged)| logged).collect(), reached, more))
+        Ok((rows.into_iter().flat_map(|(_, logged)| each(logged)).collect(), reached, more))
     }
 
     /// What the snapshot of the mark did not show and the current one does. A transaction that ran then and has ended since
     /// is among it, wherever its positions are.
     async fn postgres_changes(&self, mark: &Mark, limit: i64) -> Result<(Vec<Logged>, Mark, bool)> {
         let sql = Sql::fixed(
-            "SELECT s.now::text, c.position IS NOT NULL, c.position, c.store_id, c.kind, c.record_id \
+            "SELECT s.now::text, c.position IS NOT NULL, c.position, c.store_id, c.kind, c.record_ids \
              FROM (SELECT pg_current_snapshot() AS now) s LEFT JOIN (SELECT * FROM changes WHERE transaction_id > 0 \
                  AND transaction_id >= pg_snapshot_xmin($1::pg_snapshot)::text::bigint \
                  AND NOT pg_visible_in_snapshot(transaction_id::text::xid8, $1::pg_snapshot) \
@@ -172,7 +175,7 @@ impl Db {
             (_, Some(snapshot)) => Mark { position: 0, snapshot, next: None, at: 0 },
             (_, None) => mark.clone(),
         };
-        Ok((rows, reached, more))
+        Ok((rows.into_iter().flat_map(each).collect(), reached, more))
     }
 
     /// Those of the records that are there.
@@ -231,8 +234,13 @@ fn mark(cells: &mut Cells<'_>) -> Result<Mark> {
     Ok(Mark { position: cells.take()?, at: cells.take()?, snapshot: cells.take()?, next: None })
 }
 
+/// A place of the log, with all its ids.
 fn logged(cells: &mut Cells<'_>) -> Result<Logged> {
     Ok(Logged { position: cells.take()?, store: cells.id()?, kind: cells.take()?, id: cells.take()? })
+}
+
+fn each(place: Logged) -> Vec<Logged> {
+    place.id.split(BETWEEN_IDS).map(|id| Logged { id: id.to_owned(), ..place.clone() }).collect()
 }
 
 fn text_of(noun: Noun) -> &'static str {
@@ -269,4 +277,40 @@ fn contact_texts(cells: &mut Cells<'_>) -> Result<Vec<String>> {
     let note: Option<String> = cells.take()?;
     let several = emails.into_iter().chain(phones).flatten();
     Ok([Some(name), email, phone].into_iter().flatten().chain(several).chain(note).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        domain::{records::Line, time::Timestamp},
+        store::{fixture::Fixture, import::Batch},
+    };
+
+    #[tokio::test]
+    async fn what_an_import_brings_is_told_record_by_record_from_few_places_of_the_log() {
+        const CONTACTS: usize = 120;
+        let fixture = Fixture::alone().await;
+        let mark = fixture.db.mark().await.unwrap();
+        let contacts = (0..CONTACTS).map(|i| {
+            let at = "2026-01-01T00:00:00.000Z";
+            let record = json!({"id": format!("k {i}"), "fullName": "F", "firstName": "F", "createdAt": at, "updatedAt": at});
+            Line { number: 1, record: serde_json::from_value(record).unwrap() }
+        });
+        let mut import = fixture.db.begin_import(&fixture.store, Timestamp::from_millis(1)).await.unwrap().unwrap();
+        import.put(Batch { contacts: contacts.collect(), ..Batch::default() }).await.unwrap().unwrap();
+        import.commit().await.unwrap();
+        let (logged, reached, more) = fixture.db.changes_since(&mark, 10).await.unwrap();
+        let mut told: Vec<&str> = logged.iter().filter(|one| one.noun() == Some(Noun::Contact)).map(|one| one.id.as_str()).collect();
+        told.sort_unstable();
+        let mut expected: Vec<String> = (0..CONTACTS).map(|i| format!("k {i}")).collect();
+        expected.sort_unstable();
+        assert_eq!((told, more), (expected.iter().map(String::as_str).collect(), false));
+        assert_eq!(fixture.db.changes_since(&reached, 10).await.unwrap().0, []);
+        // A page may end between two of them.
+        let (first, between, more) = fixture.db.changes_since(&mark, 2).await.unwrap();
+        assert!(more && first.len() < CONTACTS, "{more} {}", first.len());
+        let (rest, _, _) = fixture.db.changes_since(&between, 10).await.unwrap();
+        assert_eq!(first.len() + rest.len(), logged.len());
+    }
 }

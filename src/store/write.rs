@@ -220,7 +220,7 @@ impl Write {
         let log: Vec<_> = log.iter().collect();
         let mut positions: Vec<i64> = Vec::with_capacity(log.len());
         for rows in log.chunks(ROWS_MAX) {
-            let mut sql = self.sql("INSERT INTO changes (store_id, kind, record_id, changed_at, transaction_id) VALUES ");
+            let mut sql = self.sql("INSERT INTO changes (store_id, kind, record_ids, changed_at, transaction_id) VALUES ");
             for (i, (kind, id)) in rows.iter().enumerate() {
                 sql.push(if i == 0 { "($1, " } else { ", ($1, " }).text(kind).push(", ").text(id).push(", ").integer(self.now().millis());
                 sql.push(transaction);

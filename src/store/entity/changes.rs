@@ -9,7 +9,7 @@ pub struct Model {
     pub position: i64,
     pub store_id: String,
     pub kind: String,
-    pub record_id: String,
+    pub record_ids: String,
     pub changed_at: i64,
     pub transaction_id: i64,
 }

@@ -47,8 +47,9 @@ impl Import {
         E::Model: IntoActiveModel<E::ActiveModel>,
         E::ActiveModel: Send,
     {
+        let claims: Vec<Claims> = claims.into_iter().filter(|claims| !claims.claims.is_empty()).collect();
         // On PostgreSQL nothing could be asked behind a statement that failed.
-        let saves = self.backend == DbBackend::Postgres;
+        let saves = self.backend == DbBackend::Postgres && !claims.is_empty();
         if saves {
             self.run("SAVEPOINT claimed", []).await?;
         }

@@ -12,7 +12,6 @@ use super::{
 };
 use crate::{
     domain::{
-        ids::AccountId,
         records::{Account, Contact, Conversation, ImportedTicket, Kind, Line, Message, Team},
         time::Timestamp,
     },
@@ -22,13 +21,13 @@ use crate::{
             account_users, accounts, comments, contact_fields, contacts, conversation_labels, conversations, labels, messages, roles,
             team_members, teams, templates, ticket_field_values, ticket_fields, tickets, users,
         },
-        search::RETITLED,
+        search::{BETWEEN_IDS, RETITLED},
         sql::Cells,
     },
 };
 
-/// Conversations whose accounts are held in memory.
-const KNOWN: usize = 100_000;
+/// Records of one row of the change log: with a row each, the log was a quarter of the work.
+const TOGETHER: usize = 50;
 
 impl Import {
     /// Takes a batch. Ids do not repeat within a kind, here or in earlier batches.
@@ -158,7 +157,7 @@ impl Import {
             self.know_accounts(lines.iter().map(|line| line.record.id.as_str())).await?;
             self.realign |= lines
                 .iter()
-                .any(|line| self.accounts.get(line.record.id.as_str()).is_some_and(|account| *account != line.record.account_id));
+                .any(|line| self.known.account(line.record.id.as_str()).is_some_and(|account| *account != line.record.account_id));
         }
         self.clear(Kind::Conversation, "conversation_labels", "conversation_id", lines.iter().map(|line| line.record.id.as_str())).await?;
         self.touch(lines.iter().map(|line| line.record.id.as_str())).await?;
@@ -166,10 +165,7 @@ impl Import {
             let retitled = self.retitled(&lines).await?;
             self.change(RETITLED, retitled.iter().copied()).await?;
         }
-        if self.accounts.len() + lines.len() > KNOWN {
-            self.accounts.clear();
-        }
-        self.accounts.extend(lines.iter().map(|line| (line.record.id.to_string(), line.record.account_id.clone())));
+        self.known.came(lines.iter().map(|line| (line.record.id.to_string(), line.record.account_id.clone())));
         let store = self.store.clone();
         let conversations = lines.iter().map(|line| rows::conversation(&store, &line.record));
         if let Err(fault) = self.put_claimed::<conversations::Entity>(Kind::Conversation, conversations, [threads]).await? {
@@ -253,7 +249,7 @@ impl Import {
             self.run("ANALYZE conversations", []).await?;
         }
         self.know_accounts(conversations.iter().copied()).await?;
-        let come = conversations.iter().all(|id| self.accounts.contains_key(*id));
+        let come = conversations.iter().all(|id| self.known.account(id).is_some());
         // A conversation that comes later: its messages get a stand-in of their own, and their account at the end.
         self.realign |= !come;
         self.test_conversations(come).await?;
@@ -261,7 +257,7 @@ impl Import {
             .iter()
             .map(|line| {
                 let conversation = line.record.conversation_id.as_str();
-                self.accounts.get(conversation).map_or_else(|| format!("{PARKED}{conversation}"), ToString::to_string)
+                self.known.account(conversation).map_or_else(|| format!("{PARKED}{conversation}"), ToString::to_string)
             })
             .collect();
         let claims = lines.iter().zip(&accounts).filter_map(|(line, account)| {
@@ -357,19 +353,6 @@ impl Import {
             .collect())
     }
 
-    /// Sees to it that [`Import::accounts`] tells the accounts of those of these conversations that are there.
-    async fn know_accounts(&mut self, conversations: impl Iterator<Item = &str> + Clone) -> Result<()> {
-        let unknown = |accounts: &HashMap<String, AccountId>| conversations.clone().filter(|id| !accounts.contains_key(*id)).count();
-        if self.accounts.len() + unknown(&self.accounts) > KNOWN {
-            self.accounts.clear();
-        }
-        let Bulk { sql, runs } = bulk::among(self.backend, conversations.filter(|id| !self.accounts.contains_key(*id)));
-        let sql = format!("SELECT id, account_id FROM conversations WHERE store_id = ? AND id {sql}");
-        let found = self.of_store(&sql, runs, |cells| Ok((text(cells)?, cells.id()?))).await?;
-        self.accounts.extend(found);
-        Ok(())
-    }
-
     /// The conversations that are there under another subject.
     async fn retitled<'a>(&self, lines: &'a [Line<Conversation>]) -> Result<Vec<&'a str>> {
         let Bulk { sql, runs } = bulk::among(self.backend, lines.iter().map(|line| line.record.id.as_str()));
@@ -390,24 +373,6 @@ impl Import {
         self.way.run(&sql, &[self.store.as_str().into()], runs, &[]).await
     }
 
-    /// Marks conversations as touched: what is derived for them is made again at the end.
-    pub(super) async fn touch(&self, conversations: impl Iterator<Item = &str>) -> Result<()> {
-        let ids: BTreeSet<&str> = conversations.collect();
-        let Bulk { sql, runs } = bulk::rows(self.backend, ids.into_iter().map(|id| vec![id.into()]).collect());
-        self.way.run(&format!("INSERT INTO import_touched (id) {sql} ON CONFLICT (id) DO NOTHING"), &[], runs, &[]).await
-    }
-
-    /// Touches the conversations that records belong to before they are replaced.
-    pub(super) async fn touch_former(&self, kind: Kind, ids: impl Iterator<Item = &str>) -> Result<()> {
-        let Bulk { sql, runs } = bulk::among(self.backend, ids);
-        let sql = format!(
-            "INSERT INTO import_touched (id) SELECT DISTINCT conversation_id FROM {} WHERE store_id = ? AND id {sql} \
-             ON CONFLICT (id) DO NOTHING",
-            table(kind)
-        );
-        self.way.run(&sql, &[self.store.as_str().into()], runs, &[]).await
-    }
-
     /// The rows of a statement whose first variable is the store.
     pub(super) async fn of_store<T>(
         &self,
@@ -420,9 +385,11 @@ impl Import {
 
     /// Writes the change log that search follows.
     pub(super) async fn change(&self, kind: &str, ids: impl Iterator<Item = &str>) -> Result<()> {
-        let Bulk { sql, runs } = bulk::table(self.backend, ids.map(|id| vec![id.into()]).collect());
+        let ids: Vec<&str> = ids.collect();
+        let rows = ids.chunks(TOGETHER).map(|ids| vec![ids.join(BETWEEN_IDS).into()]).collect();
+        let Bulk { sql, runs } = bulk::table(self.backend, rows);
         let sql = format!(
-            "INSERT INTO changes (store_id, kind, record_id, changed_at, transaction_id) \
+            "INSERT INTO changes (store_id, kind, record_ids, changed_at, transaction_id) \
              SELECT ?, ?, column1, CAST(? AS BIGINT), CAST(? AS BIGINT) FROM {sql}"
         );
         let head: [Value; 4] = [self.store.as_str().into(), kind.into(), self.now.millis().into(), self.transaction.into()];

@@ -1,0 +1,82 @@
+//! What an import remembers of conversations, so that not every batch asks for it again: their accounts, and which of them are
+//! noted as touched. Called by `put`.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::{
+    Import,
+    bulk::{self, Bulk},
+    table, text,
+};
+use crate::{domain::ids::AccountId, domain::records::Kind, store::Result};
+
+/// Conversations that are remembered.
+const MOST: usize = 100_000;
+
+/// Those of lately.
+#[derive(Default)]
+pub(super) struct Known(HashMap<String, Seen>);
+
+struct Seen {
+    account: AccountId,
+    touched: bool,
+}
+
+impl Known {
+    /// The account of a conversation that is there, if it is remembered.
+    pub fn account(&self, conversation: &str) -> Option<&AccountId> {
+        self.0.get(conversation).map(|seen| &seen.account)
+    }
+
+    /// Remembers the conversations of a batch, which are noted as touched.
+    pub fn came(&mut self, conversations: impl ExactSizeIterator<Item = (String, AccountId)>) {
+        self.make_room(conversations.len());
+        self.0.extend(conversations.map(|(id, account)| (id, Seen { account, touched: true })));
+    }
+
+    fn make_room(&mut self, more: usize) {
+        if self.0.len() + more > MOST {
+            self.0.clear();
+        }
+    }
+
+    fn is_touched(&self, conversation: &str) -> bool {
+        self.0.get(conversation).is_some_and(|seen| seen.touched)
+    }
+}
+
+impl Import {
+    /// Sees to it that [`Import::known`] tells the accounts of those of these conversations that are there.
+    pub(super) async fn know_accounts(&mut self, conversations: impl Iterator<Item = &str> + Clone) -> Result<()> {
+        self.known.make_room(conversations.clone().filter(|id| self.known.account(id).is_none()).count());
+        let Bulk { sql, runs } = bulk::among(self.backend, conversations.filter(|id| self.known.account(id).is_none()));
+        let sql = format!("SELECT id, account_id FROM conversations WHERE store_id = ? AND id {sql}");
+        let found: Vec<(String, AccountId)> = self.of_store(&sql, runs, |cells| Ok((text(cells)?, cells.id()?))).await?;
+        self.known.0.extend(found.into_iter().map(|(id, account)| (id, Seen { account, touched: false })));
+        Ok(())
+    }
+
+    /// Notes conversations as touched: what is derived for them is made again at the end.
+    pub(super) async fn touch(&mut self, conversations: impl Iterator<Item = &str>) -> Result<()> {
+        let ids: BTreeSet<&str> = conversations.filter(|id| !self.known.is_touched(id)).collect();
+        let Bulk { sql, runs } = bulk::rows(self.backend, ids.iter().map(|id| vec![(*id).into()]).collect());
+        self.way.run(&format!("INSERT INTO import_touched (id) {sql} ON CONFLICT (id) DO NOTHING"), &[], runs, &[]).await?;
+        for id in ids {
+            if let Some(seen) = self.known.0.get_mut(id) {
+                seen.touched = true;
+            }
+        }
+        Ok(())
+    }
+
+    /// Touches the conversations that records belong to before they are replaced.
+    pub(super) async fn touch_former(&self, kind: Kind, ids: impl Iterator<Item = &str>) -> Result<()> {
+        let Bulk { sql, runs } = bulk::among(self.backend, ids);
+        let sql = format!(
+            "INSERT INTO import_touched (id) SELECT DISTINCT conversation_id FROM {} WHERE store_id = ? AND id {sql} \
+             ON CONFLICT (id) DO NOTHING",
+            table(kind)
+        );
+        self.way.run(&sql, &[self.store.as_str().into()], runs, &[]).await
+    }
+}

@@ -28,7 +28,8 @@ CREATE TABLE events (
     body {bytes} NOT NULL
 );
 CREATE UNIQUE INDEX events_by_id ON events (store_id, id);
-CREATE UNIQUE INDEX events_by_sequence ON events (store_id, sequence);
+-- Without those that wait for their number, so that they cost nothing here.
+CREATE UNIQUE INDEX events_by_sequence ON events (store_id, sequence) WHERE sequence IS NOT NULL;
 CREATE INDEX events_to_number ON events (position) WHERE sequence IS NULL;
 
 -- Which searchable records changed, in order; the search index follows it. On PostgreSQL a transaction that changed others

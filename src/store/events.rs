@@ -54,7 +54,7 @@ impl Db {
 
     /// At most `limit` events behind a number, in their order.
     pub async fn events_after(&self, store: &StoreId, after: i64, limit: i64) -> Result<Vec<Recorded>> {
-        let mut sql = Sql::of(store, "SELECT sequence, body FROM events WHERE store_id = $1 AND sequence > ");
+        let mut sql = Sql::of(store, "SELECT sequence, body FROM events WHERE store_id = $1 AND sequence IS NOT NULL AND sequence > ");
         sql.integer(after).push(" ORDER BY sequence LIMIT ").integer(limit);
         self.all(sql, |cells| Ok(Recorded { sequence: cells.take()?, body: cells.bytes()? })).await
     }
@@ -64,7 +64,7 @@ fn number(positions: &[i64]) -> Sql {
     let mut sql = Sql::fixed(
         "UPDATE events SET sequence = numbered.sequence FROM (\
          SELECT e.position, ROW_NUMBER() OVER (PARTITION BY e.store_id ORDER BY e.position) \
-             + COALESCE((SELECT MAX(m.sequence) FROM events m WHERE m.store_id = e.store_id), 0) AS sequence \
+             + COALESCE((SELECT MAX(m.sequence) FROM events m WHERE m.store_id = e.store_id AND m.sequence IS NOT NULL), 0) AS sequence \
          FROM events e WHERE e.position IN ",
     );
     sql.integers(positions).push(") AS numbered WHERE events.position = numbered.position");

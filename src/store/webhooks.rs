@@ -263,7 +263,7 @@ fn tests_again(sql: &mut Sql, webhook: &WebhookId, replay: &Replay, now: i64) {
 impl Db {
     /// The greatest number of the store's events; 0 where there are none.
     pub async fn last_sequence(&self, store: &StoreId) -> Result<i64> {
-        let sql = Sql::of(store, "SELECT COALESCE(MAX(sequence), 0) FROM events WHERE store_id = $1");
+        let sql = Sql::of(store, "SELECT COALESCE(MAX(sequence), 0) FROM events WHERE store_id = $1 AND sequence IS NOT NULL");
         Ok(self.first(sql, |cells| cells.take()).await?.unwrap_or(0))
     }
 

@@ -18,7 +18,7 @@ pub struct Config {
     )]
     pub database_url: String,
 
-    /// Database connections for reads and, on PostgreSQL, as many again for writes and four beside.
+    /// Database connections for reads and, on PostgreSQL, as many again for writes and six beside.
     #[arg(long, env = "COUNTERPART_CONNECTIONS", default_value = "8", value_name = "N", global = true)]
     pub connections: NonZeroU32,
 

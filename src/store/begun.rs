@@ -1,7 +1,7 @@
 //! Transactions on PostgreSQL, over the connections of `kept`: what `write` and `import` run on there.
 //!
 //! Guarantees: dropped without [`Begun::commit`], a transaction leaves nothing behind, and its connection serves again once the
-//! server has taken it back; one of whose statements failed is never told to be committed.
+//! server has taken it back, or is closed; one of whose statements failed is never told to be committed.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 

@@ -2,11 +2,11 @@
 //!
 //! sqlx's pool asks every connection that it gets back whether it still lives: a second round trip for each statement, which
 //! costs both sides as much as a look-up by key. The statements of `sql` therefore run over connections that are not in its
-//! hands, each prepared once on each; SeaORM keeps entities, what is claimed for delivery, and migrations.
+//! hands, each prepared once on each; SeaORM keeps entities, chores and migrations.
 //!
 //! Called by `sql` and `replica` for what is read, by `begun` for transactions. Guarantees: never more connections than allowed,
 //! nor more statements at work in the server: where one failed, or nobody waits for it any more, its connection is asked in the
-//! background and serves again once it has answered. One that has rested is asked first, so that a server that was restarted
+//! background, and serves again once it has answered or is closed. One that has rested is asked first, so that a server that was restarted
 //! meanwhile costs nobody an answer.
 
 use std::{
@@ -139,6 +139,8 @@ impl Kept {
     /// Takes a connection back that nothing goes on upon.
     pub fn put_back(&self, Lent { mut idle, permit }: Lent) {
         if self.0.permits.is_closed() || idle.made.elapsed() > OLD {
+            // Before another may be made.
+            drop(idle);
             return;
         }
         (idle.since, idle.used) = (Instant::now(), true);

@@ -168,7 +168,8 @@ impl App {
 /// How often the chores are done.
 const CHORES: Duration = Duration::from_secs(60);
 
-/// What is done from time to time and at the end: writing down when keys were last used, putting totals together.
+/// What is done from time to time and at the end: writing down when keys were last used, putting totals together, forgetting the
+/// oldest of the change log.
 async fn chores(service: Service, stopped: impl Future<Output = ()>) {
     let mut stopped = std::pin::pin!(stopped);
     loop {
@@ -178,6 +179,9 @@ async fn chores(service: Service, stopped: impl Future<Output = ()>) {
         }
         if let Err(error) = service.db().fold_totals().await {
             tracing::warn!(%error, "the parts of totals could not be put together");
+        }
+        if let Err(error) = service.db().forget_changes(service.world().now()).await {
+            tracing::warn!(%error, "the oldest of the change log could not be forgotten");
         }
         if stop {
             return;

@@ -8,7 +8,7 @@ use crate::{
         ids::StoreId,
         search::{Noun, Searchable},
     },
-    store::{Db, search::Mark},
+    store::{Db, changelog::Mark},
 };
 
 /// Records that are read at a time.

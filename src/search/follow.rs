@@ -36,7 +36,7 @@ use crate::{
     },
     store::{
         Db,
-        search::{Logged, Mark, RETITLED},
+        changelog::{Logged, Mark, RETITLED},
     },
 };
 
@@ -309,10 +309,10 @@ impl Follower {
         self.open_view().await?;
         loop {
             let more = self.take_in().await?;
+            self.commit_if_due(more).await?;
             if !more {
                 self.shared.ready.send_if_modified(|ready| !std::mem::replace(ready, true));
             }
-            self.commit_if_due(more).await?;
             if self.shared.damaged.load(Ordering::Acquire) {
                 return Err(Error::Failed("the index is damaged".to_owned()));
             }

@@ -31,11 +31,11 @@ use sqlx::{
 
 use super::{
     Error, Result,
+    changelog::Own,
     error::tells_of_loss,
     kept::{Kept, RESTED},
     readers::Readers,
     replica::{self, Replica, Transaction},
-    search::Own,
     sql::Sql,
     writer::{Sole, Writer},
 };
@@ -71,9 +71,10 @@ const MIGRATION_LOCK: &str = "SELECT pg_advisory_xact_lock(7305809155955060)";
 /// How long a writer waits for another before it gives up with [`Error::Busy`].
 pub(super) const WRITE_WAIT: Duration = Duration::from_secs(10);
 
-/// Connections to PostgreSQL for what is read through SeaORM, and for what is written: entities, exports, what is claimed for
-/// delivery.
+/// Connections to PostgreSQL for what is read through SeaORM: secrets of the server at its start, stores, exports.
 const FOR_ENTITIES: u32 = 2;
+/// The same for what is written: claims of deliveries, numbers of events, totals, migrations. One may wait for another process.
+const FOR_CHORES: u32 = 4;
 
 /// How many bytes of a SQLite file are read through a mapping: as many as the library takes. Of what lies behind them each page
 /// is a system call, unless it is among the few that a connection keeps. What is mapped is the system's to take back.
@@ -112,7 +113,7 @@ pub struct Db {
     on_replica: bool,
 }
 
-/// Called once for each statement that was run.
+/// Called once for each statement that was run, but those of an import.
 pub type OnStatement = Arc<dyn Fn() + Send + Sync>;
 
 impl Db {
@@ -125,7 +126,7 @@ impl Db {
         } else if url.starts_with("postgres:") || url.starts_with("postgresql:") {
             let options = postgres_options(url)?;
             let [reads, writes] = [(), ()].map(|()| Kept::new(options.clone(), connections, WRITE_WAIT));
-            let (read, write) = (open_postgres(options.clone(), FOR_ENTITIES).await?, open_postgres(options, FOR_ENTITIES).await?);
+            let (read, write) = (open_postgres(options.clone(), FOR_ENTITIES).await?, open_postgres(options, FOR_CHORES).await?);
             (read, write, Reads::Postgres(reads), Writes::Postgres(writes))
         } else {
             return Err(Error::Unavailable("the database URL must begin with sqlite:// or postgres://".to_owned()));

@@ -5,8 +5,10 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use sea_orm::{ActiveModelBehavior, ActiveModelTrait, ConnectionTrait, EntityTrait, IntoActiveModel};
 
-use super::{Db, connect::OnStatement, entity::*, marks::Marks};
-use crate::domain::{fields::Comparable, ids::StoreId, paging::PageRequest, text::fold};
+use serde_json::json;
+
+use super::{Db, connect::OnStatement, entity::*, import::Batch, marks::Marks};
+use crate::domain::{fields::Comparable, ids::StoreId, paging::PageRequest, records::Line, text::fold, time::Timestamp};
 
 pub(crate) struct Fixture {
     pub db: Db,
@@ -111,6 +113,18 @@ impl Fixture {
             updated_at: 0,
         })
         .await;
+    }
+
+    /// Contacts whose ids are their names, through an import.
+    pub async fn import_contacts(&self, names: &[String]) {
+        let contact = |name: &String| {
+            let at = "2026-01-01T00:00:00.000Z";
+            let record = json!({"id": name, "fullName": name, "firstName": name, "createdAt": at, "updatedAt": at});
+            Line { number: 1, record: serde_json::from_value(record).unwrap() }
+        };
+        let mut import = self.db.begin_import(&self.store, Timestamp::from_millis(1)).await.unwrap().unwrap();
+        import.put(Batch { contacts: names.iter().map(contact).collect(), ..Batch::default() }).await.unwrap().unwrap();
+        import.commit().await.unwrap();
     }
 
     pub async fn contact(&self, id: &str, updated_at: i64) {

@@ -8,6 +8,7 @@ pub mod accounts;
 pub mod audit;
 mod begun;
 pub mod bridges;
+pub mod changelog;
 mod changes;
 pub mod connect;
 pub mod contacts;

@@ -14,8 +14,8 @@ use std::{
 use super::{
     Db, Result,
     begun::Begun,
+    changelog::Own,
     connect::{OnStatement, Writes},
-    search::Own,
     sql::{Cells, Param, Row, Sql},
     writer::Turn,
 };

@@ -89,6 +89,32 @@ async fn a_write_of_this_process_is_seen_at_once_and_others_within_a_second() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_import_that_memory_does_not_take_is_found_beside_what_is_written() {
+    let (fixture, home) = (Fixture::alone().await, tempfile::tempdir().unwrap());
+    let running = Running::start(&fixture.db, home.path()).await_ready(&fixture).await;
+    let names: Vec<String> = (0..1300).map(|number| format!("imported{number:04}")).collect();
+    fixture.import_contacts(&names).await;
+    write(&fixture, "own", "zebra").await;
+    assert_eq!(running.finds(&fixture, "zebra").await, ["own"]);
+    let all = async |running: &Running| {
+        let mut found = names.iter().step_by(100).chain(names.last());
+        loop {
+            let Some(name) = found.next() else { return true };
+            let wanted = Search { store: fixture.store.clone(), ..search(Noun::Contact, name, 100) };
+            if ids(&running.searches.find(wanted).await.unwrap().hits) != [name.as_str()] {
+                return false;
+            }
+        }
+    };
+    soon(async || all(&running).await).await;
+    running.end().await;
+    let running = Running::start(&fixture.db, home.path()).await_ready(&fixture).await;
+    assert!(all(&running).await);
+    assert_eq!(running.finds(&fixture, "zebra").await, ["own"]);
+    running.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_a_killed_process_left_is_gone_on_with() {
     let (fixture, home) = (Fixture::alone().await, tempfile::tempdir().unwrap());
     write(&fixture, "first", "first").await;

@@ -17,11 +17,11 @@ use crate::{
     },
     store::{
         Result,
+        changelog::{BETWEEN_IDS, RETITLED},
         entity::{
             account_users, accounts, comments, contact_fields, contacts, conversation_labels, conversations, labels, messages, roles,
             team_members, teams, templates, ticket_field_values, ticket_fields, tickets, users,
         },
-        search::{BETWEEN_IDS, RETITLED},
         sql::Cells,
     },
 };

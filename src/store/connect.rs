@@ -2,13 +2,13 @@
 //!
 //! SQLite: one writer at a time, whose transaction begins IMMEDIATE (a deferred read-modify-write loses to a competitor
 //! whatever the busy time-out): on the connection of `writer` for what requests write, on one of its own for an import, on one
-//! of SeaORM's for keys and migrations. `query_only` readers: a pool for entities, and `readers` for the statements that requests run.
-//! Write-ahead log, `synchronous=FULL`. Statements are prepared once for each connection: SQLite's query planner stability guarantee is switched on, since without it
-//! every bound `LIMIT` costs a new preparation. Its price: a bound value never selects a partial index, so where one
-//! should serve, the condition stands in the SQL as a literal.
+//! of SeaORM's for keys and migrations. `query_only` readers: a pool for entities, and `readers` for the statements that
+//! requests run. Write-ahead log, `synchronous=FULL`. Statements are prepared once for each connection: SQLite's query planner
+//! stability guarantee is switched on, since without it every bound `LIMIT` costs a new preparation. Its price: a bound value
+//! never selects a partial index, so where one should serve, the condition stands in the SQL as a literal.
 //!
-//! PostgreSQL: bounded connections for reads and as many for writes (`kept`), so that a write that looks something up never waits
-//! for another write to end, and two small pools for what goes through SeaORM.
+//! PostgreSQL: bounded connections for reads and as many for writes (`kept`), so that a write that looks something up never
+//! waits for another write to end, and two small pools for what goes through SeaORM.
 
 use std::{
     ops::Deref,

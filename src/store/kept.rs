@@ -6,8 +6,8 @@
 //!
 //! Called by `sql` and `replica` for what is read, by `begun` for transactions. Guarantees: never more connections than allowed,
 //! nor more statements at work in the server: where one failed, or nobody waits for it any more, its connection is asked in the
-//! background, and serves again once it has answered or is closed. One that has rested is asked first, so that a server that was restarted
-//! meanwhile costs nobody an answer.
+//! background, and serves again once it has answered or is closed. One that has rested is asked first, so that a server that was
+//! restarted meanwhile costs nobody an answer.
 
 use std::{
     io::ErrorKind,

@@ -19,10 +19,6 @@ pub struct Former {
     pub received_at: Timestamp,
 }
 
-const fn literal(flag: bool) -> &'static str {
-    if flag { "TRUE" } else { "FALSE" }
-}
-
 impl Write {
     /// Hours within which an inbound message reopens a closed ticket.
     pub async fn reopen_window_hours(&self) -> Result<Option<i64>> {
@@ -95,7 +91,7 @@ impl Write {
              text, images, sender, external_id, kind, payload, delivery) VALUES ($1, ",
         );
         sql.text(message.id.as_str()).push(", ").text(message.conversation_id.as_str()).push(", ").text(message.account_id.as_str());
-        sql.push(", ").push(literal(message.inbound)).push(", ").push(message.is_sent_from_app.map_or("NULL", literal));
+        sql.push(", ").flag(message.inbound).push(", ").optional_flag(message.is_sent_from_app);
         for at in [message.sent_at, message.created_at, message.updated_at] {
             sql.push(", ").integer(at.millis());
         }
@@ -130,7 +126,7 @@ impl Write {
         sql.push(", last_inbound_at = ").optional_integer(conversation.last_inbound_at.map(|at| at.millis()));
         sql.push(", last_message_at = ").optional_integer(last.map(|last| last.sent_at.millis()));
         sql.push(", last_message_snippet = ").optional_text(last.map(|last| last.snippet.as_str()));
-        sql.push(", last_message_inbound = ").push(last.map_or("NULL", |last| literal(last.sent_by_recipient)));
+        sql.push(", last_message_inbound = ").optional_flag(last.map(|last| last.sent_by_recipient));
         sql.push(", sort_at = ").integer(conversation.sort_at.millis()).push(", updated_at = ").integer(conversation.updated_at.millis());
         sql.push(" WHERE store_id = $1 AND id = ").text(conversation.id.as_str());
         self.run_along(sql)
@@ -172,7 +168,7 @@ impl Write {
         for at in [ticket.opened_at, ticket.sort_at, ticket.created_at, ticket.updated_at] {
             sql.push(", ").integer(at.millis());
         }
-        sql.push(", TRUE, FALSE, ").push(literal(ticket.is_follow_up));
+        sql.push(", TRUE, FALSE, ").flag(ticket.is_follow_up);
         sql.push(", 0, (SELECT label_marks FROM conversations WHERE store_id = $1 AND id = ")
             .text(ticket.conversation_id.as_str())
             .push("))");

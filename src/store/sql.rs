@@ -29,6 +29,8 @@ pub(super) struct Sql {
     values: Vec<Param>,
     unbounded: bool,
     holds: bool,
+    /// Where a page is to have a [`FENCE`].
+    fences: Vec<usize>,
 }
 
 /// A bound value.
@@ -58,7 +60,7 @@ impl From<Param> for Value {
     }
 }
 
-/// See [`Sql::fence`].
+/// What keeps a subquery that it ends from being joined with the rows around it. PostgreSQL's own.
 const FENCE: &str = " OFFSET 0";
 
 /// Lengths of bound lists. A list is filled up to the next one with its last value, so that there are few texts.
@@ -77,7 +79,7 @@ impl Sql {
 
     /// A text that is already whole; its `$n` are bound in their order with [`Sql::with`].
     pub fn fixed(text: &str) -> Self {
-        Self { text: text.to_owned(), values: Vec::with_capacity(8), unbounded: false, holds: false }
+        Self { text: text.to_owned(), values: Vec::with_capacity(8), unbounded: false, holds: false, fences: Vec::new() }
     }
 
     /// Binds the next `$n` of a whole text.
@@ -104,9 +106,19 @@ impl Sql {
         self.push(" FOR SHARE")
     }
 
-    /// Keeps a subquery that ends here from being joined with the rows around it. PostgreSQL's own.
+    /// Notes that a subquery ends here which is better looked up row by row, for a page, than joined, for a total.
     pub fn fence(&mut self) -> &mut Self {
-        self.push(FENCE)
+        self.fences.push(self.text.len());
+        self
+    }
+
+    /// The text with its fences.
+    fn fenced(&self) -> String {
+        let mut text = self.text.clone();
+        for at in self.fences.iter().rev() {
+            text.insert_str(*at, FENCE);
+        }
+        text
     }
 
     pub fn holds(&self) -> bool {
@@ -163,6 +175,18 @@ impl Sql {
 
     pub fn integer(&mut self, value: i64) -> &mut Self {
         self.bind(Param::Integer(value))
+    }
+
+    /// As a literal: a bound value would not select a partial index, nor tell PostgreSQL which half of an index it walks.
+    pub fn flag(&mut self, flag: bool) -> &mut Self {
+        self.push(if flag { "TRUE" } else { "FALSE" })
+    }
+
+    pub fn optional_flag(&mut self, flag: Option<bool>) -> &mut Self {
+        match flag {
+            Some(flag) => self.flag(flag),
+            None => self.push("NULL"),
+        }
     }
 
     pub fn number(&mut self, value: f64) -> &mut Self {
@@ -404,16 +428,17 @@ impl Db {
 
 pub(super) fn count_sql(table: &str, mut conditions: Sql) -> Sql {
     conditions.unbounded();
-    // Fences are for pages, which end early; what looks at every row is better off with joins.
-    conditions.text = format!("SELECT COUNT(*) FROM {table} WHERE {}", conditions.text.replace(FENCE, ""));
+    // Without fences: they are for pages, which end early.
+    conditions.text = format!("SELECT COUNT(*) FROM {table} WHERE {}", conditions.text);
     conditions
 }
 
 /// One row more than the page holds, so that it is known whether there is another.
-fn page_sql<T: Listed>(table: &str, mut sql: Sql, page: &PageRequest) -> Sql {
+pub(super) fn page_sql<T: Listed>(table: &str, mut sql: Sql, page: &PageRequest) -> Sql {
     let (columns, at) = (T::COLUMNS, T::SORT);
     let (behind, order) = if T::NEWEST_FIRST { ("<", "DESC") } else { (">", "ASC") };
-    sql.text = format!("SELECT {columns} FROM {table} WHERE {}", sql.text);
+    sql.text = format!("SELECT {columns} FROM {table} WHERE {}", sql.fenced());
+    sql.fences.clear();
     if let Some(after) = &page.after {
         sql.push(&format!(" AND ({at}, id) {behind} (")).integer(after.at).push(", ").text(&after.id).push(")");
     }

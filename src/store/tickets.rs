@@ -148,7 +148,7 @@ impl Db {
             }
             Shown::All => {}
         }
-        sql.push(" AND is_spam = ").push(literal(filter.is_spam));
+        sql.push(" AND is_spam = ").flag(filter.is_spam);
         if let Some(conversation) = &filter.conversation_id {
             sql.push(" AND conversation_id = ").text(conversation.as_str());
         }
@@ -168,7 +168,7 @@ impl Db {
         }
         push_resolutions(&mut sql, &filter.resolution_statuses);
         if let Some(is_follow_up) = filter.is_follow_up {
-            sql.push(" AND is_follow_up = ").push(literal(is_follow_up));
+            sql.push(" AND is_follow_up = ").flag(is_follow_up);
         }
         if let Some(minutes) = filter.waiting_minutes {
             let since = now.millis().saturating_sub(minutes.saturating_mul(60_000));
@@ -332,11 +332,6 @@ const VALUES: &str = " FROM ticket_field_values v WHERE v.store_id = $1";
 const FEW: i64 = 200;
 /// There a step through the list is dearer, since no mark spares it the row.
 const FEW_ON_POSTGRES: i64 = 1000;
-
-/// A bound value would not select a partial index, nor tell PostgreSQL which half of an index it walks.
-const fn literal(flag: bool) -> &'static str {
-    if flag { "TRUE" } else { "FALSE" }
-}
 
 fn push_resolutions(sql: &mut Sql, statuses: &[String]) {
     let set: Vec<&str> = statuses.iter().map(String::as_str).filter(|status| *status != "none").collect();

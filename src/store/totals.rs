@@ -25,7 +25,7 @@ impl Db {
             Shown::Open => {
                 push_total(&mut sql, [open]);
                 sql.push(" - (SELECT COUNT(*) FROM tickets WHERE store_id = $1 AND is_open = TRUE AND is_spam = ");
-                sql.push(if spam { "TRUE" } else { "FALSE" }).push(" AND snoozed_until > ").integer(now.millis()).push(")");
+                sql.flag(spam).push(" AND snoozed_until > ").integer(now.millis()).push(")");
             }
             Shown::Closed => push_total(&mut sql, [closed]),
             Shown::All => push_total(&mut sql, [open, closed]),

@@ -77,7 +77,7 @@ impl Write {
     pub async fn save_webhook(&self, webhook: &Webhook) -> Result<()> {
         let mut sql = self.sql("UPDATE webhooks SET url = ");
         sql.text(&webhook.url).push(", account_id = ").optional_text(webhook.account_id.as_ref().map(|id| id.as_str()));
-        sql.push(", enabled = ").push(if webhook.enabled { "TRUE" } else { "FALSE" });
+        sql.push(", enabled = ").flag(webhook.enabled);
         sql.push(", disabled_reason = ").optional_text(webhook.disabled_reason.as_deref());
         sql.push(", failing_since = ").optional_integer(webhook.failing_since.map(|at| at.millis()));
         sql.push(", updated_at = ").integer(webhook.updated_at.millis());

@@ -31,7 +31,7 @@ use crate::{
     revision,
     search::Searches,
     service::{self, Service},
-    store::{self, Db},
+    store::{self, Db, forgetting::Pass},
     telemetry::Metrics,
 };
 
@@ -49,10 +49,11 @@ pub async fn open(config: &Config) -> store::Result<Db> {
     Db::open(&config.database_url, config.connections.get(), None).await
 }
 
-/// Opens the database, brings its schema up to date, and counts its statements if there are metrics.
+/// Opens the database, brings its schema and its change log up to date, and counts its statements if there are metrics.
 pub async fn open_migrated(config: &Config, metrics: Option<&Metrics>) -> store::Result<Db> {
     let db = Db::open(&config.database_url, config.connections.get(), metrics.map(Metrics::on_statement)).await?;
     db.migrate_up().await?;
+    db.forget_foreign_changes().await?;
     Ok(db)
 }
 
@@ -172,6 +173,7 @@ const CHORES: Duration = Duration::from_secs(60);
 /// oldest of the change log.
 async fn chores(service: Service, stopped: impl Future<Output = ()>) {
     let mut stopped = std::pin::pin!(stopped);
+    let mut forgetting = Pass::default();
     loop {
         let stop = tokio::time::timeout(CHORES, &mut stopped).await.is_ok();
         if let Err(error) = service.save_key_uses().await {
@@ -180,7 +182,7 @@ async fn chores(service: Service, stopped: impl Future<Output = ()>) {
         if let Err(error) = service.db().fold_totals().await {
             tracing::warn!(%error, "the parts of totals could not be put together");
         }
-        if let Err(error) = service.db().forget_changes(service.world().now()).await {
+        if let Err(error) = service.db().forget_changes(service.world().now(), &mut forgetting).await {
             tracing::warn!(%error, "the oldest of the change log could not be forgotten");
         }
         if stop {

@@ -2,7 +2,7 @@
 
 crate::migration!(
     "m0003_journal",
-    tables: ["counters", "events", "changes", "idempotency_keys"],
+    tables: ["counters", "events", "changes", "forgotten_changes", "idempotency_keys"],
     r#"
 -- Per-store sequences and counts, moved in the transaction that they count.
 CREATE TABLE counters (
@@ -49,6 +49,12 @@ CREATE TABLE changes (
 -- Empty on SQLite, whose readers need the position alone.
 CREATE INDEX changes_by_transaction ON changes (transaction_id, position) WHERE transaction_id > 0;
 CREATE INDEX changes_by_store ON changes (store_id, transaction_id) WHERE transaction_id > 0;
+
+-- One row: up to which transaction something was forgotten of `changes`. 0 on SQLite, where positions tell that.
+CREATE TABLE forgotten_changes (
+    transaction_id BIGINT NOT NULL
+);
+INSERT INTO forgotten_changes (transaction_id) VALUES (0);
 
 CREATE TABLE idempotency_keys (
     store_id {text} NOT NULL REFERENCES stores (id),

@@ -15,11 +15,14 @@ use std::{
         atomic::{AtomicBool, Ordering},
     },
     thread::available_parallelism,
-    time::{Duration, Instant},
+    time::Duration,
 };
 
 use tantivy::TantivyError;
-use tokio::sync::{Mutex as Queue, Notify, Semaphore, watch};
+use tokio::{
+    sync::{Mutex as Queue, Notify, Semaphore, watch},
+    time::Instant,
+};
 
 use super::{
     Error, Result,
@@ -36,7 +39,7 @@ use crate::{
     },
     store::{
         Db,
-        changelog::{Logged, Mark, RETITLED},
+        changelog::{Behind, Logged, Mark, RETITLED},
     },
 };
 
@@ -55,6 +58,9 @@ const BULK: usize = 50_000;
 const REMEMBERED: usize = 20_000;
 /// How long a search waits for an index that is being built: that of a small database takes no longer.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// After how long the mark of the index goes to the disk where nothing else does: behind one that is too old the log is forgotten.
+const REMARK: Duration = Duration::from_secs(3600);
+const UNKNOWN: &str = "either the database was put back in time, or nobody followed it for so long that changes were forgotten";
 /// How long the worker rests when it failed.
 const RECOVERY: Duration = Duration::from_secs(3);
 
@@ -157,7 +163,15 @@ impl Searches {
                 (index, mark)
             }
         };
-        let mut follower = Follower { shared: shared.clone(), index: Arc::new(Mutex::new(index)), mark, bulk: 0, since: None };
+        let mut follower = Follower {
+            shared: shared.clone(),
+            index: Arc::new(Mutex::new(index)),
+            committed: mark.clone(),
+            mark,
+            committed_at: Instant::now(),
+            bulk: 0,
+            since: None,
+        };
         let followed = follower.follow().await;
         // Whatever went wrong: nothing is answered from an index that does not follow.
         shared.ready.send_replace(false);
@@ -204,9 +218,9 @@ impl Shared {
             None
         });
         match opened {
-            Some((index, mark)) if self.db.knows_mark(&mark).await? => Ok(Some((index, mark))),
+            Some((index, mark)) if self.db.changes_since(&mark, 1).await?.is_some() => Ok(Some((index, mark))),
             Some(_) => {
-                tracing::warn!("the search index is ahead of the database, which was put back in time, and is built anew");
+                tracing::warn!("the search index cannot go on from the database's change log and is built anew: {UNKNOWN}");
                 Ok(None)
             }
             None => Ok(None),
@@ -297,6 +311,9 @@ struct Follower {
     index: Arc<Mutex<Index>>,
     /// Everything up to here is in the index, committed or not, or in front of it.
     mark: Mark,
+    /// Where the index would be gone on with after a crash, and since when.
+    committed: Mark,
+    committed_at: Instant,
     /// Documents in the index that are not committed.
     bulk: usize,
     /// Since when something waits for a commit.
@@ -337,21 +354,22 @@ impl Follower {
     async fn take_in(&mut self) -> Result<bool> {
         let shared = self.shared.clone();
         shared.take_in_own().await?;
-        let (logged, mark, more) = shared.db.changes_since(&self.mark, PLACES).await?;
-        let many = more || self.bulk > 0 || logged.len() > PART;
-        for part in logged.chunks(PART) {
+        let behind = shared.db.changes_since(&self.mark, PLACES).await?;
+        let Behind { changes, mark, more } = behind.ok_or_else(|| Error::Failed(UNKNOWN.to_owned()))?;
+        let many = more || self.bulk > 0 || changes.len() > PART;
+        for part in changes.chunks(PART) {
             // Searches wait for one part at most.
             let mut taken_in = shared.taking_in.lock().await;
-            let changes = shared.changes(part.iter().filter(|change| !taken_in.0.remove(&change.position))).await?;
+            let changed = shared.changes(part.iter().filter(|change| !taken_in.0.remove(&change.position))).await?;
             if many {
-                let (shown, direct) = self.part(changes);
+                let (shown, direct) = self.part(changed);
                 shared.show(shown)?;
                 self.write(direct).await?;
             } else {
-                if !changes.is_empty() {
+                if !changed.is_empty() {
                     self.since.get_or_insert_with(Instant::now);
                 }
-                shared.show(changes)?;
+                shared.show(changed)?;
             }
         }
         self.mark = mark;
@@ -386,13 +404,15 @@ impl Follower {
             self.since.get_or_insert_with(Instant::now);
         }
         let late = self.since.is_some_and(|since| since.elapsed() >= COMMIT_AFTER);
-        let due = self.bulk >= BULK || (self.bulk > 0 && !more) || waiting > FRESH_MAX || (waiting > 0 && late && !more);
+        let behind = self.mark != self.committed && self.committed_at.elapsed() >= REMARK;
+        let due = self.bulk >= BULK || waiting > FRESH_MAX || (!more && (self.bulk > 0 || (waiting > 0 && late) || behind));
         if !due {
             return Ok(());
         }
         let (shared, index, mark) = (self.shared.clone(), self.index.clone(), self.mark.clone());
         blocking(move || commit(&shared, &mut index.lock().unwrap_or_else(PoisonError::into_inner), &mark)).await?;
         (self.bulk, self.since) = (0, None);
+        (self.committed, self.committed_at) = (self.mark.clone(), Instant::now());
         Ok(())
     }
 }

@@ -27,7 +27,6 @@ use crate::{
     },
 };
 
-/// Reads record no events.
 fn service(db: Db, user_name_fallback: bool) -> Service {
     Service::new(db, World::real(), Rules { user_name_fallback, contacts_by_relevance: !user_name_fallback, ..RULES }, Arc::new(Silent))
 }

@@ -28,20 +28,12 @@ mod tests {
     use std::sync::Arc;
 
     use crate::{
-        domain::{clock::Clock, time::Timestamp},
+        domain::{clock::Clock, fixture::MovableClock, time::Timestamp},
         store::{fixture::Fixture, write::Kept},
     };
 
-    struct At(i64);
-
-    impl Clock for At {
-        fn now(&self) -> Timestamp {
-            Timestamp::from_millis(self.0)
-        }
-    }
-
     fn clock(at: i64) -> Arc<dyn Clock> {
-        Arc::new(At(at))
+        MovableClock::at(at)
     }
 
     #[tokio::test]

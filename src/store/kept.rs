@@ -113,7 +113,7 @@ impl Kept {
         Ok(Lent { idle: self.take().await?, permit })
     }
 
-    async fn take(&self) -> std::result::Result<Idle, sqlx::Error> {
+    async fn take(&self) -> sqlx::Result<Idle> {
         // Not in the loop's head, which would hold the lock through its body.
         let next = || self.lock().pop();
         while let Some(mut idle) = next() {

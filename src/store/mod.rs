@@ -20,6 +20,7 @@ pub mod export;
 pub mod fields;
 #[cfg(test)]
 pub(crate) mod fixture;
+pub mod forgetting;
 mod idempotency;
 pub mod import;
 mod kept;

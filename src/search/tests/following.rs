@@ -11,7 +11,7 @@ use crate::{
         ids::{ContactId, MessageId},
     },
     search::{Error, Searches},
-    store::{Db, fixture::Fixture, write::Changed},
+    store::{Db, changelog::Mark, fixture::Fixture, write::Changed},
 };
 
 struct Running {
@@ -160,6 +160,33 @@ async fn a_missing_damaged_or_foreign_index_is_built_anew() {
     }
     let running = Running::start(&fixture.db, home.path()).await_ready(&fixture).await;
     assert_eq!(running.finds(&fixture, "text").await, ["m"]);
+    running.end().await;
+}
+
+#[tokio::test]
+async fn the_mark_of_an_index_that_nothing_is_added_to_goes_on() {
+    let (fixture, home) = (Fixture::alone().await, tempfile::tempdir().unwrap());
+    let running = Running::start(&fixture.db, home.path()).await_ready(&fixture).await;
+    let committed = || {
+        let meta = std::fs::read_to_string(home.path().join("d-1/meta.json")).unwrap();
+        let meta: serde_json::Value = serde_json::from_str(&meta).unwrap();
+        let payload: serde_json::Value = serde_json::from_str(meta["payload"].as_str().unwrap()).unwrap();
+        serde_json::from_value::<Mark>(payload["mark"].clone()).unwrap()
+    };
+    let behind = async |mark: &Mark| fixture.db.changes_since(mark, 10).await.unwrap().unwrap().changes.len();
+    let transaction = if fixture.url.starts_with("sqlite:") { "0" } else { "pg_current_xact_id()::text::bigint" };
+    // Nothing that is searched for.
+    let log =
+        format!("INSERT INTO changes (store_id, kind, record_ids, changed_at, transaction_id) VALUES ('s', 'other', '', 1, {transaction})");
+    fixture.execute(&log).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let before = committed();
+    assert_eq!(behind(&before).await, 1);
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(3601)).await;
+    tokio::time::resume();
+    soon(async || committed() != before).await;
+    assert_eq!(behind(&committed()).await, 0);
     running.end().await;
 }
 

@@ -49,11 +49,10 @@ pub async fn open(config: &Config) -> store::Result<Db> {
     Db::open(&config.database_url, config.connections.get(), None).await
 }
 
-/// Opens the database, brings its schema and its change log up to date, and counts its statements if there are metrics.
+/// Opens the database, brings its schema up to date, and counts its statements if there are metrics.
 pub async fn open_migrated(config: &Config, metrics: Option<&Metrics>) -> store::Result<Db> {
     let db = Db::open(&config.database_url, config.connections.get(), metrics.map(Metrics::on_statement)).await?;
     db.migrate_up().await?;
-    db.forget_foreign_changes().await?;
     Ok(db)
 }
 

@@ -50,11 +50,11 @@ CREATE TABLE changes (
 CREATE INDEX changes_by_transaction ON changes (transaction_id, position) WHERE transaction_id > 0;
 CREATE INDEX changes_by_store ON changes (store_id, transaction_id) WHERE transaction_id > 0;
 
--- One row: up to which transaction something was forgotten of `changes`. 0 on SQLite, where positions tell that.
+-- One row: through which transaction something was forgotten of `changes`; through which position on SQLite.
 CREATE TABLE forgotten_changes (
-    transaction_id BIGINT NOT NULL
+    through BIGINT NOT NULL
 );
-INSERT INTO forgotten_changes (transaction_id) VALUES (0);
+INSERT INTO forgotten_changes (through) VALUES (0);
 
 CREATE TABLE idempotency_keys (
     store_id {text} NOT NULL REFERENCES stores (id),

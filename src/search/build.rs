@@ -20,6 +20,7 @@ pub type Progress = Arc<dyn Fn(u64, u64) + Send + Sync>;
 /// Builds the index of every record there is, as one commit: until it is made there is no index.
 /// Answers how many there are, too.
 pub async fn build(db: &Db, folder: &Folder, database: &str, progress: Option<Progress>) -> Result<(Index, Mark, u64)> {
+    db.adopt_foreign_changes().await?;
     // Whatever changes from here on is found behind the mark.
     let mark = db.mark().await?;
     let total = db.count_searchables().await?;

@@ -13,7 +13,7 @@ use sea_orm::DbBackend;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    Db, Result,
+    Db, Error, Result,
     sql::{Cells, Param, Sql},
 };
 use crate::domain::{ids::StoreId, search::Noun};
@@ -23,9 +23,9 @@ use crate::domain::{ids::StoreId, search::Noun};
 pub struct Mark {
     /// On SQLite every change up to here. On PostgreSQL how far the current round through the log has come.
     position: i64,
-    /// What a database that was put back in time has not: on SQLite when that change was made, on PostgreSQL the number of the
-    /// log's table, which a restored one does not keep.
-    witness: i64,
+    /// What a database that was restored has not: on SQLite when that change was made, on PostgreSQL the numbers of the server, of
+    /// the database and of the log's table.
+    witness: String,
     /// On PostgreSQL the snapshot whose changes were seen, and the one that will be seen once the round is over.
     snapshot: String,
     next: Option<String>,
@@ -59,12 +59,13 @@ pub const RETITLED: &str = "retitled";
 /// What stands between the ids of records that the log tells of in one place. No id contains it.
 pub(super) const BETWEEN_IDS: &str = "\n";
 
-/// The number of the log's table.
-const TABLE: &str = "'changes'::regclass::oid::bigint";
+/// [`Mark::witness`] of this database on PostgreSQL.
+const WITNESS: &str = "CONCAT((SELECT system_identifier FROM pg_control_system()), ' ', \
+     (SELECT oid FROM pg_database WHERE datname = current_database()), ' ', 'changes'::regclass::oid)";
 
-/// Whether the mark of `$1` and `$4` is one of this database of which nothing was forgotten that came after it.
+/// Whether the mark of `$1` and `$4` is one of this database on PostgreSQL, and nothing was forgotten that came after it.
 const KNOWN: &str = "pg_snapshot_xmax($1::pg_snapshot) <= pg_snapshot_xmax(pg_current_snapshot()) \
-     AND pg_snapshot_xmin($1::pg_snapshot)::text::bigint > (SELECT transaction_id FROM forgotten_changes)";
+     AND pg_snapshot_xmin($1::pg_snapshot)::text::bigint > (SELECT MAX(through) FROM forgotten_changes)";
 
 /// A page of the log.
 #[derive(Debug)]
@@ -114,8 +115,8 @@ impl Db {
     /// Where the log ends now.
     pub async fn mark(&self) -> Result<Mark> {
         let sql = match self.backend() {
-            DbBackend::Sqlite => "SELECT position, changed_at, '' FROM changes ORDER BY position DESC LIMIT 1".to_owned(),
-            _ => format!("SELECT 0::bigint, {TABLE}, pg_current_snapshot()::text"),
+            DbBackend::Sqlite => "SELECT position, CAST(changed_at AS TEXT), '' FROM changes ORDER BY position DESC LIMIT 1".to_owned(),
+            _ => format!("SELECT 0::bigint, {WITNESS}, pg_current_snapshot()::text"),
         };
         let found = self.first(Sql::fixed(&sql), mark).await?;
         Ok(found.unwrap_or_default())
@@ -130,18 +131,26 @@ impl Db {
         }
     }
 
-    /// What is forgotten there is the beginning of the log: while the place of the mark is there, so is all behind it.
     async fn sqlite_changes(&self, mark: &Mark, limit: i64) -> Result<Option<Behind>> {
+        // The mark's own place, too, unless it was forgotten.
         let sql = Sql::fixed(
-            "SELECT changed_at, position, store_id, kind, record_ids FROM changes WHERE position >= $1 ORDER BY position LIMIT $2",
+            "SELECT f.through, c.position IS NOT NULL, CAST(c.changed_at AS TEXT), c.position, c.store_id, c.kind, c.record_ids \
+             FROM (SELECT MAX(through) AS through FROM forgotten_changes) f \
+             LEFT JOIN (SELECT * FROM changes WHERE position >= $1 ORDER BY position LIMIT $2) c ON TRUE ORDER BY c.position",
         )
         .with(Param::Integer(mark.position))
         .with(Param::Integer(limit.saturating_add(1)));
-        let mut rows = self.all(sql, |cells| Ok((cells.take::<i64>()?, logged(cells)?))).await?;
+        let rows = self
+            .all(sql, |cells| {
+                let (through, found): (i64, bool) = (cells.take()?, cells.flag()?);
+                Ok((through, found.then(|| Ok::<_, Error>((cells.take::<String>()?, logged(cells)?))).transpose()?))
+            })
+            .await?;
+        let through = rows.first().map_or(0, |(through, _)| *through);
+        let mut rows: Vec<(String, Logged)> = rows.into_iter().filter_map(|(_, row)| row).collect();
         let known = match rows.first() {
-            Some((_, first)) if mark.position == 0 => first.position == 1,
-            Some((at, first)) => (first.position, *at) == (mark.position, mark.witness),
-            None => mark.position == 0,
+            Some((at, first)) if first.position == mark.position => *at == mark.witness && through <= mark.position,
+            _ => through == mark.position,
         };
         if !known {
             return Ok(None);
@@ -150,7 +159,7 @@ impl Db {
         rows.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
         let mut reached = mark.clone();
         if let Some((at, last)) = rows.last() {
-            (reached.position, reached.witness) = (last.position, *at);
+            (reached.position, reached.witness) = (last.position, at.clone());
         }
         let more = is_full(rows.len(), limit);
         Ok(Some(Behind { changes: rows.into_iter().flat_map(|(_, logged)| each(logged)).collect(), mark: reached, more }))
@@ -161,7 +170,7 @@ impl Db {
     async fn postgres_changes(&self, mark: &Mark, limit: i64) -> Result<Option<Behind>> {
         let sql = Sql::fixed(&format!(
             "SELECT s.now::text, s.known, c.position IS NOT NULL, c.position, c.store_id, c.kind, c.record_ids \
-             FROM (SELECT pg_current_snapshot() AS now, {KNOWN} AND {TABLE} = $4 AS known) s \
+             FROM (SELECT pg_current_snapshot() AS now, {KNOWN} AND {WITNESS} = $4 AS known) s \
              LEFT JOIN (SELECT * FROM changes WHERE transaction_id > 0 \
                  AND transaction_id >= pg_snapshot_xmin($1::pg_snapshot)::text::bigint \
                  AND NOT pg_visible_in_snapshot(transaction_id::text::xid8, $1::pg_snapshot) \
@@ -170,7 +179,7 @@ impl Db {
         .with(Param::Text(mark.snapshot.clone()))
         .with(Param::Integer(mark.position))
         .with(Param::Integer(limit))
-        .with(Param::Integer(mark.witness));
+        .with(Param::Text(mark.witness.clone()));
         let rows = self
             .all(sql, |cells| {
                 let (now, known, found): (String, bool, bool) = (cells.take()?, cells.take()?, cells.take()?);
@@ -241,7 +250,7 @@ mod tests {
         let mark = fixture.db.mark().await.unwrap();
         let known = async |mark: &Mark| fixture.db.changes_since(mark, 1).await.unwrap().is_some();
         assert!(known(&mark).await);
-        assert!(!known(&Mark { witness: mark.witness + 1, ..mark.clone() }).await);
+        assert!(!known(&Mark { witness: format!("{}0", mark.witness), ..mark.clone() }).await);
         let ahead = match fixture.db.backend() {
             DbBackend::Sqlite => Mark { position: mark.position + 1, ..mark },
             _ => Mark { snapshot: "2000000000:2000000000:".to_owned(), ..mark },

@@ -95,7 +95,7 @@ impl Db {
             sql.push(" AND ");
             self.push_contains(&mut sql, "search_text", &fold(search));
         }
-        sql.push(" ORDER BY name, id LIMIT ").integer(MAX_TEMPLATES);
+        sql.push(" ORDER BY name, id").limit(MAX_TEMPLATES);
         self.all(sql, Template::decode).await
     }
 

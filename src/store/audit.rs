@@ -37,7 +37,7 @@ impl Db {
         if let Some(before) = before {
             sql.push(" AND position < ").integer(before);
         }
-        sql.push(" ORDER BY position DESC LIMIT ").integer(limit);
+        sql.push(" ORDER BY position DESC").limit(limit);
         self.all(sql, |cells| {
             Ok(Audited {
                 position: cells.take()?,

@@ -63,7 +63,7 @@ pub(super) const BETWEEN_IDS: &str = "\n";
 const WITNESS: &str = "CONCAT((SELECT system_identifier FROM pg_control_system()), ' ', \
      (SELECT oid FROM pg_database WHERE datname = current_database()), ' ', 'changes'::regclass::oid)";
 
-/// Whether the mark of `$1` and `$4` is one of this database on PostgreSQL, and nothing was forgotten that came after it.
+/// Whether the mark of `$1` and `$3` is one of this database on PostgreSQL, and nothing was forgotten that came after it.
 const KNOWN: &str = "pg_snapshot_xmax($1::pg_snapshot) <= pg_snapshot_xmax(pg_current_snapshot()) \
      AND pg_snapshot_xmin($1::pg_snapshot)::text::bigint > (SELECT MAX(through) FROM forgotten_changes)";
 
@@ -133,13 +133,13 @@ impl Db {
 
     async fn sqlite_changes(&self, mark: &Mark, limit: i64) -> Result<Option<Behind>> {
         // The mark's own place, too, unless it was forgotten.
-        let sql = Sql::fixed(
+        let places = limit.saturating_add(1);
+        let sql = Sql::fixed(&format!(
             "SELECT f.through, c.position IS NOT NULL, CAST(c.changed_at AS TEXT), c.position, c.store_id, c.kind, c.record_ids \
              FROM (SELECT MAX(through) AS through FROM forgotten_changes) f \
-             LEFT JOIN (SELECT * FROM changes WHERE position >= $1 ORDER BY position LIMIT $2) c ON TRUE ORDER BY c.position",
-        )
-        .with(Param::Integer(mark.position))
-        .with(Param::Integer(limit.saturating_add(1)));
+             LEFT JOIN (SELECT * FROM changes WHERE position >= $1 ORDER BY position LIMIT {places}) c ON TRUE ORDER BY c.position"
+        ))
+        .with(Param::Integer(mark.position));
         let rows = self
             .all(sql, |cells| {
                 let (through, found): (i64, bool) = (cells.take()?, cells.flag()?);
@@ -170,15 +170,14 @@ impl Db {
     async fn postgres_changes(&self, mark: &Mark, limit: i64) -> Result<Option<Behind>> {
         let sql = Sql::fixed(&format!(
             "SELECT s.now::text, s.known, c.position IS NOT NULL, c.position, c.store_id, c.kind, c.record_ids \
-             FROM (SELECT pg_current_snapshot() AS now, {KNOWN} AND {WITNESS} = $4 AS known) s \
+             FROM (SELECT pg_current_snapshot() AS now, {KNOWN} AND {WITNESS} = $3 AS known) s \
              LEFT JOIN (SELECT * FROM changes WHERE transaction_id > 0 \
                  AND transaction_id >= pg_snapshot_xmin($1::pg_snapshot)::text::bigint \
                  AND NOT pg_visible_in_snapshot(transaction_id::text::xid8, $1::pg_snapshot) \
-                 AND position > $2 ORDER BY position LIMIT $3) c ON TRUE ORDER BY c.position"
+                 AND position > $2 ORDER BY position LIMIT {limit}) c ON TRUE ORDER BY c.position"
         ))
         .with(Param::Text(mark.snapshot.clone()))
         .with(Param::Integer(mark.position))
-        .with(Param::Integer(limit))
         .with(Param::Text(mark.witness.clone()));
         let rows = self
             .all(sql, |cells| {

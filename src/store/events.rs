@@ -55,7 +55,7 @@ impl Db {
     /// At most `limit` events behind a number, in their order.
     pub async fn events_after(&self, store: &StoreId, after: i64, limit: i64) -> Result<Vec<Recorded>> {
         let mut sql = Sql::of(store, "SELECT sequence, body FROM events WHERE store_id = $1 AND sequence IS NOT NULL AND sequence > ");
-        sql.integer(after).push(" ORDER BY sequence LIMIT ").integer(limit);
+        sql.integer(after).push(" ORDER BY sequence").limit(limit);
         self.all(sql, |cells| Ok(Recorded { sequence: cells.take()?, body: cells.bytes()? })).await
     }
 }

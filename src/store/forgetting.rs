@@ -50,9 +50,8 @@ impl Db {
         let before = now.saturating_sub(kept);
         let mut forgotten = 0;
         for _ in 0..ROUNDS {
-            let sql = Sql::fixed("SELECT position, changed_at FROM changes WHERE position > $1 ORDER BY position LIMIT $2")
-                .with(Param::Integer(pass.0))
-                .with(Param::Integer(PLACES));
+            let mut sql = Sql::fixed("SELECT position, changed_at FROM changes WHERE position > ");
+            sql.integer(pass.0).push(" ORDER BY position").limit(PLACES);
             let places: Vec<(i64, i64)> = self.all(sql, |cells| Ok((cells.take()?, cells.take()?))).await?;
             let Some((last, _)) = places.into_iter().rfind(|(_, at)| *at < before) else {
                 *pass = Pass::default();

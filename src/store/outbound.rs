@@ -77,7 +77,7 @@ impl Write {
     /// The newest mails of a thread, the newest first.
     pub async fn thread_mails(&self, conversation: &ConversationId) -> Result<Vec<Mail>> {
         let mut sql = self.sql("SELECT inbound, sender, payload, external_id FROM messages WHERE store_id = $1 AND conversation_id = ");
-        sql.text(conversation.as_str()).push(" ORDER BY sent_at DESC, id DESC LIMIT ").integer(MAX_REFERENCES as i64);
+        sql.text(conversation.as_str()).push(" ORDER BY sent_at DESC, id DESC").limit(MAX_REFERENCES as i64);
         self.all(sql, |cells| {
             Ok(Mail { inbound: cells.take()?, sender: cells.take()?, payload: cells.take()?, external_id: cells.take()? })
         })
@@ -170,9 +170,9 @@ impl Db {
         }
         sql.push(
             " AND NOT EXISTS (SELECT 1 FROM outbound p WHERE p.store_id = o.store_id AND p.conversation_id = o.conversation_id \
-             AND p.position < o.position) ORDER BY o.due_at, o.position LIMIT ",
+             AND p.position < o.position) ORDER BY o.due_at, o.position",
         );
-        sql.integer(CANDIDATES);
+        sql.limit(CANDIDATES);
         if self.backend() == DbBackend::Postgres {
             sql.push(" FOR UPDATE SKIP LOCKED");
         }

@@ -39,7 +39,7 @@ impl Db {
     pub async fn searchables_after(&self, store: &StoreId, noun: Noun, after: &str, limit: i64) -> Result<Vec<Searchable>> {
         let mut sql = Sql::of(store, text_of(noun));
         let id = if noun == Noun::Message { "m.id" } else { "id" };
-        sql.push(&format!(" AND {id} > ")).text(after).push(&format!(" ORDER BY {id} LIMIT ")).integer(limit);
+        sql.push(&format!(" AND {id} > ")).text(after).push(&format!(" ORDER BY {id}")).limit(limit);
         self.read_searchables(store, noun, sql).await
     }
 

@@ -106,6 +106,12 @@ impl Sql {
         self.push(" FOR SHARE")
     }
 
+    /// How many rows at most. Spelled out: of a bound number PostgreSQL expects a tenth of all there are, and therefore plans the
+    /// statement each time it is run, which costs a page of a list as much as finding it does.
+    pub fn limit(&mut self, rows: i64) -> &mut Self {
+        self.push(&format!(" LIMIT {rows}"))
+    }
+
     /// Notes that a subquery ends here which is better looked up row by row, for a page, than joined, for a total.
     pub fn fence(&mut self) -> &mut Self {
         self.fences.push(self.text.len());
@@ -442,7 +448,7 @@ pub(super) fn page_sql<T: Listed>(table: &str, mut sql: Sql, page: &PageRequest)
     if let Some(after) = &page.after {
         sql.push(&format!(" AND ({at}, id) {behind} (")).integer(after.at).push(", ").text(&after.id).push(")");
     }
-    sql.push(&format!(" ORDER BY {at} {order}, id {order} LIMIT ")).integer(i64::from(page.size) + 1);
+    sql.push(&format!(" ORDER BY {at} {order}, id {order}")).limit(i64::from(page.size) + 1);
     sql
 }
 

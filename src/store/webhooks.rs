@@ -115,7 +115,7 @@ impl Write {
         for (table, settled) in [("deliveries", " AND due_at IS NULL"), ("attempts", "")] {
             let mut sql = self.sql("DELETE FROM ");
             sql.push(table).push(" WHERE position IN (SELECT position FROM ").push(table);
-            sql.push(" WHERE store_id = $1 AND webhook_id = ").text(id.as_str()).push(settled).push(" LIMIT ").integer(limit).push(")");
+            sql.push(" WHERE store_id = $1 AND webhook_id = ").text(id.as_str()).push(settled).limit(limit).push(")");
             forgotten += self.run(sql).await?;
         }
         Ok(forgotten)
@@ -307,7 +307,7 @@ impl Db {
             Along::Before(Some(position)) => sql.push(" AND position < ").integer(position).push(" ORDER BY position DESC"),
             Along::Before(None) => sql.push(" ORDER BY position DESC"),
         };
-        sql.push(" LIMIT ").integer(limit);
+        sql.limit(limit);
         self.all(sql, |cells| {
             Ok(Logged {
                 position: cells.take()?,
@@ -410,7 +410,7 @@ fn due(backend: DbBackend, now: Timestamp, room: Room<'_, Place>) -> Sql {
     let lateral = backend == DbBackend::Postgres;
     sql.push(if lateral { "LATERAL (SELECT x.position, x.due_at" } else { "deliveries d ON d.position IN (SELECT x.position" });
     sql.push(" FROM deliveries x WHERE x.store_id = w.store_id AND x.webhook_id = w.id AND x.due_at IS NOT NULL AND x.due_at <= ");
-    sql.integer(now.millis()).push(" ORDER BY x.due_at, x.position LIMIT ").integer(i64::try_from(room.each).unwrap_or(i64::MAX));
+    sql.integer(now.millis()).push(" ORDER BY x.due_at, x.position").limit(i64::try_from(room.each).unwrap_or(i64::MAX));
     sql.push(if lateral { " FOR UPDATE SKIP LOCKED) d ON TRUE" } else { ")" }).push(" WHERE w.enabled = TRUE");
     for (store, webhook) in room.full() {
         sql.push(" AND NOT (w.store_id = ").text(store.as_str()).push(" AND w.id = ").text(webhook.as_str()).push(")");

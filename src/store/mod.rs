@@ -38,6 +38,7 @@ pub mod search;
 mod secrets;
 mod settings;
 mod sql;
+mod starts;
 pub mod stores;
 pub mod team;
 pub mod tickets;

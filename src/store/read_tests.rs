@@ -5,7 +5,8 @@ use sea_orm::DbBackend;
 use super::{
     fixture::{Fixture, first},
     messages::message_conditions,
-    sql::{Listed, Sql},
+    sql::Sql,
+    starts::Start,
 };
 use crate::domain::{
     contacts::{Contact, ContactFilter},
@@ -250,8 +251,8 @@ async fn a_rare_value_is_found_in_an_index() {
     ] {
         let test = FieldTest { field_id: "f".into(), test };
         let mut conditions = Sql::of(&fixture.store, "store_id = $1");
-        fixture.db.push_rare_test(&mut conditions, &test);
-        let plan = fixture.db.page_plan::<Ticket>(Ticket::TABLE, conditions, &first(20)).await.unwrap();
+        let table = fixture.db.push_start(&mut conditions, &Start::Value(&test), Shown::Open);
+        let plan = fixture.db.page_plan::<Ticket>(table, conditions, &first(20)).await.unwrap();
         assert!(plan.contains(&format!("SEARCH v USING {index}")), "{test:?}: {plan:?}");
     }
 }

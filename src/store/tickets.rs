@@ -81,15 +81,10 @@ impl Db {
             let total = self.ticket_total(store, shown, filter.is_spam, now).await?;
             return self.page_of(self.ticket_table(filter, shown), conditions, page, Some(total)).await;
         }
-        let Some(rare) = self.rare_test(store, filter, tests).await? else {
+        let Some(start) = self.start(store, filter, shown, tests).await? else {
             return self.page_from(self.ticket_table(filter, shown), conditions, page).await;
         };
-        self.push_rare_test(&mut conditions, rare);
-        let table = match self.backend() {
-            // The index behind the primary key: the tickets are found by their ids.
-            DbBackend::Sqlite => "tickets INDEXED BY sqlite_autoindex_tickets_1",
-            _ => Ticket::TABLE,
-        };
+        let table = self.push_start(&mut conditions, &start, shown);
         self.page_from(table, conditions, page).await
     }
 
@@ -242,7 +237,7 @@ impl Db {
     }
 
     /// What a row of `ticket_field_values v` must fulfil. `aside`: `+` keeps SQLite from the index of the values.
-    fn push_value_test(&self, sql: &mut Sql, test: &Test, aside: &str) {
+    pub(super) fn push_value_test(&self, sql: &mut Sql, test: &Test, aside: &str) {
         match test {
             Test::Present | Test::Absent => {}
             Test::AnyOf(values) | Test::NoneOf(values) | Test::AllOf(values) => push_one_of(sql, values, aside),
@@ -270,49 +265,6 @@ impl Db {
             }
         }
     }
-
-    /// The test that the fewest values fulfil, when they are few. The databases would walk the whole list for a field value
-    /// that one ticket has; so it is asked first, at the price of one bounded statement.
-    async fn rare_test<'a>(&self, store: &StoreId, filter: &TicketFilter, tests: &'a [FieldTest]) -> Result<Option<&'a FieldTest>> {
-        let indexed = |test: &&FieldTest| !matches!(test.test, Test::Present | Test::Absent | Test::NoneOf(_) | Test::Contains(_));
-        let candidates: Vec<&FieldTest> = tests.iter().filter(indexed).collect();
-        if candidates.is_empty() || filter.conversation_id.is_some() {
-            return Ok(None);
-        }
-        let few = if self.backend() == DbBackend::Sqlite { FEW } else { FEW_ON_POSTGRES };
-        let mut sql = Sql::of(store, "SELECT ");
-        for (i, FieldTest { field_id, test }) in candidates.iter().enumerate() {
-            sql.push(if i == 0 { "(SELECT COUNT(*) FROM (SELECT 1" } else { ", (SELECT COUNT(*) FROM (SELECT 1" });
-            sql.push(&self.indexed_values(test)).push(" AND v.field_id = ").text(field_id.as_str());
-            self.push_value_test(&mut sql, test, "");
-            sql.push(" LIMIT ").integer(few + 1).push(") AS few)");
-        }
-        let number = candidates.len();
-        let counts = self.first(sql, move |cells| (0..number).map(|_| cells.take::<i64>()).collect::<Result<Vec<_>>>()).await?;
-        let counted = counts.unwrap_or_default().into_iter().zip(candidates);
-        Ok(counted.filter(|(count, _)| *count <= few).min_by_key(|(count, _)| *count).map(|(_, test)| test))
-    }
-
-    /// Narrows the conditions to the tickets with such a value.
-    pub(super) fn push_rare_test(&self, sql: &mut Sql, FieldTest { field_id, test }: &FieldTest) {
-        sql.push(" AND id IN (SELECT v.ticket_id").push(&self.indexed_values(test)).push(" AND v.field_id = ").text(field_id.as_str());
-        self.push_value_test(sql, test, "");
-        sql.push(")");
-    }
-
-    /// [`VALUES`], on SQLite with the index that serves a test. Without statistics SQLite takes every index for so selective
-    /// that a look at the row behind it costs more than a walk through all rows of the store.
-    fn indexed_values(&self, test: &Test) -> String {
-        if self.backend() != DbBackend::Sqlite {
-            return VALUES.to_owned();
-        }
-        let index = match test {
-            Test::StartsWith(_) => "fold",
-            Test::AnyOf(values) | Test::AllOf(values) if column(values) == "text_value" => "text",
-            _ => "number",
-        };
-        VALUES.replacen(" v ", &format!(" v INDEXED BY ticket_field_values_by_{index} "), 1)
-    }
 }
 
 /// Passes over the tickets whose marks say that they cannot pass. Spelled so that PostgreSQL, which knows nothing of marks,
@@ -326,12 +278,7 @@ fn push_sieve(sql: &mut Sql, column: &str, sieve: Sieve) {
     };
 }
 
-const VALUES: &str = " FROM ticket_field_values v WHERE v.store_id = $1";
-
-/// Up to so many values, a filter on them starts from them.
-const FEW: i64 = 200;
-/// There a step through the list is dearer, since no mark spares it the row.
-const FEW_ON_POSTGRES: i64 = 1000;
+pub(super) const VALUES: &str = " FROM ticket_field_values v WHERE v.store_id = $1";
 
 fn push_resolutions(sql: &mut Sql, statuses: &[String]) {
     let set: Vec<&str> = statuses.iter().map(String::as_str).filter(|status| *status != "none").collect();
@@ -351,7 +298,7 @@ fn push_resolutions(sql: &mut Sql, statuses: &[String]) {
 }
 
 /// Which column holds these values; those of one field are all of one type.
-fn column(values: &[Comparable]) -> &'static str {
+pub(super) fn column(values: &[Comparable]) -> &'static str {
     match values.first() {
         Some(Comparable::Number(_)) => "number_value",
         _ => "text_value",

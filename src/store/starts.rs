@@ -1,0 +1,149 @@
+//! Where a filtered list of tickets starts, if not at its newest.
+//!
+//! The databases would walk the whole list for a field value that one ticket has, and SQLite, which has no statistics here, for
+//! such a label and such assignees. So it is asked first which of them few tickets have, at the price of one bounded statement.
+//!
+//! Called by `tickets`.
+
+use std::collections::BTreeSet;
+
+use sea_orm::DbBackend;
+
+use super::{
+    Db, Result,
+    sql::{Listed, Sql},
+    tickets::{VALUES, column},
+};
+use crate::domain::{
+    field_tests::{FieldTest, Test},
+    filters::{LabelOperator, Shown, TicketFilter},
+    ids::StoreId,
+    tickets::Ticket,
+};
+
+/// What few tickets have.
+pub(super) enum Start<'a> {
+    Value(&'a FieldTest),
+    /// Any of these labels. On SQLite: the indexes are named.
+    Labels(BTreeSet<&'a str>),
+    /// One of these assignees. On SQLite, as labels are.
+    Assignees(BTreeSet<&'a str>),
+}
+
+/// Up to so many a list starts from them.
+const FEW: i64 = 200;
+/// There a step through the list is dearer, since no mark spares it the row.
+const FEW_ON_POSTGRES: i64 = 1000;
+
+impl Db {
+    /// What the fewest tickets have that the filter asks for, when they are few.
+    pub(super) async fn start<'a>(
+        &self,
+        store: &StoreId,
+        filter: &'a TicketFilter,
+        shown: Shown,
+        tests: &'a [FieldTest],
+    ) -> Result<Option<Start<'a>>> {
+        let sqlite = self.backend() == DbBackend::Sqlite;
+        let mut starts = starts(sqlite, filter, tests);
+        if starts.is_empty() || filter.conversation_id.is_some() {
+            return Ok(None);
+        }
+        let few = if sqlite { FEW } else { FEW_ON_POSTGRES };
+        let mut sql = Sql::of(store, "SELECT ");
+        for (i, start) in starts.iter().enumerate() {
+            if i > 0 {
+                sql.push(", ");
+            }
+            if let Start::Labels(labels) = start {
+                // Where conversations are many their tickets need not be looked up.
+                sql.push("CASE WHEN (SELECT COUNT(*) FROM (SELECT 1 FROM conversation_labels l WHERE l.store_id = $1 AND l.label_id IN ");
+                sql.texts(labels.iter().copied()).limit(few + 1).push(") AS few) > ").integer(few);
+                sql.push(" THEN ").integer(few + 1).push(" ELSE ");
+            }
+            sql.push("(SELECT COUNT(*) FROM (SELECT 1");
+            self.push_source(&mut sql, start, shown);
+            sql.limit(few + 1).push(") AS few)");
+            if let Start::Labels(_) = start {
+                sql.push(" END");
+            }
+        }
+        let number = starts.len();
+        let counts = self.first(sql, move |cells| (0..number).map(|_| cells.take::<i64>()).collect::<Result<Vec<_>>>()).await?;
+        let counted = counts.unwrap_or_default().into_iter().zip(0..);
+        let fewest = counted.filter(|(count, _)| *count <= few).min();
+        Ok(fewest.map(|(_, at): (_, usize)| starts.swap_remove(at)))
+    }
+
+    /// Narrows the conditions to the tickets that have it; the table they are for.
+    pub(super) fn push_start(&self, sql: &mut Sql, start: &Start<'_>, shown: Shown) -> &'static str {
+        let sqlite = self.backend() == DbBackend::Sqlite;
+        // An array PostgreSQL makes once, and looks its tickets up, whatever it thinks of their number.
+        let (opened, closed) = if sqlite { (" AND id IN (SELECT ", ")") } else { (" AND id = ANY (ARRAY(SELECT ", "))") };
+        sql.push(opened);
+        sql.push(match start {
+            Start::Value(_) => "v.ticket_id",
+            Start::Labels(_) | Start::Assignees(_) => "t.id",
+        });
+        self.push_source(sql, start, shown);
+        sql.push(closed);
+        // The index behind the primary key: the tickets are found by their ids.
+        if sqlite { "tickets INDEXED BY sqlite_autoindex_tickets_1" } else { Ticket::TABLE }
+    }
+
+    /// Where the ids of those tickets are. On SQLite with the indexes that serve: without statistics it takes every index for so
+    /// selective that a look at the row behind it costs more than a walk through all rows of the store.
+    fn push_source(&self, sql: &mut Sql, start: &Start<'_>, shown: Shown) {
+        match start {
+            Start::Value(FieldTest { field_id, test }) => {
+                let index = match test {
+                    Test::StartsWith(_) => " v INDEXED BY ticket_field_values_by_fold ",
+                    Test::AnyOf(values) | Test::AllOf(values) if column(values) == "text_value" => {
+                        " v INDEXED BY ticket_field_values_by_text "
+                    }
+                    _ => " v INDEXED BY ticket_field_values_by_number ",
+                };
+                sql.push(&if self.backend() == DbBackend::Sqlite { VALUES.replacen(" v ", index, 1) } else { VALUES.to_owned() });
+                sql.push(" AND v.field_id = ").text(field_id.as_str());
+                self.push_value_test(sql, test, "");
+            }
+            Start::Labels(labels) => {
+                let open = shown == Shown::Open;
+                sql.push(" FROM conversation_labels l INDEXED BY conversation_labels_by_label CROSS JOIN tickets t INDEXED BY ");
+                sql.push(if open { "tickets_one_open" } else { "tickets_by_conversation" });
+                sql.push(" WHERE l.store_id = $1 AND l.label_id IN ").texts(labels.iter().copied());
+                sql.push(" AND t.store_id = $1 AND t.conversation_id = l.conversation_id");
+                if open {
+                    sql.push(" AND t.is_open = TRUE");
+                }
+            }
+            Start::Assignees(users) => {
+                sql.push(" FROM tickets t INDEXED BY tickets_by_assignee WHERE t.store_id = $1 AND t.assignee_user_id IN ")
+                    .texts(users.iter().copied());
+            }
+        }
+    }
+}
+
+/// What an index finds of a filter.
+fn starts<'a>(sqlite: bool, filter: &'a TicketFilter, tests: &'a [FieldTest]) -> Vec<Start<'a>> {
+    let indexed = |test: &&FieldTest| !matches!(test.test, Test::Present | Test::Absent | Test::NoneOf(_) | Test::Contains(_));
+    let mut starts: Vec<Start<'_>> = tests.iter().filter(indexed).map(Start::Value).collect();
+    if !sqlite {
+        // Its statistics tell of labels and assignees.
+        return starts;
+    }
+    if let Some(labels) = &filter.labels {
+        let ids = labels.label_ids.iter().map(|id| id.as_str());
+        match labels.operator {
+            LabelOperator::ContainsAny => starts.push(Start::Labels(ids.collect())),
+            LabelOperator::ContainsAll => starts.extend(ids.map(|id| Start::Labels(BTreeSet::from([id])))),
+            LabelOperator::DoesNotContainAny => {}
+        }
+    }
+    // One assignee's tickets are in an index in their order.
+    if filter.assignee_user_ids.len() > 1 {
+        starts.push(Start::Assignees(filter.assignee_user_ids.iter().map(|id| id.as_str()).collect()));
+    }
+    starts
+}

@@ -125,8 +125,9 @@ impl Db {
             (read, write, Reads::Sqlite(Readers::new(file.clone(), connections)), Writes::Sqlite(Writer::new(file)))
         } else if url.starts_with("postgres:") || url.starts_with("postgresql:") {
             let options = postgres_options(url)?;
-            // What requests write is found by unique keys, whatever the values: it is planned once. Left to itself PostgreSQL
-            // plans the change of a ticket anew for each message of a long conversation, a fifth of what such a message costs.
+            // What requests write is found by unique keys, whatever the values: it is planned once, other than what imports
+            // write. Left to itself PostgreSQL plans the change of a ticket anew for each message of a long conversation, a fifth
+            // of what such a message costs.
             let planned_once = options.clone().options([("plan_cache_mode", "force_generic_plan")]);
             let [reads, writes] = [options.clone(), planned_once].map(|options| Kept::new(options, connections, WRITE_WAIT));
             let (read, write) = (open_postgres(options.clone(), FOR_ENTITIES).await?, open_postgres(options, FOR_CHORES).await?);

@@ -86,7 +86,7 @@ impl Kept {
         Self(Arc::new(Shared { options, idle: Mutex::default(), permits, patience }))
     }
 
-    /// The rows of a statement that only reads.
+    /// The rows of a statement that only reads, or may be run twice.
     pub async fn rows(&self, sql: &Sql) -> Result<Vec<QueryResult>> {
         let (lent, rows) = self.first(sql, NOTHING).await?;
         self.put_back(lent);

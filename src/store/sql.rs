@@ -1,7 +1,7 @@
 //! How this room writes SQL by hand: a text that grows with its values, rows that decode themselves, and the keyset
 //! page, written once.
 //!
-//! Called by the other files of `store`. Guarantees: `$1` is always the store; every value is bound; the same shape
+//! Called by the other files of `store`. Guarantees: `$1` is always the store; every value but a limit is bound; the same shape
 //! of a request gives the same text, so that each connection prepares it once; what follows is understood by SQLite
 //! and PostgreSQL alike (numbered parameters, row values, booleans as literals).
 

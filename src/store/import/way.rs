@@ -39,7 +39,12 @@ impl Way {
     pub async fn open(db: &Db) -> Result<Self> {
         match db.writes() {
             Writes::Sqlite(writer) => Self::sqlite(writer).await,
-            Writes::Postgres(kept) => Ok(Self::Postgres(kept.begin().await?)),
+            Writes::Postgres(kept) => {
+                let begun = kept.begin().await?;
+                // A plan that was made for a table with few rows would be kept while the import fills it.
+                begun.run(&Sql::fixed("SET LOCAL plan_cache_mode = auto")).await?;
+                Ok(Self::Postgres(begun))
+            }
         }
     }
 
@@ -166,4 +171,27 @@ fn bind<'a>(statement: &mut Prepared<'_>, values: impl Iterator<Item = &'a Value
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::fixture::Fixture;
+
+    #[tokio::test]
+    async fn what_an_import_runs_is_not_planned_once_for_all() {
+        let fixture = Fixture::new().await;
+        if fixture.db.backend() != DbBackend::Postgres {
+            return;
+        }
+        let mode = "SELECT current_setting('plan_cache_mode')";
+        let Writes::Postgres(kept) = fixture.db.writes() else { unreachable!("of PostgreSQL") };
+        let begun = kept.begin().await.unwrap();
+        assert_eq!(begun.rows(&Sql::fixed(mode)).await.unwrap()[0].try_get_by_index::<String>(0).unwrap(), "force_generic_plan");
+        begun.commit().await.unwrap();
+        let way = Way::open(&fixture.db).await.unwrap();
+        let found = way.all(mode, &[], vec![vec![]], &[], |cells| cells.take::<String>()).await.unwrap();
+        assert_eq!(found, ["auto"]);
+        way.rollback().await.unwrap();
+    }
 }

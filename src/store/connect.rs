@@ -267,7 +267,7 @@ impl Db {
     /// Closes every connection; on SQLite the write-ahead log is folded into the file.
     pub async fn close(self) -> Result<()> {
         match &self.reads {
-            Reads::Sqlite(readers) => readers.close(),
+            Reads::Sqlite(readers) => readers.close().await,
             Reads::Postgres(kept) => kept.close().await,
         }
         match &self.writes {

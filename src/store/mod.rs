@@ -5,6 +5,7 @@
 
 pub mod access;
 pub mod accounts;
+mod anchor;
 pub mod audit;
 mod begun;
 pub mod bridges;

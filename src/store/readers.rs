@@ -7,7 +7,7 @@
 //! Called by `sql`. Guarantees: a connection cannot write, and sees every change that was committed before it is asked.
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -16,6 +16,7 @@ use tokio::sync::Semaphore;
 
 use super::{
     Error, Result,
+    anchor::Anchor,
     connect::MAPPED,
     sql::{Cells, Sql},
     writer::read,
@@ -26,6 +27,7 @@ pub(super) struct Readers {
     path: PathBuf,
     /// Open and not in use. There are never more than threads that read.
     idle: Mutex<Vec<Connection>>,
+    anchor: Anchor,
     /// Holds unbounded statements to a number, so that they cannot take every blocking thread.
     unbounded: Semaphore,
 }
@@ -35,7 +37,9 @@ const STATEMENTS: usize = 256;
 
 impl Readers {
     pub fn new(path: PathBuf, unbounded: u32) -> Arc<Self> {
-        Arc::new(Self { path, idle: Mutex::default(), unbounded: Semaphore::new(unbounded.max(1) as usize) })
+        let file = path.clone();
+        let anchor = Anchor::new(move || open(&file));
+        Arc::new(Self { path, idle: Mutex::default(), anchor, unbounded: Semaphore::new(unbounded.max(1) as usize) })
     }
 
     /// Runs a statement, each row through `decode`.
@@ -54,6 +58,7 @@ impl Readers {
     }
 
     fn run<T>(&self, sql: &Sql, decode: &impl Fn(&mut Cells<'_>) -> Result<T>) -> Result<Vec<T>> {
+        self.anchor.read();
         let connection = self.take()?;
         let rows = read(&connection, sql, decode);
         // One that failed is not used again: whatever was wrong with it goes with it.
@@ -67,18 +72,24 @@ impl Readers {
         if let Some(connection) = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop() {
             return Ok(connection);
         }
-        // The file is there: whoever made these readers opened it for writing first.
-        let connection = Connection::open_with_flags(&self.path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-        connection.set_prepared_statement_cache_capacity(STATEMENTS);
-        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-        let settings = format!("PRAGMA query_only = ON; PRAGMA mmap_size = {MAPPED}; PRAGMA busy_timeout = 10000;");
-        connection.execute_batch(&settings)?;
-        Ok(connection)
+        open(&self.path)
     }
 
     /// Closes the connections that are not in use.
-    pub fn close(&self) {
+    pub async fn close(&self) {
         self.unbounded.close();
+        self.anchor.close().await;
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
+}
+
+/// A connection that cannot write.
+fn open(path: &Path) -> Result<Connection> {
+    // The file is there: whoever made these readers opened it for writing first.
+    let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    let settings = format!("PRAGMA query_only = ON; PRAGMA mmap_size = {MAPPED}; PRAGMA busy_timeout = 10000;");
+    connection.execute_batch(&settings)?;
+    Ok(connection)
 }

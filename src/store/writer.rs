@@ -159,9 +159,12 @@ impl Seat {
         if self.connection.is_none() {
             let connection = open(&self.path)?;
             connection.set_prepared_statement_cache_capacity(STATEMENTS);
-            // A log of up to 16 MB, since pages that every write changes are copied into the file once a checkpoint; a cache
-            // that holds what a group changes.
-            let settings = format!("PRAGMA mmap_size = {MAPPED}; PRAGMA wal_autocheckpoint = 4000; PRAGMA cache_size = -16384;");
+            // A log of up to 16 MB, since pages that every write changes are copied into the file once a checkpoint, and no more
+            // than four times as much of it left on the disk by a large import; a cache that holds what a group changes.
+            let settings = format!(
+                "PRAGMA mmap_size = {MAPPED}; PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 67108864; \
+                 PRAGMA cache_size = -16384;"
+            );
             connection.execute_batch(&settings)?;
             self.connection = Some(connection);
         }

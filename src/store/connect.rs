@@ -37,6 +37,7 @@ use super::{
     readers::Readers,
     replica::{self, Replica, Transaction},
     sql::Sql,
+    starts::Many,
     writer::{Sole, Writer},
 };
 
@@ -107,6 +108,7 @@ pub struct Db {
     /// What store transactions run on.
     writes: Writes,
     own: Arc<Own>,
+    many: Arc<Many>,
     on_statement: Option<OnStatement>,
     replica: Option<Arc<Replica>>,
     /// Whether what is only read is read from the replica.
@@ -136,7 +138,7 @@ impl Db {
             return Err(Error::Unavailable("the database URL must begin with sqlite:// or postgres://".to_owned()));
         };
         let (read, write) = (counted(read, on_statement.as_ref()), counted(write, on_statement.as_ref()));
-        Ok(Self { read, write, reads, writes, own: Arc::default(), on_statement, replica: None, on_replica: false })
+        Ok(Self { read, write, reads, writes, own: Arc::default(), many: Arc::default(), on_statement, replica: None, on_replica: false })
     }
 
     /// The same, with a standby to read from.
@@ -188,6 +190,11 @@ impl Db {
     /// What this process commits to the change log.
     pub(super) fn own(&self) -> &Arc<Own> {
         &self.own
+    }
+
+    /// What filters asked for and many tickets had.
+    pub(super) fn many(&self) -> &Many {
+        &self.many
     }
 
     /// To be called for each statement that SeaORM does not see.

@@ -34,7 +34,7 @@ pub(super) struct Sql {
 }
 
 /// A bound value.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(super) enum Param {
     Text(String),
     Integer(i64),

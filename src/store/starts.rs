@@ -1,11 +1,18 @@
 //! Where a filtered list of tickets starts, if not at its newest.
 //!
 //! The databases would walk the whole list for a field value that one ticket has, and SQLite, which has no statistics here, for
-//! such a label and such assignees. So it is asked first which of them few tickets have, at the price of one bounded statement.
+//! such a label and such assignees. So it is asked first which of them few tickets have, at the price of one bounded statement:
+//! a sixth of what such a page costs. What many have, many will have in a minute, and be it otherwise the list is only walked:
+//! it is not asked again until then, for the next page or by the next who looks at the same list.
 //!
 //! Called by `tickets`.
 
-use std::collections::BTreeSet;
+use std::{
+    collections::{BTreeSet, HashMap},
+    hash::{BuildHasher, RandomState},
+    sync::{Mutex, PoisonError},
+    time::{Duration, Instant},
+};
 
 use sea_orm::DbBackend;
 
@@ -35,6 +42,41 @@ const FEW: i64 = 200;
 /// There a step through the list is dearer, since no mark spares it the row.
 const FEW_ON_POSTGRES: i64 = 1000;
 
+/// What many tickets had when they were counted.
+#[derive(Default)]
+pub(super) struct Many {
+    /// When that was, by a hash: of two that share one, the other's list is walked.
+    counted: Mutex<HashMap<u64, Instant>>,
+    hasher: RandomState,
+}
+
+/// How long it is taken for so.
+const STILL: Duration = Duration::from_secs(60);
+/// Of how many that is remembered.
+const REMEMBERED: usize = 10_000;
+
+impl Many {
+    fn name(&self, source: &Sql) -> u64 {
+        self.hasher.hash_one(format!("{} {:?}", source.as_str(), source.params()))
+    }
+
+    fn holds(&self, name: u64) -> bool {
+        self.lock().get(&name).is_some_and(|counted| counted.elapsed() < STILL)
+    }
+
+    fn note(&self, name: u64) {
+        let mut counted = self.lock();
+        if counted.len() >= REMEMBERED {
+            counted.clear();
+        }
+        counted.insert(name, Instant::now());
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Instant>> {
+        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 impl Db {
     /// What the fewest tickets have that the filter asks for, when they are few.
     pub(super) async fn start<'a>(
@@ -45,13 +87,21 @@ impl Db {
         tests: &'a [FieldTest],
     ) -> Result<Option<Start<'a>>> {
         let sqlite = self.backend() == DbBackend::Sqlite;
-        let mut starts = starts(sqlite, filter, tests);
-        if starts.is_empty() || filter.conversation_id.is_some() {
+        if filter.conversation_id.is_some() {
+            return Ok(None);
+        }
+        let named = starts(sqlite, filter, tests).into_iter().map(|start| {
+            let mut source = Sql::of(store, "");
+            self.push_source(&mut source, &start, shown);
+            (self.many().name(&source), start)
+        });
+        let mut starts: Vec<(u64, Start<'_>)> = named.filter(|(name, _)| !self.many().holds(*name)).collect();
+        if starts.is_empty() {
             return Ok(None);
         }
         let few = if sqlite { FEW } else { FEW_ON_POSTGRES };
         let mut sql = Sql::of(store, "SELECT ");
-        for (i, start) in starts.iter().enumerate() {
+        for (i, (_, start)) in starts.iter().enumerate() {
             if i > 0 {
                 sql.push(", ");
             }
@@ -70,9 +120,15 @@ impl Db {
         }
         let number = starts.len();
         let counts = self.first(sql, move |cells| (0..number).map(|_| cells.take::<i64>()).collect::<Result<Vec<_>>>()).await?;
-        let counted = counts.unwrap_or_default().into_iter().zip(0..);
-        let fewest = counted.filter(|(count, _)| *count <= few).min();
-        Ok(fewest.map(|(_, at): (_, usize)| starts.swap_remove(at)))
+        let mut fewest = None;
+        for (at, count) in counts.unwrap_or_default().into_iter().enumerate() {
+            if count > few {
+                self.many().note(starts[at].0);
+            } else if fewest.is_none_or(|(fewest, _)| count < fewest) {
+                fewest = Some((count, at));
+            }
+        }
+        Ok(fewest.map(|(_, at)| starts.swap_remove(at).1))
     }
 
     /// Narrows the conditions to the tickets that have it; the table they are for.
@@ -146,4 +202,56 @@ fn starts<'a>(sqlite: bool, filter: &'a TicketFilter, tests: &'a [FieldTest]) ->
         starts.push(Start::Assignees(filter.assignee_user_ids.iter().map(|id| id.as_str()).collect()));
     }
     starts
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    };
+
+    use super::*;
+    use crate::{domain::filters::LabelFilter, store::visit_tests::shop};
+
+    #[tokio::test]
+    async fn what_many_tickets_have_is_counted_once_a_minute() {
+        let fixture = shop().await;
+        let statements = Arc::new(AtomicU32::new(0));
+        let counter = statements.clone();
+        let count = move || _ = counter.fetch_add(1, Ordering::Relaxed);
+        let db = Db::open(&fixture.url, 2, Some(Arc::new(count))).await.unwrap();
+        let field = |test: Test| vec![FieldTest { field_id: "score".into(), test }];
+        let labels = |ids: &[&str]| TicketFilter {
+            labels: Some(LabelFilter { operator: LabelOperator::ContainsAny, label_ids: ids.iter().map(|id| (*id).into()).collect() }),
+            ..TicketFilter::default()
+        };
+        // How many statements it takes to know where to start, and whether that is somewhere else than at the newest.
+        let asked = async |store: &StoreId, filter: &TicketFilter, tests: &[FieldTest]| {
+            let before = statements.load(Ordering::Relaxed);
+            let start = db.start(store, filter, Shown::Closed, tests).await.unwrap();
+            (statements.load(Ordering::Relaxed) - before, start.is_some())
+        };
+        let (store, none) = (&fixture.store, TicketFilter::default());
+        let (half, more, nobody) = (field(Test::Below(50.0)), field(Test::Below(51.0)), field(Test::Above(1000.0)));
+        assert_eq!(asked(store, &none, &half).await, (1, false));
+        assert_eq!(asked(store, &none, &half).await, (0, false));
+        assert_eq!(asked(store, &none, &more).await, (1, false), "another value");
+        assert_eq!(asked(&"other".into(), &none, &half).await, (1, true), "another store");
+        for _ in 0..2 {
+            assert_eq!(asked(store, &none, &nobody).await, (1, true), "few may become many");
+        }
+        let both = [half.clone(), nobody].concat();
+        assert_eq!(asked(store, &none, &both).await, (1, true), "few beside many");
+        if db.backend() == DbBackend::Sqlite {
+            for _ in 0..2 {
+                assert_eq!(asked(store, &labels(&["rare"]), &half).await, (1, true));
+            }
+            assert_eq!(asked(store, &labels(&["l"]), &half).await, (1, false));
+            assert_eq!(asked(store, &labels(&["l"]), &half).await, (0, false));
+        }
+        db.many().lock().values_mut().for_each(|counted| *counted -= STILL);
+        assert_eq!(asked(store, &none, &half).await, (1, false), "a minute later");
+        db.close().await.unwrap();
+    }
 }

@@ -6,7 +6,7 @@ use sea_orm::DbBackend;
 
 use super::{
     Db, Result,
-    marks::{Marks, Sieve},
+    marks::Sieve,
     sql::{Cells, Listed, Row, Sql},
 };
 use crate::domain::{
@@ -182,12 +182,7 @@ impl Db {
             None => {}
         }
         if let Some(labels) = &filter.labels {
-            let marks = Marks::of_labels(&labels.label_ids);
-            match labels.operator {
-                LabelOperator::ContainsAny => push_sieve(&mut sql, "label_marks", Sieve::Any(marks)),
-                LabelOperator::ContainsAll => push_sieve(&mut sql, "label_marks", Sieve::All(marks)),
-                LabelOperator::DoesNotContainAny => {}
-            }
+            push_sieve(&mut sql, "label_marks", Sieve::of_labels(labels));
             let ids: BTreeSet<&str> = labels.label_ids.iter().map(|id| id.as_str()).collect();
             let count = ids.len() as i64;
             sql.push(match labels.operator {
@@ -210,9 +205,7 @@ impl Db {
     }
 
     fn push_field_test(&self, sql: &mut Sql, FieldTest { field_id, test }: &FieldTest) {
-        if let Some(sieve) = Sieve::of(field_id, test) {
-            push_sieve(sql, "field_marks", sieve);
-        }
+        push_sieve(sql, "field_marks", Sieve::of(field_id, test));
         match test {
             Test::Absent | Test::NoneOf(_) => sql.push(" AND NOT EXISTS (SELECT 1"),
             Test::AllOf(values) => sql.push(" AND (SELECT COUNT(DISTINCT v.").push(column(values)).push(")"),
@@ -269,13 +262,14 @@ impl Db {
 
 /// Passes over the tickets whose marks say that they cannot pass. Spelled so that PostgreSQL, which knows nothing of marks,
 /// does not take it for rare.
-fn push_sieve(sql: &mut Sql, column: &str, sieve: Sieve) {
-    sql.push(" AND (").push(column).push(" & ");
-    match sieve {
-        Sieve::Any(marks) => sql.integer(marks.bits()).push(") <> 0"),
+fn push_sieve(sql: &mut Sql, column: &str, sieve: Option<Sieve>) {
+    let Some(sieve) = sieve else { return };
+    for (i, marks) in sieve.choices().iter().enumerate() {
+        sql.push(if i == 0 { " AND ((" } else { " OR (" });
         // Never more than these.
-        Sieve::All(marks) => sql.integer(marks.bits()).push(") >= ").integer(marks.bits()),
-    };
+        sql.push(column).push(" & ").integer(marks.bits()).push(") >= ").integer(marks.bits());
+    }
+    sql.push(")");
 }
 
 pub(super) const VALUES: &str = " FROM ticket_field_values v WHERE v.store_id = $1";

@@ -22,7 +22,7 @@ const TICKETS: i64 = 5000;
 
 /// Closed tickets in five conversations. Of five in a row one has `north`, of hundred twenty a score below 20; of each 25 a
 /// block of five is in the conversation with the label.
-async fn shop() -> Fixture {
+pub(super) async fn shop() -> Fixture {
     let fixture = Fixture::alone().await;
     for conversation in ["c1", "c2", "c3", "c4"] {
         fixture.conversation(conversation, |_| {}).await;
@@ -31,12 +31,15 @@ async fn shop() -> Fixture {
     let store = &fixture.store;
     let numbers = format!("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {TICKETS}) ");
     let north = Marks::of_values(&"region".into(), [&Comparable::Text("north".to_owned())]).bits();
+    let score =
+        |score: i64| format!("WHEN {score} THEN {} ", Marks::of_values(&"score".into(), [&Comparable::Number(score as f64)]).bits());
+    let scores: String = (0..100).map(score).collect();
     for insert in [
         format!(
             "INSERT INTO tickets (store_id, id, ticket_number, channel, contact_id, account_id, conversation_id, ticket_fields, opened_at, \
              closed_at, sort_at, created_at, updated_at, is_open, is_spam, is_follow_up, field_marks, label_marks) \
              SELECT '{store}', 't' || i, CAST(i AS TEXT), 'line', 'k1', 'a1', 'c' || (i / 5 % 5), '{{}}', i, i, i, i, i, FALSE, FALSE, FALSE, \
-             CASE i % 5 WHEN 0 THEN {north} ELSE 0 END, \
+             (CASE i % 5 WHEN 0 THEN {north} ELSE 0 END) | (CASE i % 100 {scores}END), \
              (SELECT label_marks FROM conversations c WHERE c.store_id = '{store}' AND c.id = 'c' || (i / 5 % 5)) FROM n"
         ),
         format!(

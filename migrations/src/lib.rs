@@ -53,7 +53,7 @@ pub(crate) async fn run(manager: &SchemaManager<'_>, script: &str) -> Result<(),
             // A small row lives in its key: one search instead of two.
             ("{clustered}", "WITHOUT ROWID"),
             // Behind the order of a list, for SQLite alone: PostgreSQL compares no bits within an index.
-            ("{marks}", ", label_marks, field_marks"),
+            ("{marks}", ", label_marks, field_marks, text_marks"),
         ],
         _ => [
             ("{text}", "TEXT COLLATE \"C\""),

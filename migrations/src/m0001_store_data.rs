@@ -184,7 +184,7 @@ CREATE TABLE conversations (
     unread_count BIGINT NOT NULL,
     message_count BIGINT NOT NULL,
     email_subject TEXT,
-    -- One bit a label, several to a bit (src/store/marks.rs).
+    -- Two bits a label, several labels to a bit (src/store/marks.rs).
     label_marks BIGINT NOT NULL,
     last_inbound_at BIGINT,
     last_message_at BIGINT,
@@ -231,9 +231,10 @@ CREATE TABLE tickets (
     -- Every field value and system key, as the answer shows them.
     ticket_fields TEXT NOT NULL,
     ticket_fields_updated_at BIGINT,
-    -- The conversation's label_marks, and one bit each for the field values.
+    -- The conversation's label_marks, and bits of the field values and of what their texts contain.
     label_marks BIGINT NOT NULL,
     field_marks BIGINT NOT NULL,
+    text_marks BIGINT NOT NULL,
     -- The newest customer-facing message of the ticket's window, or opened_at: the order of the ticket list.
     sort_at BIGINT NOT NULL,
     -- The first inbound message of the window that no person answered yet.

@@ -1,6 +1,12 @@
 //! The rows that writes read and change, each within [`Write`].
 
-use super::{Result, import::DERIVE_TICKETS, marks::Marks, sql::Row, write::Write};
+use super::{
+    Result,
+    import::DERIVE_TICKETS,
+    marks::{Marks, ValueMarks},
+    sql::Row,
+    write::Write,
+};
 use crate::domain::{
     contacts::Contact,
     conversations::Conversation,
@@ -63,14 +69,17 @@ impl Write {
         for (field, values) in fields {
             self.save_values_of(ticket, field, values).await?;
         }
-        let marks = fields.iter().map(|(field, values)| Marks::of_values(field, values)).collect::<Marks>().bits();
-        if marks == 0 {
+        let marks: ValueMarks = fields.iter().map(|(field, values)| ValueMarks::of(field, values)).collect();
+        if marks == ValueMarks::default() {
             return Ok(());
         }
         // What other fields have stays, and so does what these had: it may be another's, too.
+        let [fields, texts] = [marks.field_marks.bits(), marks.text_marks.bits()];
         let mut sql = self.sql("UPDATE tickets SET field_marks = field_marks | ");
-        sql.integer(marks).push(" WHERE store_id = $1 AND id = ").text(ticket.as_str());
-        sql.push(" AND (field_marks & ").integer(marks).push(") <> ").integer(marks);
+        sql.integer(fields).push(", text_marks = text_marks | ").integer(texts);
+        sql.push(" WHERE store_id = $1 AND id = ").text(ticket.as_str());
+        sql.push(" AND ((field_marks & ").integer(fields).push(") <> ").integer(fields);
+        sql.push(" OR (text_marks & ").integer(texts).push(") <> ").integer(texts).push(")");
         self.run(sql).await?;
         Ok(())
     }

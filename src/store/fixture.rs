@@ -7,7 +7,13 @@ use sea_orm::{ActiveModelBehavior, ActiveModelTrait, ConnectionTrait, EntityTrai
 
 use serde_json::json;
 
-use super::{Db, connect::OnStatement, entity::*, import::Batch, marks::Marks};
+use super::{
+    Db,
+    connect::OnStatement,
+    entity::*,
+    import::Batch,
+    marks::{Marks, ValueMarks},
+};
 use crate::domain::{fields::Comparable, ids::StoreId, paging::PageRequest, records::Line, text::fold, time::Timestamp};
 
 pub(crate) struct Fixture {
@@ -212,6 +218,7 @@ impl Fixture {
             ticket_fields_updated_at: None,
             label_marks: 0,
             field_marks: 0,
+            text_marks: 0,
             sort_at: 0,
             waiting_since: None,
             created_at: 0,
@@ -229,9 +236,10 @@ impl Fixture {
 
     pub async fn values(&self, ticket: &str, field: &str, values: impl IntoIterator<Item = Comparable>) {
         let values: Vec<Comparable> = values.into_iter().collect();
-        let (marks, store) = (Marks::of_values(&field.into(), &values).bits(), &self.store);
-        let set = format!("UPDATE tickets SET field_marks = field_marks | {marks} WHERE store_id = '{store}' AND id = '{ticket}'");
-        self.execute(&set).await.unwrap();
+        let ValueMarks { field_marks, text_marks } = ValueMarks::of(&field.into(), &values);
+        let (fields, texts, store) = (field_marks.bits(), text_marks.bits(), &self.store);
+        let set = format!("field_marks = field_marks | {fields}, text_marks = text_marks | {texts}");
+        self.execute(&format!("UPDATE tickets SET {set} WHERE store_id = '{store}' AND id = '{ticket}'")).await.unwrap();
         for (position, value) in values.into_iter().enumerate() {
             let folded = value.folded();
             let (text_value, number_value) = match value {

@@ -1,15 +1,16 @@
 //! Marks: what labels and values a ticket has, in so few bits that the index of the list holds them.
 //!
 //! A filter by a label or a field walks the list and looks each ticket up in another table, which costs ten times what the
-//! step to it does. A label, a value, the first character of a folded text and the magnitude of a number each stand for two of 63 bits; a ticket carries
-//! those of its conversation's labels and of its values beside its place in the list. Where one of the two is not set, the
-//! ticket is passed over without a look. Several things share a bit, so that both being set proves nothing, and every look is
-//! still made for the tickets that remain. With one bit for each, two beginnings that many tickets have and that happened to
-//! share it let twice as many through; three would fill the 63 of tickets with many values.
+//! step to it does. So a ticket carries marks beside its place in the list, in three columns of 63 bits: those of its
+//! conversation's labels, of its values, and of what its texts contain. A label, a value, the first character of a folded text
+//! and the magnitude of a number stand for two bits each, two neighbouring characters of a folded text for one. Where a bit is
+//! not set that a filter asks for, the ticket is passed over without a look. Several things share a bit, so that bits prove
+//! nothing, and every look is still made for the tickets that remain. With one bit for a value, two beginnings that many
+//! tickets have and that happened to share it let twice as many through; three would fill the 63 of tickets with many values.
 //!
 //! Called by the rest of `store`. Guarantees: whoever writes labels or values writes their marks in the same transaction, and a
-//! ticket never lacks one; it may keep that of a value which it had before. Bounds, parts of texts, that there is a value, and
-//! what is denied have no marks. PostgreSQL has the columns and saves the looks, but tests no marks within its index.
+//! ticket never lacks one; it may keep that of a value which it had before. That there is a value, what is denied, and single
+//! characters have no marks. PostgreSQL has the columns and saves the looks, but tests no marks within its index.
 
 use std::ops::RangeInclusive;
 
@@ -20,15 +21,31 @@ use crate::domain::{
     fields::Comparable,
     filters::{LabelFilter, LabelOperator},
     ids::{FieldId, LabelId},
+    text::fold,
 };
 
 /// Bits, as both databases store them: as a number that is not negative.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Marks(i64);
 
-/// What the marks of a ticket must hold for it to be looked at: all of one of these, of which there is one at least.
+/// Those of values, as their columns are named.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct ValueMarks {
+    pub field_marks: Marks,
+    pub text_marks: Marks,
+}
+
+/// What the marks of a ticket in one column must hold for it to be looked at: all of one of these choices, of which there is one
+/// at least.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Sieve(Vec<Marks>);
+pub(super) struct Sieve {
+    pub column: &'static str,
+    pub choices: Vec<Marks>,
+}
+
+const LABELS: &str = "label_marks";
+const FIELDS: &str = "field_marks";
+const TEXTS: &str = "text_marks";
 
 /// With more to choose from nearly everything passes.
 const CHOICES: usize = 20;
@@ -41,14 +58,29 @@ impl Marks {
     pub fn of_labels<'a>(labels: impl IntoIterator<Item = &'a LabelId>) -> Self {
         labels.into_iter().map(|label| one(&["label", label.as_str()])).collect()
     }
+}
 
+impl ValueMarks {
     /// Those of the values of one field.
-    pub fn of_values<'a>(field: &FieldId, values: impl IntoIterator<Item = &'a Comparable>) -> Self {
-        let roughly = |value: &Comparable| match value {
-            Comparable::Text(_) => value.folded().and_then(|folded| begins(field, &folded)),
-            Comparable::Number(number) => Some(measures(field, magnitude(*number))),
+    pub fn of<'a>(field: &FieldId, values: impl IntoIterator<Item = &'a Comparable>) -> Self {
+        let of = |value: &Comparable| {
+            let (rough, text_marks) = match value {
+                Comparable::Text(text) => {
+                    let folded = fold(text);
+                    (begins(field, &folded), pairs(field, &folded))
+                }
+                Comparable::Number(number) => (Some(measures(field, magnitude(*number))), Marks::default()),
+            };
+            Self { field_marks: [Some(is(field, value)), rough].into_iter().flatten().collect(), text_marks }
         };
-        values.into_iter().flat_map(|value| [Some(is(field, value)), roughly(value)]).flatten().collect()
+        values.into_iter().map(of).collect()
+    }
+}
+
+impl FromIterator<Self> for ValueMarks {
+    fn from_iter<T: IntoIterator<Item = Self>>(marks: T) -> Self {
+        let (fields, texts): (Vec<_>, Vec<_>) = marks.into_iter().map(|one| (one.field_marks, one.text_marks)).unzip();
+        Self { field_marks: fields.into_iter().collect(), text_marks: texts.into_iter().collect() }
     }
 }
 
@@ -60,40 +92,41 @@ impl FromIterator<Self> for Marks {
 
 impl Sieve {
     /// `None`: nothing is told by marks.
-    fn any(marks: impl IntoIterator<Item = Marks>) -> Option<Self> {
-        let marks: Vec<Marks> = marks.into_iter().collect();
-        (1..=CHOICES).contains(&marks.len()).then_some(Self(marks))
+    fn any(column: &'static str, marks: impl IntoIterator<Item = Marks>) -> Option<Self> {
+        let choices: Vec<Marks> = marks.into_iter().collect();
+        (1..=CHOICES).contains(&choices.len()).then_some(Self { column, choices })
     }
 
-    fn all(marks: impl IntoIterator<Item = Marks>) -> Self {
-        Self(vec![marks.into_iter().collect()])
-    }
-
-    pub fn choices(&self) -> &[Marks] {
-        &self.0
+    fn all(column: &'static str, marks: impl IntoIterator<Item = Marks>) -> Option<Self> {
+        let all: Marks = marks.into_iter().collect();
+        Self::any(column, (all != Marks::default()).then_some(all))
     }
 
     /// For a test of a field.
-    pub fn of(field: &FieldId, test: &Test) -> Option<Self> {
-        let marks = |values: &[Comparable]| values.iter().map(|value| is(field, value)).collect::<Vec<_>>();
-        let measure = |magnitudes: RangeInclusive<u64>| Self::any(magnitudes.map(|magnitude| measures(field, magnitude)));
-        match test {
-            Test::AnyOf(values) => Self::any(marks(values)),
-            Test::AllOf(values) => Some(Self::all(marks(values))),
-            Test::StartsWith(prefix) => Self::any(begins(field, prefix)),
-            Test::Above(bound) => measure(magnitude(*bound)..=LARGEST),
-            Test::Below(bound) => measure(0..=magnitude(*bound)),
-            Test::Between(min, max) => measure(magnitude(*min)..=magnitude(*max)),
+    pub fn of(field: &FieldId, test: &Test) -> impl Iterator<Item = Self> {
+        let values = |values: &[Comparable]| values.iter().map(|value| is(field, value)).collect::<Vec<_>>();
+        let measured = |magnitudes: RangeInclusive<u64>| magnitudes.map(|magnitude| measures(field, magnitude)).collect::<Vec<_>>();
+        let in_fields = match test {
+            Test::AllOf(all) => Self::all(FIELDS, values(all)),
+            Test::AnyOf(any) => Self::any(FIELDS, values(any)),
+            Test::StartsWith(prefix) => Self::any(FIELDS, begins(field, prefix)),
+            Test::Above(bound) => Self::any(FIELDS, measured(magnitude(*bound)..=LARGEST)),
+            Test::Below(bound) => Self::any(FIELDS, measured(0..=magnitude(*bound))),
+            Test::Between(min, max) => Self::any(FIELDS, measured(magnitude(*min)..=magnitude(*max))),
             Test::Present | Test::Absent | Test::NoneOf(_) | Test::Contains(_) => None,
-        }
+        };
+        let in_texts = match test {
+            Test::StartsWith(part) | Test::Contains(part) => Self::all(TEXTS, [pairs(field, part)]),
+            _ => None,
+        };
+        in_fields.into_iter().chain(in_texts)
     }
 
     /// For a test of labels.
     pub fn of_labels(LabelFilter { operator, label_ids }: &LabelFilter) -> Option<Self> {
-        let marks = label_ids.iter().map(|label| Marks::of_labels([label]));
         match operator {
-            LabelOperator::ContainsAny => Self::any(marks),
-            LabelOperator::ContainsAll => Some(Self::all(marks)),
+            LabelOperator::ContainsAny => Self::any(LABELS, label_ids.iter().map(|label| Marks::of_labels([label]))),
+            LabelOperator::ContainsAll => Self::all(LABELS, [Marks::of_labels(label_ids)]),
             LabelOperator::DoesNotContainAny => None,
         }
     }
@@ -133,17 +166,47 @@ fn magnitude(number: f64) -> u64 {
     }
 }
 
-/// The two bits that something stands for. Stored: another choice takes a migration that marks every ticket anew.
+/// The characters of a folded text, each with the one behind it. A bit a pair: whoever asks for a part asks for several.
+fn pairs(field: &FieldId, folded: &str) -> Marks {
+    let seed = number(&hashed(&["pairs", field.as_str()]), 0);
+    let mut marks = Marks::default();
+    for (one, next) in folded.chars().zip(folded.chars().skip(1)) {
+        marks = Marks(marks.0 | 1 << (mixed(seed ^ u64::from(one) << 32 ^ u64::from(next)) % 63));
+        if marks == FULL {
+            break;
+        }
+    }
+    marks
+}
+
+const FULL: Marks = Marks(i64::MAX);
+
+/// The two bits that something stands for. Stored, as those of pairs are: another choice takes a migration that marks every
+/// ticket anew.
 fn one(parts: &[&str]) -> Marks {
+    let hash = hashed(parts);
+    let first = number(&hash, 0) % 63;
+    Marks(1 << first | 1 << ((first + 1 + number(&hash, 8) % 62) % 63))
+}
+
+fn hashed(parts: &[&str]) -> [u8; 32] {
     let mut hash = Sha256::new();
     for part in parts {
         hash.update((part.len() as u64).to_be_bytes());
         hash.update(part);
     }
-    let bytes: [u8; 32] = hash.finalize().into();
-    let number = |at: usize| u64::from_be_bytes(std::array::from_fn(|i| bytes[at + i]));
-    let first = number(0) % 63;
-    Marks(1 << first | 1 << ((first + 1 + number(8) % 62) % 63))
+    hash.finalize().into()
+}
+
+fn number(hash: &[u8; 32], at: usize) -> u64 {
+    u64::from_be_bytes(std::array::from_fn(|i| hash[at + i]))
+}
+
+/// The last step of splitmix64, for a text has many pairs.
+fn mixed(number: u64) -> u64 {
+    let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ number >> 31
 }
 
 #[cfg(test)]
@@ -151,11 +214,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::domain::text::fold;
-
     impl Sieve {
-        fn passes(&self, Marks(has): Marks) -> bool {
-            self.choices().iter().any(|Marks(wanted)| has & wanted >= *wanted)
+        fn passes(&self, marks: ValueMarks) -> bool {
+            let Marks(has) = if self.column == TEXTS { marks.text_marks } else { marks.field_marks };
+            self.choices.iter().any(|Marks(wanted)| has & wanted >= *wanted)
         }
     }
 
@@ -175,8 +237,8 @@ mod tests {
         #[test]
         fn what_passes_a_test_passes_its_sieve(has in values(), others in values(), also in values(), field in ".*", more in "[a-z]") {
             let field = FieldId::from(field);
-            let marks: Marks = [Marks::of_values(&field, &has), Marks::of_values(&more.into(), &also)].into_iter().collect();
-            let passes = |test| Sieve::of(&field, &test).is_none_or(|sieve| sieve.passes(marks));
+            let marks: ValueMarks = [ValueMarks::of(&field, &has), ValueMarks::of(&more.into(), &also)].into_iter().collect();
+            let passes = |test| Sieve::of(&field, &test).all(|sieve| sieve.passes(marks));
             for one in &has {
                 let mut wanted = others.clone();
                 wanted.push(one.clone());
@@ -185,6 +247,8 @@ mod tests {
                     let folded = fold(text);
                     for (end, _) in folded.char_indices().chain([(folded.len(), ' ')]) {
                         prop_assert!(passes(Test::StartsWith(folded[..end].to_owned())));
+                        prop_assert!(passes(Test::Contains(folded[end..].to_owned())));
+                        prop_assert!(passes(Test::Contains(folded[end..].chars().take(3).collect())));
                     }
                 }
             }
@@ -194,8 +258,8 @@ mod tests {
         #[test]
         fn numbers_pass_the_sieves_of_their_bounds(number in number(), least in number(), most in number(), field in ".*") {
             let field = FieldId::from(field);
-            let marks = Marks::of_values(&field, [&Comparable::Number(number)]);
-            let passes = |test| Sieve::of(&field, &test).is_none_or(|sieve| sieve.passes(marks));
+            let marks = ValueMarks::of(&field, [&Comparable::Number(number)]);
+            let passes = |test| Sieve::of(&field, &test).all(|sieve| sieve.passes(marks));
             prop_assert!(passes(Test::Above(least)) || number <= least);
             prop_assert!(passes(Test::Below(most)) || number >= most);
             prop_assert!(passes(Test::Between(least, most)) || number < least || number > most);
@@ -205,7 +269,7 @@ mod tests {
         #[test]
         fn labels_pass_their_sieve(has in prop::collection::vec(".*", 1..5), others in prop::collection::vec(".*", 0..5)) {
             let has: Vec<LabelId> = has.into_iter().map(LabelId::from).collect();
-            let marks = Marks::of_labels(&has);
+            let marks = ValueMarks { field_marks: Marks::of_labels(&has), ..ValueMarks::default() };
             let passes = |operator, label_ids| Sieve::of_labels(&LabelFilter { operator, label_ids }).is_none_or(|sieve| sieve.passes(marks));
             prop_assert!(passes(LabelOperator::ContainsAll, has.clone()));
             let others: Vec<LabelId> = others.into_iter().map(LabelId::from).chain(has.first().cloned()).collect();
@@ -218,14 +282,17 @@ mod tests {
     fn marks_are_what_they_were() {
         let field = FieldId::from("region");
         let bits = |marks: Marks| (0..63).filter(|bit| marks.bits() & (1 << bit) != 0).collect::<Vec<u32>>();
+        let of = |value| {
+            let ValueMarks { field_marks, text_marks } = ValueMarks::of(&field, [&value]);
+            [bits(field_marks), bits(text_marks)]
+        };
         assert_eq!(bits(Marks::of_labels([&"vip".into()])), [28, 60]);
         for zero in [0.0, -0.0] {
-            assert_eq!(bits(Marks::of_values(&field, [&Comparable::Number(zero)])), [15, 32, 44, 59]);
+            assert_eq!(of(Comparable::Number(zero)), [vec![15, 32, 44, 59], vec![]]);
         }
-        assert_eq!(bits(Marks::of_values(&field, [&Comparable::Number(40.0)])), [22, 50, 51, 62]);
-        assert_eq!(bits(Marks::of_values(&field, [&Comparable::Text("North".to_owned())])), [24, 32, 51, 58]);
-        assert_eq!(begins(&field, "n").map(bits), Some(vec![32, 58]));
-        assert_eq!(begins(&field, ""), None);
+        assert_eq!(of(Comparable::Number(40.0)), [vec![22, 50, 51, 62], vec![]]);
+        assert_eq!(of(Comparable::Text("North".to_owned())), [vec![24, 32, 51, 58], vec![1, 21, 51, 60]]);
+        assert!(of(Comparable::Text("N".to_owned()))[1].is_empty());
     }
 
     #[test]
@@ -240,17 +307,25 @@ mod tests {
         let field = FieldId::from("n");
         let number = |number: u32| Comparable::Number(number.into());
         // Tickets of four values each, of which only the first one's are asked for.
-        let tickets: Vec<Marks> = (0..1000).map(|n| Marks::of_values(&field, &[0, 1, 2, 3].map(|i| number(4 * n + i)))).collect();
-        let through = |test| {
-            let sieve = Sieve::of(&field, &test).unwrap();
-            tickets.iter().filter(|marks| sieve.passes(**marks)).count()
+        let tickets: Vec<ValueMarks> = (0..1000).map(|n| ValueMarks::of(&field, &[0, 1, 2, 3].map(|i| number(4 * n + i)))).collect();
+        let among = |tickets: &[ValueMarks], test| {
+            let sieves: Vec<Sieve> = Sieve::of(&field, &test).collect();
+            assert!(!sieves.is_empty(), "{test:?}");
+            tickets.iter().filter(|marks| sieves.iter().all(|sieve| sieve.passes(**marks))).count()
         };
+        let through = |test| among(&tickets, test);
         let (one, many) = (through(Test::AnyOf(vec![number(0)])), through(Test::AnyOf((0..20).map(number).collect())));
         assert!((1..60).contains(&one), "{one}");
         assert!((5..500).contains(&many), "{many}");
         let (low, high) = (through(Test::Below(100.0)), through(Test::Above(3000.0)));
         assert!((25..400).contains(&low), "{low}");
         assert!((250..900).contains(&high), "{high}");
-        assert_eq!(Sieve::of(&field, &Test::AnyOf((0..21).map(number).collect())), None);
+        assert!(Sieve::of(&field, &Test::AnyOf((0..21).map(number).collect())).next().is_none());
+        let orders: Vec<ValueMarks> =
+            (0..1000).map(|n| ValueMarks::of(&field, [&Comparable::Text(format!("Order {}", 1_000_000 + 7919 * n))])).collect();
+        let (part, beginning) =
+            (among(&orders, Test::Contains("7919".to_owned())), among(&orders, Test::StartsWith("order 13".to_owned())));
+        assert!((1..100).contains(&part), "{part}");
+        assert!((12..200).contains(&beginning), "{beginning}");
     }
 }

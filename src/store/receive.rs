@@ -160,7 +160,7 @@ impl Write {
     pub async fn insert_ticket(&self, ticket: &Ticket) -> Result<()> {
         let mut sql = self.sql(
             "INSERT INTO tickets (store_id, id, ticket_number, channel, contact_id, account_id, conversation_id, ticket_fields, opened_at, \
-             sort_at, created_at, updated_at, is_open, is_spam, is_follow_up, field_marks, label_marks) VALUES ($1, ",
+             sort_at, created_at, updated_at, is_open, is_spam, is_follow_up, field_marks, text_marks, label_marks) VALUES ($1, ",
         );
         sql.text(ticket.id.as_str()).push(", ").text(&ticket.number).push(", ").text(ticket.channel.as_str());
         sql.push(", ").text(ticket.contact_id.as_str()).push(", ").text(ticket.account_id.as_str());
@@ -169,7 +169,7 @@ impl Write {
             sql.push(", ").integer(at.millis());
         }
         sql.push(", TRUE, FALSE, ").flag(ticket.is_follow_up);
-        sql.push(", 0, (SELECT label_marks FROM conversations WHERE store_id = $1 AND id = ")
+        sql.push(", 0, 0, (SELECT label_marks FROM conversations WHERE store_id = $1 AND id = ")
             .text(ticket.conversation_id.as_str())
             .push("))");
         self.run(sql).await?;

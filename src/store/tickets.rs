@@ -182,7 +182,9 @@ impl Db {
             None => {}
         }
         if let Some(labels) = &filter.labels {
-            push_sieve(&mut sql, "label_marks", Sieve::of_labels(labels));
+            if let Some(sieve) = Sieve::of_labels(labels) {
+                push_sieve(&mut sql, &sieve);
+            }
             let ids: BTreeSet<&str> = labels.label_ids.iter().map(|id| id.as_str()).collect();
             let count = ids.len() as i64;
             sql.push(match labels.operator {
@@ -205,7 +207,9 @@ impl Db {
     }
 
     fn push_field_test(&self, sql: &mut Sql, FieldTest { field_id, test }: &FieldTest) {
-        push_sieve(sql, "field_marks", Sieve::of(field_id, test));
+        for sieve in Sieve::of(field_id, test) {
+            push_sieve(sql, &sieve);
+        }
         match test {
             Test::Absent | Test::NoneOf(_) => sql.push(" AND NOT EXISTS (SELECT 1"),
             Test::AllOf(values) => sql.push(" AND (SELECT COUNT(DISTINCT v.").push(column(values)).push(")"),
@@ -262,9 +266,8 @@ impl Db {
 
 /// Passes over the tickets whose marks say that they cannot pass. Spelled so that PostgreSQL, which knows nothing of marks,
 /// does not take it for rare.
-fn push_sieve(sql: &mut Sql, column: &str, sieve: Option<Sieve>) {
-    let Some(sieve) = sieve else { return };
-    for (i, marks) in sieve.choices().iter().enumerate() {
+fn push_sieve(sql: &mut Sql, Sieve { column, choices }: &Sieve) {
+    for (i, marks) in choices.iter().enumerate() {
         sql.push(if i == 0 { " AND ((" } else { " OR (" });
         // Never more than these.
         sql.push(column).push(" & ").integer(marks.bits()).push(") >= ").integer(marks.bits());

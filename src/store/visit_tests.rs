@@ -5,7 +5,7 @@ use sea_orm::DbBackend;
 use super::{
     entity::tickets,
     fixture::{Fixture, first},
-    marks::Marks,
+    marks::ValueMarks,
     sql::{count_sql, page_sql},
 };
 use crate::domain::{
@@ -30,16 +30,18 @@ pub(super) async fn shop() -> Fixture {
     fixture.label("c3", "l").await;
     let store = &fixture.store;
     let numbers = format!("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {TICKETS}) ");
-    let north = Marks::of_values(&"region".into(), [&Comparable::Text("north".to_owned())]).bits();
-    let score =
-        |score: i64| format!("WHEN {score} THEN {} ", Marks::of_values(&"score".into(), [&Comparable::Number(score as f64)]).bits());
+    let marks = |field: &str, value| ValueMarks::of(&field.into(), [&value]);
+    let north = marks("region", Comparable::Text("north".to_owned()));
+    let (north, part) = (north.field_marks.bits(), north.text_marks.bits());
+    let score = |score: i64| format!("WHEN {score} THEN {} ", marks("score", Comparable::Number(score as f64)).field_marks.bits());
     let scores: String = (0..100).map(score).collect();
     for insert in [
         format!(
             "INSERT INTO tickets (store_id, id, ticket_number, channel, contact_id, account_id, conversation_id, ticket_fields, opened_at, \
-             closed_at, sort_at, created_at, updated_at, is_open, is_spam, is_follow_up, field_marks, label_marks) \
+             closed_at, sort_at, created_at, updated_at, is_open, is_spam, is_follow_up, field_marks, text_marks, label_marks) \
              SELECT '{store}', 't' || i, CAST(i AS TEXT), 'line', 'k1', 'a1', 'c' || (i / 5 % 5), '{{}}', i, i, i, i, i, FALSE, FALSE, FALSE, \
              (CASE i % 5 WHEN 0 THEN {north} ELSE 0 END) | (CASE i % 100 {scores}END), \
+             CASE i % 5 WHEN 0 THEN {part} ELSE 0 END, \
              (SELECT label_marks FROM conversations c WHERE c.store_id = '{store}' AND c.id = 'c' || (i / 5 % 5)) FROM n"
         ),
         format!(

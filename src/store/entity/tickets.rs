@@ -28,6 +28,7 @@ pub struct Model {
     pub ticket_fields_updated_at: Option<i64>,
     pub label_marks: i64,
     pub field_marks: i64,
+    pub text_marks: i64,
     pub sort_at: i64,
     pub waiting_since: Option<i64>,
     pub created_at: i64,

@@ -18,7 +18,7 @@ use crate::{
             accounts, comments, contact_fields, contacts, conversations, labels, messages, roles, teams, templates, ticket_field_values,
             ticket_fields, tickets, users,
         },
-        marks::Marks,
+        marks::{Marks, ValueMarks},
     },
 };
 
@@ -188,6 +188,7 @@ pub fn ticket(store: &str, record: &ImportedTicket, number: String) -> tickets::
     let ticket = &record.ticket;
     let opened_at = ticket.opened_at.millis();
     let created_at = ticket.created_at.map_or(opened_at, Timestamp::millis);
+    let marks: ValueMarks = record.values.iter().map(|(field, values)| ValueMarks::of(field, values)).collect();
     tickets::Model {
         store_id: store.to_owned(),
         id: ticket.id.to_string(),
@@ -210,7 +211,8 @@ pub fn ticket(store: &str, record: &ImportedTicket, number: String) -> tickets::
         ticket_fields_updated_at: ticket.ticket_fields_updated_at.map(Timestamp::millis),
         // The conversation gives these at the end, too.
         label_marks: 0,
-        field_marks: record.values.iter().map(|(field, values)| Marks::of_values(field, values)).collect::<Marks>().bits(),
+        field_marks: marks.field_marks.bits(),
+        text_marks: marks.text_marks.bits(),
         sort_at: opened_at,
         waiting_since: None,
         created_at,

@@ -40,8 +40,8 @@ fn insert(fixture: &Fixture, id: u8, open: bool, spam: bool, snoozed: Option<i64
          unread_count, message_count, sort_at, created_at, updated_at) \
          VALUES ('{store}', 'v{id}', 'line', 'a1', 'k1', 'x', 'r{id}', '[]', 0, FALSE, 0, 0, 0, 0, 0) ON CONFLICT (store_id, id) DO NOTHING; \
          INSERT INTO tickets (store_id, id, ticket_number, is_open, is_spam, is_follow_up, channel, contact_id, account_id, \
-         conversation_id, opened_at, snoozed_until, ticket_fields, label_marks, field_marks, sort_at, created_at, updated_at) \
-         VALUES ('{store}', 't{id}', '{id}', {open}, {spam}, FALSE, 'line', 'k1', 'a1', 'v{id}', 0, {snoozed}, '{{}}', 0, 0, 0, 0, 0) \
+         conversation_id, opened_at, snoozed_until, ticket_fields, label_marks, field_marks, text_marks, sort_at, created_at, updated_at) \
+         VALUES ('{store}', 't{id}', '{id}', {open}, {spam}, FALSE, 'line', 'k1', 'a1', 'v{id}', 0, {snoozed}, '{{}}', 0, 0, 0, 0, 0, 0) \
          ON CONFLICT (store_id, id) DO UPDATE SET is_open = excluded.is_open, is_spam = excluded.is_spam, \
          snoozed_until = excluded.snoozed_until"
     )

@@ -169,9 +169,9 @@ fn many_tickets_are_taken_at_once() {
          WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1200) \
          SELECT 'desk', 'many-' || i, 'line', 'acc-line', 'con-mia', 'x', 'many-' || i, '[]', 0, FALSE, 0, 0, 0, 0, 0 FROM n; \
          INSERT INTO tickets (store_id, id, ticket_number, is_open, is_spam, is_follow_up, channel, contact_id, account_id, conversation_id, \
-         opened_at, assignee_user_id, ticket_fields, label_marks, field_marks, sort_at, created_at, updated_at) \
+         opened_at, assignee_user_id, ticket_fields, label_marks, field_marks, text_marks, sort_at, created_at, updated_at) \
          WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1200) \
-         SELECT 'desk', 'many-' || i, 'many-' || i, TRUE, FALSE, FALSE, 'line', 'con-mia', 'acc-line', 'many-' || i, 0, '{BO}', '{{}}', 0, 0, 0, 0, 0 FROM n"
+         SELECT 'desk', 'many-' || i, 'many-' || i, TRUE, FALSE, FALSE, 'line', 'con-mia', 'acc-line', 'many-' || i, 0, '{BO}', '{{}}', 0, 0, 0, 0, 0, 0 FROM n"
     ));
     plane.call("DELETE", "/users").query("id", "seat-bo").send().is(json!({"unassignedTickets": 1201}));
     assert_eq!(plane.desk.kinds().len(), 1201);

@@ -11,7 +11,7 @@
 
 use sea_orm_migration::{prelude::*, sea_orm::DbBackend};
 
-mod m0001_store_data;
+mod m0001_records;
 mod m0002_access;
 mod m0003_journal;
 mod m0004_outbound;
@@ -28,7 +28,7 @@ pub struct Migrator;
 impl MigratorTrait for Migrator {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
         vec![
-            Box::new(m0001_store_data::Migration),
+            Box::new(m0001_records::Migration),
             Box::new(m0002_access::Migration),
             Box::new(m0003_journal::Migration),
             Box::new(m0004_outbound::Migration),

@@ -5,8 +5,9 @@
 //! same lock, SQLite counts them instead. One that reads nothing therefore holds it while there is somebody to share it with.
 //!
 //! Whoever stays keeps the log from starting over, and a checkpoint from copying what is newer than its lock. So it looks up a
-//! hundred times a second: where anybody has written since, this process or another, it stays away until nobody has; and where
-//! too few read for that to be worth its looks, it goes.
+//! hundred times a second: where anybody has written since, this process or another, it stays away until nobody has; where the
+//! log is to be copied and started over, it stays away until that is done, or a writer whose commits are further apart than its
+//! looks would find it there at each of them; and where too few read for that to be worth its looks, it goes.
 //!
 //! Called by `readers`. What a reader sees does not depend on it: each begins and ends a transaction of its own as before.
 
@@ -43,11 +44,11 @@ struct Asked {
 }
 
 impl Anchor {
-    /// `open` makes a connection that cannot write, when it is first needed.
-    pub fn new(open: impl Fn() -> Result<Connection> + Send + 'static) -> Self {
+    /// `open` makes a connection that cannot write, when it is first needed; from so many `pages` on the log is copied.
+    pub fn new(pages: u32, open: impl Fn() -> Result<Connection> + Send + 'static) -> Self {
         let asked = Arc::<Asked>::default();
         let mut keeper = JoinSet::new();
-        keeper.spawn(keep(asked.clone(), open));
+        keeper.spawn(keep(asked.clone(), pages, open));
         Self { asked, keeper: Mutex::new(keeper) }
     }
 
@@ -70,12 +71,12 @@ impl Anchor {
     }
 }
 
-async fn keep(asked: Arc<Asked>, open: impl Fn() -> Result<Connection>) {
+async fn keep(asked: Arc<Asked>, pages: u32, open: impl Fn() -> Result<Connection>) {
     let mut connection = None;
     loop {
         asked.many.notified().await;
         let stayed = match connection.take().map_or_else(&open, Ok) {
-            Ok(opened) => stay(&asked, opened).await,
+            Ok(opened) => stay(&asked, pages, opened).await,
             Err(error) => Err(error),
         };
         match stayed {
@@ -91,13 +92,16 @@ async fn keep(asked: Arc<Asked>, open: impl Fn() -> Result<Connection>) {
 }
 
 /// Stays while there are many reads, and nothing is written.
-async fn stay(asked: &Asked, connection: Connection) -> Result<Connection> {
+async fn stay(asked: &Asked, pages: u32, connection: Connection) -> Result<Connection> {
     let mut seen = None;
     while asked.lately.swap(0, Ordering::Relaxed) == MANY {
+        // What there is of the log, and what of that is copied; nothing is done about it.
+        let (log, copied): (u32, u32) =
+            connection.prepare_cached("PRAGMA wal_checkpoint(NOOP)")?.query_row((), |row| Ok((row.get(1)?, row.get(2)?)))?;
         connection.execute_batch("BEGIN")?;
         // The version of the file, which changes with each commit of another connection; asking for it takes the lock.
         let version: i64 = connection.prepare_cached("PRAGMA data_version")?.query_row((), |row| row.get(0))?;
-        let stays = seen.replace(version) == Some(version);
+        let stays = seen.replace(version) == Some(version) && (log < pages || copied == log);
         if !stays {
             connection.execute_batch("COMMIT")?;
         }
@@ -142,7 +146,7 @@ mod tests {
         let file = open(&path).unwrap();
         file.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE t (n INTEGER NOT NULL)").unwrap();
         assert!(!is_held(&file));
-        let anchor = Anchor::new(move || open(&path));
+        let anchor = Anchor::new(1000, move || open(&path));
         for _ in 0..2 {
             assert!(!is_held(&file), "nobody reads");
             read(&anchor, 1).await;
@@ -168,12 +172,34 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("folder").join("file.db");
         let later = path.clone();
-        let anchor = Anchor::new(move || open(&later));
+        let anchor = Anchor::new(1000, move || open(&later));
         read(&anchor, MANY).await;
         std::fs::create_dir(path.parent().unwrap()).unwrap();
         let file = open(&path).unwrap();
         file.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE t (n INTEGER NOT NULL)").unwrap();
         read(&anchor, MANY).await;
         assert!(is_held(&file));
+    }
+
+    #[tokio::test]
+    async fn the_log_starts_over_whatever_the_pace_of_the_writer() {
+        const PAGES: u32 = 100;
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("file.db");
+        let log = home.path().join("file.db-wal");
+        let file = open(&path).unwrap();
+        file.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE t (b BLOB NOT NULL)").unwrap();
+        file.execute_batch(&format!("PRAGMA wal_autocheckpoint = {PAGES}")).unwrap();
+        let anchor = Anchor::new(PAGES, move || open(&path));
+        for _ in 0..40 {
+            // Ten pages, further apart than two looks.
+            file.execute_batch("INSERT INTO t VALUES (zeroblob(40000))").unwrap();
+            for _ in 0..25 {
+                (0..MANY).for_each(|_| anchor.read());
+                sleep(LOOK / 10).await;
+            }
+        }
+        let size = std::fs::metadata(log).unwrap().len();
+        assert!(size < 2 * 4096 * u64::from(PAGES), "{size}");
     }
 }

@@ -81,6 +81,10 @@ const FOR_CHORES: u32 = 4;
 /// is a system call, unless it is among the few that a connection keeps. What is mapped is the system's to take back.
 pub(super) const MAPPED: &str = "2147418112";
 
+/// From how many pages on the log of a SQLite file is copied into it: 16 MB, since pages that every write changes are copied once
+/// each time.
+pub(super) const LOG_PAGES: u32 = 4000;
+
 /// How many lost connections a transaction gets over.
 const LOST: u32 = 32;
 
@@ -304,6 +308,7 @@ async fn open_sqlite(url: &str, connections: u32) -> Result<(DatabaseConnection,
         .busy_timeout(WRITE_WAIT)
         .foreign_keys(true)
         .pragma("mmap_size", MAPPED)
+        .pragma("wal_autocheckpoint", LOG_PAGES.to_string())
         .statement_cache_capacity(256)
         .disable_statement_logging();
     let pool = |max: u32| {
@@ -381,7 +386,8 @@ fn counted(mut connection: DatabaseConnection, on_statement: Option<&OnStatement
 
 fn postgres_options(url: &str) -> Result<PgConnectOptions> {
     let options = PgConnectOptions::from_str(url).map_err(unreadable)?;
-    Ok(options.statement_cache_capacity(256).options([("lock_timeout", "10s")]).disable_statement_logging())
+    // What a page looks at is a few thousand rows at most; to compile its statement takes a hundred times as long.
+    Ok(options.statement_cache_capacity(256).options([("lock_timeout", "10s"), ("jit", "off")]).disable_statement_logging())
 }
 
 async fn open_postgres(options: PgConnectOptions, connections: u32) -> Result<DatabaseConnection> {

@@ -47,8 +47,9 @@ const LABELS: &str = "label_marks";
 const FIELDS: &str = "field_marks";
 const TEXTS: &str = "text_marks";
 
-/// With more to choose from nearly everything passes.
-const CHOICES: usize = 20;
+/// How many choices a sieve has: it is filled up with its last one, so that there are few texts of statements. With more to choose
+/// from nearly everything passes.
+const CHOICES: [usize; 8] = [1, 2, 3, 4, 6, 8, 12, 20];
 
 impl Marks {
     pub fn bits(self) -> i64 {
@@ -93,8 +94,10 @@ impl FromIterator<Self> for Marks {
 impl Sieve {
     /// `None`: nothing is told by marks.
     fn any(column: &'static str, marks: impl IntoIterator<Item = Marks>) -> Option<Self> {
-        let choices: Vec<Marks> = marks.into_iter().collect();
-        (1..=CHOICES).contains(&choices.len()).then_some(Self { column, choices })
+        let mut choices: Vec<Marks> = marks.into_iter().collect();
+        let number = CHOICES.into_iter().find(|number| *number >= choices.len())?;
+        choices.resize(number, *choices.last()?);
+        Some(Self { column, choices })
     }
 
     fn all(column: &'static str, marks: impl IntoIterator<Item = Marks>) -> Option<Self> {

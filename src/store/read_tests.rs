@@ -158,6 +158,8 @@ async fn field_tests_follow_the_values_and_negative_ones_match_unset_fields() {
     fixture.values("1", "n", [Comparable::Number(1.0)]).await;
     fixture.values("2", "n", [Comparable::Number(2.5)]).await;
     fixture.values("3", "n", [Comparable::Number(-3.0)]).await;
+    fixture.values("3", "last", [text("\u{10ffff}")]).await;
+    fixture.values("4", "last", [text("qz\u{10ffff}c")]).await;
     // Another field's values never count.
     fixture.values("4", "other", [text("a"), Comparable::Number(1.0)]).await;
     let numbers = |numbers: &[f64]| numbers.iter().copied().map(Comparable::Number).collect::<Vec<_>>();
@@ -176,6 +178,11 @@ async fn field_tests_follow_the_values_and_negative_ones_match_unset_fields() {
         ("f", Test::StartsWith("grösse".into()), "1"),
         ("f", Test::StartsWith("_".into()), "2"),
         ("f", Test::StartsWith("%".into()), ""),
+        ("last", Test::StartsWith("qz".into()), "4"),
+        ("last", Test::StartsWith("qz\u{10ffff}".into()), "4"),
+        ("last", Test::StartsWith("qy\u{10ffff}".into()), ""),
+        ("last", Test::StartsWith("\u{10ffff}".into()), "3"),
+        ("last", Test::StartsWith("q\u{d7ff}".into()), ""),
         ("f", Test::Contains("grösse".into()), "2 1"),
         ("f", Test::Contains("0%".into()), "1"),
         ("f", Test::Contains("_".into()), "2"),

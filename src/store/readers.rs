@@ -17,7 +17,7 @@ use tokio::sync::Semaphore;
 use super::{
     Error, Result,
     anchor::Anchor,
-    connect::MAPPED,
+    connect::{LOG_PAGES, MAPPED},
     sql::{Cells, Sql},
     writer::read,
 };
@@ -38,7 +38,7 @@ const STATEMENTS: usize = 256;
 impl Readers {
     pub fn new(path: PathBuf, unbounded: u32) -> Arc<Self> {
         let file = path.clone();
-        let anchor = Anchor::new(move || open(&file));
+        let anchor = Anchor::new(LOG_PAGES, move || open(&file));
         Arc::new(Self { path, idle: Mutex::default(), anchor, unbounded: Semaphore::new(unbounded.max(1) as usize) })
     }
 

@@ -253,10 +253,12 @@ impl Db {
             Test::Present | Test::Absent => {}
             Test::AnyOf(values) | Test::NoneOf(values) | Test::AllOf(values) => push_one_of(sql, values, aside),
             Test::StartsWith(prefix) => {
-                // As a range, so that an index serves; no character sorts behind the last one.
+                // As a range, so that an index serves.
                 let beginning = beginning(prefix);
                 sql.push(" AND substr(v.folded, 1, 200) >= ").text(beginning);
-                sql.push(" AND substr(v.folded, 1, 200) < ").text(&format!("{beginning}\u{10ffff}"));
+                if let Some(behind) = behind(beginning) {
+                    sql.push(" AND substr(v.folded, 1, 200) < ").text(&behind);
+                }
                 if beginning.len() < prefix.len() {
                     push_begins(sql, prefix);
                 }
@@ -333,6 +335,14 @@ const INDEXED_CHARS: usize = 200;
 /// What an index holds of a text.
 fn beginning(text: &str) -> &str {
     text.char_indices().nth(INDEXED_CHARS).map_or(text, |(end, _)| &text[..end])
+}
+
+/// The first text that sorts behind all that begin so; none behind the last character of all.
+fn behind(beginning: &str) -> Option<String> {
+    let kept = beginning.trim_end_matches(char::MAX);
+    let last = kept.chars().next_back()?;
+    let next = (last..=char::MAX).nth(1)?;
+    Some(format!("{}{next}", &kept[..kept.len() - last.len_utf8()]))
 }
 
 /// The whole prefix, wherever the index ends.

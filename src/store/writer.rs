@@ -31,7 +31,7 @@ use tokio::sync::{Mutex as Queue, OwnedMutexGuard, oneshot};
 
 use super::{
     Error, Result,
-    connect::{MAPPED, WRITE_WAIT},
+    connect::{LOG_PAGES, MAPPED, WRITE_WAIT},
     sql::{Cells, Param, Sql},
 };
 
@@ -159,10 +159,10 @@ impl Seat {
         if self.connection.is_none() {
             let connection = open(&self.path)?;
             connection.set_prepared_statement_cache_capacity(STATEMENTS);
-            // A log of up to 16 MB, since pages that every write changes are copied into the file once a checkpoint, and no more
-            // than four times as much of it left on the disk by a large import; a cache that holds what a group changes.
+            // A large import leaves no more of its log on the disk than four times what is usual; the cache holds what a group
+            // changes.
             let settings = format!(
-                "PRAGMA mmap_size = {MAPPED}; PRAGMA wal_autocheckpoint = 4000; PRAGMA journal_size_limit = 67108864; \
+                "PRAGMA mmap_size = {MAPPED}; PRAGMA wal_autocheckpoint = {LOG_PAGES}; PRAGMA journal_size_limit = 67108864; \
                  PRAGMA cache_size = -16384;"
             );
             connection.execute_batch(&settings)?;

@@ -1,7 +1,7 @@
 //! The store's own records: sections 2.2 to 2.12 of the contract, and what reads need beyond them.
 
 crate::migration!(
-    "m0001_store_data",
+    "m0001_records",
     tables: [
         "stores", "roles", "users", "teams", "team_members", "accounts", "account_users", "templates", "labels",
         "contact_fields", "ticket_fields", "contacts", "conversations", "conversation_labels", "tickets",

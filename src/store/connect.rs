@@ -84,6 +84,8 @@ pub(super) const MAPPED: &str = "2147418112";
 /// From how many pages on the log of a SQLite file is copied into it: 16 MB, since pages that every write changes are copied once
 /// each time.
 pub(super) const LOG_PAGES: u32 = 4000;
+/// How many bytes of a log that became longer are left on the disk when it starts over: four times as many.
+pub(super) const LOG_LEFT: u32 = 4 * 4096 * LOG_PAGES;
 
 /// How many lost connections a transaction gets over.
 const LOST: u32 = 32;

@@ -31,7 +31,7 @@ use tokio::sync::{Mutex as Queue, OwnedMutexGuard, oneshot};
 
 use super::{
     Error, Result,
-    connect::{LOG_PAGES, MAPPED, WRITE_WAIT},
+    connect::{LOG_LEFT, LOG_PAGES, MAPPED, WRITE_WAIT},
     sql::{Cells, Param, Sql},
 };
 
@@ -159,10 +159,9 @@ impl Seat {
         if self.connection.is_none() {
             let connection = open(&self.path)?;
             connection.set_prepared_statement_cache_capacity(STATEMENTS);
-            // A large import leaves no more of its log on the disk than four times what is usual; the cache holds what a group
-            // changes.
+            // A cache that holds what a group changes.
             let settings = format!(
-                "PRAGMA mmap_size = {MAPPED}; PRAGMA wal_autocheckpoint = {LOG_PAGES}; PRAGMA journal_size_limit = 67108864; \
+                "PRAGMA mmap_size = {MAPPED}; PRAGMA wal_autocheckpoint = {LOG_PAGES}; PRAGMA journal_size_limit = {LOG_LEFT}; \
                  PRAGMA cache_size = -16384;"
             );
             connection.execute_batch(&settings)?;

@@ -50,7 +50,7 @@ impl Terms {
                 let from = self.places.range(beginning.clone()..);
                 from.take_while(|(term, _)| term.starts_with(beginning.as_str())).map(|(_, places)| count(places.len())).max().unwrap_or(0)
             }
-            Condition::Phrase(terms) => {
+            Condition::Phrase { terms, .. } => {
                 let Some(((first, lead), rest)) = terms.split_first() else { return 0 };
                 let stands = |start: &&u32| rest.iter().all(|(offset, term)| self.at(term).contains(&(*start + offset - first)));
                 count(self.at(lead).iter().filter(stands).count())

@@ -48,9 +48,9 @@ pub struct Blocks {
 
 #[derive(Clone)]
 pub struct Phrase {
-    /// The rarest of its terms: its documents are the candidates.
+    /// The rarest of the phrase's terms: its documents are the candidates.
     lead: Blocks,
-    /// All of them, that one first.
+    /// As many of them as cover the phrase, the rarest first.
     parts: Vec<(u32, SegmentPostings)>,
     starts: Vec<u32>,
     others: Vec<u32>,
@@ -103,7 +103,7 @@ impl Opener<'_> {
                 let often = self.range(&oftens(beginning, false), &oftens(&last, true), usize::MAX)?.0;
                 (Union::of(walks), if infos.is_empty() { vec![] } else { often })
             }
-            Condition::Phrase(terms) => {
+            Condition::Phrase { covers, terms } => {
                 // Places are compared with what is left of the phrase added, so that they are the same where it stands.
                 let last = terms.iter().map(|(offset, _)| *offset).max().unwrap_or(0);
                 let mut infos = Vec::with_capacity(terms.len());
@@ -111,7 +111,13 @@ impl Opener<'_> {
                     let Some(info) = self.info(term)? else { return Ok((Walk::Nowhere, vec![])) };
                     infos.push((last - *offset, term, info));
                 }
+                // The rarest of all is what leads, and is seldom one of those that lie side by side from the beginning on.
                 infos.sort_by_key(|(_, _, info)| info.doc_freq);
+                let mut covered = vec![false; (last + covers) as usize];
+                infos.retain(|(back, _, _)| {
+                    let covers = &mut covered[(last - back) as usize..][..*covers as usize];
+                    covers.iter_mut().fold(false, |more, place| !std::mem::replace(place, true) || more)
+                });
                 let Some((_, term, rarest)) = infos.first() else { return Ok((Walk::Nowhere, vec![])) };
                 let (lead, often) = (self.blocks(rarest)?, self.often(term)?);
                 let option = IndexRecordOption::WithFreqsAndPositions;

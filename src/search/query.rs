@@ -13,8 +13,8 @@ pub enum Condition {
     Term(String),
     /// Has a term that begins so; the more often, the more often one and the same does.
     Beginning(String),
-    /// Has these terms at these distances from each other.
-    Phrase(Vec<(u32, String)>),
+    /// Has these terms at these distances from each other. Each covers so many places; where they overlap, some can be done without.
+    Phrase { covers: u32, terms: Vec<(u32, String)> },
     All(Vec<Self>),
     Any(Vec<Self>),
 }
@@ -50,7 +50,7 @@ impl Query {
                 // The last word may be unfinished; all before it stand together.
                 let (whole, open) = if at + length == pieces.len() { (length - 1, true) } else { (length, false) };
                 let words = pieces[at..at + whole].iter().zip(0..).map(|(piece, place)| (place, text_of(&folded, piece)));
-                add(Condition::Phrase(words.collect()).simple());
+                add(Condition::phrase(1, words));
                 if open {
                     add(beginning(&folded, &pieces[at + whole]));
                 }
@@ -76,17 +76,15 @@ impl Condition {
     pub fn parts(&self) -> usize {
         match self {
             Self::Term(_) | Self::Beginning(_) => 1,
-            Self::Phrase(terms) => terms.len(),
+            Self::Phrase { terms, .. } => terms.len(),
             Self::All(parts) | Self::Any(parts) => parts.iter().map(Self::parts).sum(),
         }
     }
 
     /// A phrase of one term is that term.
-    fn simple(self) -> Self {
-        match self {
-            Self::Phrase(mut terms) if terms.len() == 1 => terms.pop().map_or(Self::Phrase(vec![]), |(_, term)| Self::Term(term)),
-            other => other,
-        }
+    fn phrase(covers: u32, terms: impl Iterator<Item = (u32, String)>) -> Self {
+        let mut terms: Vec<_> = terms.collect();
+        if terms.len() == 1 { Self::Term(terms.swap_remove(0).1) } else { Self::Phrase { covers, terms } }
     }
 }
 
@@ -105,7 +103,7 @@ fn beginning(folded: &str, piece: &Piece) -> Condition {
     Condition::Term(term)
 }
 
-/// Pairs that lie side by side, and one more where their number is odd: together they are the whole run.
+/// All pairs of a run: which of them are the rarest, the index knows.
 fn run(written: &str) -> Condition {
     let graphemes: Vec<&str> = analysis::graphemes(written).collect();
     let mut term = String::new();
@@ -113,13 +111,11 @@ fn run(written: &str) -> Condition {
         short(&mut term, one);
         return Condition::Term(term);
     }
-    let last = graphemes.len().saturating_sub(2);
-    let starts = (0..last).step_by(2).chain([last]);
-    let terms = starts.zip(0_u32..).map(|(start, _)| {
-        pair(&mut term, graphemes[start], graphemes.get(start + 1).copied());
-        (u32::try_from(start).unwrap_or(u32::MAX), term.clone())
+    let pairs = graphemes.windows(2).zip(0..).map(|(graphemes, place)| {
+        pair(&mut term, graphemes[0], Some(graphemes[1]));
+        (place, term.clone())
     });
-    Condition::Phrase(terms.collect()).simple()
+    Condition::phrase(2, pairs)
 }
 
 /// Numbers that begin and end with pieces: the first piece, how many, and the digits.
@@ -147,10 +143,8 @@ fn number(folded: &str, pieces: &[Piece], digits: &str, last: bool) -> Condition
 }
 
 fn in_a_row(digits: &str) -> Condition {
-    let last = digits.len() - DIGIT_RUN;
-    let starts = (0..last).step_by(DIGIT_RUN).chain([last]);
-    let terms = starts.map(|start| (u32::try_from(start).unwrap_or(u32::MAX), format!("{DIGITS}{}", &digits[start..start + DIGIT_RUN])));
-    Condition::Phrase(terms.collect()).simple()
+    let runs = (0..=digits.len() - DIGIT_RUN).zip(0..).map(|(from, place)| (place, format!("{DIGITS}{}", &digits[from..from + DIGIT_RUN])));
+    Condition::phrase(DIGIT_RUN as u32, runs)
 }
 
 /// How many pieces, all of them words, stand without a space between them around an at sign.
@@ -176,8 +170,9 @@ mod tests {
         Query::of(text).conditions
     }
 
-    fn phrase(terms: &[(u32, &str)]) -> Condition {
-        Phrase(terms.iter().map(|(at, term)| (*at, term.replace('|', &PAIR.to_string()).replace('#', &DIGITS.to_string()))).collect())
+    fn phrase(covers: u32, terms: &[&str]) -> Condition {
+        let term = |term: &&str| term.replace('|', &PAIR.to_string()).replace('#', &DIGITS.to_string());
+        Phrase { covers, terms: (0..).zip(terms.iter().map(term)).collect() }
     }
 
     #[test]
@@ -190,9 +185,8 @@ mod tests {
     #[test]
     fn runs_are_phrases_of_pairs() {
         assert_eq!(conditions("你"), [Term(format!("{SHORT}你"))]);
-        assert_eq!(conditions("订单号"), [phrase(&[(0, "订|单"), (1, "单|号")])]);
-        assert_eq!(conditions("订单号是"), [phrase(&[(0, "订|单"), (2, "号|是")])]);
-        assert_eq!(conditions("订单号是多"), [phrase(&[(0, "订|单"), (2, "号|是"), (3, "是|多")])]);
+        assert_eq!(conditions("订单号"), [phrase(2, &["订|单", "单|号"])]);
+        assert_eq!(conditions("订单号是"), [phrase(2, &["订|单", "单|号", "号|是"])]);
     }
 
     #[test]
@@ -201,8 +195,8 @@ mod tests {
             conditions("081 2345"),
             [Any(vec![
                 All(vec![Term("081".into()), Beginning("2345".into())]),
-                phrase(&[(0, "#0812"), (3, "#2345")]),
-                phrase(&[(0, "#8123"), (2, "#2345")]),
+                phrase(4, &["#0812", "#8123", "#1234", "#2345"]),
+                phrase(4, &["#8123", "#1234", "#2345"]),
             ])]
         );
         assert_eq!(conditions("123"), [Beginning("123".into())]);
@@ -213,7 +207,7 @@ mod tests {
     fn addresses_stand_together() {
         assert_eq!(
             conditions("Mali.N@mail.example"),
-            [Phrase(vec![(0, "mali".into()), (1, "n".into()), (2, "mail".into())]), Beginning("example".into())]
+            [phrase(1, &["mali", "n", "mail"]), Beginning("example".into())]
         );
         assert_eq!(conditions("mali@"), [Beginning("mali".into())]);
     }

@@ -32,6 +32,7 @@ use sqlx::{
 use super::{
     Error, Result,
     changelog::Own,
+    copying::LAST,
     error::tells_of_loss,
     kept::{Kept, RESTED},
     readers::Readers,
@@ -84,8 +85,6 @@ pub(super) const MAPPED: &str = "2147418112";
 /// From how many pages on the log of a SQLite file is copied into it: 16 MB, since pages that every write changes are copied once
 /// each time.
 pub(super) const LOG_PAGES: u32 = 4000;
-/// How many bytes of a log that became longer are left on the disk when it starts over: four times as many.
-pub(super) const LOG_LEFT: u32 = 4 * 4096 * LOG_PAGES;
 
 /// How many lost connections a transaction gets over.
 const LOST: u32 = 32;
@@ -130,7 +129,7 @@ impl Db {
     pub async fn open(url: &str, connections: u32, on_statement: Option<OnStatement>) -> Result<Self> {
         let (read, write, reads, writes) = if url.starts_with("sqlite:") {
             let (read, write, file) = open_sqlite(url, connections).await?;
-            (read, write, Reads::Sqlite(Readers::new(file.clone(), connections)), Writes::Sqlite(Writer::new(file)))
+            (read, write, Reads::Sqlite(Readers::new(file.clone(), connections)), Writes::Sqlite(Writer::new(file, LOG_PAGES)))
         } else if url.starts_with("postgres:") || url.starts_with("postgresql:") {
             let options = postgres_options(url)?;
             // What requests write is found by unique keys, whatever the values: it is planned once, other than what imports
@@ -310,7 +309,7 @@ async fn open_sqlite(url: &str, connections: u32) -> Result<(DatabaseConnection,
         .busy_timeout(WRITE_WAIT)
         .foreign_keys(true)
         .pragma("mmap_size", MAPPED)
-        .pragma("wal_autocheckpoint", LOG_PAGES.to_string())
+        .pragma("wal_autocheckpoint", (LAST * LOG_PAGES).to_string())
         .statement_cache_capacity(256)
         .disable_statement_logging();
     let pool = |max: u32| {

@@ -14,6 +14,7 @@ mod changes;
 pub mod connect;
 pub mod contacts;
 pub mod conversations;
+mod copying;
 pub mod entity;
 pub mod error;
 pub mod events;

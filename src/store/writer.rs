@@ -31,7 +31,8 @@ use tokio::sync::{Mutex as Queue, OwnedMutexGuard, oneshot};
 
 use super::{
     Error, Result,
-    connect::{LOG_LEFT, LOG_PAGES, MAPPED, WRITE_WAIT},
+    connect::{MAPPED, WRITE_WAIT},
+    copying::Copying,
     sql::{Cells, Param, Sql},
 };
 
@@ -47,9 +48,10 @@ const STRETCH: Duration = Duration::from_millis(200);
 const BREATH: Duration = Duration::from_millis(3);
 
 /// Whoever sits here writes.
-struct Seat {
-    path: PathBuf,
-    connection: Option<Connection>,
+pub(super) struct Seat {
+    pub(super) path: PathBuf,
+    pub(super) connection: Option<Connection>,
+    pub(super) copying: Copying,
     group: Option<Group>,
     /// Since when groups have followed each other without a pause.
     stretch: Option<(Instant, Instant)>,
@@ -87,8 +89,10 @@ pub(super) struct Turn {
 }
 
 impl Writer {
-    pub fn new(path: PathBuf) -> Self {
-        Self(Arc::new(Queue::new(Seat { path, connection: None, group: None, stretch: None })))
+    /// From so many pages on the log is copied into the file.
+    pub fn new(path: PathBuf, pages: u32) -> Self {
+        let copying = Copying::new(pages);
+        Self(Arc::new(Queue::new(Seat { path, connection: None, copying, group: None, stretch: None })))
     }
 
     async fn sit(&self) -> Result<Taken> {
@@ -126,7 +130,10 @@ impl Writer {
             seat
         });
         match committed.await {
-            Ok(seat) => seat,
+            Ok(mut seat) => {
+                self.copy_if_due(&mut seat);
+                seat
+            }
             // The runtime ends, or the commit panicked; whoever waited is told by the channel that closed.
             Err(error) => {
                 tracing::error!(%error, "a commit broke off");
@@ -160,10 +167,7 @@ impl Seat {
             let connection = open(&self.path)?;
             connection.set_prepared_statement_cache_capacity(STATEMENTS);
             // A cache that holds what a group changes.
-            let settings = format!(
-                "PRAGMA mmap_size = {MAPPED}; PRAGMA wal_autocheckpoint = {LOG_PAGES}; PRAGMA journal_size_limit = {LOG_LEFT}; \
-                 PRAGMA cache_size = -16384;"
-            );
+            let settings = format!("PRAGMA mmap_size = {MAPPED}; PRAGMA cache_size = -16384; {}", self.copying.settings());
             connection.execute_batch(&settings)?;
             self.connection = Some(connection);
         }
@@ -233,6 +237,11 @@ impl Seat {
 }
 
 impl Sole {
+    /// Runs something on the connection of the turns, where there is one.
+    pub fn with<T>(&self, work: impl FnOnce(&Connection) -> Result<T>) -> Result<Option<T>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).connection.as_ref().map(work).transpose()
+    }
+
     fn path(&self) -> PathBuf {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).path.clone()
     }
@@ -312,7 +321,7 @@ impl Drop for Turn {
 }
 
 /// A connection that writes.
-fn open(path: &Path) -> Result<Connection> {
+pub(super) fn open(path: &Path) -> Result<Connection> {
     // The file is there: `connect` opened it for writing first.
     let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
@@ -374,7 +383,7 @@ mod tests {
         let file = Connection::open(&path).unwrap();
         file.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE t (n INTEGER NOT NULL, b BLOB NOT NULL)").unwrap();
         let count = |n: i64| file.query_row("SELECT COUNT(*) FROM t WHERE n = ?1", [n], |row| row.get::<_, i64>(0)).unwrap();
-        let writer = Writer::new(path.clone());
+        let writer = Writer::new(path.clone(), 1000);
         let turn = writer.turn().await.unwrap();
         for _ in 0..ROWS {
             turn.run(&Sql::fixed("INSERT INTO t VALUES (0, $1)").with(Param::Bytes(vec![7; 3000]))).unwrap();

@@ -226,6 +226,14 @@ impl Walk {
         bound.min(MANY)
     }
 
+    /// The same where it is worth a step in the lists of all terms of a phrase: 0 where the candidate turns out to be no hit.
+    pub fn most(&mut self) -> u32 {
+        match self {
+            Self::Phrase(phrase) => phrase.most(phrase.lead.document()).min(MANY),
+            _ => self.bound(),
+        }
+    }
+
     /// How often it is: 0 where the candidate is no hit.
     pub fn frequency(&mut self) -> u32 {
         let document = self.document();
@@ -325,11 +333,23 @@ fn seek(postings: &mut SegmentPostings, target: DocId) -> DocId {
 }
 
 impl Phrase {
+    /// As often as the term that is there the least.
+    fn most(&mut self, document: DocId) -> u32 {
+        let mut least = u32::MAX;
+        for (_, postings) in &mut self.parts {
+            if seek(postings, document) != document {
+                return 0;
+            }
+            least = least.min(postings.term_freq());
+        }
+        least
+    }
+
     fn frequency(&mut self, document: DocId) -> u32 {
-        let Some(((offset, lead), rest)) = self.parts.split_first_mut() else { return 0 };
-        if seek(lead, document) != document || rest.iter_mut().any(|(_, postings)| seek(postings, document) != document) {
+        if self.most(document) == 0 {
             return 0;
         }
+        let Some(((offset, lead), rest)) = self.parts.split_first_mut() else { return 0 };
         lead.positions_with_offset(*offset, &mut self.starts);
         for (offset, postings) in rest {
             postings.positions_with_offset(*offset, &mut self.others);

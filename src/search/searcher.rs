@@ -385,6 +385,11 @@ impl Segment<'_> {
         if !self.search.covers(at) || self.reader.is_deleted(document) || self.view.stale.contains(&(self.number, document)) {
             return Ok(());
         }
+        // Places are read only where the page has room for what they may tell.
+        let most = walks.iter_mut().map(|(weight, walk)| *weight * score::saturation(walk.most(), length)).sum();
+        if !self.search.page.count && best.is_behind(most, at) {
+            return Ok(());
+        }
         let mut score = 0;
         for (weight, walk) in walks {
             let frequency = walk.frequency();
@@ -443,6 +448,11 @@ impl Pass {
 }
 
 impl Best<'_> {
+    /// Whether the page is full of hits before one of this score and instant.
+    fn is_behind(&self, score: u32, at: i64) -> bool {
+        self.kept.len() == self.most && self.kept.last().is_some_and(|last| (score, at) < (last.score, last.at))
+    }
+
     fn offer(&mut self, candidate: Candidate) -> Result<(), TantivyError> {
         self.total += 1;
         if let Some((score, at, id)) = &self.behind {

@@ -18,7 +18,7 @@ use unicode_segmentation::UnicodeSegmentation;
 use crate::domain::text;
 
 /// Raised whenever the same text gives other terms: an index of another version is built anew.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 3;
 
 /// Stands between the two graphemes of a pair, and behind one that is alone: no folded text contains it.
 pub const PAIR: char = '\u{1}';
@@ -44,6 +44,7 @@ pub const TERM_MAX: usize = WORD_CHARS * 4;
 
 /// Between what must not be adjacent.
 const GAP: u32 = 2;
+const NUMBERS_GAP: u32 = DIGIT_RUN as u32;
 
 /// What a stretch of folded text is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -322,7 +323,8 @@ pub fn analyse(text: &str, mut term: impl FnMut(&str, u32)) {
             term(&buffer, place);
             place += 1;
         }
-        place += GAP;
+        // No run of digits may reach from one number into the next.
+        place += NUMBERS_GAP;
     }
 }
 

@@ -52,7 +52,8 @@ impl Terms {
             }
             Condition::Phrase { terms, .. } => {
                 let Some(((first, lead), rest)) = terms.split_first() else { return 0 };
-                let stands = |start: &&u32| rest.iter().all(|(offset, term)| self.at(term).contains(&(*start + offset - first)));
+                let stands =
+                    |start: &&u32| rest.iter().all(|(offset, term)| self.at(term).binary_search(&(*start + offset - first)).is_ok());
                 count(self.at(lead).iter().filter(stands).count())
             }
             Condition::All(parts) => parts.iter().map(|part| self.frequency(part)).min().unwrap_or(0),

@@ -113,11 +113,7 @@ impl Opener<'_> {
                 }
                 // The rarest of all is what leads, and is seldom one of those that lie side by side from the beginning on.
                 infos.sort_by_key(|(_, _, info)| info.doc_freq);
-                let mut covered = vec![false; (last + covers) as usize];
-                infos.retain(|(back, _, _)| {
-                    let covers = &mut covered[(last - back) as usize..][..*covers as usize];
-                    covers.iter_mut().fold(false, |more, place| !std::mem::replace(place, true) || more)
-                });
+                cover(&mut infos, last, *covers);
                 let Some((_, term, rarest)) = infos.first() else { return Ok((Walk::Nowhere, vec![])) };
                 let (lead, often) = (self.blocks(rarest)?, self.often(term)?);
                 let option = IndexRecordOption::WithFreqsAndPositions;
@@ -323,6 +319,29 @@ impl Union {
             && first.0.0 == self.document
         {
             self.here.push(PeekMut::pop(first).0.1);
+        }
+    }
+}
+
+/// Leaves as many terms of a phrase as it takes to cover each of its places, the rare ones rather. They stand in the order of
+/// rarity, each with how far before the `last` one it is, and cover so many places from there on.
+fn cover<T>(terms: &mut Vec<(u32, &String, T)>, last: u32, covers: u32) {
+    let places = |back: u32| (last - back) as usize..(last - back + covers) as usize;
+    let mut times = vec![0_u32; (last + covers) as usize];
+    terms.retain(|(back, _, _)| {
+        let covered = &mut times[places(*back)];
+        let adds = covered.contains(&0);
+        if adds {
+            covered.iter_mut().for_each(|times| *times += 1);
+        }
+        adds
+    });
+    // What was taken later may have made one before it needless.
+    for at in (1..terms.len()).rev() {
+        let covered = &mut times[places(terms[at].0)];
+        if covered.iter().all(|times| *times > 1) {
+            covered.iter_mut().for_each(|times| *times -= 1);
+            terms.remove(at);
         }
     }
 }

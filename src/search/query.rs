@@ -14,7 +14,10 @@ pub enum Condition {
     /// Has a term that begins so; the more often, the more often one and the same does.
     Beginning(String),
     /// Has these terms at these distances from each other. Each covers so many places; where they overlap, some can be done without.
-    Phrase { covers: u32, terms: Vec<(u32, String)> },
+    Phrase {
+        covers: u32,
+        terms: Vec<(u32, String)>,
+    },
     All(Vec<Self>),
     Any(Vec<Self>),
 }
@@ -72,11 +75,11 @@ impl Query {
 }
 
 impl Condition {
-    /// How many terms have to be looked up for it, or beginnings.
+    /// How many terms there are to walk for it at least, or beginnings.
     pub fn parts(&self) -> usize {
         match self {
             Self::Term(_) | Self::Beginning(_) => 1,
-            Self::Phrase { terms, .. } => terms.len(),
+            Self::Phrase { covers, terms } => terms.len().div_ceil(*covers as usize),
             Self::All(parts) | Self::Any(parts) => parts.iter().map(Self::parts).sum(),
         }
     }
@@ -205,10 +208,7 @@ mod tests {
 
     #[test]
     fn addresses_stand_together() {
-        assert_eq!(
-            conditions("Mali.N@mail.example"),
-            [phrase(1, &["mali", "n", "mail"]), Beginning("example".into())]
-        );
+        assert_eq!(conditions("Mali.N@mail.example"), [phrase(1, &["mali", "n", "mail"]), Beginning("example".into())]);
         assert_eq!(conditions("mali@"), [Beginning("mali".into())]);
     }
 

@@ -386,8 +386,8 @@ impl Segment<'_> {
             return Ok(());
         }
         // Places are read only where the page has room for what they may tell.
-        let most = walks.iter_mut().map(|(weight, walk)| *weight * score::saturation(walk.most(), length)).sum();
-        if !self.search.page.count && best.is_behind(most, at) {
+        let mut most = || walks.iter_mut().map(|(weight, walk)| *weight * score::saturation(walk.most(), length)).sum();
+        if !self.search.page.count && best.is_behind(most(), at) {
             return Ok(());
         }
         let mut score = 0;

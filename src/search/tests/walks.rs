@@ -119,3 +119,15 @@ fn only_a_small_search_is_made_on_the_spot() {
     assert_eq!(small("one two three four five six seven eight nine"), None);
     assert_eq!(small(&"订单号是多少请问".repeat(3)), None);
 }
+
+#[test]
+fn digits_of_two_numbers_are_not_in_a_row() {
+    // What the phrase is looked for by is the rarest: runs at both ends and one in the middle.
+    let common = (0..5).flat_map(|number| [(number, "x81234"), (number + 5, "y34567")]);
+    let mut records: Vec<Searchable> = common.map(|(number, text)| message("s", &format!("m{number}"), 0, text)).collect();
+    records.push(message("s", "two", 0, "call 0812345, ref 56789"));
+    records.push(message("s", "one", 0, "call 081-234-5678 9"));
+    let (view, _index, _home) = indexed(&records);
+    let found = view.search(&search(Noun::Message, "0812345678", 10)).unwrap();
+    assert_eq!(found.hits.iter().map(|hit| hit.id.as_str()).collect::<Vec<_>>(), ["one"]);
+}

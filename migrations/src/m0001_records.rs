@@ -250,8 +250,7 @@ CREATE UNIQUE INDEX tickets_one_open ON tickets (store_id, conversation_id) WHER
 CREATE INDEX tickets_by_conversation ON tickets (store_id, conversation_id, opened_at, id);
 CREATE INDEX tickets_by_state ON tickets (store_id, is_open, is_spam, sort_at, id{marks});
 CREATE INDEX tickets_by_message ON tickets (store_id, is_spam, sort_at, id{marks});
--- Not of those that nobody has, or each message to one of them would move it there.
-CREATE INDEX tickets_by_assignee ON tickets (store_id, assignee_user_id, sort_at, id) WHERE assignee_user_id IS NOT NULL;
+CREATE INDEX tickets_by_assignee ON tickets (store_id, assignee_user_id, sort_at, id);
 
 -- One row a value of a ticket's fields, so that a filter is a look-up in an index.
 CREATE TABLE ticket_field_values (

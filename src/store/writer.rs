@@ -130,8 +130,8 @@ impl Writer {
             seat
         });
         match committed.await {
-            Ok(mut seat) => {
-                self.copy_if_due(&mut seat);
+            Ok(seat) => {
+                self.copy_if_due(&seat);
                 seat
             }
             // The runtime ends, or the commit panicked; whoever waited is told by the channel that closed.
@@ -237,13 +237,12 @@ impl Seat {
 }
 
 impl Sole {
-    /// Runs something on the connection of the turns, where there is one.
-    pub fn with<T>(&self, work: impl FnOnce(&Connection) -> Result<T>) -> Result<Option<T>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).connection.as_ref().map(work).transpose()
+    pub fn with<T>(&self, work: impl FnOnce(&Seat) -> T) -> T {
+        work(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn path(&self) -> PathBuf {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).path.clone()
+        self.with(|seat| seat.path.clone())
     }
 }
 

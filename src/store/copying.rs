@@ -12,10 +12,6 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
     time::Duration,
 };
 
@@ -39,11 +35,10 @@ pub(super) const LAST: u32 = 4;
 const PAUSE: Duration = Duration::from_millis(20);
 const LONG_PAUSE: Duration = Duration::from_secs(1);
 
-/// When a log is to be copied.
+/// When a log is to be copied: from so many pages on, unless it is.
 pub(super) struct Copying {
     pages: u32,
-    /// Changed by whoever has the seat, or nobody would copy what is written while it turns.
-    underway: Arc<AtomicBool>,
+    underway: bool,
 }
 
 /// What there is of a log, in pages, and what of that is copied.
@@ -54,7 +49,7 @@ struct Log {
 
 impl Copying {
     pub fn new(pages: u32) -> Self {
-        Self { pages, underway: Arc::default() }
+        Self { pages, underway: false }
     }
 
     /// For a connection that writes.
@@ -63,17 +58,16 @@ impl Copying {
         format!("PRAGMA wal_autocheckpoint = {last}; PRAGMA journal_size_limit = {};", 4096 * last)
     }
 
-    /// Whether it is time, for whoever then sees to it.
     fn is_due(&self, connection: &Connection) -> bool {
-        let is_long = log(connection, "NOOP").is_ok_and(|log| log.pages >= self.pages.into());
-        is_long && !self.underway.swap(true, Ordering::Relaxed)
+        !self.underway && log(connection, "NOOP").is_ok_and(|log| log.pages >= self.pages.into())
     }
 }
 
 impl Writer {
     /// Has the log copied where it is long. To be called after a commit.
-    pub fn copy_if_due(&self, seat: &Seat) {
+    pub fn copy_if_due(&self, seat: &mut Seat) {
         if seat.connection.as_ref().is_some_and(|connection| seat.copying.is_due(connection)) {
+            seat.copying.underway = true;
             let (writer, path) = (self.clone(), seat.path.clone());
             tokio::spawn(async move { writer.copy(path).await });
         }
@@ -108,7 +102,7 @@ impl Writer {
                     Some(connection) => log(connection, "PASSIVE")?.is_left(seat.copying.pages),
                     None => false,
                 };
-                seat.copying.underway.store(left, Ordering::Relaxed);
+                seat.copying.underway = left;
                 Ok(!left)
             })
         };

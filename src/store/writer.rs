@@ -130,8 +130,8 @@ impl Writer {
             seat
         });
         match committed.await {
-            Ok(seat) => {
-                self.copy_if_due(&seat);
+            Ok(mut seat) => {
+                self.copy_if_due(&mut seat);
                 seat
             }
             // The runtime ends, or the commit panicked; whoever waited is told by the channel that closed.
@@ -237,8 +237,8 @@ impl Seat {
 }
 
 impl Sole {
-    pub fn with<T>(&self, work: impl FnOnce(&Seat) -> T) -> T {
-        work(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    pub fn with<T>(&self, work: impl FnOnce(&mut Seat) -> T) -> T {
+        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
     fn path(&self) -> PathBuf {

@@ -79,7 +79,7 @@ impl Condition {
     pub fn parts(&self) -> usize {
         match self {
             Self::Term(_) | Self::Beginning(_) => 1,
-            Self::Phrase { covers, terms } => terms.len().div_ceil(*covers as usize),
+            Self::Phrase { covers, terms } => (terms.len() + *covers as usize - 1).div_ceil(*covers as usize),
             Self::All(parts) | Self::Any(parts) => parts.iter().map(Self::parts).sum(),
         }
     }

@@ -276,7 +276,7 @@ impl Db {
         self.first(Sql::fixed("SELECT 1"), |_| Ok(())).await.map(|_| ())
     }
 
-    /// Closes every connection; on SQLite the write-ahead log is folded into the file.
+    /// Closes every connection; on SQLite the write-ahead log is folded into the file, where it is being copied once that has ended.
     pub async fn close(self) -> Result<()> {
         match &self.reads {
             Reads::Sqlite(readers) => readers.close().await,

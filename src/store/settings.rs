@@ -125,7 +125,7 @@ impl Write {
     pub async fn tickets_of_assignee(&self, user: &UserId) -> Result<Vec<TicketId>> {
         let mut sql = self.sql("SELECT id FROM tickets");
         if !self.on_postgres() {
-            // It has no statistics, and would rather walk all tickets than sort some.
+            // SQLite has no statistics, and would rather walk all tickets than sort some.
             sql.push(" INDEXED BY tickets_by_assignee");
         }
         sql.push(" WHERE store_id = $1 AND assignee_user_id = ").text(user.as_str()).push(" ORDER BY id");

@@ -17,7 +17,7 @@
 //! (the log is written over in place, so that there is seldom more to sync than its pages), and without what the
 //! connections would share a lock for: one pool of pages for all of them, and the count of the bytes in use.
 //!
-//! Called by `write`; by `import`, which has a connection of its own while it sits here; and by `connect`, whose transactions
+//! Called by `write`; by `copying`; by `import`, which has a connection of its own while it sits here; and by `connect`, whose transactions
 //! through SeaORM sit on the same seat.
 
 use std::{
@@ -52,6 +52,8 @@ pub(super) struct Seat {
     pub(super) path: PathBuf,
     pub(super) connection: Option<Connection>,
     pub(super) copying: Copying,
+    /// For good.
+    pub(super) closed: bool,
     group: Option<Group>,
     /// Since when groups have followed each other without a pause.
     stretch: Option<(Instant, Instant)>,
@@ -92,10 +94,10 @@ impl Writer {
     /// From so many pages on the log is copied into the file.
     pub fn new(path: PathBuf, pages: u32) -> Self {
         let copying = Copying::new(pages);
-        Self(Arc::new(Queue::new(Seat { path, connection: None, copying, group: None, stretch: None })))
+        Self(Arc::new(Queue::new(Seat { path, connection: None, copying, closed: false, group: None, stretch: None })))
     }
 
-    async fn sit(&self) -> Result<Taken> {
+    pub(super) async fn sit(&self) -> Result<Taken> {
         tokio::time::timeout(WRITE_WAIT, self.0.clone().lock_owned()).await.map_err(|_| Error::Busy)
     }
 
@@ -157,7 +159,7 @@ impl Writer {
     /// Closes the connection once everything is committed.
     pub async fn close(&self) {
         let mut seat = self.commit_group(self.0.clone().lock_owned().await).await;
-        seat.connection = None;
+        (seat.connection, seat.closed) = (None, true);
     }
 }
 

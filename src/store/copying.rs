@@ -3,8 +3,8 @@
 //! Left to itself, SQLite copies a log that has become long within the commit that made it so, and all who write wait until the
 //! disk has what was copied: 25 ms, eight times a second where many conversations are written to. Here a connection of its own
 //! copies, in rounds, each of which leaves what was written meanwhile, and at last the writer itself copies the rest, which is
-//! little unless the disk is slower than they write. The next to write finds a log that is copied to its end, and starts it over. Where a reader is at something old, it is
-//! tried again until that has gone.
+//! little unless the disk is slower than they write. The next to write finds a log that is copied to its end, and starts it
+//! over. Where a reader is at something old, it is tried again until that has gone.
 //!
 //! Called by `writer`. Guarantees: a log starts over only once the disk has all that was copied from it here; where the disk
 //! refused some, it does not start over while this process lives, and whoever opens the file next, while nobody else has it open,

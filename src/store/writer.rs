@@ -17,8 +17,8 @@
 //! (the log is written over in place, so that there is seldom more to sync than its pages), and without what the
 //! connections would share a lock for: one pool of pages for all of them, and the count of the bytes in use.
 //!
-//! Called by `write`; by `copying`; by `import`, which has a connection of its own while it sits here; and by `connect`, whose transactions
-//! through SeaORM sit on the same seat.
+//! Called by `write`; by `import`, which has a connection of its own while it sits here; by `connect`, whose transactions
+//! through SeaORM sit on the same seat; and by `copying`.
 
 use std::{
     path::{Path, PathBuf},

@@ -22,6 +22,7 @@
 //! and an import once it is taken in. While an index is built, searches are refused and everything else goes on.
 
 mod analysis;
+mod best;
 mod build;
 mod columns;
 mod folder;

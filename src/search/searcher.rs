@@ -21,7 +21,8 @@ use std::{
 use tantivy::{DocId, Searcher, SegmentReader, TERMINATED, TantivyError, schema::Field};
 
 use super::{
-    columns::{Columns, pack, unpack},
+    best::{Best, Candidate, Place},
+    columns::{Columns, pack},
     index::{EVERY, Fields, Key, Standing, prefix},
     memory::Terms,
     postings::{Opener, Part, Walk},
@@ -117,33 +118,6 @@ const WIDE: Limits =
     Limits { conditions: CONDITIONS, fresh: usize::MAX, words: BUDGET, candidates: u64::MAX, lists: u64::MAX, partly: true };
 /// What takes a fraction of a millisecond, wherever the hits are.
 const SMALL: Limits = Limits { conditions: 8, fresh: 500, words: 16, candidates: 250, lists: 50_000, partly: false };
-
-/// Where a hit was found.
-#[derive(Clone, Debug)]
-enum Place {
-    Index {
-        segment: usize,
-        document: DocId,
-    },
-    /// With the packed id.
-    Fresh(Vec<u8>),
-}
-
-#[derive(Clone, Debug)]
-struct Candidate {
-    score: u32,
-    at: i64,
-    place: Place,
-}
-
-/// The best candidates so far, the best first.
-struct Best<'v> {
-    columns: &'v [Columns],
-    kept: Vec<Candidate>,
-    most: usize,
-    behind: Option<(u32, i64, Vec<u8>)>,
-    total: u64,
-}
 
 impl View {
     pub fn new(searcher: Searcher, fields: Fields) -> Result<Self, TantivyError> {
@@ -351,7 +325,7 @@ impl Segment<'_> {
             return longer;
         }
         let most = ceilings[usize::from(length)];
-        if let Some(last) = best.kept.last().filter(|_| best.kept.len() == best.most) {
+        if let Some(last) = best.last_of_full() {
             match most.cmp(&last.score) {
                 Ordering::Less => return Next::End,
                 Ordering::Equal if at < last.at => return longer,
@@ -386,9 +360,11 @@ impl Segment<'_> {
             return Ok(());
         }
         // Places are read only where the page has room for what they may tell.
-        let mut most = || walks.iter_mut().map(|(weight, walk)| *weight * score::saturation(walk.most(), length)).sum();
-        if !self.search.page.count && best.is_behind(most(), at) {
-            return Ok(());
+        if let Some(last) = best.last_of_full().filter(|_| !self.search.page.count) {
+            let most: u32 = walks.iter_mut().map(|(weight, walk)| *weight * score::saturation(walk.most(), length)).sum();
+            if (most, at) < (last.score, last.at) {
+                return Ok(());
+            }
         }
         let mut score = 0;
         for (weight, walk) in walks {
@@ -444,58 +420,5 @@ impl Pass {
             Self::Once => walks.iter().all(|(_, walk)| walk.bound() == 1),
             Self::Often(lead, times) => walks[lead].1.bound() == times && walks[..lead].iter().all(|(_, walk)| walk.bound() == 1),
         }
-    }
-}
-
-impl Best<'_> {
-    /// Whether the page is full of hits before one of this score and instant.
-    fn is_behind(&self, score: u32, at: i64) -> bool {
-        self.kept.len() == self.most && self.kept.last().is_some_and(|last| (score, at) < (last.score, last.at))
-    }
-
-    fn offer(&mut self, candidate: Candidate) -> Result<(), TantivyError> {
-        self.total += 1;
-        if let Some((score, at, id)) = &self.behind {
-            let order = (candidate.score, candidate.at).cmp(&(*score, *at));
-            if order == Ordering::Greater || (order == Ordering::Equal && self.id(&candidate.place)? >= *id) {
-                return Ok(());
-            }
-        }
-        let (mut place, mut end) = (0, self.kept.len());
-        while place < end {
-            let middle = usize::midpoint(place, end);
-            match self.compare(&candidate, &self.kept[middle])? {
-                Ordering::Greater => end = middle,
-                _ => place = middle + 1,
-            }
-        }
-        if place < self.most {
-            self.kept.insert(place, candidate);
-            self.kept.truncate(self.most);
-        }
-        Ok(())
-    }
-
-    fn compare(&self, left: &Candidate, right: &Candidate) -> Result<Ordering, TantivyError> {
-        let order = (left.score, left.at).cmp(&(right.score, right.at));
-        if order != Ordering::Equal {
-            return Ok(order);
-        }
-        Ok(self.id(&left.place)?.cmp(&self.id(&right.place)?))
-    }
-
-    fn id(&self, place: &Place) -> Result<Vec<u8>, TantivyError> {
-        match place {
-            Place::Fresh(id) => Ok(id.clone()),
-            Place::Index { segment, document } => self.columns[*segment].id(*document),
-        }
-    }
-
-    fn hits(self) -> Result<Vec<Hit>, TantivyError> {
-        let hit = |candidate: &Candidate| {
-            let id = unpack(&self.id(&candidate.place)?).ok_or_else(|| TantivyError::InternalError("an id cannot be read".to_owned()))?;
-            Ok(Hit { id, at: candidate.at, score: candidate.score })
-        };
-        self.kept.iter().map(hit).collect()
     }
 }

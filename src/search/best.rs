@@ -1,0 +1,95 @@
+//! The page of a search while it fills: the best candidates so far, whichever segment they are of.
+//!
+//! Called by `searcher`. Guarantees: of two hits with one score and one instant the id decides, which is read only then.
+
+use std::cmp::Ordering;
+
+use tantivy::{DocId, TantivyError};
+
+use super::{
+    columns::{Columns, unpack},
+    searcher::Hit,
+};
+
+/// Where a hit was found.
+#[derive(Clone, Debug)]
+pub enum Place {
+    Index {
+        segment: usize,
+        document: DocId,
+    },
+    /// With the packed id.
+    Fresh(Vec<u8>),
+}
+
+#[derive(Clone, Debug)]
+pub struct Candidate {
+    pub score: u32,
+    pub at: i64,
+    pub place: Place,
+}
+
+/// The best candidates so far, the best first.
+pub struct Best<'v> {
+    /// By segment.
+    pub columns: &'v [Columns],
+    pub kept: Vec<Candidate>,
+    pub most: usize,
+    /// What the page is behind: score, instant and packed id.
+    pub behind: Option<(u32, i64, Vec<u8>)>,
+    /// Of all that were offered, also those before the page.
+    pub total: u64,
+}
+
+impl Best<'_> {
+    /// The last one where the page is full: what is behind it is of no use.
+    pub fn last_of_full(&self) -> Option<&Candidate> {
+        self.kept.last().filter(|_| self.kept.len() == self.most)
+    }
+
+    pub fn offer(&mut self, candidate: Candidate) -> Result<(), TantivyError> {
+        self.total += 1;
+        if let Some((score, at, id)) = &self.behind {
+            let order = (candidate.score, candidate.at).cmp(&(*score, *at));
+            if order == Ordering::Greater || (order == Ordering::Equal && self.id(&candidate.place)? >= *id) {
+                return Ok(());
+            }
+        }
+        let (mut place, mut end) = (0, self.kept.len());
+        while place < end {
+            let middle = usize::midpoint(place, end);
+            match self.compare(&candidate, &self.kept[middle])? {
+                Ordering::Greater => end = middle,
+                _ => place = middle + 1,
+            }
+        }
+        if place < self.most {
+            self.kept.insert(place, candidate);
+            self.kept.truncate(self.most);
+        }
+        Ok(())
+    }
+
+    fn compare(&self, left: &Candidate, right: &Candidate) -> Result<Ordering, TantivyError> {
+        let order = (left.score, left.at).cmp(&(right.score, right.at));
+        if order != Ordering::Equal {
+            return Ok(order);
+        }
+        Ok(self.id(&left.place)?.cmp(&self.id(&right.place)?))
+    }
+
+    fn id(&self, place: &Place) -> Result<Vec<u8>, TantivyError> {
+        match place {
+            Place::Fresh(id) => Ok(id.clone()),
+            Place::Index { segment, document } => self.columns[*segment].id(*document),
+        }
+    }
+
+    pub fn hits(self) -> Result<Vec<Hit>, TantivyError> {
+        let hit = |candidate: &Candidate| {
+            let id = unpack(&self.id(&candidate.place)?).ok_or_else(|| TantivyError::InternalError("an id cannot be read".to_owned()))?;
+            Ok(Hit { id, at: candidate.at, score: candidate.score })
+        };
+        self.kept.iter().map(hit).collect()
+    }
+}

@@ -353,7 +353,7 @@ mod tests {
             let before = pages(&file);
             write(&writer, 0).await;
             assert!(rounds(&path, sync).unwrap());
-            assert!(log(&file, "PASSIVE").unwrap().copied < before + 1, "what is behind the keeper");
+            assert!(log(&file, "PASSIVE").unwrap().copied <= before, "what is behind the keeper");
             assert!(pages(&file) > before, "it starts over");
         }
         writer.close().await;

@@ -68,7 +68,7 @@ done
 
 # Two processes on one database and a standby that lags: whoever wrote reads what it wrote.
 COUNTERPART_TEST_REPLAY_DELAY=300ms quietly "two processes and a standby" tests/standby.sh \
-    tickets:: contacts:: conversations:: labels:: standby:: writes::ticket_fields writes::contact_fields writes::labels writes::comments writes::races
+    tickets:: contacts:: conversations:: labels:: standby:: writes::ticket_fields writes::contact_fields writes::labels writes::comments writes::races search
 grep -E '^statements on the standby' "$scratch/step.log"
 
 # The same requests to both revisions: what differs is told, and what is told differs.

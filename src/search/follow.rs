@@ -1,9 +1,10 @@
 //! The running search of one process: it answers, and it follows the database.
 //!
-//! Two things bring changes in. Before each search, what this process itself has committed since the last one is read and
-//! put in front of the index, in memory; so a search sees every write that was acknowledged before it, whatever else waits.
-//! And a worker follows the change log, which tells what other processes did, and commits what is in memory to the disk
-//! about once a second. Where the log runs far ahead, as after an import, it goes to the disk without the detour.
+//! The change log tells what any process has committed. Each search looks at it first, one look for all that wait, and what is
+//! new is read and put in front of the index, in memory; so a search sees every write that was acknowledged before it. A
+//! worker looks as well, five times a second, and commits what is in memory to the disk about once a second. Where the log runs
+//! far ahead, as after an import, the worker brings it to the disk without the detour and no search waits for that; what this
+//! process itself has committed it still sees, since that is told beside the log.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -12,7 +13,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{
         Arc, Mutex, PoisonError, RwLock,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     thread::available_parallelism,
     time::Duration,
@@ -43,7 +44,7 @@ use crate::{
     },
 };
 
-/// How often the change log is looked at.
+/// How often the change log is looked at where nobody searches.
 const POLL: Duration = Duration::from_millis(200);
 /// How long changes stay in memory, and how many of them.
 const COMMIT_AFTER: Duration = Duration::from_secs(1);
@@ -75,16 +76,25 @@ struct Shared {
     /// None while the index is built.
     view: RwLock<Option<View>>,
     ready: watch::Sender<bool>,
-    taking_in: Queue<TakenIn>,
+    followed: Queue<Followed>,
+    /// How many searches have asked for a look at the log.
+    asked: AtomicU64,
     /// As many searches at a time as there are processors to compute them.
     permits: Semaphore,
     damaged: AtomicBool,
     wake: Notify,
 }
 
-/// Which of the logged changes were taken in before the log told of them: their positions.
+/// How far the database was followed.
 #[derive(Default)]
-struct TakenIn(HashSet<i64>);
+struct Followed {
+    /// Everything up to here is in the index, committed or not, or in front of it.
+    mark: Mark,
+    /// The positions of the changes behind it that are, too: those of this process.
+    ahead: HashSet<i64>,
+    /// The searches up to this one had their look at the log.
+    answered: u64,
+}
 
 /// What a record has become.
 struct Change {
@@ -105,7 +115,8 @@ impl Searches {
             database,
             view: RwLock::default(),
             ready: watch::Sender::new(false),
-            taking_in: Queue::default(),
+            followed: Queue::default(),
+            asked: AtomicU64::new(0),
             permits: Semaphore::new(permits),
             damaged: AtomicBool::new(false),
             wake: Notify::new(),
@@ -118,7 +129,7 @@ impl Searches {
         if !matches!(tokio::time::timeout(PATIENCE, ready.wait_for(|ready| *ready)).await, Ok(Ok(_))) {
             return Err(Error::Building);
         }
-        self.0.take_in_own().await?;
+        self.0.catch_up().await?;
         if let Some(found) = self.0.find_on_the_spot(&search)? {
             return Ok(found);
         }
@@ -166,8 +177,7 @@ impl Searches {
         let mut follower = Follower {
             shared: shared.clone(),
             index: Arc::new(Mutex::new(index)),
-            committed: mark.clone(),
-            mark,
+            committed: mark,
             committed_at: Instant::now(),
             bulk: 0,
             since: None,
@@ -227,9 +237,33 @@ impl Shared {
         }
     }
 
+    /// Brings in what was committed before, here or by another process.
+    async fn catch_up(&self) -> Result<()> {
+        let turn = self.asked.fetch_add(1, Ordering::AcqRel) + 1;
+        let mut followed = self.followed.lock().await;
+        self.take_in_own(&mut followed).await?;
+        if followed.answered >= turn {
+            return Ok(());
+        }
+        let asked = self.asked.load(Ordering::Acquire);
+        if !self.db.may_be_behind(&followed.mark).await? {
+            followed.answered = asked;
+            return Ok(());
+        }
+        match self.db.changes_since(&followed.mark, PLACES).await? {
+            Some(behind) if !behind.is_much() => {
+                self.show(self.unseen(&mut followed, &behind.changes).await?)?;
+                followed.mark = behind.mark;
+            }
+            // The worker's.
+            _ => self.wake.notify_one(),
+        }
+        followed.answered = asked;
+        Ok(())
+    }
+
     /// Brings in what this process committed.
-    async fn take_in_own(&self) -> Result<()> {
-        let mut taken_in = self.taking_in.lock().await;
+    async fn take_in_own(&self, followed: &mut Followed) -> Result<()> {
         let own = self.db.own_changes();
         if own.is_empty() {
             return Ok(());
@@ -237,7 +271,7 @@ impl Shared {
         match self.changes(own.iter()).await {
             Ok(changes) => {
                 self.show(changes)?;
-                taken_in.add(&own);
+                followed.is_ahead(&own);
                 Ok(())
             }
             Err(error) => {
@@ -245,6 +279,11 @@ impl Shared {
                 Err(error)
             }
         }
+    }
+
+    /// What those records have become whose changes were not taken in before the log told of them.
+    async fn unseen(&self, followed: &mut Followed, logged: &[Logged]) -> Result<Vec<Change>> {
+        self.changes(logged.iter().filter(|change| !followed.ahead.remove(&change.position))).await
     }
 
     /// What the logged records have become.
@@ -295,13 +334,20 @@ impl Shared {
     }
 }
 
-impl TakenIn {
-    fn add(&mut self, changes: &[Logged]) {
+impl Followed {
+    fn is_ahead(&mut self, changes: &[Logged]) {
         // Of those that were forgotten a record is taken in twice.
-        if self.0.len() > REMEMBERED {
-            self.0.clear();
+        if self.ahead.len() > REMEMBERED {
+            self.ahead.clear();
         }
-        self.0.extend(changes.iter().map(|change| change.position));
+        self.ahead.extend(changes.iter().map(|change| change.position));
+    }
+}
+
+impl Behind {
+    /// Too much for the memory, and for a search to wait for.
+    fn is_much(&self) -> bool {
+        self.more || self.changes.len() > PART
     }
 }
 
@@ -309,8 +355,6 @@ impl TakenIn {
 struct Follower {
     shared: Arc<Shared>,
     index: Arc<Mutex<Index>>,
-    /// Everything up to here is in the index, committed or not, or in front of it.
-    mark: Mark,
     /// Where the index would be gone on with after a crash, and since when.
     committed: Mark,
     committed_at: Instant,
@@ -340,8 +384,8 @@ impl Follower {
     }
 
     async fn open_view(&self) -> Result<()> {
-        let mut taken_in = self.shared.taking_in.lock().await;
-        *taken_in = TakenIn::default();
+        let mut followed = self.shared.followed.lock().await;
+        (followed.mark, followed.ahead) = (self.committed.clone(), HashSet::new());
         // Whatever is among them is behind the mark, or was read by the one who built the index.
         drop(self.shared.db.own_changes());
         let index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
@@ -353,27 +397,27 @@ impl Follower {
     /// Takes a page of the change log in; whether there is more of it.
     async fn take_in(&mut self) -> Result<bool> {
         let shared = self.shared.clone();
-        shared.take_in_own().await?;
-        let behind = shared.db.changes_since(&self.mark, PLACES).await?;
-        let Behind { changes, mark, more } = behind.ok_or_else(|| Error::Failed(UNKNOWN.to_owned()))?;
-        let many = more || self.bulk > 0 || changes.len() > PART;
-        for part in changes.chunks(PART) {
-            // Searches wait for one part at most.
-            let mut taken_in = shared.taking_in.lock().await;
-            let changed = shared.changes(part.iter().filter(|change| !taken_in.0.remove(&change.position))).await?;
-            if many {
-                let (shown, direct) = self.part(changed);
-                shared.show(shown)?;
+        let mut followed = shared.followed.lock().await;
+        shared.take_in_own(&mut followed).await?;
+        let behind = shared.db.changes_since(&followed.mark, PLACES).await?;
+        let behind = behind.ok_or_else(|| Error::Failed(UNKNOWN.to_owned()))?;
+        let to_disk = self.bulk > 0 || behind.is_much();
+        let mut parts = behind.changes.chunks(PART).peekable();
+        while let Some(part) = parts.next() {
+            let changed = shared.unseen(&mut followed, part).await?;
+            let (shown, direct) = if to_disk { self.part(changed) } else { (changed, vec![]) };
+            shared.show(shown)?;
+            if !direct.is_empty() {
                 self.write(direct).await?;
-            } else {
-                if !changed.is_empty() {
-                    self.since.get_or_insert_with(Instant::now);
-                }
-                shared.show(changed)?;
+            }
+            if parts.peek().is_some() {
+                // Searches wait for one part at most.
+                drop(followed);
+                followed = shared.followed.lock().await;
             }
         }
-        self.mark = mark;
-        Ok(more)
+        followed.mark = behind.mark;
+        Ok(behind.more)
     }
 
     /// Those that are in memory already have to be replaced there, or an older state would follow a newer one to the disk.
@@ -404,15 +448,16 @@ impl Follower {
             self.since.get_or_insert_with(Instant::now);
         }
         let late = self.since.is_some_and(|since| since.elapsed() >= COMMIT_AFTER);
-        let behind = self.mark != self.committed && self.committed_at.elapsed() >= REMARK;
+        let mark = self.shared.followed.lock().await.mark.clone();
+        let behind = mark != self.committed && self.committed_at.elapsed() >= REMARK;
         let due = self.bulk >= BULK || waiting > FRESH_MAX || (!more && (self.bulk > 0 || (waiting > 0 && late) || behind));
         if !due {
             return Ok(());
         }
-        let (shared, index, mark) = (self.shared.clone(), self.index.clone(), self.mark.clone());
+        let (shared, index, committed) = (self.shared.clone(), self.index.clone(), mark.clone());
         blocking(move || commit(&shared, &mut index.lock().unwrap_or_else(PoisonError::into_inner), &mark)).await?;
         (self.bulk, self.since) = (0, None);
-        (self.committed, self.committed_at) = (self.mark.clone(), Instant::now());
+        (self.committed, self.committed_at) = (committed, Instant::now());
         Ok(())
     }
 }

@@ -18,8 +18,8 @@
 //! What is promised of a walk: the order is by score, then the newest, then id; a record that is not touched meanwhile
 //! comes exactly once. One that is changed may come again, or not at all, as its score or instant moved.
 //!
-//! What a search sees: every write of this process that was acknowledged before, those of other processes within a second,
-//! and an import once it is taken in. While an index is built, searches are refused and everything else goes on.
+//! What a search sees: every write that was acknowledged before, by whichever process, and an import once it is taken in
+//! (until then of the writes of other processes those that are). While an index is built, searches are refused and everything else goes on.
 
 mod analysis;
 mod best;

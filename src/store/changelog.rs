@@ -122,6 +122,17 @@ impl Db {
         Ok(found.unwrap_or_default())
     }
 
+    /// Whether there may be something behind a mark. Where that is cheaper to tell than what it is, it is told exactly.
+    pub async fn may_be_behind(&self, mark: &Mark) -> Result<bool> {
+        match self.backend() {
+            DbBackend::Sqlite => {
+                let last = Sql::fixed("SELECT COALESCE(MAX(position), 0) FROM changes");
+                Ok(self.first(last, |cells| cells.take::<i64>()).await? != Some(mark.position))
+            }
+            _ => Ok(true),
+        }
+    }
+
     /// What stands in at most `limit` places of the log behind a mark. Nothing if that cannot be told: some of it was
     /// forgotten, or the mark is none of this database, as far as can be seen.
     pub async fn changes_since(&self, mark: &Mark, limit: i64) -> Result<Option<Behind>> {

@@ -107,11 +107,6 @@ impl Db {
         std::mem::take(&mut *self.own().changes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Has these told again by [`Db::own_changes`].
-    pub fn give_back_own_changes(&self, changes: Vec<Logged>) {
-        self.own().changes.lock().unwrap_or_else(PoisonError::into_inner).extend(changes);
-    }
-
     /// Where the log ends now.
     pub async fn mark(&self) -> Result<Mark> {
         let sql = match self.backend() {

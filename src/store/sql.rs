@@ -29,8 +29,8 @@ pub(super) struct Sql {
     values: Vec<Param>,
     unbounded: bool,
     holds: bool,
-    /// Where a page is to have a [`FENCE`].
-    fences: Vec<usize>,
+    /// What a page has besides, a [`FENCE`] or an [`ASIDE`], and where.
+    fences: Vec<(usize, &'static str)>,
 }
 
 /// A bound value.
@@ -62,6 +62,9 @@ impl From<Param> for Value {
 
 /// What keeps a subquery that it ends from being joined with the rows around it. PostgreSQL's own.
 const FENCE: &str = " OFFSET 0";
+
+/// What keeps a column of numbers that it stands before from the indexes that have it.
+pub(super) const ASIDE: &str = "+";
 
 /// Lengths of bound lists. A list is filled up to the next one with its last value, so that there are few texts.
 const LIST_LENGTHS: [usize; 9] = [1, 2, 5, 10, 20, 50, 100, 200, 500];
@@ -114,15 +117,21 @@ impl Sql {
 
     /// Notes that a subquery ends here which is better looked up row by row, for a page, than joined, for a total.
     pub fn fence(&mut self) -> &mut Self {
-        self.fences.push(self.text.len());
+        self.fences.push((self.text.len(), FENCE));
+        self
+    }
+
+    /// Notes that the number that is named next is better compared row by row, for a page, than looked up, for a total.
+    pub fn aside(&mut self) -> &mut Self {
+        self.fences.push((self.text.len(), ASIDE));
         self
     }
 
     /// The text with its fences.
     fn fenced(&self) -> String {
         let mut text = self.text.clone();
-        for at in self.fences.iter().rev() {
-            text.insert_str(*at, FENCE);
+        for (at, fence) in self.fences.iter().rev() {
+            text.insert_str(*at, fence);
         }
         text
     }

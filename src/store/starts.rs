@@ -161,7 +161,7 @@ impl Db {
                 };
                 sql.push(&if self.backend() == DbBackend::Sqlite { VALUES.replacen(" v ", index, 1) } else { VALUES.to_owned() });
                 sql.push(" AND v.field_id = ").text(field_id.as_str());
-                self.push_value_test(sql, test, "");
+                self.push_value_test(sql, test, false);
             }
             Start::Labels(labels) => {
                 let open = shown == Shown::Open;

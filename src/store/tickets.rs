@@ -7,7 +7,7 @@ use sea_orm::DbBackend;
 use super::{
     Db, Result,
     marks::Sieve,
-    sql::{Cells, Listed, Row, Sql},
+    sql::{ASIDE, Cells, Listed, Row, Sql},
 };
 use crate::domain::{
     field_tests::{FieldTest, Test},
@@ -233,8 +233,7 @@ impl Db {
         if let Test::StartsWith(prefix) = test {
             push_begins(sql, prefix);
         } else {
-            // One ticket's values are few. Without statistics SQLite would rather look through all values within the bounds.
-            self.push_value_test(sql, test, if self.backend() == DbBackend::Sqlite { "+" } else { "" });
+            self.push_value_test(sql, test, true);
         }
         if self.backend() == DbBackend::Postgres && !matches!(test, Test::AllOf(_)) {
             // Keeps it from being joined: PostgreSQL would fetch all tickets with such a value, in a shop of 100,000 the fifth
@@ -247,11 +246,25 @@ impl Db {
         }
     }
 
-    /// What a row of `ticket_field_values v` must fulfil. `aside`: `+` keeps SQLite from the index of the values.
-    pub(super) fn push_value_test(&self, sql: &mut Sql, test: &Test, aside: &str) {
+    /// What a row of `ticket_field_values v` must fulfil. `aside` keeps it from the indexes of the values: one ticket's are few.
+    /// Without statistics SQLite would rather look through all values of the field that pass; so would PostgreSQL, as long as they
+    /// are some ten thousand, through those within bounds that it does not know when it plans.
+    pub(super) fn push_value_test(&self, sql: &mut Sql, test: &Test, aside: bool) {
+        let sqlite = self.backend() == DbBackend::Sqlite;
+        let bounded = |sql: &mut Sql| {
+            sql.push(" AND ");
+            match (aside, sqlite) {
+                (true, true) => sql.push(ASIDE),
+                (true, false) => sql.aside(),
+                (false, _) => sql,
+            };
+            sql.push("v.number_value");
+        };
         match test {
             Test::Present | Test::Absent => {}
-            Test::AnyOf(values) | Test::NoneOf(values) | Test::AllOf(values) => push_one_of(sql, values, aside),
+            Test::AnyOf(values) | Test::NoneOf(values) | Test::AllOf(values) => {
+                push_one_of(sql, values, if aside && sqlite { ASIDE } else { "" });
+            }
             Test::StartsWith(prefix) => {
                 // As a range, so that an index serves.
                 let beginning = beginning(prefix);
@@ -268,13 +281,16 @@ impl Db {
                 self.push_contains(sql, "v.folded", needle);
             }
             Test::Above(bound) => {
-                sql.push(" AND ").push(aside).push("v.number_value > ").number(*bound);
+                bounded(sql);
+                sql.push(" > ").number(*bound);
             }
             Test::Below(bound) => {
-                sql.push(" AND ").push(aside).push("v.number_value < ").number(*bound);
+                bounded(sql);
+                sql.push(" < ").number(*bound);
             }
             Test::Between(min, max) => {
-                sql.push(" AND ").push(aside).push("v.number_value BETWEEN ").number(*min).push(" AND ").number(*max);
+                bounded(sql);
+                sql.push(" BETWEEN ").number(*min).push(" AND ").number(*max);
             }
         }
     }

@@ -1,6 +1,11 @@
 //! Building an index from the database. Called by `follow`, and by `counterpart reindex`.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use tantivy::TantivyError;
 
 use super::{Error, Result, folder::Folder, index::Index};
 use crate::{
@@ -64,6 +69,11 @@ async fn add_all(db: &Db, index: &Arc<Mutex<Index>>, store: &StoreId, noun: Noun
 fn add(index: &Mutex<Index>, records: &[Searchable]) -> Result<()> {
     let index = index.lock().unwrap_or_else(PoisonError::into_inner);
     records.iter().try_for_each(|record| Ok(index.add(record)?))
+}
+
+/// Damage that was not there when the index was opened may show as a panic.
+pub(super) fn unpanicked<T>(read: impl FnOnce() -> tantivy::Result<T>) -> tantivy::Result<T> {
+    catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err(TantivyError::InternalError("reading it panicked".to_owned())))
 }
 
 /// Runs what waits for the disk, or computes for long, where it holds up nobody.

@@ -8,7 +8,7 @@
 //!   of the change log that it is complete up to. `folder` is where they are, `build` makes them from nothing.
 //! - `columns` are what a segment tells of a document at once: its place in the order, and its id.
 //! - `postings` and `searcher` find the best hits, `memory` does the same for what is not committed, `score` says how good.
-//! - `follow` answers, and keeps up with the database.
+//! - `front` is what was written since; `follow` answers, and keeps up with the database.
 //!
 //! Why the queries are evaluated here and not by Tantivy: each term begins with its store, so that no store's volume costs
 //! another anything, and scores use no number of the whole index; documents and lists are laid out in the order of those
@@ -18,8 +18,9 @@
 //! What is promised of a walk: the order is by score, then the newest, then id; a record that is not touched meanwhile
 //! comes exactly once. One that is changed may come again, or not at all, as its score or instant moved.
 //!
-//! What a search sees: every write that was acknowledged before, by whichever process, and an import once it is taken in
-//! (until then of the writes of other processes those that are). While an index is built, searches are refused and everything else goes on.
+//! What a search sees: every write of this process that was acknowledged before, and every one of other processes unless they
+//! write faster than a search can take in: then, as after an import, once the worker has it in the index. While an index is
+//! built, searches are refused and everything else goes on.
 
 mod analysis;
 mod best;
@@ -27,6 +28,7 @@ mod build;
 mod columns;
 mod folder;
 mod follow;
+mod front;
 mod index;
 mod memory;
 mod postings;

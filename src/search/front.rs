@@ -1,0 +1,280 @@
+//! What stands in front of the index: what was written since the index was committed, in memory.
+//!
+//! Called by `follow`, for each search and by its worker. The change log tells what any process has committed. Each search looks
+//! at it first, one look for all that wait, so that it sees every write that was acknowledged before it. Where the log runs far
+//! ahead, as after an import, no search waits or looks until the worker has taken that in; what this process itself has
+//! committed it still sees, since that is told beside the log.
+
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    sync::{
+        PoisonError, RwLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{
+    sync::{Mutex as Queue, Notify},
+    time::timeout,
+};
+
+use super::{
+    Result,
+    build::unpanicked,
+    index::{Key, text},
+    memory::Terms,
+    searcher::{Fresh, View},
+};
+use crate::{
+    domain::{
+        ids::StoreId,
+        search::{Noun, Searchable},
+    },
+    store::{
+        self, Db,
+        changelog::{Behind, Logged, Mark, RETITLED},
+    },
+};
+
+/// How many records are kept in memory, about.
+pub const FRESH_MAX: usize = 1000;
+/// Places of the log that are read at a time, and changes that are taken in at a time; where there are more, they are too many
+/// for the memory.
+pub const PLACES: i64 = 500;
+pub const PART: usize = 500;
+/// Changes of which it is remembered that they were taken in.
+const REMEMBERED: usize = 20_000;
+/// How long the database may take for one answer. Until then nobody else can follow.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What stands in front of the index of one process.
+pub struct Front {
+    pub db: Db,
+    /// The index and what stands in front of it; none while the index is built.
+    pub view: RwLock<Option<View>>,
+    pub followed: Queue<Followed>,
+    /// How many searches have asked for a look at the log.
+    asked: AtomicU64,
+    /// Told when there is more than the memory takes.
+    pub wake: Notify,
+}
+
+/// How far the database was followed.
+#[derive(Default)]
+pub struct Followed {
+    /// Everything up to here is in the index, committed or not, or in front of it.
+    pub mark: Mark,
+    /// What this process changed that is not.
+    own: Vec<Logged>,
+    /// The positions of what it changed behind the mark that is.
+    ahead: HashSet<i64>,
+    /// Whether the log runs far ahead, and what is behind the mark is left to the worker.
+    pub far: bool,
+    /// The searches up to this one had their look at the log.
+    answered: u64,
+}
+
+/// What a record has become.
+pub struct Change {
+    pub key: Key,
+    pub record: Searchable,
+    pub gone: bool,
+}
+
+impl Front {
+    pub fn new(db: Db) -> Self {
+        db.follow_own_changes();
+        Self { db, view: RwLock::default(), followed: Queue::default(), asked: AtomicU64::new(0), wake: Notify::new() }
+    }
+
+    /// Brings in what was committed before, here or by another process.
+    pub async fn catch_up(&self) -> Result<()> {
+        let turn = self.asked.fetch_add(1, Ordering::AcqRel) + 1;
+        let mut followed = self.followed.lock().await;
+        self.take_in_own(&mut followed).await?;
+        if followed.far || followed.answered >= turn {
+            return Ok(());
+        }
+        let asked = self.asked.load(Ordering::Acquire);
+        if in_time(self.db.may_be_behind(&followed.mark)).await? {
+            match self.behind(&followed).await? {
+                Some(behind) if !is_much(&behind) => {
+                    self.show(self.unseen(&mut followed, &behind.changes).await?)?;
+                    followed.mark = behind.mark;
+                }
+                _ => {
+                    followed.far = true;
+                    self.wake.notify_one();
+                }
+            }
+        }
+        followed.answered = asked;
+        Ok(())
+    }
+
+    /// What the log tells behind the mark; nothing if it cannot.
+    pub async fn behind(&self, followed: &Followed) -> Result<Option<Behind>> {
+        in_time(self.db.changes_since(&followed.mark, PLACES)).await
+    }
+
+    /// Brings in what this process committed.
+    pub async fn take_in_own(&self, followed: &mut Followed) -> Result<()> {
+        followed.own.append(&mut self.db.own_changes());
+        if followed.own.is_empty() {
+            return Ok(());
+        }
+        // If this fails, or whoever waits for it goes away, they stay for the next one.
+        self.show(self.changes(followed.own.iter()).await?)?;
+        followed.is_ahead();
+        Ok(())
+    }
+
+    /// What those records have become whose changes were not taken in before the log told of them.
+    pub async fn unseen(&self, followed: &mut Followed, logged: &[Logged]) -> Result<Vec<Change>> {
+        self.changes(logged.iter().filter(|change| !followed.ahead.remove(&change.position))).await
+    }
+
+    /// What the logged records have become.
+    async fn changes(&self, logged: impl Iterator<Item = &Logged>) -> Result<Vec<Change>> {
+        let mut ids: HashMap<(StoreId, Noun), BTreeSet<String>> = HashMap::new();
+        for one in logged {
+            if let Some(noun) = one.noun() {
+                ids.entry((one.store.clone(), noun)).or_default().insert(one.id.clone());
+            } else if one.kind == RETITLED {
+                let messages = in_time(self.db.conversation_messages(&one.store, &one.id)).await?;
+                ids.entry((one.store.clone(), Noun::Message)).or_default().extend(messages);
+            }
+        }
+        let mut changes = Vec::new();
+        for ((store, noun), mut ids) in ids {
+            let wanted: Vec<&str> = ids.iter().map(String::as_str).collect();
+            let mut found = Vec::new();
+            for part in wanted.chunks(PART) {
+                found.append(&mut in_time(self.db.searchables(&store, noun, part)).await?);
+            }
+            for record in found {
+                ids.remove(&record.id);
+                changes.push(Change { key: Key::of(&store, noun, &record.id), record, gone: false });
+            }
+            changes.extend(ids.into_iter().map(|id| {
+                let key = Key::of(&store, noun, &id);
+                Change { key, record: Searchable { store: store.clone(), noun, id, at: 0, texts: vec![] }, gone: true }
+            }));
+        }
+        Ok(changes)
+    }
+
+    /// Puts records in front of the index.
+    pub fn show(&self, changes: Vec<Change>) -> Result<()> {
+        let fresh: Vec<(Key, Fresh)> = changes
+            .into_iter()
+            .map(|Change { key, record, gone }| (key, Fresh { terms: Terms::of(&text(&record.texts)), record, gone }))
+            .collect();
+        let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
+        // While there is no index, whatever was committed is found by the one that follows.
+        let Some(view) = view.as_mut() else { return Ok(()) };
+        for (key, fresh) in fresh {
+            let stale = unpanicked(|| view.documents(key))?;
+            view.stale.extend(stale);
+            view.fresh.insert(key, fresh);
+        }
+        if view.fresh.len() > FRESH_MAX {
+            self.wake.notify_one();
+        }
+        Ok(())
+    }
+}
+
+impl Followed {
+    /// Goes on from a mark, whatever was followed before.
+    pub fn go_on_from(&mut self, mark: Mark) {
+        *self = Self { mark, ..Self::default() };
+    }
+
+    fn is_ahead(&mut self) {
+        // Of those that were forgotten a record is taken in twice.
+        if self.ahead.len() > REMEMBERED {
+            self.ahead.clear();
+        }
+        self.ahead.extend(self.own.drain(..).map(|change| change.position));
+    }
+}
+
+/// Too much for the memory, and for a search to wait for. The messages of a conversation with another subject may be many.
+pub fn is_much(behind: &Behind) -> bool {
+    behind.more || behind.changes.len() > PART || behind.changes.iter().any(|change| change.kind == RETITLED)
+}
+
+async fn in_time<T>(answer: impl Future<Output = store::Result<T>>) -> Result<T> {
+    let late = |_| Err(store::Error::Unavailable("the database did not answer in time".to_owned()));
+    Ok(timeout(PATIENCE, answer).await.unwrap_or_else(late)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{
+        domain::{
+            clock::{Clock, SystemClock},
+            ids::ContactId,
+        },
+        store::{fixture::Fixture, write::Changed},
+    };
+
+    #[tokio::test]
+    async fn one_look_at_the_log_serves_all_searches_that_wait_for_it() {
+        let fixture = Fixture::alone().await;
+        let counted = Arc::new(AtomicU64::new(0));
+        let count = counted.clone();
+        let on_statement = Arc::new(move || _ = count.fetch_add(1, Ordering::AcqRel));
+        let db = Db::open(&fixture.url, 2, Some(on_statement)).await.unwrap();
+        let front = Arc::new(Front::new(db.clone()));
+        front.followed.lock().await.go_on_from(db.mark().await.unwrap());
+        let write = async || {
+            let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+            let write = fixture.db.write(&fixture.store, &clock).await.unwrap();
+            write.changed(Changed::Contact(&ContactId::from("k1")));
+            write.commit().await.unwrap();
+        };
+        let mut statements = Vec::new();
+        for searches in [1, 8] {
+            write().await;
+            let mark = front.followed.lock().await.mark.clone();
+            let (held, asked, before) = (front.followed.lock().await, front.asked.load(Ordering::Acquire), counted.load(Ordering::Acquire));
+            let waiting: Vec<_> =
+                (0..searches).map(|_| front.clone()).map(|front| tokio::spawn(async move { front.catch_up().await })).collect();
+            while front.asked.load(Ordering::Acquire) < asked + searches {
+                tokio::task::yield_now().await;
+            }
+            drop(held);
+            for search in waiting {
+                search.await.unwrap().unwrap();
+            }
+            assert_ne!(front.followed.lock().await.mark, mark);
+            statements.push(counted.load(Ordering::Acquire) - before);
+        }
+        assert!(statements[0] > 0 && statements[0] == statements[1], "{statements:?}");
+    }
+
+    #[tokio::test]
+    async fn what_a_search_was_to_take_in_that_was_given_up_is_taken_in_by_the_next() {
+        let fixture = Fixture::alone().await;
+        let front = Front::new(fixture.db.clone());
+        let mut followed = front.followed.lock().await;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let write = fixture.db.write(&fixture.store, &clock).await.unwrap();
+        write.changed(Changed::Contact(&ContactId::from("k1")));
+        write.commit().await.unwrap();
+        // A file is read at once, a server is waited for.
+        tokio::select! {
+            biased;
+            taken_in = front.take_in_own(&mut followed) => taken_in.unwrap(),
+            () = std::future::ready(()) => assert_eq!(front.db.own_changes(), []),
+        }
+        front.take_in_own(&mut followed).await.unwrap();
+        assert_eq!((followed.own.len(), followed.ahead.len()), (0, 1));
+    }
+}

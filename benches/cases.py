@@ -151,7 +151,7 @@ class Shop:
         cursor, seen = "", 0
         depth = min(50_000, self.tickets * 7 // 10)
         while seen < depth:
-            code, headers, body = self.call("POST", "/v1/tickets/list?pageSize=100" + (cursor and "&cursor=" + cursor), {"statuses": ["closed"]})
+            code, headers, body = self.call("POST", "/v1/tickets/list?pageSize=50" + (cursor and "&cursor=" + cursor), {"statuses": ["closed"]})
             if code != 200: sys.exit(f"{code} {body[:300]}")
             seen += len(json.loads(body)["data"])
             cursor = headers["x-pagination-next-cursor"]
@@ -196,8 +196,8 @@ def main():
             print(f"{int(size):,} tickets: " + "; ".join(shops[-1].notes), flush=True)
         print("\n| Case | " + " | ".join(f"{shop.tickets:,}: CPU ms, p50 / p99 ms, a second" for shop in shops) + " | grows by | of the list |\n|---|" + "---|" * (len(shops) + 2), flush=True)
         cases = {"get": lambda _: ("GET", "/v1/tickets?ticketId=t%d"), "list": lambda _: ("POST", LIST, "{}")}
-        cases["deep page"] = lambda shop: ("POST", "/v1/tickets/list?pageSize=100&cursor=" + shop.deep(), '{"statuses":["closed"]}')
-        cases["its first page"] = lambda _: ("POST", "/v1/tickets/list?pageSize=100", '{"statuses":["closed"]}')
+        cases["deep page"] = lambda shop: ("POST", "/v1/tickets/list?pageSize=50&cursor=" + shop.deep(), '{"statuses":["closed"]}')
+        cases["its first page"] = lambda _: ("POST", "/v1/tickets/list?pageSize=50", '{"statuses":["closed"]}')
         for name, filters in FILTERS.items():
             body = json.dumps({"advancedFilters": {"ticketFields": filters, "labels": LABEL}})
             cases[f"filters: label, {name}"] = lambda _, body=body: ("POST", LIST, body)

@@ -34,7 +34,7 @@ use crate::{
     store::{Db, changelog::Mark},
 };
 
-/// How often the change log is looked at where nobody searches.
+/// How often the worker looks at the change log.
 const POLL: Duration = Duration::from_millis(200);
 /// How long changes stay in memory.
 const COMMIT_AFTER: Duration = Duration::from_secs(1);

@@ -2,8 +2,8 @@
 //!
 //! Called by `follow`, for each search and by its worker. The change log tells what any process has committed. Each search looks
 //! at it first, one look for all that wait, so that it sees every write that was acknowledged before it. Where the log runs far
-//! ahead, as after an import, no search waits or looks until the worker has taken that in; what this process itself has
-//! committed it still sees, since that is told beside the log.
+//! ahead, as after an import, no search looks at it, nor waits for more than a part, until the worker has taken all of it in; what
+//! this process itself has committed it still sees, since that is told beside the log.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -257,6 +257,31 @@ mod tests {
             statements.push(counted.load(Ordering::Acquire) - before);
         }
         assert!(statements[0] > 0 && statements[0] == statements[1], "{statements:?}");
+    }
+
+    #[tokio::test]
+    async fn what_is_far_behind_is_left_to_the_worker() {
+        let fixture = Fixture::alone().await;
+        let counted = Arc::new(AtomicU64::new(0));
+        let count = counted.clone();
+        let on_statement = Arc::new(move || _ = count.fetch_add(1, Ordering::AcqRel));
+        let db = Db::open(&fixture.url, 2, Some(on_statement)).await.unwrap();
+        let front = Front::new(db.clone());
+        front.followed.lock().await.go_on_from(db.mark().await.unwrap());
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let write = fixture.db.write(&fixture.store, &clock).await.unwrap();
+        for contact in 0..=PLACES {
+            write.changed(Changed::Contact(&ContactId::from(format!("k{contact}").as_str())));
+        }
+        write.commit().await.unwrap();
+        let mark = front.followed.lock().await.mark.clone();
+        front.catch_up().await.unwrap();
+        timeout(Duration::ZERO, front.wake.notified()).await.expect("the worker is told");
+        let before = counted.load(Ordering::Acquire);
+        front.catch_up().await.unwrap();
+        assert_eq!(counted.load(Ordering::Acquire), before);
+        let followed = front.followed.lock().await;
+        assert_eq!((&followed.mark, followed.far), (&mark, true));
     }
 
     #[tokio::test]

@@ -18,9 +18,9 @@
 //! What is promised of a walk: the order is by score, then the newest, then id; a record that is not touched meanwhile
 //! comes exactly once. One that is changed may come again, or not at all, as its score or instant moved.
 //!
-//! What a search sees: every write of this process that was acknowledged before, and every one of other processes unless they
-//! write faster than a search can take in: then, as after an import, once the worker has it in the index. While an index is
-//! built, searches are refused and everything else goes on.
+//! What a search sees: every write of this process that was acknowledged before, and every one of other processes, unless they
+//! wrote more than a search can take in, or gave conversations other subjects: then what they write is seen once the worker has
+//! that in the index. While an index is built, searches are refused and everything else goes on.
 
 mod analysis;
 mod best;

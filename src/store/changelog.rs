@@ -67,6 +67,11 @@ const WITNESS: &str = "CONCAT((SELECT system_identifier FROM pg_control_system()
 const KNOWN: &str = "pg_snapshot_xmax($1::pg_snapshot) <= pg_snapshot_xmax(pg_current_snapshot()) \
      AND pg_snapshot_xmin($1::pg_snapshot)::text::bigint > (SELECT MAX(through) FROM forgotten_changes)";
 
+/// What the snapshot `$1` did not show: of later transactions, and of those that ran. Not by what it began at, which lies far back
+/// where a transaction stays open.
+const LATER: &str = "transaction_id >= pg_snapshot_xmax($1::pg_snapshot)::text::bigint";
+const RAN: &str = "transaction_id = ANY(ARRAY(SELECT x::text::bigint FROM pg_snapshot_xip($1::pg_snapshot) x))";
+
 /// A page of the log.
 #[derive(Debug)]
 pub struct Behind {
@@ -174,13 +179,17 @@ impl Db {
     /// What the snapshot of the mark did not show and the current one does. A transaction that ran then and has ended since
     /// is among it, wherever its positions are.
     async fn postgres_changes(&self, mark: &Mark, limit: i64) -> Result<Option<Behind>> {
+        let unseen = |which: &str| format!("SELECT * FROM changes WHERE transaction_id > 0 AND {which} AND position > $2");
+        // What is behind is found by transaction, where there is little of it. A round that is begun goes on by position; a first
+        // look that may do so, too, would walk the whole log to find nothing.
+        let unseen = match mark.next {
+            None => format!("{} UNION ALL {}", unseen(LATER), unseen(RAN)),
+            Some(_) => unseen(&format!("({LATER} OR {RAN})")),
+        };
         let sql = Sql::fixed(&format!(
             "SELECT s.now::text, s.known, c.position IS NOT NULL, c.position, c.store_id, c.kind, c.record_ids \
              FROM (SELECT pg_current_snapshot() AS now, {KNOWN} AND {WITNESS} = $3 AS known) s \
-             LEFT JOIN (SELECT * FROM changes WHERE transaction_id > 0 \
-                 AND transaction_id >= pg_snapshot_xmin($1::pg_snapshot)::text::bigint \
-                 AND NOT pg_visible_in_snapshot(transaction_id::text::xid8, $1::pg_snapshot) \
-                 AND position > $2 ORDER BY position LIMIT {limit}) c ON TRUE ORDER BY c.position"
+             LEFT JOIN (SELECT * FROM ({unseen}) u ORDER BY position LIMIT {limit}) c ON TRUE ORDER BY c.position"
         ))
         .with(Param::Text(mark.snapshot.clone()))
         .with(Param::Integer(mark.position))
@@ -223,6 +232,8 @@ fn each(place: Logged) -> Vec<Logged> {
 
 #[cfg(test)]
 mod tests {
+    use sea_orm::{ConnectionTrait, DatabaseTransaction};
+
     use super::*;
     use crate::store::fixture::Fixture;
 
@@ -246,6 +257,51 @@ mod tests {
         assert!(first.more && first.changes.len() < CONTACTS, "{first:?}");
         let rest = since(&first.mark, 10).await;
         assert_eq!(first.changes.len() + rest.changes.len(), all.changes.len());
+    }
+
+    #[tokio::test]
+    async fn what_runs_when_a_mark_is_made_is_told_once_it_has_ended() {
+        let fixture = Fixture::alone().await;
+        if fixture.db.backend() == DbBackend::Sqlite {
+            // One writes at a time, and positions are in the order of commits.
+            return;
+        }
+        let log = async |tx: &DatabaseTransaction, id: &str| {
+            let place = format!("VALUES ('s', 'message', '{id}', 0, pg_current_xact_id()::text::bigint)");
+            let insert = format!("INSERT INTO changes (store_id, kind, record_ids, changed_at, transaction_id) {place}");
+            tx.execute_unprepared(&insert).await.unwrap();
+        };
+        let since = async |mark: &Mark, limit| {
+            let behind = fixture.db.changes_since(mark, limit).await.unwrap().unwrap();
+            (behind.changes.into_iter().map(|change| change.id).collect::<Vec<_>>(), behind.mark)
+        };
+        let (slow, slower) = (fixture.db.begin().await.unwrap(), fixture.db.begin().await.unwrap());
+        log(&slow, "slow").await;
+        log(&slower, "slower").await;
+        let write = async |id: &str| {
+            let tx = fixture.db.begin().await.unwrap();
+            log(&tx, id).await;
+            tx.commit().await.unwrap();
+        };
+        write("before").await;
+        let first = fixture.db.mark().await.unwrap();
+        write("after").await;
+        let (told, second) = since(&first, 10).await;
+        assert_eq!(told, ["after"]);
+        assert_eq!(since(&second, 10).await.0, [""; 0]);
+        slow.commit().await.unwrap();
+        let (told, third) = since(&second, 10).await;
+        assert_eq!(told, ["slow"]);
+        slower.commit().await.unwrap();
+        assert_eq!(since(&third, 10).await.0, ["slower"]);
+        // A page at a time, whose rounds go on where they stopped.
+        let (mut mark, mut all) = (first, Vec::new());
+        for _ in 0..5 {
+            let (told, next) = since(&mark, 1).await;
+            all.extend(told);
+            mark = next;
+        }
+        assert_eq!(all, ["slow", "slower", "after"]);
     }
 
     #[tokio::test]

@@ -64,7 +64,7 @@ fn listed(api: &Api, search: &str) -> Vec<String> {
     walk(&api.post("/contacts/list", json!({"search": search})), 10)
 }
 
-/// What another process imported is there within a second.
+/// What another process imported is there within a second, if conversations are among it.
 fn soon(finds: impl Fn() -> bool) {
     let found = (0..50).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(20));

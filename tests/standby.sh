@@ -30,10 +30,10 @@ primary=$postgres
 start_standby "$scratch/standby" "$primary" log_statement=all "recovery_min_apply_delay=${COUNTERPART_TEST_REPLAY_DELAY:-0}" \
     >"$scratch/log" 2>&1 || { cat "$scratch/log" >&2; exit 1; }
 
-# Left out is what a process has for itself: what it counts and limits, and what it notes of the use of keys before it is
-# written down.
+# Left out is what a process has for itself: what it counts and limits, what it notes of the use of keys before it is written
+# down, and when it has taken an import of conversations into its index.
 COUNTERPART_TEST_POSTGRES=$primary COUNTERPART_TEST_STANDBY=$postgres cargo test --quiet --test api -- "$@" \
-    --skip statements:: --skip a_secret_is_shown_once --skip after_a_kill \
+    --skip statements:: --skip an_import_that_replaces_records --skip a_secret_is_shown_once --skip after_a_kill \
     --skip an_account_that_hangs --skip begins_a_conversation_each_time --skip one_thread_on_an_account
 
 reads=$(grep -cE 'execute .*FROM (tickets|contacts|conversations|messages|labels|accounts|users)' "$scratch/standby/postgres.log" || true)

@@ -224,24 +224,35 @@ mod tests {
         store::{fixture::Fixture, write::Changed},
     };
 
-    #[tokio::test]
-    async fn one_look_at_the_log_serves_all_searches_that_wait_for_it() {
-        let fixture = Fixture::alone().await;
+    /// What another process than the fixture's has in front of its index, caught up, and how many statements it has run.
+    async fn elsewhere(fixture: &Fixture) -> (Front, Arc<AtomicU64>) {
         let counted = Arc::new(AtomicU64::new(0));
         let count = counted.clone();
         let on_statement = Arc::new(move || _ = count.fetch_add(1, Ordering::AcqRel));
-        let db = Db::open(&fixture.url, 2, Some(on_statement)).await.unwrap();
-        let front = Arc::new(Front::new(db.clone()));
-        front.followed.lock().await.go_on_from(db.mark().await.unwrap());
-        let write = async || {
-            let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-            let write = fixture.db.write(&fixture.store, &clock).await.unwrap();
-            write.changed(Changed::Contact(&ContactId::from("k1")));
-            write.commit().await.unwrap();
-        };
+        let front = Front::new(Db::open(&fixture.url, 2, Some(on_statement)).await.unwrap());
+        let mark = front.db.mark().await.unwrap();
+        front.followed.lock().await.go_on_from(mark);
+        (front, counted)
+    }
+
+    /// Changes contacts in one transaction.
+    async fn change(fixture: &Fixture, contacts: impl IntoIterator<Item = &str>) {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let write = fixture.db.write(&fixture.store, &clock).await.unwrap();
+        for contact in contacts {
+            write.changed(Changed::Contact(&ContactId::from(contact)));
+        }
+        write.commit().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn one_look_at_the_log_serves_all_searches_that_wait_for_it() {
+        let fixture = Fixture::alone().await;
+        let (front, counted) = elsewhere(&fixture).await;
+        let front = Arc::new(front);
         let mut statements = Vec::new();
         for searches in [1, 8] {
-            write().await;
+            change(&fixture, ["k1"]).await;
             let mark = front.followed.lock().await.mark.clone();
             let (held, asked, before) = (front.followed.lock().await, front.asked.load(Ordering::Acquire), counted.load(Ordering::Acquire));
             let waiting: Vec<_> =
@@ -262,18 +273,9 @@ mod tests {
     #[tokio::test]
     async fn what_is_far_behind_is_left_to_the_worker() {
         let fixture = Fixture::alone().await;
-        let counted = Arc::new(AtomicU64::new(0));
-        let count = counted.clone();
-        let on_statement = Arc::new(move || _ = count.fetch_add(1, Ordering::AcqRel));
-        let db = Db::open(&fixture.url, 2, Some(on_statement)).await.unwrap();
-        let front = Front::new(db.clone());
-        front.followed.lock().await.go_on_from(db.mark().await.unwrap());
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let write = fixture.db.write(&fixture.store, &clock).await.unwrap();
-        for contact in 0..=PLACES {
-            write.changed(Changed::Contact(&ContactId::from(format!("k{contact}").as_str())));
-        }
-        write.commit().await.unwrap();
+        let (front, counted) = elsewhere(&fixture).await;
+        let contacts: Vec<String> = (0..=PLACES).map(|contact| format!("k{contact}")).collect();
+        change(&fixture, contacts.iter().map(String::as_str)).await;
         let mark = front.followed.lock().await.mark.clone();
         front.catch_up().await.unwrap();
         timeout(Duration::ZERO, front.wake.notified()).await.expect("the worker is told");
@@ -289,10 +291,7 @@ mod tests {
         let fixture = Fixture::alone().await;
         let front = Front::new(fixture.db.clone());
         let mut followed = front.followed.lock().await;
-        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
-        let write = fixture.db.write(&fixture.store, &clock).await.unwrap();
-        write.changed(Changed::Contact(&ContactId::from("k1")));
-        write.commit().await.unwrap();
+        change(&fixture, ["k1"]).await;
         // A file is read at once, a server is waited for.
         tokio::select! {
             biased;

@@ -4,7 +4,7 @@
 //! record has more than once has a second list, of the records that have it just so often. In each such list the records
 //! that score best therefore come first, which is what lets `searcher` stop early.
 //!
-//! Called by `build`, `follow` and `searcher`. Guarantees: the order of documents, after merges too; a commit holds its documents
+//! Called by `build`, `follow`, `front` and `searcher`. Guarantees: the order of documents, after merges too; a commit holds its documents
 //! together with the mark of the change log up to which they are complete, so that a process that dies between two commits goes
 //! on from the former; an index that is damaged, of another database or of another analysis is not opened.
 

@@ -10,7 +10,7 @@
 //! rare although the candidates are not; several terms each of which is repeated within many records, since the bound of a
 //! pass takes the others at their most; and counting, which only revision A does, of contacts.
 //!
-//! Called by `follow`. Guarantees: a hit stands in an order that depends on the record and the walk's weights alone, and the
+//! Called by `follow` and `front`. Guarantees: a hit stands in an order that depends on the record and the walk's weights alone, and the
 //! pages are those that looking at each record would give; another store's records are not even candidates.
 
 use std::{

@@ -102,20 +102,19 @@ impl Db {
     /// The accounts among `ids` that exist.
     pub async fn account_refs(&self, store: &StoreId, ids: Vec<&AccountId>) -> Result<HashMap<String, ChannelRef>> {
         let ids = ids.into_iter().map(AccountId::as_str).collect();
-        self.channel_refs(store, "SELECT id, name, channel FROM accounts WHERE store_id = $1 AND id IN ", ids).await
+        self.channel_refs(store, ("id, name, channel", "accounts"), ids).await
     }
 
     /// The conversations among `ids` that exist.
     pub async fn conversation_refs(&self, store: &StoreId, ids: Vec<&ConversationId>) -> Result<HashMap<String, ChannelRef>> {
         let ids = ids.into_iter().map(ConversationId::as_str).collect();
-        self.channel_refs(store, "SELECT id, display_name, channel FROM conversations WHERE store_id = $1 AND id IN ", ids).await
+        self.channel_refs(store, ("id, display_name, channel", "conversations"), ids).await
     }
 
-    async fn channel_refs(&self, store: &StoreId, select: &str, ids: Vec<&str>) -> Result<HashMap<String, ChannelRef>> {
+    async fn channel_refs(&self, store: &StoreId, from: (&str, &str), ids: Vec<&str>) -> Result<HashMap<String, ChannelRef>> {
         let mut refs = HashMap::new();
         for ids in batches(ids) {
-            let mut sql = Sql::of(store, select);
-            sql.texts(ids);
+            let sql = Sql::by_ids(self.backend(), store, from, ids);
             let rows =
                 self.all(sql, |cells| Ok(ChannelRef { id: cells.take()?, name: cells.take()?, channel: Channel(cells.take()?) })).await?;
             refs.extend(rows.into_iter().map(|row| (row.id.clone(), row)));

@@ -1,8 +1,6 @@
 //! Records as they are looked for: what the search index is made from. Called by `search`.
 
-use sea_orm::DbBackend;
 use serde::Deserialize;
-use serde_json::json;
 
 use super::{
     Db, Result,
@@ -13,23 +11,20 @@ use crate::domain::{
     search::{Noun, Searchable},
 };
 
-const MESSAGES: &str = "SELECT m.id, m.sent_at, m.text, m.payload, c.email_subject FROM messages m \
-     LEFT JOIN conversations c ON c.store_id = m.store_id AND c.id = m.conversation_id WHERE m.store_id = $1";
-const CONTACTS: &str =
-    "SELECT id, updated_at, full_name, email, phone, secondary_emails, secondary_phones, note FROM contacts WHERE store_id = $1";
+/// What is read of a record, and from where.
+const MESSAGES: (&str, &str) = (
+    "id, sent_at, text, payload, (SELECT c.email_subject FROM conversations c WHERE c.store_id = messages.store_id \
+     AND c.id = messages.conversation_id)",
+    "messages",
+);
+const CONTACTS: (&str, &str) = ("id, updated_at, full_name, email, phone, secondary_emails, secondary_phones, note", "contacts");
 
 impl Db {
     /// Those of the records that are there.
     pub async fn searchables(&self, store: &StoreId, noun: Noun, ids: &[&str]) -> Result<Vec<Searchable>> {
         let mut found = Vec::with_capacity(ids.len());
         for batch in batches(ids.iter().copied()) {
-            let mut sql = Sql::of(store, text_of(noun));
-            sql.push(if noun == Noun::Message { " AND m.id" } else { " AND id" });
-            match self.backend() {
-                DbBackend::Sqlite => sql.push(" IN ").texts(batch),
-                // Of a list of values PostgreSQL may think that the whole table is walked sooner.
-                _ => sql.push(" IN (SELECT jsonb_array_elements_text(").text(&json!(batch).to_string()).push("::jsonb))"),
-            };
+            let sql = Sql::by_ids(self.backend(), store, parts(noun), batch);
             found.extend(self.read_searchables(store, noun, sql).await?);
         }
         Ok(found)
@@ -37,9 +32,9 @@ impl Db {
 
     /// At most `limit` records of a store behind an id, in the order of ids.
     pub async fn searchables_after(&self, store: &StoreId, noun: Noun, after: &str, limit: i64) -> Result<Vec<Searchable>> {
-        let mut sql = Sql::of(store, text_of(noun));
-        let id = if noun == Noun::Message { "m.id" } else { "id" };
-        sql.push(&format!(" AND {id} > ")).text(after).push(&format!(" ORDER BY {id}")).limit(limit);
+        let (columns, table) = parts(noun);
+        let mut sql = Sql::of(store, "SELECT ");
+        sql.push(columns).push(" FROM ").push(table).push(" WHERE store_id = $1 AND id > ").text(after).push(" ORDER BY id").limit(limit);
         self.read_searchables(store, noun, sql).await
     }
 
@@ -67,7 +62,7 @@ impl Db {
     }
 }
 
-fn text_of(noun: Noun) -> &'static str {
+fn parts(noun: Noun) -> (&'static str, &'static str) {
     match noun {
         Noun::Message => MESSAGES,
         Noun::Contact => CONTACTS,

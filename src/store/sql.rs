@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 use rusqlite::types::FromSql;
 use sea_orm::{DbBackend, QueryResult, Statement, TryGetable, Value};
 use serde::de::DeserializeOwned;
+use serde_json::json;
 
 use super::{Db, Error, Result, connect::Reads};
 use crate::domain::{
@@ -77,6 +78,29 @@ impl Sql {
     pub fn of(store: &StoreId, text: &str) -> Self {
         let mut sql = Self::fixed(text);
         sql.values.push(text_value(store.as_str()));
+        sql
+    }
+
+    /// The rows of a table with these ids, at least one and each once.
+    ///
+    /// PostgreSQL looks each of them up. Left to itself it compares that with reading all rows of a store, and of a store it
+    /// knows how many rows the others have, or for the first minute nothing: fifty of 300,000 took it 300 ms.
+    pub fn by_ids<'a>(backend: DbBackend, store: &StoreId, (columns, table): (&str, &str), ids: impl IntoIterator<Item = &'a str>) -> Self {
+        let ids: BTreeSet<&str> = ids.into_iter().collect();
+        let mut sql = Self::of(store, "SELECT ");
+        sql.push(columns).push(" FROM ");
+        match backend {
+            DbBackend::Sqlite => sql.push(table).push(" WHERE store_id = $1 AND id IN ").texts(ids),
+            _ => sql
+                .push("(SELECT jsonb_array_elements_text(")
+                .text(&json!(ids).to_string())
+                .push("::jsonb) AS wanted) w CROSS JOIN LATERAL (SELECT * FROM ")
+                .push(table)
+                .push(" WHERE store_id = $1 AND id = w.wanted")
+                .push(FENCE)
+                .push(") ")
+                .push(table),
+        };
         sql
     }
 
@@ -411,8 +435,7 @@ impl Db {
         if ids.is_empty() {
             return Ok(vec![]);
         }
-        let mut sql = Sql::of(store, "SELECT ");
-        sql.push(T::COLUMNS).push(" FROM ").push(T::TABLE).push(" WHERE store_id = $1 AND id IN ").texts(ids.iter().copied());
+        let sql = Sql::by_ids(self.backend(), store, (T::COLUMNS, T::TABLE), ids.iter().copied());
         self.all(sql, T::decode).await
     }
 

@@ -6,7 +6,7 @@ use super::{
     entity::tickets,
     fixture::{Fixture, first},
     marks::ValueMarks,
-    sql::{count_sql, page_sql},
+    sql::{Sql, count_sql, page_sql},
 };
 use crate::domain::{
     field_tests::{FieldTest, Test},
@@ -147,6 +147,36 @@ async fn what_few_tickets_have_is_where_their_list_starts() {
         // PostgreSQL has not looked at these since.
         assert!(!sqlite || !starts || visits < 300, "{filter:?}: {visits}");
     }
+}
+
+/// Whatever PostgreSQL believes of a table: nothing as long as nobody counted, or that stores are small.
+#[tokio::test]
+async fn rows_are_looked_up_by_their_ids() {
+    let fixture = Fixture::alone().await;
+    let numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000)";
+    let contacts = |store: &str| {
+        format!(
+            "{numbers} INSERT INTO contacts (store_id, id, full_name, first_name, created_at, updated_at) \
+             SELECT {store}, 'c' || i, 'Ada', 'Ada', i, i FROM n"
+        )
+    };
+    let stores =
+        "INSERT INTO stores (id, name, currency, reopen_window_hours, created_at) SELECT 'small' || i, 'Shop', 'THB', 24, 0 FROM n";
+    fixture.execute(&contacts(&format!("'{}'", fixture.store))).await.unwrap();
+    let ids: Vec<String> = (0..100).map(|i| format!("c{}", i * 90 + 1)).collect();
+    let visits = async || {
+        let sql = Sql::by_ids(fixture.db.backend(), &fixture.store, ("id, full_name", "contacts"), ids.iter().map(String::as_str));
+        fixture.db.visits(sql).await
+    };
+    let most = if fixture.db.backend() == DbBackend::Postgres { 300 } else { 2_000 };
+    let unknown = visits().await;
+    fixture.execute(&format!("{numbers} {stores}")).await.unwrap();
+    fixture.execute(&contacts("'small' || i")).await.unwrap();
+    if fixture.db.backend() == DbBackend::Postgres {
+        fixture.execute("ANALYZE contacts").await.unwrap();
+    }
+    let skewed = visits().await;
+    assert!(unknown < most && skewed < most, "{unknown} and {skewed}");
 }
 
 #[tokio::test]

@@ -13,7 +13,11 @@ use crate::{
 impl Db {
     /// Rows that PostgreSQL looked at for a page, those that it passed over included; on SQLite the steps of its machine.
     pub(in crate::store) async fn page_visits<T: Listed>(&self, table: &str, conditions: Sql, page: &PageRequest) -> u64 {
-        let mut sql = page_sql::<T>(table, conditions, page);
+        self.visits(page_sql::<T>(table, conditions, page)).await
+    }
+
+    /// The same of any statement that reads.
+    pub(in crate::store) async fn visits(&self, mut sql: Sql) -> u64 {
         if self.backend() == DbBackend::Sqlite {
             let file: Vec<String> = self
                 .all(Sql::fixed("PRAGMA database_list"), |cells| {

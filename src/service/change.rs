@@ -74,6 +74,14 @@ pub enum Outcome<T> {
 /// How long an answer is kept.
 const KEPT_MILLIS: i64 = 24 * 60 * 60 * 1000;
 
+/// Of so many keys one has its write remove answers that are too old: looking for them costs as much as the write's own keeping.
+const FORGETFUL: u8 = 8;
+
+/// Whether it is this one. By the key, so that no store's writes are always the others.
+fn forgets(key: &str) -> bool {
+    key.bytes().fold(0, u8::wrapping_add) % FORGETFUL == 0
+}
+
 /// How often, and with what pause, it is looked whether another process carries out the same request.
 const LOOKS: usize = 5;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
@@ -230,7 +238,9 @@ impl Change<'_> {
         if let Some(once) = &by.once {
             let kept = Kept { request_hash: once.request_hash.clone(), body: (once.render)(&answer) };
             self.write.keep(once.operation, once.key, kept)?;
-            self.write.forget_kept(self.write.now().plus_millis(-KEPT_MILLIS)).await?;
+            if forgets(once.key) {
+                self.write.forget_kept(self.write.now().plus_millis(-KEPT_MILLIS)).await?;
+            }
         }
         self.end().await?;
         Ok(Outcome::New(answer))
@@ -270,3 +280,50 @@ macro_rules! begin {
     };
 }
 pub(super) use begin;
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::{
+        domain::fixture::MovableClock,
+        service::fixture::{Silent, service},
+        store::fixture::Fixture,
+    };
+
+    #[test]
+    fn of_all_sorts_of_keys_some_forget() {
+        let numbered = (0..800).map(|i| format!("order-{i}"));
+        let random = (0..800).map(|_| Uuid::new_v4().to_string());
+        let counts = [numbered.filter(|key| forgets(key)).count(), random.filter(|key| forgets(key)).count()];
+        assert!(counts.iter().all(|count| (40..200).contains(count)), "{counts:?}");
+    }
+
+    #[tokio::test]
+    async fn answers_are_forgotten_faster_than_they_come() {
+        let fixture = Fixture::new().await;
+        let clock = MovableClock::at(0);
+        let service = service(fixture.db.clone(), clock.clone(), Silent);
+        let write = async |key: &str| {
+            let once = Once { operation: "op", key, request_hash: "h".to_owned(), render: |()| Vec::new() };
+            let by = By::alone(&fixture.store, Actor::System).once(Some(once));
+            let Begun::Fresh(change) = service.begin(&by).await.unwrap() else { panic!("{key} was kept") };
+            assert!(matches!(change.finish(&by, ()).await.unwrap(), Outcome::New(())));
+        };
+        for day in 0..2 {
+            for i in 0..40 {
+                write(&format!("{day}-{i}")).await;
+            }
+            clock.pass(KEPT_MILLIS + 1);
+        }
+        let looker: Arc<dyn crate::domain::clock::Clock> = MovableClock::at(0);
+        let look = fixture.db.write(&fixture.store, &looker).await.unwrap();
+        for i in 0..40 {
+            let old = look.kept("op", &format!("0-{i}"), look.now().plus_millis(-1)).await.unwrap();
+            assert!(old.is_none(), "0-{i}");
+        }
+    }
+}

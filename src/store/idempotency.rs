@@ -3,8 +3,8 @@
 use super::{Result, write::Write};
 use crate::domain::time::Timestamp;
 
-/// Rows that one write removes at most: more than it adds, and too few to be felt.
-const BATCH: u8 = 20;
+/// Rows that one write removes at most: several times what is added until another one does, and too few to be felt.
+const BATCH: i64 = 50;
 
 impl Write {
     /// Removes some of the store's answers that were kept until `since` and are too old to be repeated, unless another
@@ -17,7 +17,7 @@ impl Write {
             "DELETE FROM idempotency_keys WHERE (store_id, operation, key) IN \
              (SELECT store_id, operation, key FROM idempotency_keys WHERE store_id = $1 AND created_at <= ",
         );
-        sql.integer(since.millis()).push(&format!(" ORDER BY created_at LIMIT {BATCH})"));
+        sql.integer(since.millis()).push(" ORDER BY created_at").limit(BATCH).push(")");
         self.run(sql).await?;
         Ok(())
     }
@@ -27,6 +27,7 @@ impl Write {
 mod tests {
     use std::sync::Arc;
 
+    use super::BATCH;
     use crate::{
         domain::{clock::Clock, fixture::MovableClock, time::Timestamp},
         store::{fixture::Fixture, write::Kept},
@@ -46,7 +47,7 @@ mod tests {
             }
             write.commit().await.unwrap();
         };
-        let old: Vec<String> = (0..25).map(|i| format!("old{i}")).collect();
+        let old: Vec<String> = (0..BATCH + 5).map(|i| format!("old{i}")).collect();
         keep(5, &old).await;
         keep(6, &["young".to_owned()]).await;
         let forget = async |fixture: &Fixture| {
@@ -55,11 +56,11 @@ mod tests {
             write.commit().await.unwrap();
         };
         forget(&other).await;
-        for left in [25, 5, 0] {
+        for left in [BATCH + 5, 5, 0] {
             let write = fixture.db.write(&fixture.store, &clock(9)).await.unwrap();
             let mut held = 0;
             for key in &old {
-                held += usize::from(write.kept("op", key, Timestamp::from_millis(0)).await.unwrap().is_some());
+                held += i64::from(write.kept("op", key, Timestamp::from_millis(0)).await.unwrap().is_some());
             }
             assert_eq!(held, left);
             assert!(write.kept("op", "young", Timestamp::from_millis(0)).await.unwrap().is_some());

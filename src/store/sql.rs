@@ -62,7 +62,7 @@ impl From<Param> for Value {
 }
 
 /// What keeps a subquery that it ends from being joined with the rows around it. PostgreSQL's own.
-const FENCE: &str = " OFFSET 0";
+pub(super) const FENCE: &str = " OFFSET 0";
 
 /// What keeps a column of numbers that it stands before from the indexes that have it.
 pub(super) const ASIDE: &str = "+";
@@ -139,7 +139,7 @@ impl Sql {
         self.push(&format!(" LIMIT {rows}"))
     }
 
-    /// Notes that a subquery ends here which is better looked up row by row, for a page, than joined, for a total.
+    /// Notes that a subquery ends here which is better looked up row by row, for a page, than joined, for the total of a whole list.
     pub fn fence(&mut self) -> &mut Self {
         self.fences.push((self.text.len(), FENCE));
         self
@@ -412,7 +412,7 @@ impl Db {
     /// [`Db::page`] with the table spelled by the caller, who may have a word on the index.
     pub(super) async fn page_from<T: Listed + Send + 'static>(&self, table: &str, conditions: Sql, page: &PageRequest) -> Result<Page<T>> {
         let total = match page.count {
-            true => Some(self.count(table, conditions.clone()).await?),
+            true => Some(self.count(count_sql(table, conditions.clone())).await?),
             false => None,
         };
         self.page_of(table, conditions, page, total).await
@@ -439,8 +439,9 @@ impl Db {
         self.all(sql, T::decode).await
     }
 
-    async fn count(&self, table: &str, conditions: Sql) -> Result<u64> {
-        let count: Option<i64> = self.first(count_sql(table, conditions), |cells| cells.take()).await?;
+    /// The number that a statement of [`count_sql`] or [`fenced_count_sql`] counts.
+    pub(super) async fn count(&self, sql: Sql) -> Result<u64> {
+        let count: Option<i64> = self.first(sql, |cells| cells.take()).await?;
         Ok(count.and_then(|count| u64::try_from(count).ok()).unwrap_or(0))
     }
 
@@ -464,11 +465,18 @@ impl Db {
     }
 }
 
+/// Without fences: they are for pages, which end early.
 pub(super) fn count_sql(table: &str, mut conditions: Sql) -> Sql {
     conditions.unbounded();
-    // Without fences: they are for pages, which end early.
+    conditions.fences.clear();
     conditions.text = format!("SELECT COUNT(*) FROM {table} WHERE {}", conditions.text);
     conditions
+}
+
+/// With them, for what lets few rows come to them.
+pub(super) fn fenced_count_sql(table: &str, mut conditions: Sql) -> Sql {
+    conditions.text = conditions.fenced();
+    count_sql(table, conditions)
 }
 
 /// One row more than the page holds, so that it is known whether there is another.

@@ -1,9 +1,11 @@
 //! Where a filtered list of tickets starts, if not at its newest.
 //!
-//! The databases would walk the whole list for a field value that one ticket has, and SQLite, which has no statistics here, for
-//! such a label and such assignees. So it is asked first which of them few tickets have, at the price of one bounded statement:
-//! a sixth of what such a page costs. What many have, many will have in a minute, and be it otherwise the list is only walked:
-//! it is not asked again until then, for the next page or by the next who looks at the same list.
+//! The databases would walk the whole list for a label or a field value that one ticket has, and SQLite, which has no statistics
+//! here, for such assignees. So it is asked first which of them few tickets have, at the price of one bounded statement: a sixth
+//! of what such a page costs. What many have, many will have in a minute, and be it otherwise the list is only walked: it is not
+//! asked again until then, for the next page or by the next who looks at the same list.
+//!
+//! A total, which has no end before the list's, starts from what fewer have than a share of the list.
 //!
 //! Called by `tickets`.
 
@@ -18,7 +20,7 @@ use sea_orm::DbBackend;
 
 use super::{
     Db, Result,
-    sql::{Listed, Sql},
+    sql::{FENCE, Listed, Sql},
     tickets::{VALUES, column},
 };
 use crate::domain::{
@@ -31,9 +33,9 @@ use crate::domain::{
 /// What few tickets have.
 pub(super) enum Start<'a> {
     Value(&'a FieldTest),
-    /// Any of these labels. On SQLite: the indexes are named.
+    /// Any of these labels.
     Labels(BTreeSet<&'a str>),
-    /// One of these assignees. On SQLite, as labels are.
+    /// One of these assignees. On SQLite: the index is named.
     Assignees(BTreeSet<&'a str>),
 }
 
@@ -41,6 +43,10 @@ pub(super) enum Start<'a> {
 const FEW: i64 = 200;
 /// There a step through the list is dearer, since no mark spares it the row.
 const FEW_ON_POSTGRES: i64 = 1000;
+
+/// By how much it is dearer to look a ticket up than to pass it in its list: by its marks in the index, or its row.
+const DEARER: i64 = 40;
+const DEARER_ON_POSTGRES: i64 = 10;
 
 /// What many tickets had when they were counted.
 #[derive(Default)]
@@ -85,13 +91,14 @@ impl Db {
         filter: &'a TicketFilter,
         shown: Shown,
         tests: &'a [FieldTest],
+        few: i64,
     ) -> Result<Option<Start<'a>>> {
         let sqlite = self.backend() == DbBackend::Sqlite;
         if filter.conversation_id.is_some() {
             return Ok(None);
         }
         let named = starts(sqlite, filter, tests).into_iter().map(|start| {
-            let mut source = Sql::of(store, "");
+            let mut source = Sql::of(store, &few.to_string());
             self.push_source(&mut source, &start, shown);
             (self.many().name(&source), start)
         });
@@ -99,7 +106,6 @@ impl Db {
         if starts.is_empty() {
             return Ok(None);
         }
-        let few = if sqlite { FEW } else { FEW_ON_POSTGRES };
         let mut sql = Sql::of(store, "SELECT ");
         for (i, (_, start)) in starts.iter().enumerate() {
             if i > 0 {
@@ -129,6 +135,22 @@ impl Db {
             }
         }
         Ok(fewest.map(|(_, at)| starts.swap_remove(at).1))
+    }
+
+    /// What is few for a page.
+    pub(super) fn few(&self) -> i64 {
+        if self.backend() == DbBackend::Sqlite { FEW } else { FEW_ON_POSTGRES }
+    }
+
+    /// What is few for a total of a list that long: the rows of a list follow each other, while each of these is looked up.
+    pub(super) fn few_of(&self, listed: u64) -> i64 {
+        // Few such numbers, since each is a statement of its own.
+        let dearer = if self.backend() == DbBackend::Sqlite { DEARER } else { DEARER_ON_POSTGRES };
+        let mut few = self.few();
+        while few.saturating_mul(4).saturating_mul(dearer) <= i64::try_from(listed).unwrap_or(i64::MAX) {
+            few *= 4;
+        }
+        few
     }
 
     /// Narrows the conditions to the tickets that have it; the table they are for.
@@ -164,13 +186,28 @@ impl Db {
                 self.push_value_test(sql, test, false);
             }
             Start::Labels(labels) => {
-                let open = shown == Shown::Open;
-                sql.push(" FROM conversation_labels l INDEXED BY conversation_labels_by_label CROSS JOIN tickets t INDEXED BY ");
-                sql.push(if open { "tickets_one_open" } else { "tickets_by_conversation" });
+                let (sqlite, open) = (self.backend() == DbBackend::Sqlite, shown == Shown::Open);
+                sql.push(" FROM conversation_labels l ").push(match (sqlite, open) {
+                    (true, true) => "INDEXED BY conversation_labels_by_label CROSS JOIN tickets t INDEXED BY tickets_one_open",
+                    (true, false) => "INDEXED BY conversation_labels_by_label CROSS JOIN tickets t INDEXED BY tickets_by_conversation",
+                    (false, _) => "CROSS JOIN LATERAL (SELECT t.id FROM tickets t",
+                });
+                let of_tickets = |sql: &mut Sql| {
+                    sql.push("t.store_id = $1 AND t.conversation_id = l.conversation_id").push(if open {
+                        " AND t.is_open = TRUE"
+                    } else {
+                        ""
+                    });
+                };
+                if !sqlite {
+                    sql.push(" WHERE ");
+                    of_tickets(sql);
+                    sql.push(FENCE).push(") t");
+                }
                 sql.push(" WHERE l.store_id = $1 AND l.label_id IN ").texts(labels.iter().copied());
-                sql.push(" AND t.store_id = $1 AND t.conversation_id = l.conversation_id");
-                if open {
-                    sql.push(" AND t.is_open = TRUE");
+                if sqlite {
+                    sql.push(" AND ");
+                    of_tickets(sql);
                 }
             }
             Start::Assignees(users) => {
@@ -185,10 +222,6 @@ impl Db {
 fn starts<'a>(sqlite: bool, filter: &'a TicketFilter, tests: &'a [FieldTest]) -> Vec<Start<'a>> {
     let indexed = |test: &&FieldTest| !matches!(test.test, Test::Present | Test::Absent | Test::NoneOf(_) | Test::Contains(_));
     let mut starts: Vec<Start<'_>> = tests.iter().filter(indexed).map(Start::Value).collect();
-    if !sqlite {
-        // Its statistics tell of labels and assignees.
-        return starts;
-    }
     if let Some(labels) = &filter.labels {
         let ids = labels.label_ids.iter().map(|id| id.as_str());
         match labels.operator {
@@ -197,8 +230,8 @@ fn starts<'a>(sqlite: bool, filter: &'a TicketFilter, tests: &'a [FieldTest]) ->
             LabelOperator::DoesNotContainAny => {}
         }
     }
-    // One assignee's tickets are in an index in their order.
-    if filter.assignee_user_ids.len() > 1 {
+    // One assignee's tickets are in an index in their order; of several PostgreSQL has statistics.
+    if sqlite && filter.assignee_user_ids.len() > 1 {
         starts.push(Start::Assignees(filter.assignee_user_ids.iter().map(|id| id.as_str()).collect()));
     }
     starts
@@ -229,7 +262,7 @@ mod tests {
         // How many statements it takes to know where to start, and whether that is somewhere else than at the newest.
         let asked = async |store: &StoreId, filter: &TicketFilter, tests: &[FieldTest]| {
             let before = statements.load(Ordering::Relaxed);
-            let start = db.start(store, filter, Shown::Closed, tests).await.unwrap();
+            let start = db.start(store, filter, Shown::Closed, tests, db.few()).await.unwrap();
             (statements.load(Ordering::Relaxed) - before, start.is_some())
         };
         let (store, none) = (&fixture.store, TicketFilter::default());

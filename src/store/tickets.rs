@@ -7,7 +7,8 @@ use sea_orm::DbBackend;
 use super::{
     Db, Result,
     marks::Sieve,
-    sql::{ASIDE, Cells, Listed, Row, Sql},
+    sql::{ASIDE, Cells, Listed, Row, Sql, count_sql, fenced_count_sql},
+    starts::Start,
 };
 use crate::domain::{
     field_tests::{FieldTest, Test},
@@ -77,15 +78,43 @@ impl Db {
         page: &PageRequest,
     ) -> Result<Page<Ticket>> {
         let mut conditions = self.ticket_conditions(store, filter, shown, tests, now);
-        if filter.is_plain() && tests.is_empty() && page.count {
-            let total = self.ticket_total(store, shown, filter.is_spam, now).await?;
-            return self.page_of(self.ticket_table(filter, shown), conditions, page, Some(total)).await;
+        let start = self.start(store, filter, shown, tests, self.few()).await?;
+        let mut total = None;
+        if page.count {
+            let listed = self.ticket_total(store, shown, filter.is_spam, now).await?;
+            total = Some(if filter.is_plain() && tests.is_empty() {
+                listed
+            } else {
+                // What few have for a page, few have for a total.
+                let further = if start.is_none() { self.start(store, filter, shown, tests, self.few_of(listed)).await? } else { None };
+                self.filtered_total(filter, shown, tests, start.as_ref().or(further.as_ref()), conditions.clone()).await?
+            });
         }
-        let Some(start) = self.start(store, filter, shown, tests).await? else {
-            return self.page_from(self.ticket_table(filter, shown), conditions, page).await;
+        let table = match &start {
+            Some(start) => self.push_start(&mut conditions, start, shown),
+            None => self.ticket_table(filter, shown),
         };
-        let table = self.push_start(&mut conditions, &start, shown);
-        self.page_from(table, conditions, page).await
+        self.page_of(table, conditions, page, total).await
+    }
+
+    /// How many tickets fulfil the conditions of a filter.
+    async fn filtered_total(
+        &self,
+        filter: &TicketFilter,
+        shown: Shown,
+        tests: &[FieldTest],
+        start: Option<&Start<'_>>,
+        mut conditions: Sql,
+    ) -> Result<u64> {
+        let table = match start {
+            Some(start) => self.push_start(&mut conditions, start, shown),
+            None => self.ticket_table(filter, shown),
+        };
+        let sifted = filter.labels.as_ref().and_then(Sieve::of_labels).is_some()
+            || tests.iter().any(|FieldTest { field_id, test }| Sieve::of(field_id, test).next().is_some());
+        // PostgreSQL would look up every value that passes, where the marks let through the few tickets that have them all.
+        let count = if sifted || start.is_some() { fenced_count_sql } else { count_sql };
+        self.count(count(table, conditions)).await
     }
 
     /// Where the messages of a ticket lie: its conversation, after the former ticket closed and until this one did
@@ -195,7 +224,9 @@ impl Db {
             sql.push(
                 " FROM conversation_labels l WHERE l.store_id = $1 AND l.conversation_id = tickets.conversation_id AND l.label_id IN ",
             );
-            sql.texts(ids).push(")");
+            sql.texts(ids);
+            self.fence(&mut sql);
+            sql.push(")");
             if labels.operator == LabelOperator::ContainsAll {
                 sql.push(" = ").integer(count);
             }
@@ -220,6 +251,14 @@ impl Db {
         sql.push(closed);
     }
 
+    /// Keeps what a ticket's labels and values must be from being joined. PostgreSQL would fetch all tickets that have such a
+    /// value, in a shop of 100,000 the fifth of them, to sort them for a page of 20.
+    fn fence(&self, sql: &mut Sql) {
+        if self.backend() == DbBackend::Postgres {
+            sql.fence();
+        }
+    }
+
     fn push_field_test(&self, sql: &mut Sql, FieldTest { field_id, test }: &FieldTest) {
         for sieve in Sieve::of(field_id, test) {
             self.push_sieve(sql, &sieve);
@@ -235,10 +274,8 @@ impl Db {
         } else {
             self.push_value_test(sql, test, true);
         }
-        if self.backend() == DbBackend::Postgres && !matches!(test, Test::AllOf(_)) {
-            // Keeps it from being joined: PostgreSQL would fetch all tickets with such a value, in a shop of 100,000 the fifth
-            // of them, to sort them for a page of 20.
-            sql.fence();
+        if !matches!(test, Test::AllOf(_)) {
+            self.fence(sql);
         }
         sql.push(")");
         if let Test::AllOf(values) = test {

@@ -285,11 +285,12 @@ pub(super) use begin;
 mod tests {
     use std::sync::Arc;
 
-    use uuid::Uuid;
-
     use super::*;
     use crate::{
-        domain::fixture::MovableClock,
+        domain::{
+            clock::{Clock, Ids, RandomIds},
+            fixture::MovableClock,
+        },
         service::fixture::{Silent, service},
         store::fixture::Fixture,
     };
@@ -297,7 +298,7 @@ mod tests {
     #[test]
     fn of_all_sorts_of_keys_some_forget() {
         let numbered = (0..800).map(|i| format!("order-{i}"));
-        let random = (0..800).map(|_| Uuid::new_v4().to_string());
+        let random = (0..800).map(|_| RandomIds.fresh());
         let counts = [numbered.filter(|key| forgets(key)).count(), random.filter(|key| forgets(key)).count()];
         assert!(counts.iter().all(|count| (40..200).contains(count)), "{counts:?}");
     }
@@ -319,7 +320,7 @@ mod tests {
             }
             clock.pass(KEPT_MILLIS + 1);
         }
-        let looker: Arc<dyn crate::domain::clock::Clock> = MovableClock::at(0);
+        let looker: Arc<dyn Clock> = MovableClock::at(0);
         let look = fixture.db.write(&fixture.store, &looker).await.unwrap();
         for i in 0..40 {
             let old = look.kept("op", &format!("0-{i}"), look.now().plus_millis(-1)).await.unwrap();

@@ -1,10 +1,10 @@
-//! How this room writes SQL by hand: a text that grows with its values, rows that decode themselves, and the keyset
-//! page, written once.
+//! How this room writes SQL by hand: a text that grows with its values, and rows that decode themselves.
 //!
 //! Called by the other files of `store`. Guarantees: `$1` is always the store; every value but a limit is bound; the same shape
 //! of a request gives the same text, so that each connection prepares it once; what follows is understood by SQLite
 //! and PostgreSQL alike (numbered parameters, row values, booleans as literals).
 
+mod pages;
 mod together;
 #[cfg(test)]
 mod visits;
@@ -16,12 +16,12 @@ use sea_orm::{DbBackend, QueryResult, Statement, TryGetable, Value};
 use serde::de::DeserializeOwned;
 use serde_json::json;
 
+#[cfg(test)]
+pub(super) use pages::page_sql;
+pub(super) use pages::{Listed, count_sql, fenced_count_sql};
+
 use super::{Db, Error, Result, connect::Reads};
-use crate::domain::{
-    ids::StoreId,
-    paging::{Page, PageRequest, Position},
-    time::Timestamp,
-};
+use crate::domain::{ids::StoreId, paging::PageRequest, time::Timestamp};
 
 /// A statement, or its conditions, with the values bound so far.
 #[derive(Clone)]
@@ -289,16 +289,6 @@ pub(super) trait Row: Sized {
     fn decode(cells: &mut Cells<'_>) -> Result<Self>;
 }
 
-/// A noun that comes in pages.
-pub(super) trait Listed: Row {
-    const TABLE: &'static str;
-    /// The column of the sort instant; ties break by `id`.
-    const SORT: &'static str;
-    const NEWEST_FIRST: bool = true;
-
-    fn position(&self) -> Position;
-}
-
 /// The cells of one row, taken from left to right.
 pub(super) struct Cells<'a> {
     row: AnyRow<'a>,
@@ -404,92 +394,11 @@ impl Db {
         Ok(self.all(sql, decode).await?.into_iter().next())
     }
 
-    /// A page of the rows that fulfil `conditions`, an SQL text that may follow `WHERE`.
-    pub(super) async fn page<T: Listed + Send + 'static>(&self, conditions: Sql, page: &PageRequest) -> Result<Page<T>> {
-        self.page_from(T::TABLE, conditions, page).await
-    }
-
-    /// [`Db::page`] with the table spelled by the caller, who may have a word on the index.
-    pub(super) async fn page_from<T: Listed + Send + 'static>(&self, table: &str, conditions: Sql, page: &PageRequest) -> Result<Page<T>> {
-        let total = match page.count {
-            true => Some(self.count(count_sql(table, conditions.clone())).await?),
-            false => None,
-        };
-        self.page_of(table, conditions, page, total).await
-    }
-
-    /// [`Db::page_from`] with a total that the caller knows without a count.
-    pub(super) async fn page_of<T: Listed + Send + 'static>(
-        &self,
-        table: &str,
-        conditions: Sql,
-        page: &PageRequest,
-        total: Option<u64>,
-    ) -> Result<Page<T>> {
-        let rows = self.all(page_sql::<T>(table, conditions, page), T::decode).await?;
-        Ok(Page::cut(rows, page.size, total, T::position))
-    }
-
-    /// The rows of a table with these ids, as many as a page has.
-    pub(super) async fn by_id<T: Listed + Send + 'static>(&self, store: &StoreId, ids: &[&str]) -> Result<Vec<T>> {
-        if ids.is_empty() {
-            return Ok(vec![]);
-        }
-        let sql = Sql::by_ids(self.backend(), store, (T::COLUMNS, T::TABLE), ids.iter().copied());
-        self.all(sql, T::decode).await
-    }
-
-    /// The number that a statement of [`count_sql`] or [`fenced_count_sql`] counts.
-    pub(super) async fn count(&self, sql: Sql) -> Result<u64> {
-        let count: Option<i64> = self.first(sql, |cells| cells.take()).await?;
-        Ok(count.and_then(|count| u64::try_from(count).ok()).unwrap_or(0))
-    }
-
     /// Pushes a test that `column` contains `needle`, wherever and whatever its characters are.
     pub(super) fn push_contains(&self, sql: &mut Sql, column: &str, needle: &str) {
         let find = if self.backend() == DbBackend::Sqlite { "instr(" } else { "strpos(" };
         sql.unbounded().push(find).push(column).push(", ").text(needle).push(") > 0");
     }
-
-    /// What the database says of how it would run a page: one step a line.
-    #[cfg(test)]
-    pub(super) async fn page_plan<T: Listed>(&self, table: &str, conditions: Sql, page: &PageRequest) -> Result<Vec<String>> {
-        let mut sql = page_sql::<T>(table, conditions, page);
-        let sqlite = self.backend() == DbBackend::Sqlite;
-        sql.text = format!("{} {}", if sqlite { "EXPLAIN QUERY PLAN" } else { "EXPLAIN" }, sql.text);
-        self.all(sql, move |cells| {
-            cells.at = if sqlite { 3 } else { 0 };
-            cells.take()
-        })
-        .await
-    }
-}
-
-/// Without fences: they are for pages, which end early.
-pub(super) fn count_sql(table: &str, mut conditions: Sql) -> Sql {
-    conditions.unbounded();
-    conditions.fences.clear();
-    conditions.text = format!("SELECT COUNT(*) FROM {table} WHERE {}", conditions.text);
-    conditions
-}
-
-/// With them, for what lets few rows come to them.
-pub(super) fn fenced_count_sql(table: &str, mut conditions: Sql) -> Sql {
-    conditions.text = conditions.fenced();
-    count_sql(table, conditions)
-}
-
-/// One row more than the page holds, so that it is known whether there is another.
-pub(super) fn page_sql<T: Listed>(table: &str, mut sql: Sql, page: &PageRequest) -> Sql {
-    let (columns, at) = (T::COLUMNS, T::SORT);
-    let (behind, order) = if T::NEWEST_FIRST { ("<", "DESC") } else { (">", "ASC") };
-    sql.text = format!("SELECT {columns} FROM {table} WHERE {}", sql.fenced());
-    sql.fences.clear();
-    if let Some(after) = &page.after {
-        sql.push(&format!(" AND ({at}, id) {behind} (")).integer(after.at).push(", ").text(&after.id).push(")");
-    }
-    sql.push(&format!(" ORDER BY {at} {order}, id {order}")).limit(i64::from(page.size) + 1);
-    sql
 }
 
 /// Each id once, in groups that fit one statement; a page's ids are always one group.

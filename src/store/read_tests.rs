@@ -259,7 +259,7 @@ async fn a_rare_value_is_found_in_an_index() {
         let test = FieldTest { field_id: "f".into(), test };
         let mut conditions = Sql::of(&fixture.store, "store_id = $1");
         let table = fixture.db.push_start(&mut conditions, &Start::Value(&test), Shown::Open);
-        let plan = fixture.db.page_plan::<Ticket>(table, conditions, &first(20)).await.unwrap();
+        let plan = fixture.db.page_plan::<Ticket>(&table, conditions, &first(20)).await.unwrap();
         assert!(plan.contains(&format!("SEARCH v USING {index}")), "{test:?}: {plan:?}");
     }
 }

@@ -2,14 +2,14 @@
 //!
 //! Called by the other files of `store`. Guarantees: `$1` is always the store; every value but a limit is bound; the same shape
 //! of a request gives the same text, so that each connection prepares it once; what follows is understood by SQLite
-//! and PostgreSQL alike (numbered parameters, row values, booleans as literals).
+//! and PostgreSQL alike (numbered parameters, row values, booleans as literals), but for what is called one's own.
 
 mod pages;
 mod together;
 #[cfg(test)]
 mod visits;
 
-use std::collections::BTreeSet;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use rusqlite::types::FromSql;
 use sea_orm::{DbBackend, QueryResult, Statement, TryGetable, Value};
@@ -93,7 +93,7 @@ impl Sql {
             DbBackend::Sqlite => sql.push(table).push(" WHERE store_id = $1 AND id IN ").texts(ids),
             _ => sql
                 .push("(SELECT jsonb_array_elements_text(")
-                .text(&json!(ids).to_string())
+                .text(&json!(ids.iter().map(|id| without_nul(id)).collect::<Vec<_>>()).to_string())
                 .push("::jsonb) AS wanted) w CROSS JOIN LATERAL (SELECT * FROM ")
                 .push(table)
                 .push(" WHERE store_id = $1 AND id = w.wanted")
@@ -145,7 +145,8 @@ impl Sql {
         self
     }
 
-    /// Notes that the number that is named next is better compared row by row, for a page, than looked up, for a total.
+    /// Notes that the number that is named next is better compared row by row, for a page, than looked up, for the total of a whole
+    /// list.
     pub fn aside(&mut self) -> &mut Self {
         self.fences.push((self.text.len(), ASIDE));
         self
@@ -158,6 +159,11 @@ impl Sql {
             text.insert_str(*at, fence);
         }
         text
+    }
+
+    /// Takes the text from there on away; its values stay bound.
+    pub fn split_off(&mut self, at: usize) -> String {
+        self.text.split_off(at)
     }
 
     pub fn holds(&self) -> bool {
@@ -276,9 +282,13 @@ impl Sql {
     }
 }
 
-/// PostgreSQL refuses a text with U+0000, which no stored text contains; nor does an id contain the replacement.
 fn text_value(text: &str) -> Param {
-    Param::Text(if text.contains('\0') { text.replace('\0', "\u{1}") } else { text.to_owned() })
+    Param::Text(without_nul(text).into_owned())
+}
+
+/// PostgreSQL refuses a text with U+0000, which no stored text contains; nor does an id contain the replacement.
+fn without_nul(text: &str) -> Cow<'_, str> {
+    if text.contains('\0') { text.replace('\0', "\u{1}").into() } else { text.into() }
 }
 
 /// A noun that is read by a fixed list of columns.

@@ -5,11 +5,13 @@
 //! of what such a page costs. What many have, many will have in a minute, and be it otherwise the list is only walked: it is not
 //! asked again until then, for the next page or by the next who looks at the same list.
 //!
-//! A total, which has no end before the list's, starts from what fewer have than a share of the list.
+//! A total, which has no end before the list's, starts from what fewer have than a share of the list; where that are more than
+//! are few for a page, a second statement asks for them.
 //!
 //! Called by `tickets`.
 
 use std::{
+    borrow::Cow,
     collections::{BTreeSet, HashMap},
     hash::{BuildHasher, RandomState},
     sync::{Mutex, PoisonError},
@@ -20,14 +22,14 @@ use sea_orm::DbBackend;
 
 use super::{
     Db, Result,
-    sql::{FENCE, Listed, Sql},
+    sql::{FENCE, Sql},
     tickets::{VALUES, column},
 };
 use crate::domain::{
     field_tests::{FieldTest, Test},
     filters::{LabelOperator, Shown, TicketFilter},
     ids::StoreId,
-    tickets::Ticket,
+    time::Timestamp,
 };
 
 /// What few tickets have.
@@ -107,6 +109,9 @@ impl Db {
             return Ok(None);
         }
         let mut sql = Sql::of(store, "SELECT ");
+        if few > self.few() {
+            sql.unbounded();
+        }
         for (i, (_, start)) in starts.iter().enumerate() {
             if i > 0 {
                 sql.push(", ");
@@ -153,20 +158,48 @@ impl Db {
         few
     }
 
-    /// Narrows the conditions to the tickets that have it; the table they are for.
-    pub(super) fn push_start(&self, sql: &mut Sql, start: &Start<'_>, shown: Shown) -> &'static str {
+    /// [`Db::start`] of a total, where that of its first page is the newest: from what fewer have than a share of the list. What
+    /// an assignee has is a list of its own, mostly a short one.
+    pub(super) async fn start_of_total<'a>(
+        &self,
+        store: &StoreId,
+        filter: &'a TicketFilter,
+        shown: Shown,
+        tests: &'a [FieldTest],
+        now: Timestamp,
+    ) -> Result<Option<Start<'a>>> {
         let sqlite = self.backend() == DbBackend::Sqlite;
-        // An array PostgreSQL makes once, and looks its tickets up, whatever it thinks of their number.
-        let (opened, closed) = if sqlite { (" AND id IN (SELECT ", ")") } else { (" AND id = ANY (ARRAY(SELECT ", "))") };
-        sql.push(opened);
-        sql.push(match start {
+        if filter.conversation_id.is_some() || !filter.assignee_user_ids.is_empty() || starts(sqlite, filter, tests).is_empty() {
+            return Ok(None);
+        }
+        match self.few_of(self.ticket_total(store, shown, filter.is_spam, now).await?) {
+            few if few > self.few() => self.start(store, filter, shown, tests, few).await,
+            _ => Ok(None),
+        }
+    }
+
+    /// Narrows the conditions to the tickets that have it; the table they are for, where tickets are found by their ids.
+    pub(super) fn push_start(&self, sql: &mut Sql, start: &Start<'_>, shown: Shown) -> Cow<'static, str> {
+        let ids = match start {
             Start::Value(_) => "v.ticket_id",
             Start::Labels(_) | Start::Assignees(_) => "t.id",
-        });
+        };
+        if self.backend() == DbBackend::Sqlite {
+            sql.push(" AND id IN (SELECT ").push(ids);
+            self.push_source(sql, start, shown);
+            sql.push(")");
+            // The index behind the primary key.
+            return "tickets INDEXED BY sqlite_autoindex_tickets_1".into();
+        }
+        let end = sql.as_str().len();
         self.push_source(sql, start, shown);
-        sql.push(closed);
-        // The index behind the primary key: the tickets are found by their ids.
-        if sqlite { "tickets INDEXED BY sqlite_autoindex_tickets_1" } else { Ticket::TABLE }
+        let source = sql.split_off(end);
+        // One by one. Of an array of ids PostgreSQL may take each through an assignee's whole list.
+        format!(
+            "(SELECT t.* FROM (SELECT DISTINCT {ids} AS wanted{source}) w CROSS JOIN LATERAL \
+             (SELECT * FROM tickets WHERE store_id = $1 AND id = w.wanted{FENCE}) t) tickets"
+        )
+        .into()
     }
 
     /// Where the ids of those tickets are. On SQLite with the indexes that serve: without statistics it takes every index for so
@@ -222,7 +255,8 @@ impl Db {
 fn starts<'a>(sqlite: bool, filter: &'a TicketFilter, tests: &'a [FieldTest]) -> Vec<Start<'a>> {
     let indexed = |test: &&FieldTest| !matches!(test.test, Test::Present | Test::Absent | Test::NoneOf(_) | Test::Contains(_));
     let mut starts: Vec<Start<'_>> = tests.iter().filter(indexed).map(Start::Value).collect();
-    if let Some(labels) = &filter.labels {
+    // What is left of an assignee's tickets PostgreSQL finds sooner in their own list.
+    if let Some(labels) = filter.labels.as_ref().filter(|_| sqlite || filter.assignee_user_ids.is_empty()) {
         let ids = labels.label_ids.iter().map(|id| id.as_str());
         match labels.operator {
             LabelOperator::ContainsAny => starts.push(Start::Labels(ids.collect())),
@@ -276,10 +310,10 @@ mod tests {
         }
         let both = [half.clone(), nobody].concat();
         assert_eq!(asked(store, &none, &both).await, (1, true), "few beside many");
+        for _ in 0..2 {
+            assert_eq!(asked(store, &labels(&["rare"]), &half).await, (1, true));
+        }
         if db.backend() == DbBackend::Sqlite {
-            for _ in 0..2 {
-                assert_eq!(asked(store, &labels(&["rare"]), &half).await, (1, true));
-            }
             assert_eq!(asked(store, &labels(&["l"]), &half).await, (1, false));
             assert_eq!(asked(store, &labels(&["l"]), &half).await, (0, false));
         }

@@ -1,6 +1,6 @@
 //! Tickets: one by id, and the list with its filters.
 
-use std::collections::BTreeSet;
+use std::{borrow::Cow, collections::BTreeSet};
 
 use sea_orm::DbBackend;
 
@@ -79,42 +79,43 @@ impl Db {
     ) -> Result<Page<Ticket>> {
         let mut conditions = self.ticket_conditions(store, filter, shown, tests, now);
         let start = self.start(store, filter, shown, tests, self.few()).await?;
-        let mut total = None;
-        if page.count {
-            let listed = self.ticket_total(store, shown, filter.is_spam, now).await?;
-            total = Some(if filter.is_plain() && tests.is_empty() {
-                listed
-            } else {
-                // What few have for a page, few have for a total.
-                let further = if start.is_none() { self.start(store, filter, shown, tests, self.few_of(listed)).await? } else { None };
-                self.filtered_total(filter, shown, tests, start.as_ref().or(further.as_ref()), conditions.clone()).await?
-            });
-        }
-        let table = match &start {
-            Some(start) => self.push_start(&mut conditions, start, shown),
-            None => self.ticket_table(filter, shown),
+        let total = match (page.count, filter.is_plain() && tests.is_empty()) {
+            (false, _) => None,
+            (true, true) => Some(self.ticket_total(store, shown, filter.is_spam, now).await?),
+            (true, false) => {
+                let further = if start.is_none() { self.start_of_total(store, filter, shown, tests, now).await? } else { None };
+                let start = start.as_ref().or(further.as_ref());
+                Some(self.count(self.filtered_total_sql(filter, shown, tests, start, conditions.clone())).await?)
+            }
         };
-        self.page_of(table, conditions, page, total).await
+        let table = self.start_table(filter, shown, start.as_ref(), &mut conditions);
+        self.page_of(&table, conditions, page, total).await
     }
 
-    /// How many tickets fulfil the conditions of a filter.
-    async fn filtered_total(
+    /// Counts the tickets that fulfil the conditions of a filter.
+    pub(super) fn filtered_total_sql(
         &self,
         filter: &TicketFilter,
         shown: Shown,
         tests: &[FieldTest],
         start: Option<&Start<'_>>,
         mut conditions: Sql,
-    ) -> Result<u64> {
-        let table = match start {
-            Some(start) => self.push_start(&mut conditions, start, shown),
-            None => self.ticket_table(filter, shown),
-        };
-        let sifted = filter.labels.as_ref().and_then(Sieve::of_labels).is_some()
-            || tests.iter().any(|FieldTest { field_id, test }| Sieve::of(field_id, test).next().is_some());
-        // PostgreSQL would look up every value that passes, where the marks let through the few tickets that have them all.
-        let count = if sifted || start.is_some() { fenced_count_sql } else { count_sql };
-        self.count(count(table, conditions)).await
+    ) -> Sql {
+        let table = self.start_table(filter, shown, start, &mut conditions);
+        // Two that let through what has one mark leave few rows of which all else is to be looked up, which PostgreSQL does not
+        // know: it would look up every value that passes. Behind one, or behind a mark of many, that is the shorter way.
+        let sifts = |sieve: &Sieve| sieve.choices.len() == 1;
+        let labels = filter.labels.as_ref().and_then(Sieve::of_labels).iter().any(sifts);
+        let sifting = tests.iter().filter(|FieldTest { field_id, test }| Sieve::of(field_id, test).any(|sieve| sifts(&sieve))).count();
+        let count = if start.is_some() || sifting + usize::from(labels) > 1 { fenced_count_sql } else { count_sql };
+        count(&table, conditions)
+    }
+
+    fn start_table(&self, filter: &TicketFilter, shown: Shown, start: Option<&Start<'_>>, conditions: &mut Sql) -> Cow<'static, str> {
+        match start {
+            Some(start) => self.push_start(conditions, start, shown),
+            None => self.ticket_table(filter, shown).into(),
+        }
     }
 
     /// Where the messages of a ticket lie: its conversation, after the former ticket closed and until this one did

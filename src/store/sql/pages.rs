@@ -27,24 +27,14 @@ pub(in crate::store) trait Listed: Row {
 impl Db {
     /// A page of the rows that fulfil `conditions`, an SQL text that may follow `WHERE`.
     pub(in crate::store) async fn page<T: Listed + Send + 'static>(&self, conditions: Sql, page: &PageRequest) -> Result<Page<T>> {
-        self.page_from(T::TABLE, conditions, page).await
-    }
-
-    /// [`Db::page`] with the table spelled by the caller, who may have a word on the index.
-    pub(in crate::store) async fn page_from<T: Listed + Send + 'static>(
-        &self,
-        table: &str,
-        conditions: Sql,
-        page: &PageRequest,
-    ) -> Result<Page<T>> {
         let total = match page.count {
-            true => Some(self.count(count_sql(table, conditions.clone())).await?),
+            true => Some(self.count(count_sql(T::TABLE, conditions.clone())).await?),
             false => None,
         };
-        self.page_of(table, conditions, page, total).await
+        self.page_of(T::TABLE, conditions, page, total).await
     }
 
-    /// [`Db::page_from`] with a total that the caller knows without a count.
+    /// [`Db::page`] with a total that the caller knows, and the table as the caller spells it, who may have a word on the index.
     pub(in crate::store) async fn page_of<T: Listed + Send + 'static>(
         &self,
         table: &str,

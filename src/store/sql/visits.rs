@@ -49,7 +49,8 @@ fn steps(file: &str, sql: &Sql) -> u64 {
 /// What the scans of a plan came by.
 fn looked_at(node: &Value) -> u64 {
     let number = |name: &str| node[name].as_f64().unwrap_or(0.0);
-    let rows = if node["Node Type"].as_str().is_some_and(|kind| kind.contains("Scan")) {
+    // What a subquery comes by, a scan within it came by.
+    let rows = if node["Node Type"].as_str().is_some_and(|kind| kind.contains("Scan") && kind != "Subquery Scan") {
         (number("Actual Rows") + number("Rows Removed by Filter") + number("Rows Removed by Index Recheck")) * number("Actual Loops")
     } else {
         0.0

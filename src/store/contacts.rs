@@ -52,7 +52,7 @@ impl Db {
 
     /// Those of the contacts that are there, in any order.
     pub async fn contacts_by_id(&self, store: &StoreId, ids: &[&str]) -> Result<Vec<Contact>> {
-        self.by_id(store, ids).await
+        self.rows_by_id(store, ids).await
     }
 
     /// A page of contacts, most recently updated first, whatever `search` says.

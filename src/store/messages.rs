@@ -79,7 +79,7 @@ impl Db {
 
     /// Those of the messages that are there, in any order.
     pub async fn messages_by_id(&self, store: &StoreId, ids: &[&str]) -> Result<Vec<Message>> {
-        self.by_id(store, ids).await
+        self.rows_by_id(store, ids).await
     }
 
     pub async fn comments(&self, store: &StoreId, conversation: &ConversationId, page: &PageRequest) -> Result<Page<Comment>> {

@@ -255,8 +255,7 @@ impl Db {
 fn starts<'a>(sqlite: bool, filter: &'a TicketFilter, tests: &'a [FieldTest]) -> Vec<Start<'a>> {
     let indexed = |test: &&FieldTest| !matches!(test.test, Test::Present | Test::Absent | Test::NoneOf(_) | Test::Contains(_));
     let mut starts: Vec<Start<'_>> = tests.iter().filter(indexed).map(Start::Value).collect();
-    // What is left of an assignee's tickets PostgreSQL finds sooner in their own list.
-    if let Some(labels) = filter.labels.as_ref().filter(|_| sqlite || filter.assignee_user_ids.is_empty()) {
+    if let Some(labels) = &filter.labels {
         let ids = labels.label_ids.iter().map(|id| id.as_str());
         match labels.operator {
             LabelOperator::ContainsAny => starts.push(Start::Labels(ids.collect())),

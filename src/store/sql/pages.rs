@@ -47,7 +47,7 @@ impl Db {
     }
 
     /// The rows of a table with these ids, as many as a page has.
-    pub(in crate::store) async fn by_id<T: Listed + Send + 'static>(&self, store: &StoreId, ids: &[&str]) -> Result<Vec<T>> {
+    pub(in crate::store) async fn rows_by_id<T: Listed + Send + 'static>(&self, store: &StoreId, ids: &[&str]) -> Result<Vec<T>> {
         if ids.is_empty() {
             return Ok(vec![]);
         }
@@ -75,7 +75,7 @@ impl Db {
     }
 }
 
-/// Without fences: they are for pages, which end early.
+/// The rows of a whole list: its fences are left out, which are for pages, since those end early.
 pub(in crate::store) fn count_sql(table: &str, mut conditions: Sql) -> Sql {
     conditions.unbounded();
     conditions.fences.clear();
@@ -83,7 +83,7 @@ pub(in crate::store) fn count_sql(table: &str, mut conditions: Sql) -> Sql {
     conditions
 }
 
-/// With them, for what lets few rows come to them.
+/// The rows of a list with its fences, for conditions that let few rows through to what is fenced.
 pub(in crate::store) fn fenced_count_sql(table: &str, mut conditions: Sql) -> Sql {
     conditions.text = conditions.fenced();
     count_sql(table, conditions)

@@ -1,4 +1,4 @@
-//! What a page costs the database, counted rather than timed. For tests.
+//! What a page, or any statement that reads, costs the database, counted rather than timed. For tests.
 
 use rusqlite::{Connection, StatementStatus, config::DbConfig};
 use sea_orm::{ConnectionTrait, DbBackend};

@@ -43,6 +43,7 @@ mod sql;
 mod starts;
 pub mod stores;
 pub mod team;
+mod ticket_filters;
 pub mod tickets;
 mod totals;
 #[cfg(test)]

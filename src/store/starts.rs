@@ -23,7 +23,7 @@ use sea_orm::DbBackend;
 use super::{
     Db, Result,
     sql::{FENCE, Sql},
-    tickets::{VALUES, column},
+    ticket_filters::{VALUES, column},
 };
 use crate::domain::{
     field_tests::{FieldTest, Test},

@@ -1,0 +1,274 @@
+//! What a filter of tickets asks for, as conditions of the statements that list and count them.
+//!
+//! Called by `tickets` and `starts`.
+
+use std::collections::BTreeSet;
+
+use sea_orm::DbBackend;
+
+use super::{
+    Db,
+    marks::Sieve,
+    sql::{ASIDE, Sql},
+};
+use crate::domain::{
+    field_tests::{FieldTest, Test},
+    fields::Comparable,
+    filters::{LabelOperator, OpenedAt, Shown, TicketFilter},
+    ids::StoreId,
+    time::Timestamp,
+};
+
+impl Db {
+    pub(super) fn ticket_conditions(
+        &self,
+        store: &StoreId,
+        filter: &TicketFilter,
+        shown: Shown,
+        tests: &[FieldTest],
+        now: Timestamp,
+    ) -> Sql {
+        let mut sql = Sql::of(store, "store_id = $1");
+        // Two values that many have each may meet in no ticket of the whole list.
+        if !filter.is_plain() || !tests.is_empty() {
+            sql.unbounded();
+        }
+        match shown {
+            Shown::Open => {
+                sql.push(" AND is_open = TRUE AND (snoozed_until IS NULL OR snoozed_until <= ").integer(now.millis()).push(")");
+            }
+            Shown::Closed => {
+                sql.push(" AND is_open = FALSE");
+            }
+            Shown::All => {}
+        }
+        sql.push(" AND is_spam = ").flag(filter.is_spam);
+        if let Some(conversation) = &filter.conversation_id {
+            sql.push(" AND conversation_id = ").text(conversation.as_str());
+        }
+        if !filter.account_ids.is_empty() {
+            sql.push(" AND account_id IN ").texts(filter.account_ids.iter().map(|id| id.as_str()));
+        }
+        if let [assignee] = filter.assignee_user_ids.as_slice() {
+            sql.push(" AND assignee_user_id = ").text(assignee.as_str());
+        } else if !filter.assignee_user_ids.is_empty() {
+            sql.push(" AND assignee_user_id IN ").texts(filter.assignee_user_ids.iter().map(|id| id.as_str()));
+        }
+        if filter.unassigned {
+            sql.push(" AND assignee_user_id IS NULL");
+        }
+        if !filter.handled_by_user_ids.is_empty() {
+            sql.push(" AND handled_by IN ").texts(filter.handled_by_user_ids.iter().map(|id| id.as_str()));
+        }
+        push_resolutions(&mut sql, &filter.resolution_statuses);
+        if let Some(is_follow_up) = filter.is_follow_up {
+            sql.push(" AND is_follow_up = ").flag(is_follow_up);
+        }
+        if let Some(minutes) = filter.waiting_minutes {
+            let since = now.millis().saturating_sub(minutes.saturating_mul(60_000));
+            sql.push(" AND is_open = TRUE AND waiting_since <= ").integer(since);
+        }
+        match filter.opened_at {
+            Some(OpenedAt::Between(from, to)) => {
+                sql.push(" AND opened_at >= ").integer(from.millis()).push(" AND opened_at <= ").integer(to.millis());
+            }
+            Some(OpenedAt::After(at)) => {
+                sql.push(" AND opened_at > ").integer(at.millis());
+            }
+            Some(OpenedAt::Before(at)) => {
+                sql.push(" AND opened_at < ").integer(at.millis());
+            }
+            None => {}
+        }
+        if let Some(labels) = &filter.labels {
+            if let Some(sieve) = Sieve::of_labels(labels) {
+                self.push_sieve(&mut sql, &sieve);
+            }
+            let ids: BTreeSet<&str> = labels.label_ids.iter().map(|id| id.as_str()).collect();
+            let count = ids.len() as i64;
+            sql.push(match labels.operator {
+                LabelOperator::ContainsAny => " AND EXISTS (SELECT 1",
+                LabelOperator::DoesNotContainAny => " AND NOT EXISTS (SELECT 1",
+                LabelOperator::ContainsAll => " AND (SELECT COUNT(*)",
+            });
+            sql.push(
+                " FROM conversation_labels l WHERE l.store_id = $1 AND l.conversation_id = tickets.conversation_id AND l.label_id IN ",
+            );
+            sql.texts(ids);
+            self.fence(&mut sql);
+            sql.push(")");
+            if labels.operator == LabelOperator::ContainsAll {
+                sql.push(" = ").integer(count);
+            }
+        }
+        for test in tests {
+            self.push_field_test(&mut sql, test);
+        }
+        sql
+    }
+
+    /// Passes over the tickets whose marks say that they cannot pass. PostgreSQL, which knows nothing of marks, is not to take
+    /// what they let through for rare: of a number that differs from another it expects nearly all.
+    fn push_sieve(&self, sql: &mut Sql, Sieve { column, choices }: &Sieve) {
+        let sqlite = self.backend() == DbBackend::Sqlite;
+        let (opened, closed) = if sqlite { (" AND (", ")") } else { (" AND CASE WHEN ", " THEN 1 ELSE 0 END <> 0") };
+        sql.push(opened);
+        for (i, marks) in choices.iter().enumerate() {
+            // Never more than these.
+            sql.push(if i == 0 { "(" } else { " OR (" }).push(column).push(" & ").integer(marks.bits());
+            sql.push(") >= ").integer(marks.bits());
+        }
+        sql.push(closed);
+    }
+
+    /// Keeps what a ticket's labels and values must be from being joined. PostgreSQL would fetch all tickets that have such a
+    /// value, in a shop of 100,000 the fifth of them, to sort them for a page of 20.
+    fn fence(&self, sql: &mut Sql) {
+        if self.backend() == DbBackend::Postgres {
+            sql.fence();
+        }
+    }
+
+    fn push_field_test(&self, sql: &mut Sql, FieldTest { field_id, test }: &FieldTest) {
+        for sieve in Sieve::of(field_id, test) {
+            self.push_sieve(sql, &sieve);
+        }
+        match test {
+            Test::Absent | Test::NoneOf(_) => sql.push(" AND NOT EXISTS (SELECT 1"),
+            Test::AllOf(values) => sql.push(" AND (SELECT COUNT(DISTINCT v.").push(column(values)).push(")"),
+            _ => sql.push(" AND EXISTS (SELECT 1"),
+        };
+        sql.push(VALUES).push(" AND v.ticket_id = tickets.id AND v.field_id = ").text(field_id.as_str());
+        if let Test::StartsWith(prefix) = test {
+            push_begins(sql, prefix);
+        } else {
+            self.push_value_test(sql, test, true);
+        }
+        if !matches!(test, Test::AllOf(_)) {
+            self.fence(sql);
+        }
+        sql.push(")");
+        if let Test::AllOf(values) = test {
+            sql.push(" = ").integer(values.len() as i64);
+        }
+    }
+
+    /// What a row of `ticket_field_values v` must fulfil. `aside` keeps it from the indexes of the values: one ticket's are few.
+    /// Without statistics SQLite would rather look through all values of the field that pass; so would PostgreSQL, as long as they
+    /// are some ten thousand, through those within bounds that it does not know when it plans.
+    pub(super) fn push_value_test(&self, sql: &mut Sql, test: &Test, aside: bool) {
+        let sqlite = self.backend() == DbBackend::Sqlite;
+        let bounded = |sql: &mut Sql| {
+            sql.push(" AND ");
+            match (aside, sqlite) {
+                (true, true) => sql.push(ASIDE),
+                (true, false) => sql.aside(),
+                (false, _) => sql,
+            };
+            sql.push("v.number_value");
+        };
+        match test {
+            Test::Present | Test::Absent => {}
+            Test::AnyOf(values) | Test::NoneOf(values) | Test::AllOf(values) => {
+                push_one_of(sql, values, if aside && sqlite { ASIDE } else { "" });
+            }
+            Test::StartsWith(prefix) => {
+                // As a range, so that an index serves.
+                let beginning = beginning(prefix);
+                sql.push(" AND substr(v.folded, 1, 200) >= ").text(beginning);
+                if let Some(behind) = behind(beginning) {
+                    sql.push(" AND substr(v.folded, 1, 200) < ").text(&behind);
+                }
+                if beginning.len() < prefix.len() {
+                    push_begins(sql, prefix);
+                }
+            }
+            Test::Contains(needle) => {
+                sql.push(" AND ");
+                self.push_contains(sql, "v.folded", needle);
+            }
+            Test::Above(bound) => {
+                bounded(sql);
+                sql.push(" > ").number(*bound);
+            }
+            Test::Below(bound) => {
+                bounded(sql);
+                sql.push(" < ").number(*bound);
+            }
+            Test::Between(min, max) => {
+                bounded(sql);
+                sql.push(" BETWEEN ").number(*min).push(" AND ").number(*max);
+            }
+        }
+    }
+}
+
+pub(super) const VALUES: &str = " FROM ticket_field_values v WHERE v.store_id = $1";
+
+fn push_resolutions(sql: &mut Sql, statuses: &[String]) {
+    let set: Vec<&str> = statuses.iter().map(String::as_str).filter(|status| *status != "none").collect();
+    let unset = set.len() < statuses.len();
+    match (unset, set.is_empty()) {
+        (false, true) => {}
+        (true, true) => {
+            sql.push(" AND resolution_status IS NULL");
+        }
+        (false, false) => {
+            sql.push(" AND resolution_status IN ").texts(set);
+        }
+        (true, false) => {
+            sql.push(" AND (resolution_status IS NULL OR resolution_status IN ").texts(set).push(")");
+        }
+    }
+}
+
+/// Which column holds these values; those of one field are all of one type.
+pub(super) fn column(values: &[Comparable]) -> &'static str {
+    match values.first() {
+        Some(Comparable::Number(_)) => "number_value",
+        _ => "text_value",
+    }
+}
+
+fn push_one_of(sql: &mut Sql, values: &[Comparable], aside: &str) {
+    if let Some(Comparable::Number(_)) = values.first() {
+        sql.push(" AND ").push(aside).push("v.number_value IN ").numbers(values.iter().filter_map(|value| match value {
+            Comparable::Number(number) => Some(*number),
+            Comparable::Text(_) => None,
+        }));
+        return;
+    }
+    let texts = || {
+        values.iter().filter_map(|value| match value {
+            Comparable::Text(text) => Some(text.as_str()),
+            Comparable::Number(_) => None,
+        })
+    };
+    sql.push(" AND ").push(aside).push("substr(v.text_value, 1, 200) IN ").texts(texts().map(beginning));
+    // A shorter text is its own beginning and no longer one's.
+    if texts().any(|text| text.chars().nth(INDEXED_CHARS - 1).is_some()) {
+        sql.push(" AND v.text_value IN ").texts(texts());
+    }
+}
+
+/// The length of the beginnings that the indexes of texts hold. Spelled in the conditions as it is in the indexes, or the
+/// databases would not see that they are the same.
+const INDEXED_CHARS: usize = 200;
+
+/// What an index holds of a text.
+fn beginning(text: &str) -> &str {
+    text.char_indices().nth(INDEXED_CHARS).map_or(text, |(end, _)| &text[..end])
+}
+
+/// The first text that sorts behind all that begin so; none behind the last character of all.
+fn behind(beginning: &str) -> Option<String> {
+    let kept = beginning.trim_end_matches(char::MAX);
+    let last = kept.chars().next_back()?;
+    let next = (last..=char::MAX).nth(1)?;
+    Some(format!("{}{next}", &kept[..kept.len() - last.len_utf8()]))
+}
+
+/// The whole prefix, wherever the index ends.
+fn push_begins(sql: &mut Sql, prefix: &str) {
+    sql.push(" AND substr(v.folded, 1, length(").text(prefix).push(")) = ").text(prefix);
+}

@@ -1,14 +1,18 @@
 //! Reads on SQLite, without a thread in between.
 //!
 //! sqlx gives each SQLite connection a thread of its own, and a statement crosses to it and back: measured, that costs
-//! five times what a look-up by key does. The statements of `sql` therefore run on connections of our own: on the spot
-//! where their keys bound the work, and on the runtime's blocking threads where filters do not (`Sql::unbounded`).
+//! five times what a look-up by key does. The statements of `sql` therefore run on connections of our own, on the spot. Those whose
+//! keys do not bound the work (`Sql::unbounded`) may take so many steps there, which most pages do with; where that is not enough,
+//! they begin again on one of the runtime's blocking threads.
 //!
 //! Called by `sql`. Guarantees: a connection cannot write, and sees every change that was committed before it is asked.
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU32, Ordering},
+    },
 };
 
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
@@ -26,11 +30,28 @@ use super::{
 pub(super) struct Readers {
     path: PathBuf,
     /// Open and not in use. There are never more than threads that read.
-    idle: Mutex<Vec<Connection>>,
+    idle: Mutex<Vec<Reader>>,
     anchor: Anchor,
     /// Holds unbounded statements to a number, so that they cannot take every blocking thread.
     unbounded: Semaphore,
 }
+
+/// A connection that cannot write.
+struct Reader {
+    connection: Connection,
+    /// How many more times its statement may be asked, every [`STEPS`] steps, whether it goes on.
+    goes_on: Arc<AtomicU32>,
+}
+
+/// Steps of SQLite's machine, of some ten nanoseconds each where nothing has to come from a disk.
+const STEPS: i32 = 1000;
+
+/// How many thousands of them a statement may take on the spot: a quarter of a millisecond, which is what a long page of a list takes
+/// and its bytes.
+const ON_THE_SPOT: u32 = 25;
+
+/// Of one that has a thread to itself.
+const WITHOUT_END: u32 = u32::MAX;
 
 /// Prepared statements that each connection keeps.
 const STATEMENTS: usize = 256;
@@ -48,31 +69,48 @@ impl Readers {
         T: Send + 'static,
         D: Fn(&mut Cells<'_>) -> Result<T> + Send + 'static,
     {
-        if !sql.is_unbounded() {
-            return self.run(&sql, &decode);
+        let at_most = if sql.is_unbounded() { ON_THE_SPOT } else { WITHOUT_END };
+        if let Some(rows) = self.run(&sql, &decode, at_most)? {
+            return Ok(rows);
         }
-        let _permit = self.unbounded.acquire().await.map_err(|_| Error::Unavailable("the database was closed".to_owned()))?;
+        let closed = || Error::Unavailable("the database was closed".to_owned());
+        let _permit = self.unbounded.acquire().await.map_err(|_| closed())?;
         let readers = self.clone();
-        let read = tokio::task::spawn_blocking(move || readers.run(&sql, &decode));
-        read.await.map_err(|error| Error::Unavailable(error.to_string()))?
+        let read = tokio::task::spawn_blocking(move || readers.run(&sql, &decode, WITHOUT_END));
+        read.await.map_err(|error| Error::Unavailable(error.to_string()))??.ok_or_else(closed)
     }
 
-    fn run<T>(&self, sql: &Sql, decode: &impl Fn(&mut Cells<'_>) -> Result<T>) -> Result<Vec<T>> {
+    /// `None`: it takes more than that.
+    fn run<T>(&self, sql: &Sql, decode: &impl Fn(&mut Cells<'_>) -> Result<T>, at_most: u32) -> Result<Option<Vec<T>>> {
         self.anchor.read();
-        let connection = self.take()?;
-        let rows = read(&connection, sql, decode);
-        // One that failed is not used again: whatever was wrong with it goes with it.
-        if rows.is_ok() {
-            self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
-        }
-        rows
+        let reader = self.take()?;
+        reader.goes_on.store(at_most, Ordering::Relaxed);
+        let rows = match read(&reader.connection, sql, decode) {
+            Err(_) if reader.goes_on.load(Ordering::Relaxed) == 0 => None,
+            // One that failed is not used again: whatever was wrong with it goes with it.
+            rows => Some(rows?),
+        };
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(reader);
+        Ok(rows)
     }
 
-    fn take(&self) -> Result<Connection> {
-        if let Some(connection) = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop() {
-            return Ok(connection);
+    fn take(&self) -> Result<Reader> {
+        if let Some(reader) = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop() {
+            return Ok(reader);
         }
-        open(&self.path)
+        let connection = open(&self.path)?;
+        let goes_on = Arc::new(AtomicU32::new(WITHOUT_END));
+        let asked = goes_on.clone();
+        let is_enough = move || match asked.load(Ordering::Relaxed) {
+            WITHOUT_END => false,
+            left => {
+                let left = left.saturating_sub(1);
+                asked.store(left, Ordering::Relaxed);
+                left == 0
+            }
+        };
+        connection.progress_handler(STEPS, Some(is_enough))?;
+        Ok(Reader { connection, goes_on })
     }
 
     /// Closes the connections that are not in use.
@@ -83,7 +121,7 @@ impl Readers {
     }
 }
 
-/// A connection that cannot write.
+/// A connection that cannot write, without a bound on what is done on it.
 fn open(path: &Path) -> Result<Connection> {
     // The file is there: whoever made these readers opened it for writing first.
     let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
@@ -92,4 +130,44 @@ fn open(path: &Path) -> Result<Connection> {
     let settings = format!("PRAGMA query_only = ON; PRAGMA mmap_size = {MAPPED}; PRAGMA busy_timeout = 10000;");
     connection.execute_batch(&settings)?;
     Ok(connection)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread::{ThreadId, current};
+
+    use super::{super::sql::Param, *};
+
+    #[tokio::test]
+    async fn what_takes_long_gets_a_thread() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("file.db");
+        Connection::open(&path).unwrap().execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE t (n INTEGER)").unwrap();
+        let readers = Readers::new(path, 1);
+        let here = current().id();
+        // On which threads the rows were read.
+        let up_to = async |number: i64, unbounded: bool| -> Result<Vec<ThreadId>> {
+            let numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $1) SELECT i FROM n";
+            let mut sql = Sql::fixed(numbers).with(Param::Integer(number));
+            if unbounded {
+                sql.unbounded();
+            }
+            let rows = readers.all(sql, |cells| Ok((cells.take::<i64>()?, current().id()))).await?;
+            // Whatever was begun, each row once.
+            assert!(rows.iter().map(|(number, _)| *number).eq(1..=number));
+            let mut threads: Vec<ThreadId> = rows.into_iter().map(|(_, thread)| thread).collect();
+            threads.dedup();
+            Ok(threads)
+        };
+        for _ in 0..3 {
+            assert_eq!(up_to(100, true).await.unwrap(), [here]);
+            assert_eq!(up_to(100_000, false).await.unwrap(), [here], "its keys bound it");
+            let threads = up_to(100_000, true).await.unwrap();
+            assert!(threads.len() == 1 && threads[0] != here, "{threads:?}");
+        }
+        // It was one connection, which is as good as before.
+        assert_eq!(readers.idle.lock().unwrap().len(), 1);
+        readers.close().await;
+        assert!(up_to(100_000, true).await.is_err());
+    }
 }

@@ -68,6 +68,6 @@ impl Db {
             return self.page(sql, page).await;
         }
         let total = self.contact_total(store).await?;
-        self.page_of(Contact::TABLE, sql, page, Some(total)).await
+        self.page_of(&Contact::TABLE.into(), sql, page, Some(total)).await
     }
 }

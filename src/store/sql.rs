@@ -18,7 +18,7 @@ use serde_json::json;
 
 #[cfg(test)]
 pub(super) use pages::page_sql;
-pub(super) use pages::{Listed, count_sql, fenced_count_sql};
+pub(super) use pages::{Listed, Source, count_sql, fenced_count_sql};
 
 use super::{Db, Error, Result, connect::Reads};
 use crate::domain::{ids::StoreId, paging::PageRequest, time::Timestamp};

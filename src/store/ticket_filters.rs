@@ -20,6 +20,7 @@ use crate::domain::{
 };
 
 impl Db {
+    /// Every condition of a filter, but for what the marks say about it.
     pub(super) fn ticket_conditions(
         &self,
         store: &StoreId,
@@ -33,16 +34,10 @@ impl Db {
         if !filter.is_plain() || !tests.is_empty() {
             sql.unbounded();
         }
-        match shown {
-            Shown::Open => {
-                sql.push(" AND is_open = TRUE AND (snoozed_until IS NULL OR snoozed_until <= ").integer(now.millis()).push(")");
-            }
-            Shown::Closed => {
-                sql.push(" AND is_open = FALSE");
-            }
-            Shown::All => {}
+        push_list(&mut sql, filter, shown);
+        if shown == Shown::Open {
+            sql.push(" AND (snoozed_until IS NULL OR snoozed_until <= ").integer(now.millis()).push(")");
         }
-        sql.push(" AND is_spam = ").flag(filter.is_spam);
         if let Some(conversation) = &filter.conversation_id {
             sql.push(" AND conversation_id = ").text(conversation.as_str());
         }
@@ -81,9 +76,6 @@ impl Db {
             None => {}
         }
         if let Some(labels) = &filter.labels {
-            if let Some(sieve) = Sieve::of_labels(labels) {
-                self.push_sieve(&mut sql, &sieve);
-            }
             let ids: BTreeSet<&str> = labels.label_ids.iter().map(|id| id.as_str()).collect();
             let count = ids.len() as i64;
             sql.push(match labels.operator {
@@ -109,16 +101,18 @@ impl Db {
 
     /// Passes over the tickets whose marks say that they cannot pass. PostgreSQL, which knows nothing of marks, is not to take
     /// what they let through for rare: of a number that differs from another it expects nearly all.
-    fn push_sieve(&self, sql: &mut Sql, Sieve { column, choices }: &Sieve) {
+    pub(super) fn push_sieves(&self, sql: &mut Sql, sieves: &[Sieve]) {
         let sqlite = self.backend() == DbBackend::Sqlite;
         let (opened, closed) = if sqlite { (" AND (", ")") } else { (" AND CASE WHEN ", " THEN 1 ELSE 0 END <> 0") };
-        sql.push(opened);
-        for (i, marks) in choices.iter().enumerate() {
-            // Never more than these.
-            sql.push(if i == 0 { "(" } else { " OR (" }).push(column).push(" & ").integer(marks.bits());
-            sql.push(") >= ").integer(marks.bits());
+        for Sieve { column, choices } in sieves {
+            sql.push(opened);
+            for (i, marks) in choices.iter().enumerate() {
+                // Never more than these.
+                sql.push(if i == 0 { "(" } else { " OR (" }).push(column).push(" & ").integer(marks.bits());
+                sql.push(") >= ").integer(marks.bits());
+            }
+            sql.push(closed);
         }
-        sql.push(closed);
     }
 
     /// Keeps what a ticket's labels and values must be from being joined. PostgreSQL would fetch all tickets that have such a
@@ -130,9 +124,6 @@ impl Db {
     }
 
     fn push_field_test(&self, sql: &mut Sql, FieldTest { field_id, test }: &FieldTest) {
-        for sieve in Sieve::of(field_id, test) {
-            self.push_sieve(sql, &sieve);
-        }
         match test {
             Test::Absent | Test::NoneOf(_) => sql.push(" AND NOT EXISTS (SELECT 1"),
             Test::AllOf(values) => sql.push(" AND (SELECT COUNT(DISTINCT v.").push(column(values)).push(")"),
@@ -201,6 +192,24 @@ impl Db {
             }
         }
     }
+}
+
+/// What the marks say about a filter: what is compared with the fewest comes first.
+pub(super) fn sieves(filter: &TicketFilter, tests: &[FieldTest]) -> Vec<Sieve> {
+    let labels = filter.labels.as_ref().and_then(Sieve::of_labels);
+    let mut sieves: Vec<Sieve> = labels.into_iter().chain(tests.iter().flat_map(|test| Sieve::of(&test.field_id, &test.test))).collect();
+    sieves.sort_by_key(|sieve| sieve.choices.len());
+    sieves
+}
+
+/// Which list of the store is meant.
+pub(super) fn push_list(sql: &mut Sql, filter: &TicketFilter, shown: Shown) {
+    sql.push(match shown {
+        Shown::Open => " AND is_open = TRUE",
+        Shown::Closed => " AND is_open = FALSE",
+        Shown::All => "",
+    });
+    sql.push(" AND is_spam = ").flag(filter.is_spam);
 }
 
 pub(super) const VALUES: &str = " FROM ticket_field_values v WHERE v.store_id = $1";

@@ -2,6 +2,8 @@
 //!
 //! Called by whatever of `store` has a [`Listed`] noun.
 
+use std::borrow::Cow;
+
 #[cfg(test)]
 use sea_orm::DbBackend;
 
@@ -24,6 +26,26 @@ pub(in crate::store) trait Listed: Row {
     fn position(&self) -> Position;
 }
 
+/// What a list is read from.
+pub(in crate::store) struct Source<'a> {
+    /// What stands behind `FROM`: the table, or what its columns are joined with.
+    pub table: Cow<'a, str>,
+    /// What the sort instant and the id are called there, if not as in the table.
+    pub order: Option<(&'static str, &'static str)>,
+}
+
+impl<'a> From<&'a str> for Source<'a> {
+    fn from(table: &'a str) -> Self {
+        Cow::Borrowed(table).into()
+    }
+}
+
+impl<'a> From<Cow<'a, str>> for Source<'a> {
+    fn from(table: Cow<'a, str>) -> Self {
+        Self { table, order: None }
+    }
+}
+
 impl Db {
     /// A page of the rows that fulfil `conditions`, an SQL text that may follow `WHERE`.
     pub(in crate::store) async fn page<T: Listed + Send + 'static>(&self, conditions: Sql, page: &PageRequest) -> Result<Page<T>> {
@@ -31,18 +53,18 @@ impl Db {
             true => Some(self.count(count_sql(T::TABLE, conditions.clone())).await?),
             false => None,
         };
-        self.page_of(T::TABLE, conditions, page, total).await
+        self.page_of(&T::TABLE.into(), conditions, page, total).await
     }
 
-    /// [`Db::page`] with a total that the caller knows, and the table as the caller spells it, who may have a word on the index.
+    /// [`Db::page`] with a total that the caller knows, from where the caller wants it read.
     pub(in crate::store) async fn page_of<T: Listed + Send + 'static>(
         &self,
-        table: &str,
+        source: &Source<'_>,
         conditions: Sql,
         page: &PageRequest,
         total: Option<u64>,
     ) -> Result<Page<T>> {
-        let rows = self.all(page_sql::<T>(table, conditions, page), T::decode).await?;
+        let rows = self.all(page_sql::<T>(source, conditions, page), T::decode).await?;
         Ok(Page::cut(rows, page.size, total, T::position))
     }
 
@@ -63,8 +85,13 @@ impl Db {
 
     /// What the database says of how it would run a page: one step a line.
     #[cfg(test)]
-    pub(in crate::store) async fn page_plan<T: Listed>(&self, table: &str, conditions: Sql, page: &PageRequest) -> Result<Vec<String>> {
-        let mut sql = page_sql::<T>(table, conditions, page);
+    pub(in crate::store) async fn page_plan<T: Listed>(
+        &self,
+        source: impl Into<Source<'_>>,
+        conditions: Sql,
+        page: &PageRequest,
+    ) -> Result<Vec<String>> {
+        let mut sql = page_sql::<T>(&source.into(), conditions, page);
         let sqlite = self.backend() == DbBackend::Sqlite;
         sql.text = format!("{} {}", if sqlite { "EXPLAIN QUERY PLAN" } else { "EXPLAIN" }, sql.text);
         self.all(sql, move |cells| {
@@ -90,14 +117,14 @@ pub(in crate::store) fn fenced_count_sql(table: &str, mut conditions: Sql) -> Sq
 }
 
 /// One row more than the page holds, so that it is known whether there is another.
-pub(in crate::store) fn page_sql<T: Listed>(table: &str, mut sql: Sql, page: &PageRequest) -> Sql {
-    let (columns, at) = (T::COLUMNS, T::SORT);
-    let (behind, order) = if T::NEWEST_FIRST { ("<", "DESC") } else { (">", "ASC") };
+pub(in crate::store) fn page_sql<T: Listed>(Source { table, order }: &Source<'_>, mut sql: Sql, page: &PageRequest) -> Sql {
+    let (columns, (at, id)) = (T::COLUMNS, order.unwrap_or((T::SORT, "id")));
+    let (behind, direction) = if T::NEWEST_FIRST { ("<", "DESC") } else { (">", "ASC") };
     sql.text = format!("SELECT {columns} FROM {table} WHERE {}", sql.fenced());
     sql.fences.clear();
     if let Some(after) = &page.after {
-        sql.push(&format!(" AND ({at}, id) {behind} (")).integer(after.at).push(", ").text(&after.id).push(")");
+        sql.push(&format!(" AND ({at}, {id}) {behind} (")).integer(after.at).push(", ").text(&after.id).push(")");
     }
-    sql.push(&format!(" ORDER BY {at} {order}, id {order}")).limit(i64::from(page.size) + 1);
+    sql.push(&format!(" ORDER BY {at} {direction}, {id} {direction}")).limit(i64::from(page.size) + 1);
     sql
 }

@@ -4,7 +4,7 @@ use rusqlite::{Connection, StatementStatus, config::DbConfig};
 use sea_orm::{ConnectionTrait, DbBackend};
 use serde_json::Value;
 
-use super::{Listed, Sql, page_sql};
+use super::{Listed, Source, Sql, page_sql};
 use crate::{
     domain::paging::PageRequest,
     store::{Db, writer::bind},
@@ -12,8 +12,8 @@ use crate::{
 
 impl Db {
     /// Rows that PostgreSQL looked at for a page, those that it passed over included; on SQLite the steps of its machine.
-    pub(in crate::store) async fn page_visits<T: Listed>(&self, table: &str, conditions: Sql, page: &PageRequest) -> u64 {
-        self.visits(page_sql::<T>(table, conditions, page)).await
+    pub(in crate::store) async fn page_visits<T: Listed>(&self, source: &Source<'_>, conditions: Sql, page: &PageRequest) -> u64 {
+        self.visits(page_sql::<T>(source, conditions, page)).await
     }
 
     /// The same of any statement that reads.

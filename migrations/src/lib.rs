@@ -19,6 +19,7 @@ mod m0005_webhooks;
 mod m0006_settings;
 mod m0007_bridges;
 mod m0008_totals;
+mod m0009_labelled;
 
 pub use sea_orm_migration::{MigrationStatus, MigratorTrait};
 
@@ -36,6 +37,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0006_settings::Migration),
             Box::new(m0007_bridges::Migration),
             Box::new(m0008_totals::Migration),
+            Box::new(m0009_labelled::Migration),
         ]
     }
 }

@@ -27,6 +27,8 @@ mod idempotency;
 pub mod import;
 mod kept;
 mod keys;
+#[cfg(test)]
+mod labelled_tests;
 mod marks;
 pub mod messages;
 pub mod outbound;

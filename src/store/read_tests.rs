@@ -362,7 +362,8 @@ async fn plain_lists_are_read_in_the_order_of_an_index_at_any_depth() {
         (&all, Shown::Closed, &[], "tickets_by_state (store_id=? AND is_open=? AND is_spam=?"),
         (&all, Shown::All, &[], "tickets_by_message (store_id=? AND is_spam=?"),
         (&one, Shown::All, &[], "tickets_by_assignee (store_id=? AND assignee_user_id=?"),
-        (&label, Shown::Open, &[], "tickets_by_state (store_id=? AND is_open=? AND is_spam=?"),
+        (&label, Shown::Closed, &[], "tickets_by_state (store_id=? AND is_open=? AND is_spam=?"),
+        (&label, Shown::All, &[], "tickets_by_message (store_id=? AND is_spam=?"),
         (&all, Shown::Open, &tests, "tickets_by_state (store_id=? AND is_open=? AND is_spam=?"),
     ] {
         for page in [&first(20), &deep] {

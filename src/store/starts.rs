@@ -23,7 +23,7 @@ use sea_orm::DbBackend;
 use super::{
     Db, Result,
     sql::{FENCE, Sql},
-    ticket_filters::{VALUES, column},
+    ticket_filters::{VALUES, column, leading_label},
 };
 use crate::domain::{
     field_tests::{FieldTest, Test},
@@ -99,7 +99,7 @@ impl Db {
         if filter.conversation_id.is_some() {
             return Ok(None);
         }
-        let named = starts(sqlite, filter, tests).into_iter().map(|start| {
+        let named = starts(sqlite, filter, shown, tests).into_iter().map(|start| {
             let mut source = Sql::of(store, &few.to_string());
             self.push_source(&mut source, &start, shown);
             (self.many().name(&source), start)
@@ -159,7 +159,7 @@ impl Db {
     }
 
     /// [`Db::start`] of a total, where that of its first page is the newest: from what fewer have than a share of the list. What
-    /// an assignee has is a list of its own, mostly a short one.
+    /// an assignee has is a list of its own, mostly a short one; so is, on SQLite, what a label has.
     pub(super) async fn start_of_total<'a>(
         &self,
         store: &StoreId,
@@ -169,7 +169,9 @@ impl Db {
         now: Timestamp,
     ) -> Result<Option<Start<'a>>> {
         let sqlite = self.backend() == DbBackend::Sqlite;
-        if filter.conversation_id.is_some() || !filter.assignee_user_ids.is_empty() || starts(sqlite, filter, tests).is_empty() {
+        let short =
+            filter.conversation_id.is_some() || !filter.assignee_user_ids.is_empty() || sqlite && leading_label(filter, shown).is_some();
+        if short || starts(sqlite, filter, shown, tests).is_empty() {
             return Ok(None);
         }
         match self.few_of(self.ticket_total(store, shown, filter.is_spam, now).await?) {
@@ -252,15 +254,17 @@ impl Db {
 }
 
 /// What an index finds of a filter.
-fn starts<'a>(sqlite: bool, filter: &'a TicketFilter, tests: &'a [FieldTest]) -> Vec<Start<'a>> {
+fn starts<'a>(sqlite: bool, filter: &'a TicketFilter, shown: Shown, tests: &'a [FieldTest]) -> Vec<Start<'a>> {
     let indexed = |test: &&FieldTest| !matches!(test.test, Test::Present | Test::Absent | Test::NoneOf(_) | Test::Contains(_));
     let mut starts: Vec<Start<'_>> = tests.iter().filter(indexed).map(Start::Value).collect();
     if let Some(labels) = &filter.labels {
-        let ids = labels.label_ids.iter().map(|id| id.as_str());
+        // What leads is the list already.
+        let leading = leading_label(filter, shown).filter(|_| sqlite);
+        let ids = labels.label_ids.iter().filter(|id| Some(*id) != leading).map(|id| id.as_str());
         match labels.operator {
-            LabelOperator::ContainsAny => starts.push(Start::Labels(ids.collect())),
+            LabelOperator::ContainsAny if leading.is_none() => starts.push(Start::Labels(ids.collect())),
             LabelOperator::ContainsAll => starts.extend(ids.map(|id| Start::Labels(BTreeSet::from([id])))),
-            LabelOperator::DoesNotContainAny => {}
+            LabelOperator::ContainsAny | LabelOperator::DoesNotContainAny => {}
         }
     }
     // One assignee's tickets are in an index in their order; of several PostgreSQL has statistics.

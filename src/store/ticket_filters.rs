@@ -14,13 +14,13 @@ use super::{
 use crate::domain::{
     field_tests::{FieldTest, Test},
     fields::Comparable,
-    filters::{LabelOperator, OpenedAt, Shown, TicketFilter},
-    ids::StoreId,
+    filters::{LabelFilter, LabelOperator, OpenedAt, Shown, TicketFilter},
+    ids::{LabelId, StoreId},
     time::Timestamp,
 };
 
 impl Db {
-    /// Every condition of a filter, but for what the marks say about it.
+    /// The conditions of a filter, but for the one on labels and what the marks say.
     pub(super) fn ticket_conditions(
         &self,
         store: &StoreId,
@@ -75,28 +75,28 @@ impl Db {
             }
             None => {}
         }
-        if let Some(labels) = &filter.labels {
-            let ids: BTreeSet<&str> = labels.label_ids.iter().map(|id| id.as_str()).collect();
-            let count = ids.len() as i64;
-            sql.push(match labels.operator {
-                LabelOperator::ContainsAny => " AND EXISTS (SELECT 1",
-                LabelOperator::DoesNotContainAny => " AND NOT EXISTS (SELECT 1",
-                LabelOperator::ContainsAll => " AND (SELECT COUNT(*)",
-            });
-            sql.push(
-                " FROM conversation_labels l WHERE l.store_id = $1 AND l.conversation_id = tickets.conversation_id AND l.label_id IN ",
-            );
-            sql.texts(ids);
-            self.fence(&mut sql);
-            sql.push(")");
-            if labels.operator == LabelOperator::ContainsAll {
-                sql.push(" = ").integer(count);
-            }
-        }
         for test in tests {
             self.push_field_test(&mut sql, test);
         }
         sql
+    }
+
+    /// The labels that a ticket's conversation must have, or must not.
+    pub(super) fn push_labels(&self, sql: &mut Sql, labels: &LabelFilter) {
+        let ids: BTreeSet<&str> = labels.label_ids.iter().map(|id| id.as_str()).collect();
+        let count = ids.len() as i64;
+        sql.push(match labels.operator {
+            LabelOperator::ContainsAny => " AND EXISTS (SELECT 1",
+            LabelOperator::DoesNotContainAny => " AND NOT EXISTS (SELECT 1",
+            LabelOperator::ContainsAll => " AND (SELECT COUNT(*)",
+        });
+        sql.push(" FROM conversation_labels l WHERE l.store_id = $1 AND l.conversation_id = tickets.conversation_id AND l.label_id IN ");
+        sql.texts(ids);
+        self.fence(sql);
+        sql.push(")");
+        if labels.operator == LabelOperator::ContainsAll {
+            sql.push(" = ").integer(count);
+        }
     }
 
     /// Passes over the tickets whose marks say that they cannot pass. PostgreSQL, which knows nothing of marks, is not to take
@@ -194,12 +194,25 @@ impl Db {
     }
 }
 
-/// What the marks say about a filter: what is compared with the fewest comes first.
-pub(super) fn sieves(filter: &TicketFilter, tests: &[FieldTest]) -> Vec<Sieve> {
-    let labels = filter.labels.as_ref().and_then(Sieve::of_labels);
-    let mut sieves: Vec<Sieve> = labels.into_iter().chain(tests.iter().flat_map(|test| Sieve::of(&test.field_id, &test.test))).collect();
+/// What the marks say about labels and fields: what is compared with the fewest comes first.
+pub(super) fn sieves(labels: Option<&LabelFilter>, tests: &[FieldTest]) -> Vec<Sieve> {
+    let mut sieves: Vec<Sieve> =
+        labels.and_then(Sieve::of_labels).into_iter().chain(tests.iter().flat_map(|test| Sieve::of(&test.field_id, &test.test))).collect();
     sieves.sort_by_key(|sieve| sieve.choices.len());
     sieves
+}
+
+/// The label whose open tickets SQLite keeps in the order of their list, where that is the list to walk.
+pub(super) fn leading_label(filter: &TicketFilter, shown: Shown) -> Option<&LabelId> {
+    let LabelFilter { operator, label_ids } = filter.labels.as_ref()?;
+    let (first, others) = label_ids.split_first()?;
+    let leads = match operator {
+        LabelOperator::ContainsAny => others.iter().all(|other| other == first),
+        LabelOperator::ContainsAll => true,
+        LabelOperator::DoesNotContainAny => false,
+    };
+    let listed = shown == Shown::Open && filter.conversation_id.is_none() && filter.assignee_user_ids.len() != 1;
+    (leads && listed).then_some(first)
 }
 
 /// Which list of the store is meant.

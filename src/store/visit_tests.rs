@@ -129,7 +129,8 @@ async fn what_few_tickets_have_is_where_their_list_starts() {
         (assigned(&["u1"]), Shown::Closed, false, 3),
         (filter(LabelOperator::ContainsAny, &["rare"]), Shown::Closed, true, 3),
         (filter(LabelOperator::ContainsAny, &["rare"]), Shown::All, true, 3),
-        (filter(LabelOperator::ContainsAny, &["rare"]), Shown::Open, true, 0),
+        // On SQLite what a label has of open tickets is a list of its own.
+        (filter(LabelOperator::ContainsAny, &["rare"]), Shown::Open, !sqlite, 0),
         (filter(LabelOperator::ContainsAny, &["none"]), Shown::Closed, true, 0),
         (filter(LabelOperator::ContainsAll, &["rare", "l"]), Shown::Closed, true, 0),
         (filter(LabelOperator::ContainsAny, &["rare", "l"]), Shown::Closed, false, 20),
@@ -145,7 +146,7 @@ async fn what_few_tickets_have_is_where_their_list_starts() {
         let mut conditions = db.ticket_conditions(store, &filter, shown, &[], NOW);
         let source = db.ticket_source(&filter, shown, &[], start.as_ref(), &mut conditions);
         let visits = db.page_visits::<Ticket>(&source, conditions, &page).await;
-        assert!(!starts || visits < 300, "{filter:?}: {visits}");
+        assert!(visits < 300 || found == 20 || !sqlite && !starts, "{filter:?}: {visits}");
     }
 }
 

@@ -1,0 +1,111 @@
+//! The open tickets of each label in the order of their list, on SQLite.
+//!
+//! An inbox is looked at label by label, and then by further conditions. Without this the list of all open tickets is walked, and
+//! those of other labels passed over one by one, which costs more than the page itself. Of closed tickets it would have to follow
+//! many more, for lists that are seldom looked at.
+//!
+//! Triggers keep it, as they keep totals. On PostgreSQL, where writers do not take turns, each would have to hold the conversation
+//! for this, and there are no such rows.
+
+use sea_orm_migration::{prelude::*, sea_orm::DbBackend};
+
+pub struct Migration;
+
+impl MigrationName for Migration {
+    fn name(&self) -> &str {
+        "m0009_labelled"
+    }
+}
+
+const TABLE: &str = "CREATE TABLE labelled_tickets (store_id TEXT NOT NULL, label_id TEXT NOT NULL, is_spam BOOLEAN NOT NULL, \
+     sort_at BIGINT NOT NULL, ticket_id TEXT NOT NULL, field_marks BIGINT NOT NULL, text_marks BIGINT NOT NULL, \
+     PRIMARY KEY (store_id, label_id, is_spam, sort_at, ticket_id)) WITHOUT ROWID";
+
+/// A row for each label that an open ticket's conversation has, of these rows.
+fn put(row: &str, from: &str) -> String {
+    format!(
+        "INSERT INTO labelled_tickets (store_id, label_id, is_spam, sort_at, ticket_id, field_marks, text_marks) \
+         SELECT {row}.store_id, l.label_id, {row}.is_spam, {row}.sort_at, {row}.id, {row}.field_marks, {row}.text_marks FROM {from}"
+    )
+}
+
+const LABELS_OF: &str = "conversation_labels l WHERE l.store_id = NEW.store_id AND l.conversation_id = NEW.conversation_id";
+
+/// The rows of a ticket as it was, which may follow `WHERE`.
+const OLD_ROWS: &str = "store_id = OLD.store_id AND label_id IN \
+     (SELECT label_id FROM conversation_labels WHERE store_id = OLD.store_id AND conversation_id = OLD.conversation_id) \
+     AND is_spam = OLD.is_spam AND sort_at = OLD.sort_at AND ticket_id = OLD.id";
+
+/// Opened, closed, or of another conversation.
+const TURNED: &str = "(OLD.is_open <> NEW.is_open OR OLD.conversation_id <> NEW.conversation_id)";
+
+fn up() -> Vec<String> {
+    let trigger = |name: &str, event: &str, body: &[&str]| format!("CREATE TRIGGER {name} AFTER {event} BEGIN {}; END", body.join("; "));
+    let (put_new, drop_old) = (put("NEW", LABELS_OF), format!("DELETE FROM labelled_tickets WHERE {OLD_ROWS}"));
+    // Of a conversation one ticket is open at most.
+    let open_one = "tickets t INDEXED BY tickets_one_open WHERE t.store_id = l.store_id AND t.conversation_id = l.conversation_id AND t.is_open = TRUE";
+    let open_one = |row: &str| open_one.replace("l.", &format!("{row}."));
+    vec![
+        TABLE.to_owned(),
+        put(
+            "t",
+            "conversation_labels l JOIN tickets t ON t.store_id = l.store_id AND t.conversation_id = l.conversation_id AND t.is_open = TRUE",
+        ),
+        trigger("labelled_come", "INSERT ON tickets WHEN NEW.is_open = TRUE", &[&put_new]),
+        trigger("labelled_go", "DELETE ON tickets WHEN OLD.is_open = TRUE", &[&drop_old]),
+        trigger(
+            "labelled_move",
+            &format!(
+                "UPDATE OF is_spam, sort_at, field_marks, text_marks ON tickets WHEN OLD.is_open = TRUE AND NOT {TURNED} AND \
+                 (OLD.sort_at <> NEW.sort_at OR OLD.is_spam <> NEW.is_spam OR OLD.field_marks <> NEW.field_marks OR OLD.text_marks <> NEW.text_marks)"
+            ),
+            &[&format!(
+                "UPDATE labelled_tickets SET is_spam = NEW.is_spam, sort_at = NEW.sort_at, field_marks = NEW.field_marks, \
+                 text_marks = NEW.text_marks WHERE {OLD_ROWS}"
+            )],
+        ),
+        trigger(
+            "labelled_turn",
+            &format!("UPDATE OF is_open, conversation_id ON tickets WHEN {TURNED}"),
+            &[&format!("{drop_old} AND OLD.is_open = TRUE"), &format!("{put_new} AND NEW.is_open = TRUE")],
+        ),
+        trigger("label_comes", "INSERT ON conversation_labels", &[&put("t", &open_one("NEW")).replace("l.label_id", "NEW.label_id")]),
+        trigger(
+            "label_goes",
+            "DELETE ON conversation_labels",
+            &[&format!(
+                "DELETE FROM labelled_tickets WHERE store_id = OLD.store_id AND label_id = OLD.label_id AND (is_spam, sort_at, ticket_id) = \
+                 (SELECT t.is_spam, t.sort_at, t.id FROM {})",
+                open_one("OLD")
+            )],
+        ),
+    ]
+}
+
+const TRIGGERS: [&str; 6] = ["labelled_come", "labelled_go", "labelled_move", "labelled_turn", "label_comes", "label_goes"];
+
+async fn run(manager: &SchemaManager<'_>, statements: Vec<String>) -> Result<(), DbErr> {
+    if manager.get_database_backend() != DbBackend::Sqlite {
+        return Ok(());
+    }
+    for statement in statements {
+        manager.get_connection().execute_unprepared(&statement).await?;
+    }
+    Ok(())
+}
+
+#[sea_orm_migration::async_trait::async_trait]
+impl MigrationTrait for Migration {
+    fn use_transaction(&self) -> Option<bool> {
+        Some(true)
+    }
+
+    async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        run(manager, up()).await
+    }
+
+    async fn down(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        let triggers = TRIGGERS.iter().map(|trigger| format!("DROP TRIGGER {trigger}"));
+        run(manager, triggers.chain(["DROP TABLE labelled_tickets".to_owned()]).collect()).await
+    }
+}

@@ -4,7 +4,7 @@
 //! those of other labels passed over one by one, which costs more than the page itself. Of closed tickets it would have to follow
 //! many more, for lists that are seldom looked at.
 //!
-//! Triggers keep it, as they keep totals. On PostgreSQL, where writers do not take turns, each would have to hold the conversation
+//! Triggers keep it, as they keep totals, as long as the keys of tickets and labels stay what they are. On PostgreSQL, where writers do not take turns, each would have to hold the conversation
 //! for this, and there are no such rows.
 
 use sea_orm_migration::{prelude::*, sea_orm::DbBackend};

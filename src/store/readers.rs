@@ -2,17 +2,15 @@
 //!
 //! sqlx gives each SQLite connection a thread of its own, and a statement crosses to it and back: measured, that costs
 //! five times what a look-up by key does. The statements of `sql` therefore run on connections of our own, on the spot. Those whose
-//! keys do not bound the work (`Sql::unbounded`) may take so many steps there, which most pages do with; where that is not enough,
+//! keys do not bound the work ([`Reach::Rows`]) may take so many steps there, which most pages do with; where that is not enough,
 //! they begin again on one of the runtime's blocking threads.
 //!
 //! Called by `sql`. Guarantees: a connection cannot write, and sees every change that was committed before it is asked.
 
 use std::{
     path::{Path, PathBuf},
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU32, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::{Duration, Instant},
 };
 
 use rusqlite::{Connection, OpenFlags, config::DbConfig};
@@ -22,7 +20,7 @@ use super::{
     Error, Result,
     anchor::Anchor,
     connect::{LOG_PAGES, MAPPED},
-    sql::{Cells, Sql},
+    sql::{Cells, Reach, Sql},
     writer::read,
 };
 
@@ -39,19 +37,26 @@ pub(super) struct Readers {
 /// A connection that cannot write.
 struct Reader {
     connection: Connection,
-    /// How many more times its statement may be asked, every [`STEPS`] steps, whether it goes on.
-    goes_on: Arc<AtomicU32>,
+    /// What its statement may take yet, if not whatever it takes.
+    left: Arc<Mutex<Option<Left>>>,
 }
 
-/// Steps of SQLite's machine, of some ten nanoseconds each where nothing has to come from a disk.
-const STEPS: i32 = 1000;
+/// Of a statement on the spot.
+struct Left {
+    /// How many times it is asked whether it goes on.
+    asks: u32,
+    until: Instant,
+}
 
-/// How many thousands of them a statement may take on the spot: a quarter of a millisecond, which is what a long page of a list takes
-/// and its bytes.
-const ON_THE_SPOT: u32 = 25;
+impl Left {
+    /// A quarter of a millisecond, which is what a long page of a list takes and its bytes, as long as nothing has to come from a disk.
+    fn on_the_spot() -> Self {
+        Self { asks: 50, until: Instant::now() + Duration::from_millis(1) }
+    }
+}
 
-/// Of one that has a thread to itself.
-const WITHOUT_END: u32 = u32::MAX;
+/// After how many steps of SQLite's machine, of some ten nanoseconds each, a statement is asked.
+const STEPS: i32 = 500;
 
 /// Prepared statements that each connection keeps.
 const STATEMENTS: usize = 256;
@@ -69,56 +74,63 @@ impl Readers {
         T: Send + 'static,
         D: Fn(&mut Cells<'_>) -> Result<T> + Send + 'static,
     {
-        let at_most = if sql.is_unbounded() { ON_THE_SPOT } else { WITHOUT_END };
-        if let Some(rows) = self.run(&sql, &decode, at_most)? {
+        let on_the_spot = match sql.reach() {
+            Reach::Keys => self.run(&sql, &decode, None)?,
+            Reach::Rows => self.run(&sql, &decode, Some(Left::on_the_spot()))?,
+            Reach::Table => None,
+        };
+        if let Some(rows) = on_the_spot {
             return Ok(rows);
         }
         let closed = || Error::Unavailable("the database was closed".to_owned());
         let _permit = self.unbounded.acquire().await.map_err(|_| closed())?;
         let readers = self.clone();
-        let read = tokio::task::spawn_blocking(move || readers.run(&sql, &decode, WITHOUT_END));
+        let read = tokio::task::spawn_blocking(move || readers.run(&sql, &decode, None));
         read.await.map_err(|error| Error::Unavailable(error.to_string()))??.ok_or_else(closed)
     }
 
     /// `None`: it takes more than that.
-    fn run<T>(&self, sql: &Sql, decode: &impl Fn(&mut Cells<'_>) -> Result<T>, at_most: u32) -> Result<Option<Vec<T>>> {
+    fn run<T>(&self, sql: &Sql, decode: &impl Fn(&mut Cells<'_>) -> Result<T>, left: Option<Left>) -> Result<Option<Vec<T>>> {
         self.anchor.read();
         let reader = self.take()?;
-        reader.goes_on.store(at_most, Ordering::Relaxed);
+        *lock(&reader.left) = left;
         let rows = match read(&reader.connection, sql, decode) {
-            Err(_) if reader.goes_on.load(Ordering::Relaxed) == 0 => None,
+            Err(_) if lock(&reader.left).as_ref().is_some_and(|left| left.asks == 0) => None,
             // One that failed is not used again: whatever was wrong with it goes with it.
             rows => Some(rows?),
         };
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(reader);
+        lock(&self.idle).push(reader);
         Ok(rows)
     }
 
     fn take(&self) -> Result<Reader> {
-        if let Some(reader) = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop() {
+        if let Some(reader) = lock(&self.idle).pop() {
             return Ok(reader);
         }
         let connection = open(&self.path)?;
-        let goes_on = Arc::new(AtomicU32::new(WITHOUT_END));
-        let asked = goes_on.clone();
-        let is_enough = move || match asked.load(Ordering::Relaxed) {
-            WITHOUT_END => false,
-            left => {
-                let left = left.saturating_sub(1);
-                asked.store(left, Ordering::Relaxed);
-                left == 0
+        let left = Arc::<Mutex<Option<Left>>>::default();
+        let asked = left.clone();
+        let is_enough = move || match &mut *lock(&asked) {
+            None => false,
+            Some(left) => {
+                left.asks = if Instant::now() < left.until { left.asks.saturating_sub(1) } else { 0 };
+                left.asks == 0
             }
         };
         connection.progress_handler(STEPS, Some(is_enough))?;
-        Ok(Reader { connection, goes_on })
+        Ok(Reader { connection, left })
     }
 
     /// Closes the connections that are not in use.
     pub async fn close(&self) {
         self.unbounded.close();
         self.anchor.close().await;
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        lock(&self.idle).clear();
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A connection that cannot write, without a bound on what is done on it.
@@ -146,11 +158,13 @@ mod tests {
         let readers = Readers::new(path, 1);
         let here = current().id();
         // On which threads the rows were read.
-        let up_to = async |number: i64, unbounded: bool| -> Result<Vec<ThreadId>> {
+        let up_to = async |number: i64, reach: Reach| -> Result<Vec<ThreadId>> {
             let numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $1) SELECT i FROM n";
             let mut sql = Sql::fixed(numbers).with(Param::Integer(number));
-            if unbounded {
-                sql.unbounded();
+            match reach {
+                Reach::Keys => {}
+                Reach::Rows => _ = sql.unbounded(),
+                Reach::Table => _ = sql.of_a_table(),
             }
             let rows = readers.all(sql, |cells| Ok((cells.take::<i64>()?, current().id()))).await?;
             // Whatever was begun, each row once.
@@ -160,14 +174,16 @@ mod tests {
             Ok(threads)
         };
         for _ in 0..3 {
-            assert_eq!(up_to(100, true).await.unwrap(), [here]);
-            assert_eq!(up_to(100_000, false).await.unwrap(), [here], "its keys bound it");
-            let threads = up_to(100_000, true).await.unwrap();
-            assert!(threads.len() == 1 && threads[0] != here, "{threads:?}");
+            assert_eq!(up_to(100, Reach::Rows).await.unwrap(), [here]);
+            assert_eq!(up_to(100_000, Reach::Keys).await.unwrap(), [here], "its keys bound it");
+            for (number, reach) in [(100_000, Reach::Rows), (100, Reach::Table)] {
+                let threads = up_to(number, reach).await.unwrap();
+                assert!(threads.len() == 1 && threads[0] != here, "{threads:?}");
+            }
         }
         // It was one connection, which is as good as before.
         assert_eq!(readers.idle.lock().unwrap().len(), 1);
         readers.close().await;
-        assert!(up_to(100_000, true).await.is_err());
+        assert!(up_to(100_000, Reach::Rows).await.is_err());
     }
 }

@@ -57,7 +57,7 @@ impl Db {
     /// How many searchable records there are.
     pub async fn count_searchables(&self) -> Result<u64> {
         let mut sql = Sql::fixed("SELECT (SELECT COUNT(*) FROM messages) + (SELECT COUNT(*) FROM contacts)");
-        sql.unbounded();
+        sql.of_a_table();
         Ok(self.first(sql, |cells| cells.take::<i64>()).await?.and_then(|count| u64::try_from(count).ok()).unwrap_or(0))
     }
 }

@@ -28,7 +28,7 @@ use crate::domain::{ids::StoreId, paging::PageRequest, time::Timestamp};
 pub(super) struct Sql {
     text: String,
     values: Vec<Param>,
-    unbounded: bool,
+    reach: Reach,
     holds: bool,
     /// What a page has besides, a [`FENCE`] or an [`ASIDE`], and where.
     fences: Vec<(usize, &'static str)>,
@@ -45,6 +45,17 @@ pub(super) enum Param {
     Null,
     NoInteger,
     NoNumber,
+}
+
+/// What bounds the rows that a statement looks at.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Reach {
+    /// Its keys.
+    Keys,
+    /// How soon it finds what it looks for.
+    Rows,
+    /// Nothing: all rows of a table, which SQLite may count in one step.
+    Table,
 }
 
 impl From<Param> for Value {
@@ -106,7 +117,7 @@ impl Sql {
 
     /// A text that is already whole; its `$n` are bound in their order with [`Sql::with`].
     pub fn fixed(text: &str) -> Self {
-        Self { text: text.to_owned(), values: Vec::with_capacity(8), unbounded: false, holds: false, fences: Vec::new() }
+        Self { text: text.to_owned(), values: Vec::with_capacity(8), reach: Reach::Keys, holds: false, fences: Vec::new() }
     }
 
     /// Binds the next `$n` of a whole text.
@@ -117,7 +128,13 @@ impl Sql {
 
     /// Notes that no key bounds the rows that this statement looks at.
     pub fn unbounded(&mut self) -> &mut Self {
-        self.unbounded = true;
+        self.reach = Reach::Rows;
+        self
+    }
+
+    /// Notes that this statement looks at a table as a whole.
+    pub fn of_a_table(&mut self) -> &mut Self {
+        self.reach = Reach::Table;
         self
     }
 
@@ -170,8 +187,8 @@ impl Sql {
         self.holds
     }
 
-    pub fn is_unbounded(&self) -> bool {
-        self.unbounded
+    pub fn reach(&self) -> Reach {
+        self.reach
     }
 
     /// The text as SQLite takes it when its values are bound by position: to it `$2` is a name, and only `?2` a number.

@@ -5,6 +5,8 @@
 //! of what such a page costs. What many have, many will have in a minute, and be it otherwise the list is only walked: it is not
 //! asked again until then, for the next page or by the next who looks at the same list.
 //!
+//! The open tickets of one label are such a list themselves, on SQLite; what few have is weighed against that.
+//!
 //! A total, which has no end before the list's, starts from what fewer have than a share of the list; where that are more than
 //! are few for a page, a second statement asks for them.
 //!
@@ -37,6 +39,8 @@ pub(super) enum Start<'a> {
     Value(&'a FieldTest),
     /// Any of these labels.
     Labels(BTreeSet<&'a str>),
+    /// This label, whose open tickets are a list already. On SQLite.
+    Label(&'a str),
     /// One of these assignees. On SQLite: the index is named.
     Assignees(BTreeSet<&'a str>),
 }
@@ -86,7 +90,7 @@ impl Many {
 }
 
 impl Db {
-    /// What the fewest tickets have that the filter asks for, when they are few.
+    /// What the fewest tickets have that the filter asks for, when they are few, and not a list already.
     pub(super) async fn start<'a>(
         &self,
         store: &StoreId,
@@ -139,7 +143,8 @@ impl Db {
                 fewest = Some((count, at));
             }
         }
-        Ok(fewest.map(|(_, at)| starts.swap_remove(at).1))
+        let fewest = fewest.map(|(_, at)| starts.swap_remove(at).1);
+        Ok(fewest.filter(|start| !matches!(start, Start::Label(_))))
     }
 
     /// What is few for a page.
@@ -159,7 +164,7 @@ impl Db {
     }
 
     /// [`Db::start`] of a total, where that of its first page is the newest: from what fewer have than a share of the list. What
-    /// an assignee has is a list of its own, mostly a short one; so is, on SQLite, what a label has.
+    /// an assignee has is a list of its own, mostly a short one.
     pub(super) async fn start_of_total<'a>(
         &self,
         store: &StoreId,
@@ -184,6 +189,7 @@ impl Db {
     pub(super) fn push_start(&self, sql: &mut Sql, start: &Start<'_>, shown: Shown) -> Cow<'static, str> {
         let ids = match start {
             Start::Value(_) => "v.ticket_id",
+            Start::Label(_) => "l.ticket_id",
             Start::Labels(_) | Start::Assignees(_) => "t.id",
         };
         if self.backend() == DbBackend::Sqlite {
@@ -245,6 +251,9 @@ impl Db {
                     of_tickets(sql);
                 }
             }
+            Start::Label(label) => {
+                sql.push(" FROM labelled_tickets l WHERE l.store_id = $1 AND l.label_id = ").text(label);
+            }
             Start::Assignees(users) => {
                 sql.push(" FROM tickets t INDEXED BY tickets_by_assignee WHERE t.store_id = $1 AND t.assignee_user_id IN ")
                     .texts(users.iter().copied());
@@ -258,13 +267,12 @@ fn starts<'a>(sqlite: bool, filter: &'a TicketFilter, shown: Shown, tests: &'a [
     let indexed = |test: &&FieldTest| !matches!(test.test, Test::Present | Test::Absent | Test::NoneOf(_) | Test::Contains(_));
     let mut starts: Vec<Start<'_>> = tests.iter().filter(indexed).map(Start::Value).collect();
     if let Some(labels) = &filter.labels {
-        // What leads is the list already.
-        let leading = leading_label(filter, shown).filter(|_| sqlite);
-        let ids = labels.label_ids.iter().filter(|id| Some(*id) != leading).map(|id| id.as_str());
-        match labels.operator {
-            LabelOperator::ContainsAny if leading.is_none() => starts.push(Start::Labels(ids.collect())),
-            LabelOperator::ContainsAll => starts.extend(ids.map(|id| Start::Labels(BTreeSet::from([id])))),
-            LabelOperator::ContainsAny | LabelOperator::DoesNotContainAny => {}
+        let ids = labels.label_ids.iter().map(|id| id.as_str());
+        match (labels.operator, leading_label(filter, shown).filter(|_| sqlite)) {
+            (LabelOperator::DoesNotContainAny, _) => {}
+            (_, Some(label)) => starts.push(Start::Label(label.as_str())),
+            (LabelOperator::ContainsAny, None) => starts.push(Start::Labels(ids.collect())),
+            (LabelOperator::ContainsAll, None) => starts.extend(ids.map(|id| Start::Labels(BTreeSet::from([id])))),
         }
     }
     // One assignee's tickets are in an index in their order; of several PostgreSQL has statistics.

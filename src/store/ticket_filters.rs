@@ -202,15 +202,11 @@ pub(super) fn sieves(labels: Option<&LabelFilter>, tests: &[FieldTest]) -> Vec<S
     sieves
 }
 
-/// The label whose open tickets SQLite keeps in the order of their list, where that is the list to walk.
+/// The one label that is asked for, where SQLite keeps its open tickets in the order of their list and that is the list to walk.
 pub(super) fn leading_label(filter: &TicketFilter, shown: Shown) -> Option<&LabelId> {
     let LabelFilter { operator, label_ids } = filter.labels.as_ref()?;
     let (first, others) = label_ids.split_first()?;
-    let leads = match operator {
-        LabelOperator::ContainsAny => others.iter().all(|other| other == first),
-        LabelOperator::ContainsAll => true,
-        LabelOperator::DoesNotContainAny => false,
-    };
+    let leads = *operator != LabelOperator::DoesNotContainAny && others.iter().all(|other| other == first);
     let listed = shown == Shown::Open && filter.conversation_id.is_none() && filter.assignee_user_ids.len() != 1;
     (leads && listed).then_some(first)
 }

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::domain::{
     field_tests::FieldTest,
-    filters::{LabelOperator, Shown, TicketFilter},
+    filters::{Shown, TicketFilter},
     ids::{LabelId, StoreId, TicketId},
     paging::{Page, PageRequest, Position},
     tickets::{Ticket, TicketWindow},
@@ -122,13 +122,11 @@ impl Db {
     ) -> Source<'static> {
         let labels = filter.labels.as_ref();
         let leading = leading_label(filter, shown).filter(|_| self.backend() == DbBackend::Sqlite && start.is_none());
-        // A label that is asked for alone is had by all that it leads to.
-        let implied = leading.is_some() && labels.is_some_and(|labels| labels.operator == LabelOperator::ContainsAny);
-        if let Some(labels) = labels.filter(|_| !implied) {
-            self.push_labels(conditions, labels);
-        }
         if let Some(label) = leading {
             return self.labelled(label, filter.is_spam, &sieves(None, tests), conditions);
+        }
+        if let Some(labels) = labels {
+            self.push_labels(conditions, labels);
         }
         let sieves = sieves(labels, tests);
         let index = ticket_index(filter, shown);
@@ -157,7 +155,7 @@ impl Db {
         Source { table: table.into(), order: LISTED }
     }
 
-    /// The open tickets of a label that their marks let through.
+    /// The open tickets of a label that their marks let through. That they have it needs no further look.
     fn labelled(&self, label: &LabelId, is_spam: bool, sieves: &[Sieve], conditions: &mut Sql) -> Source<'static> {
         let end = conditions.as_str().len();
         conditions.push(" AND label_id = ").text(label.as_str()).push(" AND is_spam = ").flag(is_spam);

@@ -4,8 +4,8 @@
 //! those of other labels passed over one by one, which costs more than the page itself. Of closed tickets it would have to follow
 //! many more, for lists that are seldom looked at.
 //!
-//! Triggers keep it, as they keep totals, as long as the keys of tickets and labels stay what they are. On PostgreSQL, where writers do not take turns, each would have to hold the conversation
-//! for this, and there are no such rows.
+//! Triggers keep it, as they keep totals, as long as the keys of tickets and labels stay what they are. On PostgreSQL, where writers
+//! do not take turns, each would have to hold the conversation for this, and there are no such rows.
 
 use sea_orm_migration::{prelude::*, sea_orm::DbBackend};
 
@@ -43,8 +43,12 @@ fn up() -> Vec<String> {
     let trigger = |name: &str, event: &str, body: &[&str]| format!("CREATE TRIGGER {name} AFTER {event} BEGIN {}; END", body.join("; "));
     let (put_new, drop_old) = (put("NEW", LABELS_OF), format!("DELETE FROM labelled_tickets WHERE {OLD_ROWS}"));
     // Of a conversation one ticket is open at most.
-    let open_one = "tickets t INDEXED BY tickets_one_open WHERE t.store_id = l.store_id AND t.conversation_id = l.conversation_id AND t.is_open = TRUE";
-    let open_one = |row: &str| open_one.replace("l.", &format!("{row}."));
+    let open_one = |row: &str| {
+        format!(
+            "tickets t INDEXED BY tickets_one_open \
+             WHERE t.store_id = {row}.store_id AND t.conversation_id = {row}.conversation_id AND t.is_open = TRUE"
+        )
+    };
     vec![
         TABLE.to_owned(),
         put(

@@ -282,6 +282,16 @@ async fn what_a_label_does_not_have_is_not_looked_at() {
         let start = db.start(store, &filter, Shown::Open, &fewer, db.few()).await.unwrap();
         assert_eq!(start.is_some(), starts, "{label}");
     }
+    // Of a label that most have a total starts from the value, of one that fewer have than the value it does not.
+    fixture.execute("UPDATE totals SET value = 1000000 WHERE name = 'tickets.open'").await.unwrap();
+    let several = [FieldTest { field_id: "score".into(), test: Test::Between(0.0, 9.0) }];
+    for (label, starts) in [("fifth", true), ("few", false)] {
+        let filter = labelled(LabelOperator::ContainsAny, &[label]);
+        assert_eq!(db.start_of_total(store, &filter, Shown::Open, &several, NOW).await.unwrap().is_some(), starts, "{label}");
+        let counted = PageRequest { count: true, ..first(20) };
+        let total = db.tickets(store, &filter, Shown::Open, &several, NOW, &counted).await.unwrap().total;
+        assert_eq!(total, Some(if starts { 100 } else { 1 }), "{label}");
+    }
     // A total walks the label's thousand, and not all five.
     let total = async |labels: &[&str]| {
         let filter = labelled(LabelOperator::ContainsAny, labels);

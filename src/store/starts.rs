@@ -174,8 +174,7 @@ impl Db {
         now: Timestamp,
     ) -> Result<Option<Start<'a>>> {
         let sqlite = self.backend() == DbBackend::Sqlite;
-        let short =
-            filter.conversation_id.is_some() || !filter.assignee_user_ids.is_empty() || sqlite && leading_label(filter, shown).is_some();
+        let short = filter.conversation_id.is_some() || !filter.assignee_user_ids.is_empty();
         if short || starts(sqlite, filter, shown, tests).is_empty() {
             return Ok(None);
         }

@@ -32,6 +32,7 @@ pub(super) struct Readers {
     anchor: Anchor,
     /// Holds unbounded statements to a number, so that they cannot take every blocking thread.
     unbounded: Semaphore,
+    on_the_spot: Duration,
 }
 
 /// A connection that cannot write.
@@ -48,12 +49,11 @@ struct Left {
     until: Instant,
 }
 
-impl Left {
-    /// A quarter of a millisecond, which is what a long page of a list takes and its bytes, as long as nothing has to come from a disk.
-    fn on_the_spot() -> Self {
-        Self { asks: 50, until: Instant::now() + Duration::from_millis(1) }
-    }
-}
+/// How many times it is asked: that is a quarter of a millisecond, which is what a long page of a list takes and its bytes.
+const ASKS: u32 = 50;
+
+/// For how long at most, where what it reads has to come from a disk.
+const ON_THE_SPOT: Duration = Duration::from_millis(1);
 
 /// After how many steps of SQLite's machine, of some ten nanoseconds each, a statement is asked.
 const STEPS: i32 = 500;
@@ -65,7 +65,13 @@ impl Readers {
     pub fn new(path: PathBuf, unbounded: u32) -> Arc<Self> {
         let file = path.clone();
         let anchor = Anchor::new(LOG_PAGES, move || open(&file));
-        Arc::new(Self { path, idle: Mutex::default(), anchor, unbounded: Semaphore::new(unbounded.max(1) as usize) })
+        Arc::new(Self {
+            path,
+            idle: Mutex::default(),
+            anchor,
+            unbounded: Semaphore::new(unbounded.max(1) as usize),
+            on_the_spot: ON_THE_SPOT,
+        })
     }
 
     /// Runs a statement, each row through `decode`.
@@ -76,7 +82,7 @@ impl Readers {
     {
         let on_the_spot = match sql.reach() {
             Reach::Keys => self.run(&sql, &decode, None)?,
-            Reach::Rows => self.run(&sql, &decode, Some(Left::on_the_spot()))?,
+            Reach::Rows => self.run(&sql, &decode, Some(Left { asks: ASKS, until: Instant::now() + self.on_the_spot }))?,
             Reach::Table => None,
         };
         if let Some(rows) = on_the_spot {
@@ -155,10 +161,15 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("file.db");
         Connection::open(&path).unwrap().execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE t (n INTEGER)").unwrap();
-        let readers = Readers::new(path, 1);
+        let bounded = |on_the_spot: Duration| {
+            let readers = Readers::new(path.clone(), 1);
+            Arc::new(Readers { on_the_spot, ..Arc::into_inner(readers).unwrap() })
+        };
+        // However busy the machine is.
+        let (readers, hurried) = (bounded(Duration::from_secs(3600)), bounded(Duration::ZERO));
         let here = current().id();
         // On which threads the rows were read.
-        let up_to = async |number: i64, reach: Reach| -> Result<Vec<ThreadId>> {
+        let up_to = async |readers: &Arc<Readers>, number: i64, reach: Reach| -> Result<Vec<ThreadId>> {
             let numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $1) SELECT i FROM n";
             let mut sql = Sql::fixed(numbers).with(Param::Integer(number));
             match reach {
@@ -174,16 +185,19 @@ mod tests {
             Ok(threads)
         };
         for _ in 0..3 {
-            assert_eq!(up_to(100, Reach::Rows).await.unwrap(), [here]);
-            assert_eq!(up_to(100_000, Reach::Keys).await.unwrap(), [here], "its keys bound it");
-            for (number, reach) in [(100_000, Reach::Rows), (100, Reach::Table)] {
-                let threads = up_to(number, reach).await.unwrap();
+            assert_eq!(up_to(&readers, 1_000, Reach::Rows).await.unwrap(), [here]);
+            assert_eq!(up_to(&readers, 100_000, Reach::Keys).await.unwrap(), [here], "its keys bound it");
+            for (readers, number, reach) in
+                [(&readers, 100_000, Reach::Rows), (&readers, 1_000, Reach::Table), (&hurried, 1_000, Reach::Rows)]
+            {
+                let threads = up_to(readers, number, reach).await.unwrap();
                 assert!(threads.len() == 1 && threads[0] != here, "{threads:?}");
             }
         }
         // It was one connection, which is as good as before.
         assert_eq!(readers.idle.lock().unwrap().len(), 1);
+        hurried.close().await;
         readers.close().await;
-        assert!(up_to(100_000, Reach::Rows).await.is_err());
+        assert!(up_to(&readers, 100_000, Reach::Rows).await.is_err());
     }
 }

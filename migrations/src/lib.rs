@@ -78,10 +78,17 @@ pub(crate) async fn run(manager: &SchemaManager<'_>, script: &str) -> Result<(),
     Ok(())
 }
 
+/// Runs statements that are spelled for the database.
+pub(crate) async fn run_all(manager: &SchemaManager<'_>, statements: Vec<String>) -> Result<(), DbErr> {
+    for statement in statements {
+        manager.get_connection().execute_unprepared(&statement).await?;
+    }
+    Ok(())
+}
+
 async fn append_only(manager: &SchemaManager<'_>, table: &str) -> Result<(), DbErr> {
-    let connection = manager.get_connection();
     let refusal = format!("rows of {table} stay as they are");
-    let statements = match connection.get_database_backend() {
+    let statements = match manager.get_database_backend() {
         // A row that replaces another fires no trigger of a removal.
         DbBackend::Sqlite => [
             ("UPDATE", ""),
@@ -99,10 +106,7 @@ async fn append_only(manager: &SchemaManager<'_>, table: &str) -> Result<(), DbE
             format!("CREATE TRIGGER {table}_is_not_emptied BEFORE TRUNCATE ON {table} EXECUTE FUNCTION {table}_stays()"),
         ],
     };
-    for statement in statements {
-        connection.execute_unprepared(&statement).await?;
-    }
-    Ok(())
+    run_all(manager, statements).await
 }
 
 /// Drops tables, the last made first.

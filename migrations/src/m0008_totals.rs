@@ -7,6 +7,8 @@
 
 use sea_orm_migration::{prelude::*, sea_orm::DbBackend};
 
+use crate::run_all;
+
 pub struct Migration;
 
 impl MigrationName for Migration {
@@ -116,13 +118,6 @@ const TRIGGERS: [(&str, &str); 5] = [
     ("contacts_go", "contacts"),
 ];
 
-async fn run(manager: &SchemaManager<'_>, statements: Vec<String>) -> Result<(), DbErr> {
-    for statement in statements {
-        manager.get_connection().execute_unprepared(&statement).await?;
-    }
-    Ok(())
-}
-
 #[sea_orm_migration::async_trait::async_trait]
 impl MigrationTrait for Migration {
     fn use_transaction(&self) -> Option<bool> {
@@ -131,7 +126,7 @@ impl MigrationTrait for Migration {
 
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
         let sqlite = manager.get_database_backend() == DbBackend::Sqlite;
-        run(manager, if sqlite { up_on_sqlite() } else { up_on_postgres() }).await
+        run_all(manager, if sqlite { up_on_sqlite() } else { up_on_postgres() }).await
     }
 
     async fn down(&self, manager: &SchemaManager) -> Result<(), DbErr> {
@@ -146,6 +141,6 @@ impl MigrationTrait for Migration {
             }
         }
         statements.push("DROP TABLE totals".to_owned());
-        run(manager, statements).await
+        run_all(manager, statements).await
     }
 }

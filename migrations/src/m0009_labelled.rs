@@ -9,6 +9,8 @@
 
 use sea_orm_migration::{prelude::*, sea_orm::DbBackend};
 
+use crate::run_all;
+
 pub struct Migration;
 
 impl MigrationName for Migration {
@@ -21,11 +23,11 @@ const TABLE: &str = "CREATE TABLE labelled_tickets (store_id TEXT NOT NULL, labe
      sort_at BIGINT NOT NULL, ticket_id TEXT NOT NULL, field_marks BIGINT NOT NULL, text_marks BIGINT NOT NULL, \
      PRIMARY KEY (store_id, label_id, is_spam, sort_at, ticket_id)) WITHOUT ROWID";
 
-/// A row for each label that an open ticket's conversation has, of these rows.
-fn put(row: &str, from: &str) -> String {
+/// A row for each label that an open ticket's conversation has: `row` is the ticket, `label` what names the label.
+fn put(row: &str, label: &str, from: &str) -> String {
     format!(
         "INSERT INTO labelled_tickets (store_id, label_id, is_spam, sort_at, ticket_id, field_marks, text_marks) \
-         SELECT {row}.store_id, l.label_id, {row}.is_spam, {row}.sort_at, {row}.id, {row}.field_marks, {row}.text_marks FROM {from}"
+         SELECT {row}.store_id, {label}.label_id, {row}.is_spam, {row}.sort_at, {row}.id, {row}.field_marks, {row}.text_marks FROM {from}"
     )
 }
 
@@ -41,7 +43,7 @@ const TURNED: &str = "(OLD.is_open <> NEW.is_open OR OLD.conversation_id <> NEW.
 
 fn up() -> Vec<String> {
     let trigger = |name: &str, event: &str, body: &[&str]| format!("CREATE TRIGGER {name} AFTER {event} BEGIN {}; END", body.join("; "));
-    let (put_new, drop_old) = (put("NEW", LABELS_OF), format!("DELETE FROM labelled_tickets WHERE {OLD_ROWS}"));
+    let (put_new, drop_old) = (put("NEW", "l", LABELS_OF), format!("DELETE FROM labelled_tickets WHERE {OLD_ROWS}"));
     // Of a conversation one ticket is open at most.
     let open_one = |row: &str| {
         format!(
@@ -53,6 +55,7 @@ fn up() -> Vec<String> {
         TABLE.to_owned(),
         put(
             "t",
+            "l",
             "conversation_labels l JOIN tickets t ON t.store_id = l.store_id AND t.conversation_id = l.conversation_id AND t.is_open = TRUE",
         ),
         trigger("labelled_come", "INSERT ON tickets WHEN NEW.is_open = TRUE", &[&put_new]),
@@ -73,7 +76,7 @@ fn up() -> Vec<String> {
             &format!("UPDATE OF is_open, conversation_id ON tickets WHEN {TURNED}"),
             &[&format!("{drop_old} AND OLD.is_open = TRUE"), &format!("{put_new} AND NEW.is_open = TRUE")],
         ),
-        trigger("label_comes", "INSERT ON conversation_labels", &[&put("t", &open_one("NEW")).replace("l.label_id", "NEW.label_id")]),
+        trigger("label_comes", "INSERT ON conversation_labels", &[&put("t", "NEW", &open_one("NEW"))]),
         trigger(
             "label_goes",
             "DELETE ON conversation_labels",
@@ -88,16 +91,6 @@ fn up() -> Vec<String> {
 
 const TRIGGERS: [&str; 6] = ["labelled_come", "labelled_go", "labelled_move", "labelled_turn", "label_comes", "label_goes"];
 
-async fn run(manager: &SchemaManager<'_>, statements: Vec<String>) -> Result<(), DbErr> {
-    if manager.get_database_backend() != DbBackend::Sqlite {
-        return Ok(());
-    }
-    for statement in statements {
-        manager.get_connection().execute_unprepared(&statement).await?;
-    }
-    Ok(())
-}
-
 #[sea_orm_migration::async_trait::async_trait]
 impl MigrationTrait for Migration {
     fn use_transaction(&self) -> Option<bool> {
@@ -105,11 +98,18 @@ impl MigrationTrait for Migration {
     }
 
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
-        run(manager, up()).await
+        match manager.get_database_backend() {
+            DbBackend::Sqlite => run_all(manager, up()).await,
+            _ => Ok(()),
+        }
     }
 
     async fn down(&self, manager: &SchemaManager) -> Result<(), DbErr> {
-        let triggers = TRIGGERS.iter().map(|trigger| format!("DROP TRIGGER {trigger}"));
-        run(manager, triggers.chain(["DROP TABLE labelled_tickets".to_owned()]).collect()).await
+        let mut statements: Vec<String> = TRIGGERS.iter().map(|trigger| format!("DROP TRIGGER {trigger}")).collect();
+        statements.push("DROP TABLE labelled_tickets".to_owned());
+        match manager.get_database_backend() {
+            DbBackend::Sqlite => run_all(manager, statements).await,
+            _ => Ok(()),
+        }
     }
 }

@@ -1,9 +1,9 @@
 //! Where a filtered list of tickets starts, if not at its newest.
 //!
 //! The databases would walk the whole list for a label or a field value that one ticket has, and SQLite, which has no statistics
-//! here, for such assignees. So it is asked first which of them few tickets have, at the price of one bounded statement: a sixth
-//! of what such a page costs. What many have, many will have in a minute, and be it otherwise the list is only walked: it is not
-//! asked again until then, for the next page or by the next who looks at the same list.
+//! here, for such assignees. So it is asked first which of them few tickets have, at the price of one bounded statement.
+//! What many have, many will have in a minute, and be it otherwise the list is only walked: it is not asked again until then, for
+//! the next page or by the next who looks at the same list.
 //!
 //! The open tickets of one label are such a list themselves, on SQLite; what few have is weighed against that.
 //!
@@ -39,7 +39,8 @@ pub(super) enum Start<'a> {
     Value(&'a FieldTest),
     /// Any of these labels.
     Labels(BTreeSet<&'a str>),
-    /// This label, whose open tickets are a list already. On SQLite.
+    /// This label, whose open tickets are a list already: it is weighed against the others, and where it wins, the list is walked. On
+    /// SQLite.
     Label(&'a str),
     /// One of these assignees. On SQLite: the index is named.
     Assignees(BTreeSet<&'a str>),

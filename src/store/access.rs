@@ -6,7 +6,7 @@ use super::{
     Db, Error, Result,
     entity::server_secrets,
     replica::Transaction,
-    sql::{Param, Sql},
+    sql::{Sought, Sql},
 };
 use crate::domain::{
     ids::StoreId,
@@ -15,36 +15,42 @@ use crate::domain::{
     time::Timestamp,
 };
 
-/// Every request runs this one, so it is written by hand: one statement, prepared once.
-const FIND_CALLER: &str = " FROM api_key_secrets s \
+/// Every request looks its caller up, so this is written by hand.
+const CALLERS: &str = " FROM api_key_secrets s \
      JOIN api_keys k ON k.store_id = s.store_id AND k.id = s.key_id \
-     WHERE s.hash = $1 AND s.expires_at > $2 AND k.expires_at > $2 AND k.active = TRUE";
+     WHERE k.active = TRUE AND s.hash IN ";
 
-/// What [`FIND_CALLER`] tells besides where there is a replica: the newest transaction that changed the store.
+/// What [`CALLERS`] tells besides where there is a replica: the newest transaction that changed the store.
 const NEWEST: &str = "COALESCE((SELECT c.transaction_id FROM changes c WHERE c.store_id = k.store_id AND c.transaction_id > 0 \
      ORDER BY c.transaction_id DESC LIMIT 1), 0)";
+
+/// Those behind secrets with these hashes, at least one, whether or not they are expired.
+pub(super) fn callers_sql<'a>(with_newest: bool, hashes: impl Iterator<Item = &'a str>) -> Sql {
+    let mut sql = Sql::fixed("SELECT s.hash, s.expires_at, k.expires_at, k.store_id, k.id, k.scopes, k.owner_user_id");
+    if with_newest {
+        sql.push(", ").push(NEWEST);
+    }
+    sql.push(CALLERS).texts(hashes);
+    sql
+}
 
 impl Db {
     /// The caller behind a secret; `None` when it is unknown, superseded, expired or its key inactive at `now`. Where there is
     /// a replica, also up to which transaction it has to show what the caller's store wrote.
     pub async fn find_caller(&self, hash: &SecretHash, now: Timestamp) -> Result<Option<(Caller, Option<Transaction>)>> {
-        let has_replica = self.has_replica();
-        let mut sql = Sql::fixed("SELECT k.store_id, k.id, k.scopes, k.owner_user_id");
-        if has_replica {
-            sql.push(", ").push(NEWEST);
-        }
-        sql.push(FIND_CALLER);
-        let sql = sql.with(Param::Text(hash.as_str().to_owned())).with(Param::Integer(now.millis()));
-        self.first(sql, move |cells| {
+        let with_newest = self.has_replica();
+        let found = self.by_key(Sought::Callers { with_newest }, hash.as_str(), move |cells| {
+            let _hash: String = cells.take()?;
+            let until = cells.time()?.min(cells.time()?);
             let caller = Caller {
                 store_id: cells.id()?,
                 key_id: cells.id()?,
                 scopes: ScopeSet::from_stored(&cells.take::<String>()?),
                 owner: cells.optional_id()?,
             };
-            Ok((caller, if has_replica { Some(Transaction(cells.take()?)) } else { None }))
-        })
-        .await
+            Ok((until, caller, if with_newest { Some(Transaction(cells.take()?)) } else { None }))
+        });
+        Ok(found.await?.filter(|(until, ..)| *until > now).map(|(_, caller, newest)| (caller, newest)))
     }
 
     /// The secret of that name; `fresh` becomes it when there is none yet. Every process on a database gets the same.

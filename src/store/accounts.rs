@@ -58,9 +58,7 @@ impl Row for Template {
 
 impl Db {
     pub async fn account(&self, store: &StoreId, id: &AccountId) -> Result<Option<Account>> {
-        let mut sql = Sql::of(store, "SELECT ");
-        sql.push(Account::COLUMNS).push(" FROM accounts WHERE store_id = $1 AND id = ").text(id.as_str());
-        self.first(sql, Account::decode).await
+        self.row_by_id(store, id.as_str()).await
     }
 
     /// Every account of the store, oldest first.

@@ -37,7 +37,7 @@ use super::{
     kept::{Kept, RESTED},
     readers::Readers,
     replica::{self, Replica, Transaction},
-    sql::Sql,
+    sql::{Gathered, Sql},
     starts::Many,
     writer::{Sole, Writer},
 };
@@ -114,6 +114,7 @@ pub struct Db {
     writes: Writes,
     own: Arc<Own>,
     many: Arc<Many>,
+    gathered: Arc<Gathered>,
     on_statement: Option<OnStatement>,
     replica: Option<Arc<Replica>>,
     /// Whether what is only read is read from the replica.
@@ -143,7 +144,18 @@ impl Db {
             return Err(Error::Unavailable("the database URL must begin with sqlite:// or postgres://".to_owned()));
         };
         let (read, write) = (counted(read, on_statement.as_ref()), counted(write, on_statement.as_ref()));
-        Ok(Self { read, write, reads, writes, own: Arc::default(), many: Arc::default(), on_statement, replica: None, on_replica: false })
+        Ok(Self {
+            read,
+            write,
+            reads,
+            writes,
+            own: Arc::default(),
+            many: Arc::default(),
+            gathered: Arc::default(),
+            on_statement,
+            replica: None,
+            on_replica: false,
+        })
     }
 
     /// The same, with a standby to read from.
@@ -200,6 +212,11 @@ impl Db {
     /// What filters asked for and many tickets had.
     pub(super) fn many(&self) -> &Many {
         &self.many
+    }
+
+    /// Look-ups by a key that go together.
+    pub(super) fn gathered(&self) -> &Arc<Gathered> {
+        &self.gathered
     }
 
     /// To be called for each statement that SeaORM does not see.

@@ -45,9 +45,7 @@ impl Listed for Contact {
 
 impl Db {
     pub async fn contact(&self, store: &StoreId, id: &ContactId) -> Result<Option<Contact>> {
-        let mut sql = Sql::of(store, "SELECT ");
-        sql.push(Contact::COLUMNS).push(" FROM contacts WHERE store_id = $1 AND id = ").text(id.as_str());
-        self.first(sql, Contact::decode).await
+        self.row_by_id(store, id.as_str()).await
     }
 
     /// Those of the contacts that are there, in any order.

@@ -60,9 +60,7 @@ impl Listed for Conversation {
 
 impl Db {
     pub async fn conversation(&self, store: &StoreId, id: &ConversationId) -> Result<Option<Conversation>> {
-        let mut sql = Sql::of(store, "SELECT ");
-        sql.push(Conversation::COLUMNS).push(" FROM conversations WHERE store_id = $1 AND id = ").text(id.as_str());
-        self.first(sql, Conversation::decode).await
+        self.row_by_id(store, id.as_str()).await
     }
 
     /// A page of a contact's conversations, most recent last message first.

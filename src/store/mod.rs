@@ -23,6 +23,7 @@ pub mod fields;
 #[cfg(test)]
 pub(crate) mod fixture;
 pub mod forgetting;
+mod gather;
 mod idempotency;
 pub mod import;
 mod kept;

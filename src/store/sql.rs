@@ -4,6 +4,7 @@
 //! of a request gives the same text, so that each connection prepares it once; what follows is understood by SQLite
 //! and PostgreSQL alike (numbered parameters, row values, booleans as literals), but for what is called one's own.
 
+mod by_key;
 mod pages;
 mod together;
 #[cfg(test)]
@@ -14,13 +15,14 @@ use std::{borrow::Cow, collections::BTreeSet};
 use rusqlite::types::FromSql;
 use sea_orm::{DbBackend, QueryResult, Statement, TryGetable, Value};
 use serde::de::DeserializeOwned;
-use serde_json::json;
+use sqlx::{Decode, Postgres, Row as _, Type, postgres::PgRow};
 
+pub(super) use by_key::{Gathered, Sought};
 #[cfg(test)]
 pub(super) use pages::page_sql;
 pub(super) use pages::{Listed, Source, count_sql, fenced_count_sql};
 
-use super::{Db, Error, Result, connect::Reads};
+use super::{Db, Error, Result, connect::Reads, kept::Kept};
 use crate::domain::{ids::StoreId, paging::PageRequest, time::Timestamp};
 
 /// A statement, or its conditions, with the values bound so far.
@@ -89,29 +91,6 @@ impl Sql {
     pub fn of(store: &StoreId, text: &str) -> Self {
         let mut sql = Self::fixed(text);
         sql.values.push(text_value(store.as_str()));
-        sql
-    }
-
-    /// The rows of a table with these ids, at least one and each once.
-    ///
-    /// PostgreSQL looks each of them up. Left to itself it compares that with reading all rows of a store, and of a store it
-    /// knows how many rows the others have, or for the first minute nothing: fifty of 300,000 took it 300 ms.
-    pub fn by_ids<'a>(backend: DbBackend, store: &StoreId, (columns, table): (&str, &str), ids: impl IntoIterator<Item = &'a str>) -> Self {
-        let ids: BTreeSet<&str> = ids.into_iter().collect();
-        let mut sql = Self::of(store, "SELECT ");
-        sql.push(columns).push(" FROM ");
-        match backend {
-            DbBackend::Sqlite => sql.push(table).push(" WHERE store_id = $1 AND id IN ").texts(ids),
-            _ => sql
-                .push("(SELECT jsonb_array_elements_text(")
-                .text(&json!(ids.iter().map(|id| without_nul(id)).collect::<Vec<_>>()).to_string())
-                .push("::jsonb) AS wanted) w CROSS JOIN LATERAL (SELECT * FROM ")
-                .push(table)
-                .push(" WHERE store_id = $1 AND id = w.wanted")
-                .push(FENCE)
-                .push(") ")
-                .push(table),
-        };
         sql
     }
 
@@ -325,17 +304,18 @@ pub(super) struct Cells<'a> {
 #[derive(Clone, Copy)]
 enum AnyRow<'a> {
     Orm(&'a QueryResult),
+    Postgres(&'a PgRow),
     Sqlite(&'a rusqlite::Row<'a>),
 }
 
 /// What a cell can be read as, whichever database it comes from.
-pub(super) trait Cell: TryGetable + FromSql {}
+pub(super) trait Cell: TryGetable + FromSql + Type<Postgres> + for<'r> Decode<'r, Postgres> {}
 
-impl<T: TryGetable + FromSql> Cell for T {}
+impl<T: TryGetable + FromSql + Type<Postgres> + for<'r> Decode<'r, Postgres>> Cell for T {}
 
 impl<'a> Cells<'a> {
     pub fn orm(row: &'a QueryResult) -> Self {
-        Self { row: AnyRow::Orm(row), at: 0 }
+        Self { row: row.try_as_pg_row().map_or(AnyRow::Orm(row), AnyRow::Postgres), at: 0 }
     }
 
     pub fn sqlite(row: &'a rusqlite::Row<'a>) -> Self {
@@ -347,6 +327,9 @@ impl<'a> Cells<'a> {
         self.at += 1;
         Ok(match self.row {
             AnyRow::Orm(row) => row.try_get_by_index(at)?,
+            // The columns have the types that migrations gave them. To compare them for each cell takes longer than to read it.
+            AnyRow::Postgres(row) if cfg!(debug_assertions) => row.try_get(at)?,
+            AnyRow::Postgres(row) => row.try_get_unchecked(at)?,
             AnyRow::Sqlite(row) => row.get(at)?,
         })
     }
@@ -394,22 +377,32 @@ impl Db {
         T: Send + 'static,
         D: Fn(&mut Cells<'_>) -> Result<T> + Send + 'static,
     {
+        match self.reads() {
+            Reads::Sqlite(readers) => {
+                self.count_statement();
+                readers.all(sql, decode).await
+            }
+            Reads::Postgres(kept) => self.rows(kept, &sql).await?.iter().map(|row| decode(&mut Cells::orm(row))).collect(),
+        }
+    }
+
+    /// The rows of a statement on PostgreSQL.
+    async fn rows(&self, kept: &Kept, sql: &Sql) -> Result<Vec<QueryResult>> {
+        self.count_statement();
+        let read = match self.replica() {
+            Some(replica) => replica.rows(sql).await,
+            None => None,
+        };
+        match read {
+            Some(rows) => Ok(rows),
+            None => kept.rows(sql).await,
+        }
+    }
+
+    fn count_statement(&self) {
         if let Some(on_statement) = self.on_statement() {
             on_statement();
         }
-        let kept = match self.reads() {
-            Reads::Sqlite(readers) => return readers.all(sql, decode).await,
-            Reads::Postgres(kept) => kept,
-        };
-        let read = match self.replica() {
-            Some(replica) => replica.rows(&sql).await,
-            None => None,
-        };
-        let rows = match read {
-            Some(rows) => rows,
-            None => kept.rows(&sql).await?,
-        };
-        rows.iter().map(|row| decode(&mut Cells::orm(row))).collect()
     }
 
     /// The first row of a statement.

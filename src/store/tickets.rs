@@ -62,9 +62,7 @@ impl Listed for Ticket {
 
 impl Db {
     pub async fn ticket(&self, store: &StoreId, id: &TicketId) -> Result<Option<Ticket>> {
-        let mut sql = Sql::of(store, "SELECT ");
-        sql.push(Ticket::COLUMNS).push(" FROM tickets WHERE store_id = $1 AND id = ").text(id.as_str());
-        self.first(sql, Ticket::decode).await
+        self.row_by_id(store, id.as_str()).await
     }
 
     /// A page of tickets, newest message first. `tests` stand for `filter.fields`, checked against the definitions.

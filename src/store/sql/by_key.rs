@@ -1,0 +1,185 @@
+//! Rows by their key: one statement for those that are asked for at a time.
+//!
+//! On PostgreSQL look-ups by a key go together (`store::gather`); SQLite, in this process, answers each before another could be asked for.
+//! Where one that is shared fails, each of those who share it asks alone, for an answer or an error of his own.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+};
+
+use sea_orm::{DbBackend, QueryResult};
+use serde_json::json;
+
+use super::{Cells, FENCE, Listed, Sql, without_nul};
+use crate::{
+    domain::ids::StoreId,
+    store::{Db, Result, access, connect::Reads, gather::Gather},
+};
+
+/// The rows that were found, by their keys. `None` where the look-up failed.
+type Found = Option<Arc<HashMap<String, QueryResult>>>;
+
+/// What is looked up, and whether on the standby.
+pub(in crate::store) type Gathered = Gather<(Sought, bool), Found>;
+
+/// What is looked up by a key. Its first column is the key.
+#[derive(Clone, PartialEq, Eq, Hash)]
+pub(in crate::store) enum Sought {
+    /// Who has a secret, by its hash.
+    Callers { with_newest: bool },
+    /// Rows of a store, by their ids.
+    Rows { store: StoreId, columns: &'static str, table: &'static str },
+}
+
+impl Sought {
+    /// The rows with these keys, at least one and each once.
+    fn sql<'a>(&self, backend: DbBackend, keys: impl ExactSizeIterator<Item = &'a str>) -> Sql {
+        match self {
+            Self::Callers { with_newest } => access::callers_sql(*with_newest, keys),
+            Self::Rows { store, columns, table } => Sql::by_ids(backend, store, (columns, table), keys),
+        }
+    }
+}
+
+impl Sql {
+    /// The rows of a table with these ids, at least one and each once.
+    ///
+    /// PostgreSQL looks each of them up. Left to itself it compares that with reading all rows of a store, and of a store it
+    /// knows how many rows the others have, or for the first minute nothing: fifty of 300,000 took it 300 ms.
+    pub fn by_ids<'a>(backend: DbBackend, store: &StoreId, (columns, table): (&str, &str), ids: impl IntoIterator<Item = &'a str>) -> Self {
+        let ids: BTreeSet<&str> = ids.into_iter().collect();
+        let mut sql = Self::of(store, "SELECT ");
+        sql.push(columns).push(" FROM ");
+        if backend == DbBackend::Sqlite || ids.len() == 1 {
+            sql.push(table).push(" WHERE store_id = $1 AND id IN ").texts(ids);
+        } else {
+            sql.push("(SELECT jsonb_array_elements_text(")
+                .text(&json!(ids.iter().map(|id| without_nul(id)).collect::<Vec<_>>()).to_string())
+                .push("::jsonb) AS wanted) w CROSS JOIN LATERAL (SELECT * FROM ")
+                .push(table)
+                .push(" WHERE store_id = $1 AND id = w.wanted")
+                .push(FENCE)
+                .push(") ")
+                .push(table);
+        }
+        sql
+    }
+}
+
+impl Db {
+    /// The row of a store with this id.
+    pub(in crate::store) async fn row_by_id<T: Listed + Send + 'static>(&self, store: &StoreId, id: &str) -> Result<Option<T>> {
+        self.by_key(Sought::Rows { store: store.clone(), columns: T::COLUMNS, table: T::TABLE }, id, T::decode).await
+    }
+
+    /// The row with this key.
+    pub(in crate::store) async fn by_key<T, D>(&self, sought: Sought, key: &str, decode: D) -> Result<Option<T>>
+    where
+        T: Send + 'static,
+        D: Fn(&mut Cells<'_>) -> Result<T> + Send + 'static,
+    {
+        if let Some(rows) = self.gathered_rows(&sought, key).await {
+            return rows.get(key).map(|row| decode(&mut Cells::orm(row))).transpose();
+        }
+        self.first(sought.sql(self.backend(), [key].into_iter()), decode).await
+    }
+
+    async fn gathered_rows(&self, sought: &Sought, key: &str) -> Found {
+        let Reads::Postgres(kept) = self.reads() else { return None };
+        let (db, kept, asked) = (self.clone(), kept.clone(), sought.clone());
+        let look_up = |keys: BTreeSet<String>| async move {
+            let sql = asked.sql(db.backend(), keys.iter().map(String::as_str));
+            let rows = db.rows(&kept, &sql).await.ok()?;
+            let keyed = rows.into_iter().map(|row| Some((row.try_get_by_index(0).ok()?, row)));
+            Some(Arc::new(keyed.collect::<Option<_>>()?))
+        };
+        self.gathered().ask((sought.clone(), self.replica().is_some()), key, look_up).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use futures_util::future::join_all;
+
+    use super::*;
+    use crate::{
+        domain::{
+            ids::{KeyId, TicketId},
+            keys::SecretHash,
+            time::Timestamp,
+        },
+        store::{Error, fixture::Fixture},
+    };
+
+    #[tokio::test]
+    async fn what_is_looked_up_at_a_time_is_one_statement_and_each_gets_his_own() {
+        let statements = Arc::new(AtomicU64::new(0));
+        let counted = statements.clone();
+        let fixture = Fixture::open(Some(Arc::new(move || _ = counted.fetch_add(1, Ordering::Relaxed)))).await;
+        let other = Fixture::new().await;
+        for (shop, ids) in [(&fixture, ["a", "b", "c"]), (&other, ["a", "x", "y"])] {
+            for id in ids {
+                shop.ticket(id, |row| row.ticket_number = format!("{id} of {}", shop.store)).await;
+            }
+        }
+        let wanted = ["a", "b", "c", "x", "none", "a", "b", "a\0", "'", "", "a", "b"];
+        let number = async |store: &StoreId, id: &str| {
+            fixture.db.ticket(store, &TicketId::from(id.to_owned())).await.unwrap().map(|ticket| ticket.number)
+        };
+        let before = statements.load(Ordering::Relaxed);
+        let found = join_all((0..60).map(|i| number(&fixture.store, wanted[i % wanted.len()]))).await;
+        let cost = statements.load(Ordering::Relaxed) - before;
+        assert_eq!(cost, if fixture.db.backend() == DbBackend::Postgres { 2 } else { 60 });
+        let numbers = wanted.map(|id| ["a", "b", "c"].contains(&id).then(|| format!("{id} of {}", fixture.store)));
+        assert_eq!(found, numbers.into_iter().cycle().take(60).collect::<Vec<_>>());
+        // On SQLite each has a file of his own.
+        if fixture.db.backend() == DbBackend::Postgres {
+            let found = join_all([&fixture.store, &other.store].map(|store| number(store, "a"))).await;
+            assert_eq!(found, [&fixture.store, &other.store].map(|store| Some(format!("a of {store}"))));
+        }
+    }
+
+    #[tokio::test]
+    async fn each_caller_is_told_by_his_own_time() {
+        let fixture = Fixture::new().await;
+        let id = KeyId::from(format!("key of {}", fixture.store));
+        let hash = SecretHash::of(id.as_str());
+        for insert in [
+            format!(
+                "INSERT INTO api_keys (store_id, id, name, scopes, active, created_at, updated_at, expires_at) \
+                 VALUES ('{0}', '{id}', 'key', 'tickets:read', TRUE, 0, 0, 1000)",
+                fixture.store
+            ),
+            format!(
+                "INSERT INTO api_key_secrets (store_id, hash, key_id, last_four, created_at, expires_at) \
+                 VALUES ('{}', '{}', '{id}', 'four', 0, 2000)",
+                fixture.store,
+                hash.as_str()
+            ),
+        ] {
+            fixture.execute(&insert).await.unwrap();
+        }
+        let (unknown, db) = (SecretHash::of("another"), &fixture.db);
+        let find = async |hash: &SecretHash, now: i64| {
+            db.find_caller(hash, Timestamp::from_millis(now)).await.unwrap().map(|(caller, _)| (caller.store_id, caller.key_id))
+        };
+        let found =
+            join_all([(&hash, 0), (&hash, 999), (&hash, 1000), (&unknown, 0), (&hash, 998)].map(|(hash, now)| find(hash, now))).await;
+        let known = Some((fixture.store.clone(), id));
+        assert_eq!(found, [known.clone(), known.clone(), None, None, known]);
+    }
+
+    #[tokio::test]
+    async fn where_one_that_is_shared_fails_each_is_told_why() {
+        let fixture = Fixture::new().await;
+        fixture.db.clone().close().await.unwrap();
+        let id = TicketId::from("a".to_owned());
+        let told = join_all((0..5).map(|_| fixture.db.ticket(&fixture.store, &id))).await;
+        if fixture.db.backend() == DbBackend::Postgres {
+            assert!(told.iter().all(|told| matches!(told, Err(Error::Unavailable(_)))), "{told:?}");
+        }
+    }
+}

@@ -4,7 +4,7 @@ use std::{future::Future, io, path::PathBuf, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use poem::{
-    Endpoint, EndpointExt, IntoResponse, Response, Route, Server,
+    Endpoint, EndpointExt, IntoEndpoint, IntoResponse, Response, Route, Server,
     endpoint::make_sync,
     get, handler,
     http::StatusCode,
@@ -22,7 +22,7 @@ use crate::{
         changes,
         cursor::Seal,
         document,
-        edge::Edge,
+        edge::{Edge, Served},
         events::{self, WireEvents},
         rate::RateLimit,
         settings::{self, page},
@@ -107,8 +107,6 @@ impl App {
             events_json: document::json(&events::document::document()),
         });
         let mut route = Route::new()
-            .nest(document::PREFIX, document::contract())
-            .nest(settings::PREFIX, settings::plane())
             .at("/docs", get(docs))
             .at("/docs/changes", get(changes_page))
             .at("/docs/changes/events", get(event_changes_page))
@@ -123,7 +121,12 @@ impl App {
         for asset in page::ASSETS {
             route = route.at(asset.path, get(make_sync(move |_| asset.response())));
         }
-        Edge { inner: route.data(pages).map_to_response(), api: self.api.clone(), routes }
+        let served = Served {
+            contract: document::contract().into_endpoint(),
+            settings: settings::plane().into_endpoint(),
+            pages: route.data(pages).map_to_response().boxed(),
+        };
+        Edge { served, api: self.api.clone(), routes }
     }
 
     /// Follows the database for searches until `stop` resolves; without it they find no index.

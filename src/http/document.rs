@@ -49,7 +49,17 @@ pub type Contract = Merged<(
 /// The path that the contract is served under.
 pub const PREFIX: &str = "/v1";
 
-/// The operations, ready to be served under [`PREFIX`].
+/// Whether a path is one of the contract's, served or not.
+pub fn in_contract(path: &str) -> bool {
+    under(PREFIX, path)
+}
+
+/// Whether a path is this one or below it.
+pub fn under(prefix: &str, path: &str) -> bool {
+    path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// The operations, ready to be served: their paths begin with [`PREFIX`].
 pub fn contract() -> OpenApiService<Contract, ()> {
     let groups = (
         super::tickets::TicketReads,
@@ -65,7 +75,7 @@ pub fn contract() -> OpenApiService<Contract, ()> {
         super::writes::MessageWrites,
         revision::EXTRA,
     );
-    OpenApiService::new(Merged(groups), format!("counterpart, revision {}", revision::NAME), "1.0.0")
+    OpenApiService::new(Merged { groups, prefix: PREFIX }, format!("counterpart, revision {}", revision::NAME), "1.0.0")
         .description(
             "The data API of a customer-support inbox: one store's tickets, conversations, messages, contacts, labels, teams and users. \
              Every request carries an API key in `x-api-key` and sees the data of that key's store alone.",

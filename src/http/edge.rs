@@ -3,9 +3,10 @@
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
-use futures_util::FutureExt;
+use futures_util::{FutureExt, future::BoxFuture};
 use poem::{
     Endpoint, Request, Response,
+    endpoint::{BoxEndpoint, DynEndpoint},
     http::{HeaderValue, Method, StatusCode, header},
 };
 use poem_openapi::OperationId;
@@ -13,7 +14,7 @@ use poem_openapi::OperationId;
 use super::{
     api::Api,
     context::{Context, REQUEST_ID},
-    document::Route,
+    document::{Route, in_contract},
     error::{ApiError, ErrorDetail},
     reply::{self, Content, JSON},
     settings::in_settings,
@@ -23,15 +24,36 @@ use crate::domain::rules::ReceivedAt;
 /// The longest that a request may take, its body included.
 const REQUEST_LIMIT: Duration = Duration::from_secs(30);
 
+/// What is served, by the beginning of the path.
+pub struct Served {
+    pub contract: BoxEndpoint<'static>,
+    pub settings: BoxEndpoint<'static>,
+    pub pages: BoxEndpoint<'static>,
+}
+
+impl Served {
+    fn call(&self, request: Request) -> BoxFuture<'_, poem::Result<Response>> {
+        let path = request.uri().path();
+        let endpoint = if in_contract(path) {
+            &self.contract
+        } else if in_settings(path) {
+            &self.settings
+        } else {
+            &self.pages
+        };
+        DynEndpoint::call(&**endpoint, request)
+    }
+}
+
 /// Wraps everything that is served.
-pub struct Edge<E> {
-    pub inner: E,
+pub struct Edge {
+    pub served: Served,
     pub api: Arc<Api>,
     /// Every operation, by the whole path.
     pub routes: Vec<Route>,
 }
 
-impl<E: Endpoint<Output = Response>> Endpoint for Edge<E> {
+impl Endpoint for Edge {
     type Output = Response;
 
     async fn call(&self, mut request: Request) -> poem::Result<Response> {
@@ -47,7 +69,7 @@ impl<E: Endpoint<Output = Response>> Endpoint for Edge<E> {
         if head {
             request.set_method(Method::GET);
         }
-        let answer = tokio::time::timeout(REQUEST_LIMIT, AssertUnwindSafe(self.inner.call(request)).catch_unwind()).await;
+        let answer = tokio::time::timeout(REQUEST_LIMIT, AssertUnwindSafe(self.served.call(request)).catch_unwind()).await;
         let mut operation = None;
         let mut response = match answer {
             Ok(Ok(Ok(response))) => {
@@ -102,7 +124,7 @@ async fn without_body(mut response: Response) -> Response {
     response
 }
 
-impl<E> Edge<E> {
+impl Edge {
     fn failure(&self, context: &Context, path: &str, error: ApiError) -> Response {
         let detail = ErrorDetail { message: error.message, status_code: error.status.as_u16().into() };
         let body = reply::write(context, Content::Error(detail)).unwrap_or_default();

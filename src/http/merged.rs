@@ -3,6 +3,9 @@
 //! poem-openapi writes each API struct's paths by themselves: a path that two structs share becomes a duplicate JSON
 //! key, and the operations of one vanish from the document while they are served. The same holds for a status that
 //! both sides of a result declare.
+//!
+//! And they are served under their whole paths: to nest them below another router would take a seventh of what an answer costs
+//! besides its database and its socket.
 
 use std::collections::HashMap;
 
@@ -14,7 +17,11 @@ use poem_openapi::{
 
 /// Groups of operations, documented as one.
 #[derive(Debug)]
-pub struct Merged<T>(pub T);
+pub struct Merged<T> {
+    pub groups: T,
+    /// What their paths are served under. The document tells it as its server.
+    pub prefix: &'static str,
+}
 
 impl<T: OpenApi> OpenApi for Merged<T> {
     /// # Panics
@@ -51,6 +58,8 @@ impl<T: OpenApi> OpenApi for Merged<T> {
     }
 
     fn add_routes(self, routes: &mut HashMap<String, HashMap<Method, BoxEndpoint<'static>>>) {
-        self.0.add_routes(routes);
+        let mut own = HashMap::new();
+        self.groups.add_routes(&mut own);
+        routes.extend(own.into_iter().map(|(path, methods)| (format!("{}{path}", self.prefix), methods)));
     }
 }

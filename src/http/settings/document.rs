@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::{
     domain::rules::ReceivedAt,
     http::{
-        document::{canonical, page_of, sorted},
+        document::{canonical, page_of, sorted, under},
         examples::Examples,
         merged::Merged,
     },
@@ -38,9 +38,9 @@ macro_rules! groups {
         /// Every operation of the plane.
         pub type Plane = Merged<($($group,)*)>;
 
-        /// The operations, ready to be served under [`PREFIX`].
+        /// The operations, ready to be served: their paths begin with [`PREFIX`].
         pub fn plane() -> OpenApiService<Plane, ()> {
-            service(Merged(($($group,)*)))
+            service(Merged { groups: ($($group,)*), prefix: PREFIX })
         }
     };
 }
@@ -61,7 +61,7 @@ pub const PREFIX: &str = "/settings/v1";
 
 /// Whether a path is one of the plane's, served or not.
 pub fn in_settings(path: &str) -> bool {
-    path.strip_prefix(PREFIX).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    under(PREFIX, path)
 }
 
 fn service(groups: Plane) -> OpenApiService<Plane, ()> {

@@ -113,7 +113,11 @@ impl SecretHash {
 /// Bytes as lower-case hexadecimal digits.
 pub fn hexadecimal(bytes: &[u8]) -> String {
     const HEX: &[u8; 16] = b"0123456789abcdef";
-    bytes.iter().flat_map(|byte| [HEX[usize::from(byte >> 4)], HEX[usize::from(byte & 15)]]).map(char::from).collect()
+    let mut digits = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        digits.extend([byte >> 4, byte & 15].map(|digit| char::from(HEX[usize::from(digit)])));
+    }
+    digits
 }
 
 /// When a key that is made or rotated at `from` expires: six calendar months later, clamped to the month's end.

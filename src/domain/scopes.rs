@@ -95,9 +95,9 @@ impl FromIterator<Scope> for ScopeSet {
         for scope in scopes {
             set |= 1 << scope as u32;
             if let Some(noun) = scope.name().strip_suffix(":write")
-                && let Ok(read) = format!("{noun}:read").parse::<Scope>()
+                && let Some(read) = Scope::ALL.iter().find(|read| read.name().strip_suffix(":read") == Some(noun))
             {
-                set |= 1 << read as u32;
+                set |= 1 << *read as u32;
             }
         }
         Self(set)

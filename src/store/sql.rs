@@ -83,6 +83,9 @@ pub(super) const ASIDE: &str = "+";
 /// Lengths of bound lists. A list is filled up to the next one with its last value, so that there are few texts.
 const LIST_LENGTHS: [usize; 9] = [1, 2, 5, 10, 20, 50, 100, 200, 500];
 
+/// What most statements find room in, so that their text need not move while it grows.
+const ROOM: usize = 512;
+
 /// The most values that one list of a statement is given. The databases allow some ten thousand a statement.
 pub(super) const LIST_MAX: usize = 1000;
 
@@ -96,7 +99,9 @@ impl Sql {
 
     /// A text that is already whole; its `$n` are bound in their order with [`Sql::with`].
     pub fn fixed(text: &str) -> Self {
-        Self { text: text.to_owned(), values: Vec::with_capacity(8), reach: Reach::Keys, holds: false, fences: Vec::new() }
+        let mut whole = String::with_capacity(ROOM.max(text.len()));
+        whole.push_str(text);
+        Self { text: whole, values: Vec::with_capacity(8), reach: Reach::Keys, holds: false, fences: Vec::new() }
     }
 
     /// Binds the next `$n` of a whole text.
@@ -256,8 +261,8 @@ impl Sql {
     }
 
     fn list(&mut self, mut values: Vec<Param>) -> &mut Self {
-        if let Some(last) = values.last().cloned() {
-            let length = LIST_LENGTHS.into_iter().find(|length| *length >= values.len()).unwrap_or(values.len().max(LIST_MAX));
+        let length = LIST_LENGTHS.into_iter().find(|length| *length >= values.len()).unwrap_or(values.len().max(LIST_MAX));
+        if let Some(last) = values.last().filter(|_| values.len() < length).cloned() {
             values.resize(length, last);
         }
         self.push("(");
@@ -382,7 +387,8 @@ impl Db {
                 self.count_statement();
                 readers.all(sql, decode).await
             }
-            Reads::Postgres(kept) => self.rows(kept, &sql).await?.iter().map(|row| decode(&mut Cells::orm(row))).collect(),
+            // In a box since it is large, and every future around it is moved as a whole some times a request, on SQLite too.
+            Reads::Postgres(kept) => Box::pin(self.rows(kept, &sql)).await?.iter().map(|row| decode(&mut Cells::orm(row))).collect(),
         }
     }
 

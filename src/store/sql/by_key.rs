@@ -48,7 +48,9 @@ impl Sql {
     /// PostgreSQL looks each of them up. Left to itself it compares that with reading all rows of a store, and of a store it
     /// knows how many rows the others have, or for the first minute nothing: fifty of 300,000 took it 300 ms.
     pub fn by_ids<'a>(backend: DbBackend, store: &StoreId, (columns, table): (&str, &str), ids: impl IntoIterator<Item = &'a str>) -> Self {
-        let ids: BTreeSet<&str> = ids.into_iter().collect();
+        let mut ids: Vec<&str> = ids.into_iter().collect();
+        ids.sort_unstable();
+        ids.dedup();
         let mut sql = Self::of(store, "SELECT ");
         sql.push(columns).push(" FROM ");
         if backend == DbBackend::Sqlite || ids.len() == 1 {

@@ -82,6 +82,15 @@ fn sqlx_error(error: &DbErr) -> Option<&sqlx::Error> {
 }
 
 impl Error {
+    /// The same for another who asked, where it is not about what was asked.
+    pub(super) fn of_the_database(&self) -> Option<Self> {
+        match self {
+            Self::Busy => Some(Self::Busy),
+            Self::Unavailable(reason) => Some(Self::Unavailable(reason.clone())),
+            _ => None,
+        }
+    }
+
     fn from_sqlx(error: &sqlx::Error) -> Option<Self> {
         match error {
             sqlx::Error::Database(inner) if inner.is_unique_violation() => Some(Self::Unique(inner.message().to_owned())),

@@ -1,24 +1,27 @@
 //! Rows by their key: one statement for those that are asked for at a time.
 //!
 //! On PostgreSQL look-ups by a key go together (`store::gather`); SQLite, in this process, answers each before another could be asked for.
-//! Where one that is shared fails, each of those who share it asks alone, for an answer or an error of his own.
+//! Where one that is shared fails because the database is away or busy, all who share it are told so; else each asks alone, for an
+//! answer or an error of his own.
 
 use std::{
     collections::{BTreeSet, HashMap},
+    panic::AssertUnwindSafe,
     sync::Arc,
 };
 
+use futures_util::FutureExt;
 use sea_orm::{DbBackend, QueryResult};
 use serde_json::json;
 
 use super::{Cells, FENCE, Listed, Sql, without_nul};
 use crate::{
     domain::ids::StoreId,
-    store::{Db, Result, access, connect::Reads, gather::Gather},
+    store::{Db, Error, Result, access, connect::Reads, gather::Gather},
 };
 
-/// The rows that were found, by their keys. `None` where the look-up failed.
-type Found = Option<Arc<HashMap<String, QueryResult>>>;
+/// The rows that were found, by their keys.
+type Found = std::result::Result<Arc<HashMap<String, QueryResult>>, Arc<Error>>;
 
 /// What is looked up, and whether on the standby.
 pub(in crate::store) type Gathered = Gather<(Sought, bool), Found>;
@@ -81,28 +84,41 @@ impl Db {
         T: Send + 'static,
         D: Fn(&mut Cells<'_>) -> Result<T> + Send + 'static,
     {
-        if let Some(rows) = self.gathered_rows(&sought, key).await {
-            return rows.get(key).map(|row| decode(&mut Cells::orm(row))).transpose();
+        let failed = match self.gathered_rows(&sought, key).await {
+            Some(Ok(rows)) => return rows.get(key).map(|row| decode(&mut Cells::orm(row))).transpose(),
+            // To ask again would take everybody as long again.
+            Some(Err(error)) => error.of_the_database(),
+            None => None,
+        };
+        match failed {
+            Some(error) => Err(error),
+            None => self.first(sought.sql(self.backend(), [key].into_iter()), decode).await,
         }
-        self.first(sought.sql(self.backend(), [key].into_iter()), decode).await
     }
 
-    async fn gathered_rows(&self, sought: &Sought, key: &str) -> Found {
+    async fn gathered_rows(&self, sought: &Sought, key: &str) -> Option<Found> {
         let Reads::Postgres(kept) = self.reads() else { return None };
         let (db, kept, asked) = (self.clone(), kept.clone(), sought.clone());
         let look_up = |keys: BTreeSet<String>| async move {
             let sql = asked.sql(db.backend(), keys.iter().map(String::as_str));
-            let rows = db.rows(&kept, &sql).await.ok()?;
-            let keyed = rows.into_iter().map(|row| Some((row.try_get_by_index(0).ok()?, row)));
-            Some(Arc::new(keyed.collect::<Option<_>>()?))
+            let keyed = async || {
+                let rows = db.rows(&kept, &sql).await?.into_iter();
+                rows.map(|row| Ok((row.try_get_by_index(0)?, row))).collect::<Result<_>>()
+            };
+            // A panic would leave those who wait for it without an answer.
+            let found = AssertUnwindSafe(keyed()).catch_unwind().await;
+            found.unwrap_or_else(|_| Err(Error::Damaged("a look-up panicked".to_owned()))).map(Arc::new).map_err(Arc::new)
         };
-        self.gathered().ask((sought.clone(), self.replica().is_some()), key, look_up).await
+        Some(self.gathered().ask((sought.clone(), self.replica().is_some()), key, look_up).await)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicU64, Ordering};
+    use std::{
+        sync::atomic::{AtomicU64, Ordering},
+        time::Duration,
+    };
 
     use futures_util::future::join_all;
 
@@ -113,7 +129,7 @@ mod tests {
             keys::SecretHash,
             time::Timestamp,
         },
-        store::{Error, fixture::Fixture},
+        store::fixture::Fixture,
     };
 
     #[tokio::test]
@@ -175,13 +191,31 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn where_one_that_is_shared_fails_each_is_told_why() {
-        let fixture = Fixture::new().await;
-        fixture.db.clone().close().await.unwrap();
-        let id = TicketId::from("a".to_owned());
-        let told = join_all((0..5).map(|_| fixture.db.ticket(&fixture.store, &id))).await;
-        if fixture.db.backend() == DbBackend::Postgres {
-            assert!(told.iter().all(|told| matches!(told, Err(Error::Unavailable(_)))), "{told:?}");
+    async fn where_the_database_is_away_all_who_share_a_look_up_are_told() {
+        let statements = Arc::new(AtomicU64::new(0));
+        let counted = statements.clone();
+        let fixture = Fixture::open(Some(Arc::new(move || _ = counted.fetch_add(1, Ordering::Relaxed)))).await;
+        if fixture.db.backend() != DbBackend::Postgres {
+            return;
         }
+        // Every connection is at work, so that look-ups wait for one until there are none any more.
+        let work = join_all((0..2).map(|_| fixture.db.all(Sql::fixed("SELECT 1 FROM pg_sleep(0.3)"), |cells| cells.take::<i32>())));
+        let (id, before) = (TicketId::from("a".to_owned()), statements.load(Ordering::Relaxed));
+        let look_ups = join_all((0..5).map(|_| fixture.db.ticket(&fixture.store, &id)));
+        let close = async {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            fixture.db.clone().close().await.unwrap();
+        };
+        let (_, told, ()) = tokio::join!(work, look_ups, close);
+        assert!(told.iter().all(|told| matches!(told, Err(Error::Unavailable(_)))), "{told:?}");
+        assert_eq!(statements.load(Ordering::Relaxed) - before, 2 + 2);
+    }
+
+    #[tokio::test]
+    async fn where_a_shared_look_up_fails_otherwise_each_asks_alone() {
+        let fixture = Fixture::new().await;
+        let sought = Sought::Rows { store: fixture.store.clone(), columns: "id, nothing", table: "tickets" };
+        let told = join_all((0..5).map(|_| fixture.db.by_key(sought.clone(), "a", |cells| cells.take::<String>()))).await;
+        assert!(told.iter().all(|told| matches!(told, Err(Error::Other(_)))), "{told:?}");
     }
 }

@@ -4,7 +4,7 @@
 //! key, and the operations of one vanish from the document while they are served. The same holds for a status that
 //! both sides of a result declare.
 //!
-//! And they are served under their whole paths: to nest them below another router would take a seventh of what an answer costs
+//! And they are served under their whole paths: a router around theirs would take a tenth of the instructions that an answer costs
 //! besides its database and its socket.
 
 use std::collections::HashMap;

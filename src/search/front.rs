@@ -221,14 +221,15 @@ mod tests {
             clock::{Clock, SystemClock},
             ids::ContactId,
         },
-        store::{fixture::Fixture, write::Changed},
+        store::{
+            fixture::{Fixture, counter},
+            write::Changed,
+        },
     };
 
     /// What another process than the fixture's has in front of its index, caught up, and how many statements it has run.
     async fn elsewhere(fixture: &Fixture) -> (Front, Arc<AtomicU64>) {
-        let counted = Arc::new(AtomicU64::new(0));
-        let count = counted.clone();
-        let on_statement = Arc::new(move || _ = count.fetch_add(1, Ordering::AcqRel));
+        let (counted, on_statement) = counter();
         let front = Front::new(Db::open(&fixture.url, 2, Some(on_statement)).await.unwrap());
         let mark = front.db.mark().await.unwrap();
         front.followed.lock().await.go_on_from(mark);

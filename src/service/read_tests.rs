@@ -1,9 +1,6 @@
 //! Reads as a caller sees them: what is missing, what is refused, what expands.
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicUsize, Ordering},
-};
+use std::sync::{Arc, atomic::Ordering};
 
 use serde_json::{Value, json};
 
@@ -23,7 +20,7 @@ use crate::{
     },
     store::{
         Db,
-        fixture::{Fixture, first},
+        fixture::{Fixture, counter, first},
     },
 };
 
@@ -44,12 +41,8 @@ const EVERYTHING: TicketExpand = TicketExpand { account: true, conversation: tru
 
 #[tokio::test]
 async fn tickets_expand_what_is_known_in_three_statements() {
-    let count = Arc::new(AtomicUsize::new(0));
-    let counting = count.clone();
-    let on_statement = move || {
-        counting.fetch_add(1, Ordering::Relaxed);
-    };
-    let fixture = Fixture::open(Some(Arc::new(on_statement))).await;
+    let (count, on_statement) = counter();
+    let fixture = Fixture::open(Some(on_statement)).await;
     fixture.user("s1", Some("u1"), Some("Ann"), 0).await;
     fixture.user("s2", Some("u2"), None, 0).await;
     for i in 1..=5 {

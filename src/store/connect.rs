@@ -8,7 +8,8 @@
 //! never selects a partial index, so where one should serve, the condition stands in the SQL as a literal.
 //!
 //! PostgreSQL: bounded connections for reads and as many for writes (`kept`), so that a write that looks something up never
-//! waits for another write to end, and two small pools for what goes through SeaORM.
+//! waits for another write to end, and two small pools for what goes through SeaORM. Look-ups by a key that are asked for at a time
+//! share a statement (`gather`).
 
 use std::{
     ops::Deref,

@@ -1,7 +1,10 @@
 //! A database for the tests of `store`, `service` and `delivery`: a fresh SQLite file, or the PostgreSQL database that
 //! `COUNTERPART_TEST_POSTGRES` names. Each test has a store of its own.
 
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, AtomicU64, Ordering},
+};
 
 use sea_orm::{ActiveModelBehavior, ActiveModelTrait, ConnectionTrait, EntityTrait, IntoActiveModel};
 
@@ -38,6 +41,13 @@ impl Drop for Fixture {
 #[expect(clippy::disallowed_methods, reason = "the suite's own settings, not the program's")]
 pub(crate) fn setting(name: &str) -> Option<String> {
     std::env::var(name).ok()
+}
+
+/// Counts statements of a [`Db`] that is opened with it.
+pub(crate) fn counter() -> (Arc<AtomicU64>, OnStatement) {
+    let counted = Arc::new(AtomicU64::new(0));
+    let count = counted.clone();
+    (counted, Arc::new(move || _ = count.fetch_add(1, Ordering::Relaxed)))
 }
 
 fn postgres() -> Option<String> {

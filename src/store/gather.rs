@@ -11,7 +11,7 @@
 use std::{
     collections::{BTreeSet, HashMap},
     hash::Hash,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::Duration,
 };
 
@@ -21,6 +21,8 @@ use futures_util::{
 };
 use scopeguard::guard;
 use tokio::time::timeout;
+
+use super::lock::lock;
 
 /// How long a look-up waits for the one before it: long beside what one takes, short beside what a person notices.
 const PATIENCE: Duration = Duration::from_millis(5);
@@ -109,10 +111,6 @@ where
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 #[cfg(test)]
 mod tests {
     use std::collections::VecDeque;
@@ -138,12 +136,22 @@ mod tests {
         lock(asked).pop_front().expect("nothing is looked up")
     }
 
+    /// The same, begun: with what it looks up, and what it is to be answered.
+    async fn begun(
+        gather: &Arc<Gather<&'static str, u32>>,
+        asked: &Asked,
+        key: &str,
+    ) -> (Shared<BoxFuture<'static, u32>>, Vec<String>, oneshot::Sender<u32>) {
+        let mut first = ask(gather, asked, "k", key);
+        assert!(poll!(&mut first).is_pending());
+        let (keys, answer) = next(asked);
+        (first, keys, answer)
+    }
+
     #[tokio::test(start_paused = true)]
     async fn who_asks_while_one_is_under_way_goes_with_the_next() {
         let (gather, asked) = (Arc::new(Gather::default()), Asked::default());
-        let mut first = ask(&gather, &asked, "k", "a");
-        assert!(poll!(&mut first).is_pending());
-        let (keys, answer) = next(&asked);
+        let (first, keys, answer) = begun(&gather, &asked, "a").await;
         assert_eq!(keys, ["a"]);
         // The same key too: what is under way may have begun before what is asked for was written.
         let mut others: Vec<_> = ["a", "b", "a"].map(|key| ask(&gather, &asked, "k", key)).into();
@@ -171,9 +179,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn one_that_hangs_is_not_waited_for() {
         let (gather, asked) = (Arc::new(Gather::default()), Asked::default());
-        let mut stuck = ask(&gather, &asked, "k", "a");
-        assert!(poll!(&mut stuck).is_pending());
-        let (_, never) = next(&asked);
+        let (stuck, _, never) = begun(&gather, &asked, "a").await;
         let second = tokio::spawn(ask(&gather, &asked, "k", "b"));
         tokio::time::sleep(PATIENCE * 2).await;
         let (keys, answer) = next(&asked);
@@ -189,9 +195,7 @@ mod tests {
     async fn who_goes_away_takes_nothing_along() {
         let (gather, asked) = (Arc::new(Gather::default()), Asked::default());
         // Who began a look-up goes while others wait for it: it is brought to its end by them.
-        let mut first = ask(&gather, &asked, "k", "a");
-        assert!(poll!(&mut first).is_pending());
-        let (_, answer) = next(&asked);
+        let (first, _, answer) = begun(&gather, &asked, "a").await;
         let (mut second, mut third) = (ask(&gather, &asked, "k", "b"), ask(&gather, &asked, "k", "c"));
         assert!(poll!(&mut second).is_pending() && poll!(&mut third).is_pending());
         drop(first);
@@ -204,10 +208,9 @@ mod tests {
         answer.send(2).unwrap();
         assert_eq!(third.await, 2);
         // When all have gone it is dropped, begun or not.
-        let (mut begun, waiting) = (ask(&gather, &asked, "k", "a"), ask(&gather, &asked, "l", "a"));
-        assert!(poll!(&mut begun).is_pending());
-        let (_, answer) = next(&asked);
-        drop((begun, waiting));
+        let waiting = ask(&gather, &asked, "l", "a");
+        let (under_way, _, answer) = begun(&gather, &asked, "a").await;
+        drop((under_way, waiting));
         assert!(answer.is_closed() && lock(&asked).is_empty() && lock(&gather.0).is_empty());
     }
 

@@ -11,7 +11,7 @@
 
 use std::{
     io::ErrorKind,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
@@ -30,6 +30,7 @@ use tokio::{
 use super::{
     Result,
     error::is_lost,
+    lock::lock,
     sql::{Param, Sql},
 };
 
@@ -165,7 +166,7 @@ impl Kept {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Idle>> {
-        self.0.idle.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0.idle)
     }
 
     /// Closes the connections; whoever asks for one afterwards is refused.

@@ -30,6 +30,7 @@ mod kept;
 mod keys;
 #[cfg(test)]
 mod labelled_tests;
+mod lock;
 mod marks;
 pub mod messages;
 pub mod outbound;

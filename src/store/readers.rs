@@ -9,7 +9,7 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
@@ -20,6 +20,7 @@ use super::{
     Error, Result,
     anchor::Anchor,
     connect::{LOG_PAGES, MAPPED},
+    lock::lock,
     sql::{Cells, Reach, Sql},
     writer::read,
 };
@@ -133,10 +134,6 @@ impl Readers {
         self.anchor.close().await;
         lock(&self.idle).clear();
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// A connection that cannot write, without a bound on what is done on it.

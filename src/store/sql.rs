@@ -332,7 +332,7 @@ impl<'a> Cells<'a> {
         self.at += 1;
         Ok(match self.row {
             AnyRow::Orm(row) => row.try_get_by_index(at)?,
-            // The columns have the types that migrations gave them. To compare them for each cell takes longer than to read it.
+            // The columns have the types that migrations gave them, which tests compare. To do so takes longer than to read a cell.
             AnyRow::Postgres(row) if cfg!(debug_assertions) => row.try_get(at)?,
             AnyRow::Postgres(row) => row.try_get_unchecked(at)?,
             AnyRow::Sqlite(row) => row.get(at)?,
@@ -387,7 +387,7 @@ impl Db {
                 self.count_statement();
                 readers.all(sql, decode).await
             }
-            // In a box since it is large, and every future around it is moved as a whole some times a request, on SQLite too.
+            // In a box since it is large, and every future around it is moved as a whole several times a request, on SQLite too.
             Reads::Postgres(kept) => Box::pin(self.rows(kept, &sql)).await?.iter().map(|row| decode(&mut Cells::orm(row))).collect(),
         }
     }

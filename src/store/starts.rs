@@ -16,7 +16,7 @@ use std::{
     borrow::Cow,
     collections::{BTreeSet, HashMap},
     hash::{BuildHasher, RandomState},
-    sync::{Mutex, PoisonError},
+    sync::Mutex,
     time::{Duration, Instant},
 };
 
@@ -24,6 +24,7 @@ use sea_orm::DbBackend;
 
 use super::{
     Db, Result,
+    lock::lock,
     sql::{FENCE, Sql},
     ticket_filters::{VALUES, column, leading_label},
 };
@@ -86,7 +87,7 @@ impl Many {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Instant>> {
-        self.counted.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.counted)
     }
 }
 
@@ -284,21 +285,19 @@ fn starts<'a>(sqlite: bool, filter: &'a TicketFilter, shown: Shown, tests: &'a [
 
 #[cfg(test)]
 mod tests {
-    use std::sync::{
-        Arc,
-        atomic::{AtomicU32, Ordering},
-    };
+    use std::sync::atomic::Ordering;
 
     use super::*;
-    use crate::{domain::filters::LabelFilter, store::visit_tests::shop};
+    use crate::{
+        domain::filters::LabelFilter,
+        store::{fixture::counter, visit_tests::shop},
+    };
 
     #[tokio::test]
     async fn what_many_tickets_have_is_counted_once_a_minute() {
         let fixture = shop().await;
-        let statements = Arc::new(AtomicU32::new(0));
-        let counter = statements.clone();
-        let count = move || _ = counter.fetch_add(1, Ordering::Relaxed);
-        let db = Db::open(&fixture.url, 2, Some(Arc::new(count))).await.unwrap();
+        let (statements, count) = counter();
+        let db = Db::open(&fixture.url, 2, Some(count)).await.unwrap();
         let field = |test: Test| vec![FieldTest { field_id: "score".into(), test }];
         let labels = |ids: &[&str]| TicketFilter {
             labels: Some(LabelFilter { operator: LabelOperator::ContainsAny, label_ids: ids.iter().map(|id| (*id).into()).collect() }),

@@ -1,7 +1,7 @@
 //! Rows by their key: one statement for those that are asked for at a time.
 //!
-//! On PostgreSQL look-ups by a key go together (`store::gather`); SQLite, in this process, answers each before another could be asked for.
-//! Where one that is shared fails because the database is away or busy, all who share it are told so; else each asks alone, for an
+//! On PostgreSQL look-ups by a key go together (`store::gather`); SQLite, in this process, answers each before another could be
+//! asked for. Where one that is shared fails because the database is away or busy, all who share it are told so; else each asks alone, for an
 //! answer or an error of his own.
 
 use std::{
@@ -37,7 +37,7 @@ pub(in crate::store) enum Sought {
 
 impl Sought {
     /// The rows with these keys, at least one and each once.
-    fn sql<'a>(&self, backend: DbBackend, keys: impl ExactSizeIterator<Item = &'a str>) -> Sql {
+    fn sql<'a>(&self, backend: DbBackend, keys: impl Iterator<Item = &'a str>) -> Sql {
         match self {
             Self::Callers { with_newest } => access::callers_sql(*with_newest, keys),
             Self::Rows { store, columns, table } => Sql::by_ids(backend, store, (columns, table), keys),
@@ -116,7 +116,7 @@ impl Db {
 #[cfg(test)]
 mod tests {
     use std::{
-        sync::atomic::{AtomicU64, Ordering},
+        sync::atomic::{AtomicBool, Ordering},
         time::Duration,
     };
 
@@ -129,14 +129,13 @@ mod tests {
             keys::SecretHash,
             time::Timestamp,
         },
-        store::fixture::Fixture,
+        store::fixture::{Fixture, counter},
     };
 
     #[tokio::test]
     async fn what_is_looked_up_at_a_time_is_one_statement_and_each_gets_his_own() {
-        let statements = Arc::new(AtomicU64::new(0));
-        let counted = statements.clone();
-        let fixture = Fixture::open(Some(Arc::new(move || _ = counted.fetch_add(1, Ordering::Relaxed)))).await;
+        let (statements, count) = counter();
+        let fixture = Fixture::open(Some(count)).await;
         let other = Fixture::new().await;
         for (shop, ids) in [(&fixture, ["a", "b", "c"]), (&other, ["a", "x", "y"])] {
             for id in ids {
@@ -192,9 +191,8 @@ mod tests {
 
     #[tokio::test]
     async fn where_the_database_is_away_all_who_share_a_look_up_are_told() {
-        let statements = Arc::new(AtomicU64::new(0));
-        let counted = statements.clone();
-        let fixture = Fixture::open(Some(Arc::new(move || _ = counted.fetch_add(1, Ordering::Relaxed)))).await;
+        let (statements, count) = counter();
+        let fixture = Fixture::open(Some(count)).await;
         if fixture.db.backend() != DbBackend::Postgres {
             return;
         }
@@ -213,9 +211,29 @@ mod tests {
 
     #[tokio::test]
     async fn where_a_shared_look_up_fails_otherwise_each_asks_alone() {
-        let fixture = Fixture::new().await;
+        let (statements, count) = counter();
+        let fixture = Fixture::open(Some(count)).await;
         let sought = Sought::Rows { store: fixture.store.clone(), columns: "id, nothing", table: "tickets" };
+        let before = statements.load(Ordering::Relaxed);
         let told = join_all((0..5).map(|_| fixture.db.by_key(sought.clone(), "a", |cells| cells.take::<String>()))).await;
         assert!(told.iter().all(|told| matches!(told, Err(Error::Other(_)))), "{told:?}");
+        let shared = if fixture.db.backend() == DbBackend::Postgres { 2 } else { 0 };
+        assert_eq!(statements.load(Ordering::Relaxed) - before, shared + 5);
+    }
+
+    #[tokio::test]
+    async fn a_panic_in_a_shared_look_up_strands_nobody() {
+        let armed = Arc::new(AtomicBool::new(false));
+        let once = armed.clone();
+        let fixture = Fixture::open(Some(Arc::new(move || assert!(!once.swap(false, Ordering::Relaxed), "on purpose")))).await;
+        if fixture.db.backend() != DbBackend::Postgres {
+            return;
+        }
+        fixture.ticket("a", |_| {}).await;
+        armed.store(true, Ordering::Relaxed);
+        let id = TicketId::from("a".to_owned());
+        let found = join_all((0..5).map(|_| fixture.db.ticket(&fixture.store, &id))).await;
+        assert!(found.iter().all(|found| matches!(found, Ok(Some(_)))), "{found:?}");
+        assert!(!armed.load(Ordering::Relaxed));
     }
 }

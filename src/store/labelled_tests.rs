@@ -6,7 +6,7 @@ use sea_orm::DbBackend;
 use super::{
     fixture::{Fixture, first},
     marks::{Marks, ValueMarks},
-    sql::Sql,
+    sql::{Sql, page_sql},
 };
 use crate::domain::{
     field_tests::{FieldTest, Test},
@@ -263,7 +263,7 @@ async fn what_a_label_does_not_have_is_not_looked_at() {
         let page = PageRequest { after: after.map(|at| Position { at, id: "t".to_owned(), rank: None }), ..first(20) };
         let start = db.start(store, &filter, Shown::Open, tests, db.few()).await.unwrap();
         assert!(start.is_none(), "many have such a score, and what the label has is the list");
-        let mut conditions = db.ticket_conditions(store, &filter, Shown::Open, tests, NOW);
+        let mut conditions = db.ticket_conditions(store, &filter, Shown::Open, NOW);
         let source = db.ticket_source(&filter, Shown::Open, tests, None, &mut conditions);
         let plan = db.page_plan::<Ticket>(source, conditions, &page).await.unwrap();
         let keyset = if after.is_some() { " AND (sort_at,ticket_id)<(?,?))" } else { ")" };
@@ -272,7 +272,7 @@ async fn what_a_label_does_not_have_is_not_looked_at() {
             "SEARCH tickets USING INDEX sqlite_autoindex_tickets_1 (store_id=? AND id=?)".to_owned(),
         ];
         assert_eq!(plan[..2], steps, "{plan:?}");
-        let mut conditions = db.ticket_conditions(store, &filter, Shown::Open, tests, NOW);
+        let mut conditions = db.ticket_conditions(store, &filter, Shown::Open, NOW);
         let source = db.ticket_source(&filter, Shown::Open, tests, None, &mut conditions);
         db.page_visits::<Ticket>(&source, conditions, &page).await
     };
@@ -301,11 +301,35 @@ async fn what_a_label_does_not_have_is_not_looked_at() {
     // A total walks the label's thousand, and not all five.
     let total = async |labels: &[&str]| {
         let filter = labelled(LabelOperator::ContainsAny, labels);
-        let conditions = db.ticket_conditions(store, &filter, Shown::Open, &tests, NOW);
+        let conditions = db.ticket_conditions(store, &filter, Shown::Open, NOW);
         let sql = db.filtered_total_sql(&filter, Shown::Open, &tests, None, conditions);
         assert_eq!(db.count(sql.clone()).await.unwrap(), 200);
         db.visits(sql).await
     };
     let (led, walked) = (total(&["fifth"]).await, total(&["fifth", "none"]).await);
     assert!(led * 3 < walked * 2, "{led} and {walked}");
+}
+
+#[tokio::test]
+async fn the_looser_mark_is_looked_behind_first_and_before_the_ticket() {
+    let fixture = open_shop(1_000).await;
+    let (db, store) = (&fixture.db, &fixture.store);
+    let field = |test: Test| FieldTest { field_id: "score".into(), test };
+    let (some, few) = (field(Test::Below(60.0)), field(Test::Between(8.0, 9.0)));
+    let others = field(Test::NoneOf(vec![Comparable::Number(9.0)]));
+    for labels in [vec!["fifth"], vec!["fifth", "none"]] {
+        let filter = labelled(LabelOperator::ContainsAny, &labels);
+        let page = |tests: &[FieldTest]| {
+            let mut conditions = db.ticket_conditions(store, &filter, Shown::Open, NOW);
+            let source = db.ticket_source(&filter, Shown::Open, tests, None, &mut conditions);
+            page_sql::<Ticket>(&source, conditions, &first(20)).as_str().to_owned()
+        };
+        let sorted = page(&[others.clone(), some.clone(), few.clone()]);
+        assert_eq!(page(&[few.clone(), some.clone(), others.clone()]), sorted);
+        let looks: Vec<_> =
+            [" NOT EXISTS", "number_value < ", "number_value BETWEEN"].iter().map(|look| sorted.find(look).unwrap()).collect();
+        assert!(looks.is_sorted(), "{sorted}");
+        let of_list = sorted.matches("v.ticket_id = listed.listed_id").count();
+        assert_eq!(of_list, if db.backend() == DbBackend::Sqlite { 3 } else { 0 }, "{sorted}");
+    }
 }

@@ -367,7 +367,7 @@ async fn plain_lists_are_read_in_the_order_of_an_index_at_any_depth() {
         (&all, Shown::Open, &tests, "tickets_by_state (store_id=? AND is_open=? AND is_spam=?"),
     ] {
         for page in [&first(20), &deep] {
-            let mut conditions = db.ticket_conditions(store, filter, shown, tests, NOW);
+            let mut conditions = db.ticket_conditions(store, filter, shown, NOW);
             let source = db.ticket_source(filter, shown, tests, None, &mut conditions);
             let plan = db.page_plan::<Ticket>(source, conditions, page).await.unwrap();
             let keyset = if page.after.is_some() { " AND (sort_at,id)<(?,?))" } else { ")" };

@@ -2,7 +2,7 @@
 //!
 //! Called by `tickets` and `starts`.
 
-use std::collections::BTreeSet;
+use std::{cmp::Reverse, collections::BTreeSet};
 
 use sea_orm::DbBackend;
 
@@ -20,18 +20,10 @@ use crate::domain::{
 };
 
 impl Db {
-    /// The conditions of a filter, but for the one on labels and what the marks say.
-    pub(super) fn ticket_conditions(
-        &self,
-        store: &StoreId,
-        filter: &TicketFilter,
-        shown: Shown,
-        tests: &[FieldTest],
-        now: Timestamp,
-    ) -> Sql {
+    /// The conditions of a filter, but for those on labels and fields and what the marks say.
+    pub(super) fn ticket_conditions(&self, store: &StoreId, filter: &TicketFilter, shown: Shown, now: Timestamp) -> Sql {
         let mut sql = Sql::of(store, "store_id = $1");
-        // Two values that many have each may meet in no ticket of the whole list.
-        if !filter.is_plain() || !tests.is_empty() {
+        if !filter.is_plain() {
             sql.unbounded();
         }
         push_list(&mut sql, filter, shown);
@@ -75,10 +67,16 @@ impl Db {
             }
             None => {}
         }
-        for test in tests {
-            self.push_field_test(&mut sql, test);
-        }
         sql
+    }
+
+    /// What the values of the ticket with this id, a column, must be.
+    pub(super) fn push_field_tests<'a>(&self, sql: &mut Sql, tests: impl IntoIterator<Item = &'a FieldTest>, id: &str) {
+        for test in tests {
+            // Two values that many have each may meet in no ticket of the whole list.
+            sql.unbounded();
+            self.push_field_test(sql, test, id);
+        }
     }
 
     /// The labels that a ticket's conversation must have, or must not.
@@ -123,13 +121,13 @@ impl Db {
         }
     }
 
-    fn push_field_test(&self, sql: &mut Sql, FieldTest { field_id, test }: &FieldTest) {
+    fn push_field_test(&self, sql: &mut Sql, FieldTest { field_id, test }: &FieldTest, id: &str) {
         match test {
             Test::Absent | Test::NoneOf(_) => sql.push(" AND NOT EXISTS (SELECT 1"),
             Test::AllOf(values) => sql.push(" AND (SELECT COUNT(DISTINCT v.").push(column(values)).push(")"),
             _ => sql.push(" AND EXISTS (SELECT 1"),
         };
-        sql.push(VALUES).push(" AND v.ticket_id = tickets.id AND v.field_id = ").text(field_id.as_str());
+        sql.push(VALUES).push(" AND v.ticket_id = ").push(id).push(" AND v.field_id = ").text(field_id.as_str());
         if let Test::StartsWith(prefix) = test {
             push_begins(sql, prefix);
         } else {
@@ -194,10 +192,19 @@ impl Db {
     }
 }
 
+/// The tests of fields, each with what the marks say about it. Where that is least comes first, and so is looked up first: what
+/// all marks of a ticket let through mostly fails there.
+pub(super) fn sieved(tests: &[FieldTest]) -> Vec<(&FieldTest, Vec<Sieve>)> {
+    let sieves = |test: &FieldTest| Sieve::of(&test.field_id, &test.test).collect::<Vec<_>>();
+    let mut tests: Vec<_> = tests.iter().map(|test| (test, sieves(test))).collect();
+    tests.sort_by_key(|(_, sieves)| Reverse(sieves.iter().map(|sieve| sieve.choices.len()).min().unwrap_or(usize::MAX)));
+    tests
+}
+
 /// What the marks say about labels and fields: what is compared with the fewest comes first.
-pub(super) fn sieves(labels: Option<&LabelFilter>, tests: &[FieldTest]) -> Vec<Sieve> {
-    let mut sieves: Vec<Sieve> =
-        labels.and_then(Sieve::of_labels).into_iter().chain(tests.iter().flat_map(|test| Sieve::of(&test.field_id, &test.test))).collect();
+pub(super) fn sieves(labels: Option<&LabelFilter>, tests: &[(&FieldTest, Vec<Sieve>)]) -> Vec<Sieve> {
+    let of_tests = tests.iter().flat_map(|(_, sieves)| sieves.iter().cloned());
+    let mut sieves: Vec<Sieve> = labels.and_then(Sieve::of_labels).into_iter().chain(of_tests).collect();
     sieves.sort_by_key(|sieve| sieve.choices.len());
     sieves
 }

@@ -9,7 +9,7 @@ use super::{
     marks::Sieve,
     sql::{Cells, Listed, Row, Source, Sql, count_sql, fenced_count_sql},
     starts::Start,
-    ticket_filters::{leading_label, push_list, sieves},
+    ticket_filters::{leading_label, push_list, sieved, sieves},
 };
 use crate::domain::{
     field_tests::FieldTest,
@@ -75,7 +75,7 @@ impl Db {
         now: Timestamp,
         page: &PageRequest,
     ) -> Result<Page<Ticket>> {
-        let mut conditions = self.ticket_conditions(store, filter, shown, tests, now);
+        let mut conditions = self.ticket_conditions(store, filter, shown, now);
         let start = self.start(store, filter, shown, tests, self.few()).await?;
         let total = match (page.count, filter.is_plain() && tests.is_empty()) {
             (false, _) => None,
@@ -118,23 +118,29 @@ impl Db {
         start: Option<&Start<'_>>,
         conditions: &mut Sql,
     ) -> Source<'static> {
-        let labels = filter.labels.as_ref();
-        let leading = leading_label(filter, shown).filter(|_| self.backend() == DbBackend::Sqlite && start.is_none());
+        let (sqlite, index) = (self.backend() == DbBackend::Sqlite, ticket_index(filter, shown));
+        let walked = sqlite && start.is_none();
+        let leading = leading_label(filter, shown).filter(|_| walked);
+        let labels = filter.labels.as_ref().filter(|_| leading.is_none());
+        let tests = sieved(tests);
+        let sieves = sieves(labels, &tests);
+        let sifted = walked && MARKED.contains(&index) && !sieves.is_empty();
+        // Asked of what is listed, the values of a ticket are tested before its row is looked up.
+        let id = if leading.is_some() || sifted { "listed.listed_id" } else { "tickets.id" };
+        self.push_field_tests(conditions, tests.iter().map(|(test, _)| *test), id);
         if let Some(label) = leading {
-            return self.labelled(label, filter.is_spam, &sieves(None, tests), conditions);
+            return self.labelled(label, filter.is_spam, &sieves, conditions);
         }
         if let Some(labels) = labels {
             self.push_labels(conditions, labels);
         }
-        let sieves = sieves(labels, tests);
-        let index = ticket_index(filter, shown);
-        if self.backend() == DbBackend::Sqlite && start.is_none() && MARKED.contains(&index) && !sieves.is_empty() {
+        if sifted {
             return self.sifted(filter, shown, index, &sieves, conditions);
         }
         self.push_sieves(conditions, &sieves);
         match start {
             Some(start) => self.push_start(conditions, start, shown).into(),
-            None if self.backend() == DbBackend::Sqlite => Cow::<str>::Owned(format!("tickets INDEXED BY {index}")).into(),
+            None if sqlite => Cow::<str>::Owned(format!("tickets INDEXED BY {index}")).into(),
             None => Ticket::TABLE.into(),
         }
     }

@@ -232,10 +232,15 @@ fn each(place: Logged) -> Vec<Logged> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use sea_orm::{ConnectionTrait, DatabaseTransaction};
 
     use super::*;
-    use crate::store::fixture::Fixture;
+    use crate::{
+        domain::clock::{Clock, SystemClock},
+        store::{fixture::Fixture, write::Changed},
+    };
 
     #[tokio::test]
     async fn what_an_import_brings_is_told_record_by_record_from_few_places_of_the_log() {
@@ -257,6 +262,25 @@ mod tests {
         assert!(first.more && first.changes.len() < CONTACTS, "{first:?}");
         let rest = since(&first.mark, 10).await;
         assert_eq!(first.changes.len() + rest.changes.len(), all.changes.len());
+    }
+
+    #[tokio::test]
+    async fn what_a_process_changes_it_knows_by_the_places_that_the_log_has() {
+        let fixture = Fixture::alone().await;
+        let (db, clock): (_, Arc<dyn Clock>) = (&fixture.db, Arc::new(SystemClock));
+        db.follow_own_changes();
+        let mark = db.mark().await.unwrap();
+        // More than one statement inserts.
+        for ids in [0..1, 1..1_200] {
+            let write = db.write(&fixture.store, &clock).await.unwrap();
+            for id in ids {
+                write.changed(Changed::Message(&format!("m{id}").into()));
+            }
+            write.commit().await.unwrap();
+        }
+        let own = db.own_changes();
+        assert_eq!(own.len(), 1_200);
+        assert_eq!(own, db.changes_since(&mark, 10_000).await.unwrap().unwrap().changes);
     }
 
     #[tokio::test]

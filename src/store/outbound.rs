@@ -86,6 +86,19 @@ impl Write {
 
     /// Tells the open ticket of a conversation that the store wrote; which ticket that is.
     pub async fn ticket_answered(&self, conversation: &ConversationId, at: Timestamp) -> Result<Option<TicketId>> {
+        let of_conversation = |sql: &mut Sql| {
+            sql.push(" WHERE store_id = $1 AND is_open = TRUE AND conversation_id = ").text(conversation.as_str());
+        };
+        // To return what an update changes costs SQLite more than to ask before, and more conversations have no open ticket.
+        let mut known = None;
+        if !self.on_postgres() {
+            let mut sql = self.sql("SELECT id FROM tickets");
+            of_conversation(&mut sql);
+            known = self.first(sql, |cells| cells.id()).await?;
+            if known.is_none() {
+                return Ok(None);
+            }
+        }
         let mut sql = self.sql("UPDATE tickets SET sort_at = CASE WHEN sort_at < ");
         sql.integer(at.millis()).push(" THEN ").integer(at.millis()).push(" ELSE sort_at END, waiting_since = CASE WHEN waiting_since <= ");
         // Who waits now is whoever wrote after this answer.
@@ -93,8 +106,13 @@ impl Write {
             " THEN (SELECT MIN(m.sent_at) FROM messages m WHERE m.store_id = tickets.store_id \
              AND m.conversation_id = tickets.conversation_id AND m.inbound = TRUE AND m.sent_at > ",
         );
-        sql.integer(at.millis()).push(") ELSE waiting_since END WHERE store_id = $1 AND is_open = TRUE AND conversation_id = ");
-        sql.text(conversation.as_str()).push(" RETURNING id");
+        sql.integer(at.millis()).push(") ELSE waiting_since END");
+        of_conversation(&mut sql);
+        if known.is_some() {
+            self.run_along(sql)?;
+            return Ok(known);
+        }
+        sql.push(" RETURNING id");
         self.first(sql, |cells| cells.id()).await
     }
 

@@ -225,6 +225,11 @@ impl Write {
                 sql.push(if i == 0 { "($1, " } else { ", ($1, " }).text(kind).push(", ").text(id).push(", ").integer(self.now().millis());
                 sql.push(transaction);
             }
+            if let On::Sqlite(turn) = &self.on {
+                self.count_statement();
+                positions.extend(turn.insert(&sql, rows.len() as i64)?);
+                continue;
+            }
             sql.push(" RETURNING position");
             let mut whole = self.waiting();
             whole.push(sql);

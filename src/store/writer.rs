@@ -21,6 +21,7 @@
 //! through SeaORM sit on the same seat; and by `copying`.
 
 use std::{
+    ops::RangeInclusive,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
@@ -193,7 +194,7 @@ impl Seat {
             }
             _ => self.stretch = Some((now, now)),
         }
-        begin(|| Ok(self.connection()?.execute_batch("BEGIN IMMEDIATE")?)).await?;
+        begin(|| self.step("BEGIN IMMEDIATE")).await?;
         self.group = Some(Group::default());
         Ok(())
     }
@@ -201,7 +202,7 @@ impl Seat {
     /// Ends the transaction and tells its writers how.
     fn commit(&mut self) {
         let Some(group) = self.group.take() else { return };
-        let outcome = self.connection().and_then(|connection| Ok(connection.execute_batch("COMMIT")?));
+        let outcome = self.step("COMMIT");
         if let Err(error) = &outcome {
             tracing::error!(%error, writers = group.waiting.len(), "a commit failed; nothing of it was kept");
             // Whatever state it is in: it is closed, which takes everything back, and a new one is opened.
@@ -285,6 +286,14 @@ impl Turn {
             bind(&mut statement, sql.params())?;
             Ok(statement.raw_execute()? as u64)
         })
+    }
+
+    /// Inserts so many rows into a table that numbers its rows; their numbers. `RETURNING` would tell them too, and have SQLite set
+    /// up a table for what it returns, which costs more than the insertion.
+    pub fn insert(&self, sql: &Sql, rows: i64) -> Result<RangeInclusive<i64>> {
+        self.run(sql)?;
+        let last = self.with(|connection| Ok(connection.last_insert_rowid()))?;
+        Ok(last - rows + 1..=last)
     }
 
     /// Ends the turn, and waits until it is durable.

@@ -27,12 +27,9 @@ use super::{
     folder::Folder,
     front::{Change, FRESH_MAX, Front, PART, is_much},
     index::{Index, Key},
-    searcher::{Found, Search, View},
+    searcher::{Found, Fresh, Search, View},
 };
-use crate::{
-    domain::search::Searchable,
-    store::{Db, changelog::Mark},
-};
+use crate::store::{Db, changelog::Mark};
 
 /// How often the worker looks at the change log.
 const POLL: Duration = Duration::from_millis(200);
@@ -311,23 +308,22 @@ impl Follower {
 
 /// Brings what is in memory to the disk. What changes meanwhile stays in memory.
 fn commit(shared: &Shared, index: &mut Index, mark: &Mark) -> Result<()> {
-    let written: Vec<(Key, Searchable, bool)> = {
+    let written: Vec<(Key, Arc<Fresh>)> = {
         let view = shared.front.view.read().unwrap_or_else(PoisonError::into_inner);
-        let fresh = view.iter().flat_map(|view| &view.fresh);
-        fresh.map(|(key, fresh)| (*key, fresh.record.clone(), fresh.gone)).collect()
+        view.iter().flat_map(|view| &view.fresh).map(|(key, fresh)| (*key, fresh.clone())).collect()
     };
-    for (key, record, gone) in &written {
+    for (key, fresh) in &written {
         index.remove(*key);
-        if !gone {
-            index.add(record)?;
+        if !fresh.gone {
+            index.add_with(&fresh.record, &fresh.terms)?;
         }
     }
     index.commit(mark)?;
     let mut view = shared.front.view.write().unwrap_or_else(PoisonError::into_inner);
     let Some(view) = view.as_mut() else { return Ok(()) };
     view.look_at(index.reader.searcher())?;
-    for (key, record, gone) in written {
-        if view.fresh.get(&key).is_some_and(|fresh| fresh.gone == gone && fresh.record == record) {
+    for (key, written) in written {
+        if view.fresh.get(&key).is_some_and(|fresh| Arc::ptr_eq(fresh, &written)) {
             view.fresh.remove(&key);
         }
     }

@@ -177,7 +177,7 @@ impl Front {
         for (key, fresh) in fresh {
             let stale = unpanicked(|| view.documents(key))?;
             view.stale.extend(stale);
-            view.fresh.insert(key, fresh);
+            view.fresh.insert(key, fresh.into());
         }
         if view.fresh.len() > FRESH_MAX {
             self.wake.notify_one();

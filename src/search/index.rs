@@ -235,9 +235,13 @@ impl Index {
 
     /// Adds a record that is not there.
     pub fn add(&self, record: &Searchable) -> Result<(), TantivyError> {
+        self.add_with(record, &Terms::of(&text(&record.texts)))
+    }
+
+    /// The same, where its terms are known.
+    pub fn add_with(&self, record: &Searchable, terms: &Terms) -> Result<(), TantivyError> {
         let mut document = TantivyDocument::new();
-        let terms = Terms::of(&text(&record.texts));
-        document.add_text(self.fields.text(record.noun), written(&record.store, &terms));
+        document.add_text(self.fields.text(record.noun), written(&record.store, terms));
         document.add_u64(self.fields.key, Key::of(&record.store, record.noun, &record.id).0);
         document.add_u64(self.fields.standing, Standing::of(score::length(terms.count()), record.at).0);
         self.fields.id.write(&mut document, &record.id);
@@ -284,15 +288,24 @@ struct Reading<'a> {
     rest: &'a str,
 }
 
-/// The terms of a record as one text, behind its store.
+/// The terms of a record as one text, behind its store. Where a term has no place, none is written: most are short ones.
 fn written(store: &StoreId, terms: &Terms) -> String {
-    let mut text = format!("{}0{PLACE}{EVERY}{END}", prefix(store));
+    let mut text = prefix(store);
+    let mut put = |place: u32, term: &str| {
+        if place > 0 {
+            _ = write!(text, "{place}");
+        }
+        text.push(PLACE);
+        text.push_str(term);
+        text.push(END);
+    };
+    put(0, EVERY);
     for (term, places) in terms.each() {
         for place in places {
-            _ = write!(text, "{place}{PLACE}{term}{END}");
+            put(*place, term);
         }
         if places.len() > 1 {
-            _ = write!(text, "0{PLACE}{}{END}", often(term, u32::try_from(places.len()).unwrap_or(MANY)));
+            put(0, &often(term, u32::try_from(places.len()).unwrap_or(MANY)));
         }
     }
     text

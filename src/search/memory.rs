@@ -1,31 +1,52 @@
 //! A record's terms in memory: what the index makes its document from, how what it has not committed yet is found, and which
 //! property of a contact fulfils a search. Pure.
 
-use std::collections::BTreeMap;
+use std::ops::Range;
 
 use super::{
     analysis::{self, SHORT},
     query::{Condition, Query},
 };
 
-/// The terms of one text and their places.
-#[derive(Debug, Default)]
+/// The terms of one text and their places. Many are made, and few are asked: three pieces of memory, and none for each term.
+#[derive(Debug)]
 pub struct Terms {
-    places: BTreeMap<String, Vec<u32>>,
+    /// All of them as they came, one behind the other.
+    text: String,
+    /// Each once, sorted.
+    terms: Vec<Term>,
+    places: Vec<u32>,
     count: u32,
+}
+
+/// What one term has of the text and of the places.
+#[derive(Debug)]
+struct Term {
+    text: Range<usize>,
+    places: Range<usize>,
 }
 
 impl Terms {
     pub fn of(text: &str) -> Self {
-        let mut terms = Self::default();
+        let (mut all, mut found, mut count) = (String::with_capacity(text.len() * 4), Vec::with_capacity(text.len()), 0);
         analysis::analyse(text, |term, place| {
-            terms.count += u32::from(!term.starts_with(SHORT));
-            match terms.places.get_mut(term) {
-                Some(places) => places.push(place),
-                None => _ = terms.places.insert(term.to_owned(), vec![place]),
-            }
+            count += u32::from(!term.starts_with(SHORT));
+            let from = all.len();
+            all.push_str(term);
+            found.push((from..all.len(), place));
         });
-        terms
+        let written = |range: &Range<usize>| &all.as_bytes()[range.clone()];
+        // A term's places keep their order.
+        found.sort_by(|(one, _), (other, _)| written(one).cmp(written(other)));
+        let (mut terms, mut places) = (Vec::<Term>::with_capacity(found.len()), Vec::with_capacity(found.len()));
+        for (text, place) in found {
+            match terms.last_mut().filter(|last| written(&last.text) == written(&text)) {
+                Some(last) => last.places.end += 1,
+                None => terms.push(Term { text, places: places.len()..places.len() + 1 }),
+            }
+            places.push(place);
+        }
+        Self { text: all, terms, places, count }
     }
 
     /// How many there are, those of short beginnings not counted.
@@ -35,11 +56,19 @@ impl Terms {
 
     /// Each of them with its places, in their order.
     pub fn each(&self) -> impl Iterator<Item = (&str, &[u32])> {
-        self.places.iter().map(|(term, places)| (term.as_str(), places.as_slice()))
+        self.terms.iter().map(|term| (self.text(term), self.places(term)))
+    }
+
+    fn text(&self, term: &Term) -> &str {
+        &self.text[term.text.clone()]
+    }
+
+    fn places(&self, term: &Term) -> &[u32] {
+        &self.places[term.places.clone()]
     }
 
     fn at(&self, term: &str) -> &[u32] {
-        self.places.get(term).map_or(&[], Vec::as_slice)
+        self.terms.binary_search_by(|one| self.text(one).cmp(term)).map_or(&[], |at| self.places(&self.terms[at]))
     }
 
     /// How often a condition is fulfilled.
@@ -47,8 +76,9 @@ impl Terms {
         match condition {
             Condition::Term(term) => count(self.at(term).len()),
             Condition::Beginning(beginning) => {
-                let from = self.places.range(beginning.clone()..);
-                from.take_while(|(term, _)| term.starts_with(beginning.as_str())).map(|(_, places)| count(places.len())).max().unwrap_or(0)
+                let from = self.terms.partition_point(|term| self.text(term) < beginning.as_str());
+                let begin_so = self.terms[from..].iter().take_while(|term| self.text(term).starts_with(beginning.as_str()));
+                begin_so.map(|term| count(term.places.len())).max().unwrap_or(0)
             }
             Condition::Phrase { terms, .. } => {
                 let Some(((first, lead), rest)) = terms.split_first() else { return 0 };

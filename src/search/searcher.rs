@@ -16,6 +16,7 @@
 use std::{
     cmp::{Ordering, Reverse},
     collections::{HashMap, HashSet},
+    sync::Arc,
 };
 
 use tantivy::{DocId, Searcher, SegmentReader, TERMINATED, TantivyError, schema::Field};
@@ -88,7 +89,7 @@ pub struct View {
     columns: Vec<Columns>,
     fields: Fields,
     /// By key, so that one record is there once.
-    pub fresh: HashMap<Key, Fresh>,
+    pub fresh: HashMap<Key, Arc<Fresh>>,
     /// Documents of the index that `fresh` holds in a newer state: segment and document.
     pub stale: HashSet<(usize, DocId)>,
 }

@@ -288,7 +288,7 @@ struct Reading<'a> {
     rest: &'a str,
 }
 
-/// The terms of a record as one text, behind its store. Where a term has no place, none is written: most are short ones.
+/// The terms of a record as one text, behind its store. The place 0, which all short ones have, is not written.
 fn written(store: &StoreId, terms: &Terms) -> String {
     let mut text = prefix(store);
     let mut put = |place: u32, term: &str| {
@@ -329,6 +329,7 @@ impl TokenStream for Reading<'_> {
         self.rest = rest;
         self.token.text.truncate(self.store);
         self.token.text.push_str(term);
+        // One that is not written is 0.
         self.token.position = place.parse().unwrap_or(0);
         true
     }

@@ -28,7 +28,7 @@ struct Term {
 
 impl Terms {
     pub fn of(text: &str) -> Self {
-        let (mut all, mut found, mut count) = (String::with_capacity(text.len() * 4), Vec::with_capacity(text.len()), 0);
+        let (mut all, mut found, mut count) = (String::with_capacity(text.len() * 4), Vec::with_capacity(text.len() / 2), 0);
         analysis::analyse(text, |term, place| {
             count += u32::from(!term.starts_with(SHORT));
             let from = all.len();
@@ -46,6 +46,8 @@ impl Terms {
             }
             places.push(place);
         }
+        all.shrink_to_fit();
+        terms.shrink_to_fit();
         Self { text: all, terms, places, count }
     }
 

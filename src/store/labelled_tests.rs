@@ -147,18 +147,16 @@ fn a_label_has_the_open_tickets_that_it_has() {
 
 /// Open tickets in conversations of their own. Of five in a row one has the label `fifth`, of seven one `seventh`, and of hundred
 /// twenty a score below 20.
-async fn open_shop(number: i64) -> Fixture {
+async fn open_shop(tickets: i64) -> Fixture {
     let fixture = Fixture::alone().await;
     let store = &fixture.store;
-    let numbers = format!("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {number}) ");
+    let numbers = format!("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {tickets}) ");
     let marks = |sieves: &[Marks]| sieves.iter().copied().collect::<Marks>().bits();
     let [fifth, seventh] = ["fifth", "seventh"].map(|label| marks(&[Marks::of_labels([&label.into()])]));
     let labels = format!("(CASE i % 5 WHEN 0 THEN {fifth} ELSE 0 END) | (CASE i % 7 WHEN 0 THEN {seventh} ELSE 0 END)");
-    let score = |score: i64| {
-        let marks = ValueMarks::of(&"score".into(), [&Comparable::Number(score as f64)]);
-        format!("WHEN {score} THEN {} ", marks.field_marks.bits())
-    };
-    let scores: String = (0..100).map(score).collect();
+    let number = |field: &str, number: i64| ValueMarks::of(&field.into(), [&Comparable::Number(number as f64)]).field_marks.bits();
+    let scores: String = (0..100).map(|score| format!("WHEN {score} THEN {} ", number("score", score))).collect();
+    let parity = format!("CASE i % 2 WHEN 0 THEN {} ELSE {} END", number("parity", 0), number("parity", 1));
     for insert in [
         format!(
             "INSERT INTO conversations (store_id, id, channel, account_id, contact_id, display_name, reference_id, label_ids, label_marks, \
@@ -172,14 +170,14 @@ async fn open_shop(number: i64) -> Fixture {
             "INSERT INTO tickets (store_id, id, ticket_number, channel, contact_id, account_id, conversation_id, ticket_fields, opened_at, \
              sort_at, created_at, updated_at, is_open, is_spam, is_follow_up, field_marks, text_marks, label_marks) \
              SELECT '{store}', 't' || i, CAST(i AS TEXT), 'line', 'k1', 'a1', 'v' || i, '{{}}', i, i / 2, i, i, TRUE, FALSE, FALSE, \
-             CASE i % 100 {scores}END, 0, {labels} FROM n"
+             (CASE i % 100 {scores}END) | ({parity}), 0, {labels} FROM n"
         ),
         format!(
             "INSERT INTO conversation_labels (store_id, conversation_id, label_id) SELECT '{store}', 'v' || i, 'seventh' FROM n WHERE i % 7 = 0"
         ),
         format!(
             "INSERT INTO ticket_field_values (store_id, ticket_id, field_id, position, number_value) \
-             SELECT '{store}', 't' || i, 'score', 0, i % 100 FROM n"
+             SELECT '{store}', 't' || i, 'score', 0, i % 100 FROM n UNION ALL SELECT '{store}', 't' || i, 'parity', 0, i % 2 FROM n"
         ),
     ] {
         fixture.execute(&format!("{numbers}{insert}")).await.unwrap();
@@ -201,11 +199,22 @@ async fn a_label_s_list_is_walked_whole_and_in_order() {
         .execute("UPDATE tickets SET is_spam = TRUE WHERE id = 't990'; UPDATE tickets SET snoozed_until = 99999999 WHERE id = 't985'")
         .await
         .unwrap();
-    let below = |bound: f64| vec![FieldTest { field_id: "score".into(), test: Test::Below(bound) }];
+    let field = |id: &str, test: Test| FieldTest { field_id: id.into(), test };
+    let below = |bound: f64| vec![field("score", Test::Below(bound))];
+    let (odd, zero) = (|| vec![Comparable::Number(1.0)], || vec![Comparable::Number(0.0)]);
+    let even = |test: Test| vec![field("score", Test::Between(10.0, 59.0)), field("parity", test)];
     for (operator, labels, tests, wanted) in [
         (ContainsAny, &["fifth"][..], vec![], (|i| i % 5 == 0) as fn(i64) -> bool),
         (ContainsAny, &["fifth", "fifth"], vec![], |i| i % 5 == 0),
         (ContainsAny, &["fifth"], below(20.0), |i| i % 5 == 0 && i % 100 < 20),
+        (ContainsAny, &["fifth"], even(Test::AllOf(zero())), |i| i % 10 == 0 && (10..60).contains(&(i % 100))),
+        (ContainsAny, &["fifth"], even(Test::NoneOf(odd())), |i| i % 10 == 0 && (10..60).contains(&(i % 100))),
+        (ContainsAny, &["fifth"], even(Test::Present), |i| i % 5 == 0 && (10..60).contains(&(i % 100))),
+        (ContainsAny, &["fifth"], even(Test::Absent), |_| false),
+        (ContainsAny, &["fifth", "seventh"], even(Test::AllOf(zero())), |i| {
+            i % 2 == 0 && (i % 5 == 0 || i % 7 == 0) && (10..60).contains(&(i % 100))
+        }),
+        (DoesNotContainAny, &["fifth"], even(Test::NoneOf(odd())), |i| i % 2 == 0 && i % 5 != 0 && (10..60).contains(&(i % 100))),
         (ContainsAny, &["fifth", "seventh"], vec![], |i| i % 5 == 0 || i % 7 == 0),
         (ContainsAny, &["none"], vec![], |_| false),
         (ContainsAll, &["fifth", "seventh"], vec![], |i| i % 35 == 0),
@@ -267,11 +276,12 @@ async fn what_a_label_does_not_have_is_not_looked_at() {
         let source = db.ticket_source(&filter, Shown::Open, tests, None, &mut conditions);
         let plan = db.page_plan::<Ticket>(source, conditions, &page).await.unwrap();
         let keyset = if after.is_some() { " AND (sort_at,ticket_id)<(?,?))" } else { ")" };
-        let steps = [
-            format!("SEARCH labelled_tickets USING PRIMARY KEY (store_id=? AND label_id=? AND is_spam=?{keyset}"),
-            "SEARCH tickets USING INDEX sqlite_autoindex_tickets_1 (store_id=? AND id=?)".to_owned(),
-        ];
-        assert_eq!(plan[..2], steps, "{plan:?}");
+        let searches: Vec<_> = plan.iter().filter(|step| step.starts_with("SEARCH")).map(String::as_str).collect();
+        let list = format!("SEARCH labelled_tickets USING PRIMARY KEY (store_id=? AND label_id=? AND is_spam=?{keyset}");
+        let values = "SEARCH v USING PRIMARY KEY (store_id=? AND ticket_id=? AND field_id=?)";
+        let row = "SEARCH tickets USING INDEX sqlite_autoindex_tickets_1 (store_id=? AND id=?)";
+        let steps = [list.as_str()].into_iter().chain(tests.iter().map(|_| values)).chain([row]);
+        assert!(steps.eq(searches.iter().copied()), "{plan:?}");
         let mut conditions = db.ticket_conditions(store, &filter, Shown::Open, NOW);
         let source = db.ticket_source(&filter, Shown::Open, tests, None, &mut conditions);
         db.page_visits::<Ticket>(&source, conditions, &page).await
@@ -310,26 +320,39 @@ async fn what_a_label_does_not_have_is_not_looked_at() {
     assert!(led * 3 < walked * 2, "{led} and {walked}");
 }
 
+/// In the order in which SQLite says it looks.
 #[tokio::test]
-async fn the_looser_mark_is_looked_behind_first_and_before_the_ticket() {
+async fn values_are_looked_up_before_the_ticket_and_the_looser_mark_first() {
     let fixture = open_shop(1_000).await;
     let (db, store) = (&fixture.db, &fixture.store);
     let field = |test: Test| FieldTest { field_id: "score".into(), test };
-    let (some, few) = (field(Test::Below(60.0)), field(Test::Between(8.0, 9.0)));
+    let (some, one) = (field(Test::Below(60.0)), field(Test::AnyOf(vec![Comparable::Number(8.0)])));
+    let all = field(Test::AllOf(vec![Comparable::Number(8.0)]));
     let others = field(Test::NoneOf(vec![Comparable::Number(9.0)]));
-    for labels in [vec!["fifth"], vec!["fifth", "none"]] {
-        let filter = labelled(LabelOperator::ContainsAny, &labels);
-        let page = |tests: &[FieldTest]| {
-            let mut conditions = db.ticket_conditions(store, &filter, Shown::Open, NOW);
-            let source = db.ticket_source(&filter, Shown::Open, tests, None, &mut conditions);
+    let page = |filter: &TicketFilter, tests: &[FieldTest]| {
+        let mut conditions = db.ticket_conditions(store, filter, Shown::Open, NOW);
+        (db.ticket_source(filter, Shown::Open, tests, None, &mut conditions), conditions)
+    };
+    for labels in [vec!["fifth"], vec!["fifth", "none"], vec![]] {
+        let filter = if labels.is_empty() { TicketFilter::default() } else { labelled(LabelOperator::ContainsAny, &labels) };
+        let text = |tests: &[FieldTest]| {
+            let (source, conditions) = page(&filter, tests);
             page_sql::<Ticket>(&source, conditions, &first(20)).as_str().to_owned()
         };
-        let sorted = page(&[others.clone(), some.clone(), few.clone()]);
-        assert_eq!(page(&[few.clone(), some.clone(), others.clone()]), sorted);
-        let looks: Vec<_> =
-            [" NOT EXISTS", "number_value < ", "number_value BETWEEN"].iter().map(|look| sorted.find(look).unwrap()).collect();
+        let sorted = text(&[others.clone(), one.clone(), some.clone()]);
+        assert_eq!(text(&[one.clone(), some.clone(), others.clone()]), sorted);
+        let looks: Vec<_> = ["number_value < ", "number_value IN ", " NOT EXISTS"].iter().map(|look| sorted.find(look).unwrap()).collect();
         assert!(looks.is_sorted(), "{sorted}");
-        let of_list = sorted.matches("v.ticket_id = listed.listed_id").count();
-        assert_eq!(of_list, if db.backend() == DbBackend::Sqlite { 3 } else { 0 }, "{sorted}");
+        if db.backend() != DbBackend::Sqlite {
+            continue;
+        }
+        for (test, before) in [(&some, true), (&one, true), (&all, true), (&others, false)] {
+            let (source, conditions) = page(&filter, &[some.clone(), test.clone()]);
+            let plan = db.page_plan::<Ticket>(source, conditions, &first(20)).await.unwrap();
+            let looks: Vec<_> = plan.iter().filter(|step| step.starts_with("SEARCH")).collect();
+            let row = looks.iter().rposition(|step| step.starts_with("SEARCH tickets")).unwrap();
+            let values = looks.iter().rposition(|step| step.starts_with("SEARCH v ")).unwrap();
+            assert_eq!(values < row, before, "{test:?}: {plan:?}");
+        }
     }
 }

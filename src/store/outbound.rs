@@ -89,31 +89,28 @@ impl Write {
         let of_conversation = |sql: &mut Sql| {
             sql.push(" WHERE store_id = $1 AND is_open = TRUE AND conversation_id = ").text(conversation.as_str());
         };
-        // To return what an update changes costs SQLite more than to ask before, and more conversations have no open ticket.
-        let mut known = None;
-        if !self.on_postgres() {
-            let mut sql = self.sql("SELECT id FROM tickets");
-            of_conversation(&mut sql);
-            known = self.first(sql, |cells| cells.id()).await?;
-            if known.is_none() {
-                return Ok(None);
-            }
-        }
-        let mut sql = self.sql("UPDATE tickets SET sort_at = CASE WHEN sort_at < ");
-        sql.integer(at.millis()).push(" THEN ").integer(at.millis()).push(" ELSE sort_at END, waiting_since = CASE WHEN waiting_since <= ");
+        let mut update = self.sql("UPDATE tickets SET sort_at = CASE WHEN sort_at < ");
+        update.integer(at.millis()).push(" THEN ").integer(at.millis());
+        update.push(" ELSE sort_at END, waiting_since = CASE WHEN waiting_since <= ");
         // Who waits now is whoever wrote after this answer.
-        sql.integer(at.millis()).push(
+        update.integer(at.millis()).push(
             " THEN (SELECT MIN(m.sent_at) FROM messages m WHERE m.store_id = tickets.store_id \
              AND m.conversation_id = tickets.conversation_id AND m.inbound = TRUE AND m.sent_at > ",
         );
-        sql.integer(at.millis()).push(") ELSE waiting_since END");
-        of_conversation(&mut sql);
-        if known.is_some() {
-            self.run_along(sql)?;
-            return Ok(known);
+        update.integer(at.millis()).push(") ELSE waiting_since END");
+        of_conversation(&mut update);
+        if self.on_postgres() {
+            update.push(" RETURNING id");
+            return self.first(update, |cells| cells.id()).await;
         }
-        sql.push(" RETURNING id");
-        self.first(sql, |cells| cells.id()).await
+        // To return what an update changes costs SQLite more than to ask before.
+        let mut open = self.sql("SELECT id FROM tickets");
+        of_conversation(&mut open);
+        let open = self.first(open, |cells| cells.id()).await?;
+        if open.is_some() {
+            self.run_along(update)?;
+        }
+        Ok(open)
     }
 
     /// Puts a message on its way.

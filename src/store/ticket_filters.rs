@@ -70,12 +70,13 @@ impl Db {
         sql
     }
 
-    /// What the values of the ticket with this id, a column, must be.
-    pub(super) fn push_field_tests<'a>(&self, sql: &mut Sql, tests: impl IntoIterator<Item = &'a FieldTest>, id: &str) {
-        for test in tests {
+    /// What the values of a ticket must be. `listed` is the id of one whose row is not looked up yet: what may well fail is asked of
+    /// that, and before. On SQLite.
+    pub(super) fn push_field_tests(&self, sql: &mut Sql, tests: &[Sieved<'_>], listed: Option<&str>) {
+        for Sieved { test, sieves: _ } in tests {
             // Two values that many have each may meet in no ticket of the whole list.
             sql.unbounded();
-            self.push_field_test(sql, test, id);
+            self.push_field_test(sql, test, listed.filter(|_| !mostly_passes(test)));
         }
     }
 
@@ -121,13 +122,14 @@ impl Db {
         }
     }
 
-    fn push_field_test(&self, sql: &mut Sql, FieldTest { field_id, test }: &FieldTest, id: &str) {
+    fn push_field_test(&self, sql: &mut Sql, FieldTest { field_id, test }: &FieldTest, listed: Option<&str>) {
         match test {
             Test::Absent | Test::NoneOf(_) => sql.push(" AND NOT EXISTS (SELECT 1"),
             Test::AllOf(values) => sql.push(" AND (SELECT COUNT(DISTINCT v.").push(column(values)).push(")"),
             _ => sql.push(" AND EXISTS (SELECT 1"),
         };
-        sql.push(VALUES).push(" AND v.ticket_id = ").push(id).push(" AND v.field_id = ").text(field_id.as_str());
+        sql.push(VALUES).push(" AND v.ticket_id = ").push(listed.unwrap_or("tickets.id"));
+        sql.push(" AND v.field_id = ").text(field_id.as_str());
         if let Test::StartsWith(prefix) = test {
             push_begins(sql, prefix);
         } else {
@@ -135,6 +137,10 @@ impl Db {
         }
         if !matches!(test, Test::AllOf(_)) {
             self.fence(sql);
+            if listed.is_some() {
+                // Without it SQLite would join the values, behind the row.
+                sql.limit(1);
+            }
         }
         sql.push(")");
         if let Test::AllOf(values) = test {
@@ -192,18 +198,32 @@ impl Db {
     }
 }
 
-/// The tests of fields, each with what the marks say about it. Where that is least comes first, and so is looked up first: what
-/// all marks of a ticket let through mostly fails there.
-pub(super) fn sieved(tests: &[FieldTest]) -> Vec<(&FieldTest, Vec<Sieve>)> {
-    let sieves = |test: &FieldTest| Sieve::of(&test.field_id, &test.test).collect::<Vec<_>>();
-    let mut tests: Vec<_> = tests.iter().map(|test| (test, sieves(test))).collect();
-    tests.sort_by_key(|(_, sieves)| Reverse(sieves.iter().map(|sieve| sieve.choices.len()).min().unwrap_or(usize::MAX)));
+/// A test of a field with what the marks say about it.
+pub(super) struct Sieved<'a> {
+    pub test: &'a FieldTest,
+    /// All of as many choices.
+    pub sieves: Vec<Sieve>,
+}
+
+/// Whether a ticket of whom nothing is known fulfils it more often than not.
+fn mostly_passes(FieldTest { test, .. }: &FieldTest) -> bool {
+    matches!(test, Test::Present | Test::Absent | Test::NoneOf(_))
+}
+
+/// The tests in the order in which a ticket's values are looked up. Where the marks compare with more choices, more get by that do
+/// not fulfil the test, a bound's within a magnitude above all, so it comes first. (Of a rare value most that get by do not either;
+/// but there few do at all, and the walk costs more than the looks.)
+pub(super) fn sieved(tests: &[FieldTest]) -> Vec<Sieved<'_>> {
+    let sieved = |test| Sieved { test, sieves: Sieve::of(&test.field_id, &test.test).collect() };
+    let mut tests: Vec<Sieved<'_>> = tests.iter().map(sieved).collect();
+    let choices = |sieves: &[Sieve]| sieves.first().map_or(usize::MAX, |sieve| sieve.choices.len());
+    tests.sort_by_key(|Sieved { test, sieves }| Reverse(if mostly_passes(test) { 0 } else { choices(sieves) }));
     tests
 }
 
 /// What the marks say about labels and fields: what is compared with the fewest comes first.
-pub(super) fn sieves(labels: Option<&LabelFilter>, tests: &[(&FieldTest, Vec<Sieve>)]) -> Vec<Sieve> {
-    let of_tests = tests.iter().flat_map(|(_, sieves)| sieves.iter().cloned());
+pub(super) fn sieves(labels: Option<&LabelFilter>, tests: &[Sieved<'_>]) -> Vec<Sieve> {
+    let of_tests = tests.iter().flat_map(|test| test.sieves.iter().cloned());
     let mut sieves: Vec<Sieve> = labels.and_then(Sieve::of_labels).into_iter().chain(of_tests).collect();
     sieves.sort_by_key(|sieve| sieve.choices.len());
     sieves

@@ -125,9 +125,8 @@ impl Db {
         let tests = sieved(tests);
         let sieves = sieves(labels, &tests);
         let sifted = walked && MARKED.contains(&index) && !sieves.is_empty();
-        // Asked of what is listed, the values of a ticket are tested before its row is looked up.
-        let id = if leading.is_some() || sifted { "listed.listed_id" } else { "tickets.id" };
-        self.push_field_tests(conditions, tests.iter().map(|(test, _)| *test), id);
+        let listed = (leading.is_some() || sifted).then_some("listed.listed_id");
+        self.push_field_tests(conditions, &tests, listed);
         if let Some(label) = leading {
             return self.labelled(label, filter.is_spam, &sieves, conditions);
         }

@@ -227,7 +227,7 @@ impl Write {
             }
             if let On::Sqlite(turn) = &self.on {
                 self.count_statement();
-                positions.extend(turn.insert(&sql, rows.len() as i64)?);
+                positions.extend(turn.insert(&sql)?);
                 continue;
             }
             sql.push(" RETURNING position");

@@ -288,10 +288,10 @@ impl Turn {
         })
     }
 
-    /// Inserts so many rows into a table that numbers its rows; their numbers. `RETURNING` would tell them too, and have SQLite set
-    /// up a table for what it returns, which costs more than the insertion.
-    pub fn insert(&self, sql: &Sql, rows: i64) -> Result<RangeInclusive<i64>> {
-        self.run(sql)?;
+    /// Inserts rows into a table that numbers its rows, whatever is there; their numbers. `RETURNING` would tell them too, and have
+    /// SQLite set up a table for what it returns, which costs more than the insertion.
+    pub fn insert(&self, sql: &Sql) -> Result<RangeInclusive<i64>> {
+        let rows = self.run(sql)? as i64;
         let last = self.with(|connection| Ok(connection.last_insert_rowid()))?;
         Ok(last - rows + 1..=last)
     }

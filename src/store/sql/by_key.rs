@@ -1,8 +1,8 @@
 //! Rows by their key: one statement for those that are asked for at a time.
 //!
 //! On PostgreSQL look-ups by a key go together (`store::gather`); SQLite, in this process, answers each before another could be
-//! asked for. Where one that is shared fails because the database is away or busy, all who share it are told so; else each asks alone, for an
-//! answer or an error of his own.
+//! asked for. Where one that is shared fails because the database is away or busy, all who share it are told so; else each asks
+//! alone, for an answer or an error of his own.
 
 use std::{
     collections::{BTreeSet, HashMap},

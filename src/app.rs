@@ -4,7 +4,7 @@ use std::{future::Future, io, path::PathBuf, sync::Arc, time::Duration};
 
 use futures_util::future::join_all;
 use poem::{
-    Endpoint, EndpointExt, IntoEndpoint, IntoResponse, Response, Route, Server,
+    Endpoint, EndpointExt, IntoResponse, Response, Route, Server,
     endpoint::make_sync,
     get, handler,
     http::StatusCode,
@@ -24,6 +24,7 @@ use crate::{
         document,
         edge::{Edge, Served},
         events::{self, WireEvents},
+        operations::Operations,
         rate::RateLimit,
         settings::{self, page},
         slow::Timed,
@@ -96,8 +97,6 @@ impl App {
     /// Everything that is served.
     pub fn endpoint(&self) -> impl Endpoint<Output = Response> + 'static {
         let (contract, plane) = (document::document(), settings::document());
-        let routes = document::routes(&contract).into_iter().map(|route| route.under(document::PREFIX));
-        let routes = routes.chain(document::routes(&plane).into_iter().map(|route| route.under(settings::PREFIX))).collect();
         let pages = Arc::new(Pages {
             docs: document::page(),
             json: document::json(&contract),
@@ -121,12 +120,11 @@ impl App {
         for asset in page::ASSETS {
             route = route.at(asset.path, get(make_sync(move |_| asset.response())));
         }
-        let served = Served {
-            contract: document::contract().into_endpoint(),
-            settings: settings::plane().into_endpoint(),
-            pages: route.data(pages).map_to_response().boxed(),
-        };
-        Edge { served, api: self.api.clone(), routes }
+        let mut operations = Operations::default();
+        operations.add(document::contract());
+        operations.add(settings::plane());
+        let pages = route.data(pages).data(self.api.clone()).map_to_response().boxed();
+        Edge { served: Served { operations, pages }, api: self.api.clone() }
     }
 
     /// Follows the database for searches until `stop` resolves; without it they find no index.

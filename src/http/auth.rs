@@ -9,7 +9,11 @@ use poem_openapi::{
     registry::{MetaSecurityScheme, Registry},
 };
 
-use super::{api::Api, context::Context, error::ApiError};
+use super::{
+    api::Api,
+    context::{Arrival, Context},
+    error::ApiError,
+};
 use crate::{
     domain::{ids::StoreId, keys::Caller, scopes::Scope},
     service::Service,
@@ -119,9 +123,7 @@ impl<'a, S: Requires> ApiExtractor<'a> for Authorised<S> {
     }
 
     async fn from_request(request: &'a poem::Request, _: &mut RequestBody, _: ExtractParamOptions<()>) -> poem::Result<Self> {
-        let (Some(api), Some(context)) = (request.data::<Arc<Api>>(), request.data::<Context>()) else {
-            return Err(ApiError::internal().into());
-        };
+        let Arrival { api, context, .. } = Arrival::of(request)?;
         let secret = presented(request)?;
         let caller = api.service.authenticate(secret).await.map_err(ApiError::from)?;
         let Some((caller, newest)) = caller else {

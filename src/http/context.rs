@@ -4,10 +4,26 @@ use std::sync::{Arc, OnceLock};
 
 use poem::http::HeaderMap;
 
+use super::{api::Api, error::ApiError, params::Sent};
 use crate::domain::{clock::World, ids::StoreId, rules::ReceivedAt, time::Timestamp};
 
 /// The header that carries the request id, in both directions.
 pub const REQUEST_ID: &str = "x-request-id";
+
+/// What the edge lays beside a request for whoever reads it: in one piece, since each further one costs an allocation and a look-up.
+#[derive(Clone)]
+pub struct Arrival {
+    pub api: Arc<Api>,
+    pub context: Context,
+    pub query: Sent,
+}
+
+impl Arrival {
+    /// Fails where a request did not come through the edge.
+    pub fn of(request: &poem::Request) -> Result<&Self, ApiError> {
+        request.data().ok_or_else(ApiError::internal)
+    }
+}
 
 /// One request, for as long as it lasts.
 #[derive(Clone, Debug)]

@@ -49,18 +49,13 @@ pub type Contract = Merged<(
 /// The path that the contract is served under.
 pub const PREFIX: &str = "/v1";
 
-/// Whether a path is one of the contract's, served or not.
-pub fn in_contract(path: &str) -> bool {
-    under(PREFIX, path)
-}
-
 /// Whether a path is this one or below it.
 pub fn under(prefix: &str, path: &str) -> bool {
     path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// The operations, ready to be served: their paths begin with [`PREFIX`].
-pub fn contract() -> OpenApiService<Contract, ()> {
+pub fn contract() -> Contract {
     let groups = (
         super::tickets::TicketReads,
         super::conversations::ConversationReads,
@@ -75,7 +70,11 @@ pub fn contract() -> OpenApiService<Contract, ()> {
         super::writes::MessageWrites,
         revision::EXTRA,
     );
-    OpenApiService::new(Merged { groups, prefix: PREFIX }, format!("counterpart, revision {}", revision::NAME), "1.0.0")
+    Merged { groups, prefix: PREFIX }
+}
+
+fn service() -> OpenApiService<Contract, ()> {
+    OpenApiService::new(contract(), format!("counterpart, revision {}", revision::NAME), "1.0.0")
         .description(
             "The data API of a customer-support inbox: one store's tickets, conversations, messages, contacts, labels, teams and users. \
              Every request carries an API key in `x-api-key` and sees the data of that key's store alone.",
@@ -87,7 +86,7 @@ pub fn contract() -> OpenApiService<Contract, ()> {
 
 /// The document.
 pub fn document() -> Value {
-    let mut document = canonical(&contract().spec());
+    let mut document = canonical(&service().spec());
     examples::contract().put_into(&mut document);
     sorted(document)
 }
@@ -193,7 +192,7 @@ pub fn routes_page(document: &Value) -> String {
 
 /// The documentation page, self-contained.
 pub fn page() -> String {
-    let service = contract();
+    let service = service();
     let page = page_of(&service.swagger_ui_html(), &service.spec(), &document(), &format!("counterpart API, revision {}", revision::NAME));
     let ui = "\n<div id=\"ui\"></div>\n";
     let link =

@@ -3,19 +3,23 @@
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
-use futures_util::{FutureExt, future::BoxFuture};
+use futures_util::{
+    FutureExt,
+    future::{BoxFuture, ready},
+};
 use poem::{
     Endpoint, Request, Response,
-    endpoint::{BoxEndpoint, DynEndpoint},
+    endpoint::BoxEndpoint,
     http::{HeaderValue, Method, StatusCode, header},
 };
 use poem_openapi::OperationId;
 
 use super::{
     api::Api,
-    context::{Context, REQUEST_ID},
-    document::{Route, in_contract},
+    context::{Arrival, Context, REQUEST_ID},
     error::{ApiError, ErrorDetail},
+    operations::Operations,
+    params::Sent,
     reply::{self, Content, JSON},
     settings::in_settings,
 };
@@ -24,24 +28,19 @@ use crate::domain::rules::ReceivedAt;
 /// The longest that a request may take, its body included.
 const REQUEST_LIMIT: Duration = Duration::from_secs(30);
 
-/// What is served, by the beginning of the path.
+/// What is served.
 pub struct Served {
-    pub contract: BoxEndpoint<'static>,
-    pub settings: BoxEndpoint<'static>,
+    pub operations: Operations,
+    /// Whatever else.
     pub pages: BoxEndpoint<'static>,
 }
 
 impl Served {
     fn call(&self, request: Request) -> BoxFuture<'_, poem::Result<Response>> {
-        let path = request.uri().path();
-        let endpoint = if in_contract(path) {
-            &self.contract
-        } else if in_settings(path) {
-            &self.settings
-        } else {
-            &self.pages
-        };
-        DynEndpoint::call(&**endpoint, request)
+        match self.operations.find(&request).unwrap_or(Ok(&*self.pages)) {
+            Ok(endpoint) => endpoint.call(request),
+            Err(error) => Box::pin(ready(Err(error.into()))),
+        }
     }
 }
 
@@ -49,8 +48,6 @@ impl Served {
 pub struct Edge {
     pub served: Served,
     pub api: Arc<Api>,
-    /// Every operation, by the whole path.
-    pub routes: Vec<Route>,
 }
 
 impl Endpoint for Edge {
@@ -61,8 +58,8 @@ impl Endpoint for Edge {
         let settings = in_settings(request.uri().path());
         let form = if settings { ReceivedAt::Timestamp } else { self.api.service.rules().received_at };
         let context = Context::arrive(request.headers(), self.api.service.world(), form);
-        request.set_data(context.clone());
-        request.set_data(self.api.clone());
+        let query = Sent::read(request.uri().query().unwrap_or_default());
+        request.set_data(Arrival { api: self.api.clone(), context: context.clone(), query });
         let path = request.uri().path().to_owned();
         // Answered like GET and emptied at the end, so that the length of what GET would send is known.
         let head = request.method() == Method::HEAD;
@@ -143,7 +140,7 @@ impl Edge {
 
     /// The methods that a path takes. What no document lists is a page to GET.
     fn allowed(&self, path: &str) -> String {
-        let mut methods: Vec<&str> = self.routes.iter().filter(|route| route.path == path).map(|route| route.method.as_str()).collect();
+        let mut methods = self.served.operations.methods(path);
         if methods.is_empty() {
             methods.push(Method::GET.as_str());
         }

@@ -3,7 +3,7 @@
 use poem::{RequestBody, http::StatusCode};
 use poem_openapi::registry::{MetaSchema, MetaSchemaRef};
 
-use super::{error::ApiError, params::QueryParam};
+use super::{context::Arrival, error::ApiError, params::QueryParam};
 use crate::domain::{
     messages::{CommentExpand, MessageExpand},
     tickets::TicketExpand,
@@ -56,10 +56,8 @@ pub struct NoExpand;
 
 impl<'a> poem::FromRequest<'a> for NoExpand {
     async fn from_request(request: &'a poem::Request, _: &mut RequestBody) -> poem::Result<Self> {
-        let query = request.data::<poem_openapi::__private::UrlQuery>();
-        let sent = query.iter().flat_map(|query| query.0.iter()).find(|(key, value)| key == "expand" && !value.is_empty());
-        match sent {
-            Some((_, value)) => Err(unknown(&format!("{value} (nothing can be expanded here)")).into()),
+        match Arrival::of(request)?.query.values("expand").find(|value| !value.is_empty()) {
+            Some(value) => Err(unknown(&format!("{value} (nothing can be expanded here)")).into()),
             None => Ok(Self),
         }
     }

@@ -4,8 +4,7 @@
 //! key, and the operations of one vanish from the document while they are served. The same holds for a status that
 //! both sides of a result declare.
 //!
-//! And they are served under their whole paths: a router around theirs would take a tenth of the instructions that an answer costs
-//! besides its database and its socket.
+//! And they are served under their whole paths, by which `operations` finds them.
 
 use std::collections::HashMap;
 

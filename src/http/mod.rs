@@ -28,6 +28,7 @@ pub mod inputs;
 pub mod labels;
 pub mod merged;
 pub mod messages;
+pub mod operations;
 pub mod paging;
 pub mod params;
 pub mod rate;

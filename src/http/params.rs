@@ -5,16 +5,30 @@ use std::fmt;
 
 use poem::RequestBody;
 use poem_openapi::{
-    __private::UrlQuery,
     ApiExtractor, ApiExtractorType, ExtractParamOptions,
     registry::{MetaParamIn, MetaSchema, MetaSchemaRef, Registry},
 };
 
-use super::error::ApiError;
+use super::{context::Arrival, error::ApiError};
 use crate::{
     domain::{ids::UserId, rules::DEFAULT_PAGE_SIZE, search::MAX_QUERY_CHARS},
     revision,
 };
+
+/// The query of a request: names and values in their order, decoded.
+#[derive(Clone)]
+pub struct Sent(Vec<(String, String)>);
+
+impl Sent {
+    pub fn read(query: &str) -> Self {
+        Self(url::form_urlencoded::parse(query.as_bytes()).into_owned().collect())
+    }
+
+    /// What was sent under a name.
+    pub fn values(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+}
 
 /// What a query parameter can be read as.
 pub trait QueryParam: Sized + Send {
@@ -57,9 +71,7 @@ impl<'a, T: QueryParam> ApiExtractor<'a> for Query<T> {
 }
 
 fn read<T: QueryParam>(request: &poem::Request, name: &str) -> Result<T, ApiError> {
-    let query = request.data::<UrlQuery>();
-    let values: Vec<&str> =
-        query.iter().flat_map(|query| query.0.iter()).filter(|(key, _)| key == name).map(|(_, value)| value.as_str()).collect();
+    let values: Vec<&str> = Arrival::of(request)?.query.values(name).collect();
     // The decoder puts U+FFFD where bytes are no text; nobody means the character itself.
     if values.iter().any(|value| value.contains('\u{fffd}')) {
         return Err(ApiError::field(name, "must be UTF-8"));
@@ -341,10 +353,9 @@ pub struct NoPageSize;
 
 impl<'a> poem::FromRequest<'a> for NoPageSize {
     async fn from_request(request: &'a poem::Request, _: &mut RequestBody) -> poem::Result<Self> {
-        let query = request.data::<UrlQuery>();
-        match query.is_some_and(|query| query.0.iter().any(|(name, _)| name == "pageSize")) {
-            true => Err(ApiError::field("pageSize", "cannot be chosen here").into()),
-            false => Ok(Self),
+        match Arrival::of(request)?.query.values("pageSize").next() {
+            Some(_) => Err(ApiError::field("pageSize", "cannot be chosen here").into()),
+            None => Ok(Self),
         }
     }
 }

@@ -20,7 +20,11 @@ use crate::{
         ids::StoreId,
         settings::{Editor, GrantKind, Manager, Via},
     },
-    http::{api::Api, context::Context, error::ApiError},
+    http::{
+        api::Api,
+        context::{Arrival, Context},
+        error::ApiError,
+    },
     service::{By, Once},
 };
 
@@ -94,9 +98,7 @@ impl<'a> ApiExtractor<'a> for Managed {
     }
 
     async fn from_request(request: &'a poem::Request, _: &mut RequestBody, _: ExtractParamOptions<()>) -> poem::Result<Self> {
-        let (Some(api), Some(context)) = (request.data::<Arc<Api>>(), request.data::<Context>()) else {
-            return Err(ApiError::internal().into());
-        };
+        let Arrival { api, context, .. } = Arrival::of(request)?;
         let (secrets, kind, via) = presented(request)?;
         let mut found = None;
         for secret in secrets {

@@ -39,8 +39,8 @@ macro_rules! groups {
         pub type Plane = Merged<($($group,)*)>;
 
         /// The operations, ready to be served: their paths begin with [`PREFIX`].
-        pub fn plane() -> OpenApiService<Plane, ()> {
-            service(Merged { groups: ($($group,)*), prefix: PREFIX })
+        pub fn plane() -> Plane {
+            Merged { groups: ($($group,)*), prefix: PREFIX }
         }
     };
 }
@@ -64,8 +64,8 @@ pub fn in_settings(path: &str) -> bool {
     under(PREFIX, path)
 }
 
-fn service(groups: Plane) -> OpenApiService<Plane, ()> {
-    OpenApiService::new(groups, "counterpart, settings", "1.0.0")
+fn service() -> OpenApiService<Plane, ()> {
+    OpenApiService::new(plane(), "counterpart, settings", "1.0.0")
         .description(
             "The settings of a store: API keys, webhooks, recorded events, and what the contract has no operation for. For the \
              store's owners and admins, by a browser's session or a machine's token. The same in both revisions of the contract.",
@@ -77,7 +77,7 @@ fn service(groups: Plane) -> OpenApiService<Plane, ()> {
 
 /// The document.
 pub fn document() -> Value {
-    let mut document = canonical(&plane().spec());
+    let mut document = canonical(&service().spec());
     for schema in document.pointer_mut("/components/schemas").and_then(Value::as_object_mut).into_iter().flat_map(|all| all.values_mut()) {
         // Written as the compiled revision writes it; here it is the same in both.
         if let Some(received_at) = schema.pointer_mut("/properties/requestReceivedAt") {
@@ -98,6 +98,6 @@ pub fn examples() -> Examples {
 
 /// The documentation page, self-contained.
 pub fn docs() -> String {
-    let plane = plane();
-    page_of(&plane.swagger_ui_html(), &plane.spec(), &document(), "counterpart settings API")
+    let service = service();
+    page_of(&service.swagger_ui_html(), &service.spec(), &document(), "counterpart settings API")
 }

@@ -25,7 +25,7 @@ use crate::{
     http::{
         api::Api,
         body::Body,
-        context::Context,
+        context::{Arrival, Context},
         error::{ApiError, Failure, SettingsCatalog, SettingsCreation},
         reply::{self, One, Reply, Shape},
         values::UserIdText,
@@ -130,9 +130,7 @@ impl<'a> ApiExtractor<'a> for Stranger {
     fn register(_: &mut Registry) {}
 
     async fn from_request(request: &'a poem::Request, _: &mut RequestBody, _: ExtractParamOptions<()>) -> poem::Result<Self> {
-        let (Some(api), Some(context)) = (request.data::<Arc<Api>>(), request.data::<Context>()) else {
-            return Err(ApiError::internal().into());
-        };
+        let Arrival { api, context, .. } = Arrival::of(request)?;
         // A page of somebody else must not put its reader into a session of its choosing.
         own_origin(request, true)?;
         // Of several proxies the first one is what the browser speaks to.

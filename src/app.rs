@@ -61,8 +61,6 @@ pub async fn open_migrated(config: &Config, metrics: Option<&Metrics>) -> store:
 const GRACE: Duration = Duration::from_secs(10);
 /// How long a readiness probe waits for the database.
 const PROBE: Duration = Duration::from_secs(2);
-/// How long a connection may stay without a request.
-const IDLE: Duration = Duration::from_secs(75);
 
 /// Every use-case, with events in the shapes of the compiled revision.
 pub fn service(db: Db, world: World) -> Service {
@@ -137,7 +135,7 @@ impl App {
     pub async fn serve(&self, listen: &str, stop: impl Future<Output = ()>, ready: impl FnOnce(String)) -> io::Result<()> {
         let acceptor = TcpListener::bind(listen.to_owned()).into_acceptor().await?;
         let address = acceptor.local_addr().into_iter().find_map(|address| address.as_socket_addr().map(ToString::to_string));
-        let server = Server::new_with_acceptor(Timed(acceptor)).name("counterpart").idle_timeout(IDLE);
+        let server = Server::new_with_acceptor(Timed(acceptor)).name("counterpart");
         ready(format!("http://{}", address.unwrap_or_else(|| listen.to_owned())));
         let (stop_workers, stopped) = watch::channel(());
         // A sender that is dropped stops the workers as well.

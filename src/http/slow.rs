@@ -1,13 +1,17 @@
-//! Connections that send a request too slowly.
+//! Connections that keep us waiting: for the rest of a request, for an answer to be taken, or for the next request.
 //!
 //! poem sets no limit on how long the head of a request may take, and does not stop a half-read one when a connection is
-//! idle. So the stream itself keeps the time: from the first byte that it reads until the first byte of an answer. A body
-//! that is slow is answered in time by [`super::edge`]; a head that is slow ends here.
+//! idle. So the stream itself keeps the time: from the first byte that it reads until the first byte of an answer, and then from
+//! each byte that is taken until something is asked again. A body that is slow is answered in time by [`super::edge`]; a head that
+//! is slow ends here.
+//!
+//! poem's own limit for idle connections wakes a second task of the connection, which sets a timer anew, whenever something is read
+//! or written. Here a connection has one timer, which may ring too early and is set anew only then.
 
 use std::{
     io,
     pin::Pin,
-    task::{Context, Poll, ready},
+    task::{Context, Poll},
     time::Duration,
 };
 
@@ -18,11 +22,13 @@ use poem::{
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    time::{Sleep, sleep},
+    time::{Instant, Sleep, sleep_until},
 };
 
 /// The longest from the first byte of a request to the first byte of its answer.
 const LIMIT: Duration = Duration::from_secs(40);
+/// The longest that a connection may stay without a request, or with an answer of which nothing is taken.
+const IDLE: Duration = Duration::from_secs(75);
 
 /// An acceptor whose connections keep the time.
 #[derive(Debug)]
@@ -37,7 +43,7 @@ impl<A: Acceptor> Acceptor for Timed<A> {
 
     async fn accept(&mut self) -> io::Result<(Self::Io, LocalAddr, RemoteAddr, Scheme)> {
         let (stream, local, remote, scheme) = self.0.accept().await?;
-        Ok((TimedStream { stream, due: None }, local, remote, scheme))
+        Ok((TimedStream::new(stream), local, remote, scheme))
     }
 }
 
@@ -45,36 +51,86 @@ impl<A: Acceptor> Acceptor for Timed<A> {
 #[derive(Debug)]
 pub struct TimedStream<S> {
     stream: S,
-    /// Set while a request is being read or answered.
-    due: Option<Pin<Box<Sleep>>>,
+    /// Whether a request is being read or answered.
+    asked: bool,
+    due: Instant,
+    /// Rings when it is due, or before.
+    alarm: Pin<Box<Sleep>>,
+}
+
+impl<S> TimedStream<S> {
+    fn new(stream: S) -> Self {
+        let due = Instant::now() + IDLE;
+        Self { stream, asked: false, due, alarm: Box::pin(sleep_until(due)) }
+    }
+
+    fn wait(&mut self, limit: Duration) {
+        self.due = Instant::now() + limit;
+        if self.due < self.alarm.deadline() {
+            self.alarm.as_mut().reset(self.due);
+        }
+    }
+
+    /// Whether it has been waited for too long. If not, the task is woken when it will have been.
+    fn is_overdue(&mut self, context: &mut Context<'_>) -> bool {
+        while self.alarm.as_mut().poll(context).is_ready() {
+            if self.due <= Instant::now() {
+                return true;
+            }
+            self.alarm.as_mut().reset(self.due);
+        }
+        false
+    }
+
+    fn written(&mut self, result: Poll<io::Result<usize>>, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        match result {
+            Poll::Ready(Ok(_)) => {
+                self.asked = false;
+                self.wait(IDLE);
+            }
+            Poll::Pending if self.is_overdue(context) => return Poll::Ready(Err(too_slow("the answer is not taken"))),
+            _ => {}
+        }
+        result
+    }
+}
+
+fn too_slow(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, what)
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
     fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        let this = &mut *self;
-        if let Some(due) = &mut this.due
-            && due.as_mut().poll(context).is_ready()
-        {
-            return Poll::Ready(Err(io::Error::new(io::ErrorKind::TimedOut, "the request took too long to arrive")));
-        }
         let before = buffer.filled().len();
-        ready!(Pin::new(&mut this.stream).poll_read(context, buffer))?;
-        if this.due.is_none() && buffer.filled().len() > before {
-            this.due = Some(Box::pin(sleep(LIMIT)));
+        let result = Pin::new(&mut self.stream).poll_read(context, buffer);
+        let late = match &result {
+            Poll::Pending => self.is_overdue(context),
+            // However fast it comes.
+            Poll::Ready(_) => self.asked && self.due <= Instant::now(),
+        };
+        match result {
+            _ if late && self.asked => return Poll::Ready(Err(too_slow("the request took too long to arrive"))),
+            // The end of what is read is the end of an idle connection.
+            Poll::Pending if late => return Poll::Ready(Ok(())),
+            Poll::Ready(Ok(())) if !self.asked && buffer.filled().len() > before => {
+                self.asked = true;
+                self.wait(LIMIT);
+            }
+            _ => {}
         }
-        Poll::Ready(Ok(()))
+        result
     }
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
     fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.due = None;
-        Pin::new(&mut self.stream).poll_write(context, bytes)
+        let result = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.written(result, context)
     }
 
     fn poll_write_vectored(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[io::IoSlice<'_>]) -> Poll<io::Result<usize>> {
-        self.due = None;
-        Pin::new(&mut self.stream).poll_write_vectored(context, bytes)
+        let result = Pin::new(&mut self.stream).poll_write_vectored(context, bytes);
+        self.written(result, context)
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -92,21 +148,82 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
 
 #[cfg(test)]
 mod tests {
-    use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex};
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex},
+        time::advance,
+    };
 
     use super::*;
 
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn connection() -> (DuplexStream, TimedStream<DuplexStream>) {
+        let (client, server) = duplex(64);
+        (client, TimedStream::new(server))
+    }
+
+    async fn read(server: &mut TimedStream<DuplexStream>) -> io::Result<usize> {
+        server.read(&mut [0; 64]).await
+    }
+
     #[tokio::test(start_paused = true)]
     async fn half_a_request_ends_the_connection_and_an_answer_starts_anew() {
-        let (mut client, server) = duplex(64);
-        let mut server = TimedStream { stream: server, due: None };
-        let mut buffer = [0; 64];
+        let (mut client, mut server) = connection();
         client.write_all(b"GET / HTTP/1.1\r\n").await.unwrap();
-        assert!(server.read(&mut buffer).await.unwrap() > 0);
+        assert!(read(&mut server).await.unwrap() > 0);
+        advance(LIMIT - SECOND).await;
         server.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
-        tokio::time::advance(LIMIT * 2).await;
+        advance(LIMIT + SECOND).await;
         client.write_all(b"GET / HT").await.unwrap();
-        assert!(server.read(&mut buffer).await.unwrap() > 0);
-        assert_eq!(server.read(&mut buffer).await.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert!(read(&mut server).await.unwrap() > 0);
+        let begun = Instant::now();
+        assert_eq!(read(&mut server).await.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        // A timer rounds up to its next tick.
+        assert!((LIMIT..LIMIT + SECOND).contains(&begun.elapsed()), "{:?}", begun.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_never_pauses_ends_too() {
+        let (mut client, mut server) = connection();
+        for _ in 0..LIMIT.as_secs() {
+            client.write_all(b"x-more: header\r\n").await.unwrap();
+            assert!(read(&mut server).await.unwrap() > 0);
+            advance(SECOND).await;
+        }
+        client.write_all(b"x-more: header\r\n").await.unwrap();
+        assert_eq!(read(&mut server).await.unwrap_err().kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_idle_connection_ends_and_a_busy_one_stays() {
+        let (mut client, mut server) = connection();
+        for _ in 0..5 {
+            advance(IDLE - SECOND).await;
+            client.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+            assert!(read(&mut server).await.unwrap() > 0);
+            server.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
+            assert!(client.read(&mut [0; 64]).await.unwrap() > 0);
+        }
+        let begun = Instant::now();
+        assert_eq!(read(&mut server).await.unwrap(), 0);
+        assert!((IDLE..IDLE + SECOND).contains(&begun.elapsed()), "{:?}", begun.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_nobody_takes_ends_the_connection_and_a_slow_reader_gets_it() {
+        let (mut client, mut server) = connection();
+        let taking = tokio::spawn(async move {
+            for _ in 0..5 {
+                tokio::time::sleep(IDLE - SECOND).await;
+                client.read_exact(&mut [0; 64]).await.unwrap();
+            }
+            client
+        });
+        server.write_all(&[b'x'; 64 * 6]).await.unwrap();
+        let client = taking.await.unwrap();
+        let begun = Instant::now();
+        assert_eq!(server.write_all(b"x").await.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert!((IDLE - SECOND..IDLE + SECOND).contains(&begun.elapsed()), "{:?}", begun.elapsed());
+        drop(client);
     }
 }

@@ -167,11 +167,14 @@ impl App {
 /// How often the chores are done.
 const CHORES: Duration = Duration::from_secs(60);
 
-/// What is done from time to time and at the end: writing down when keys were last used, putting totals together, forgetting the
-/// oldest of the change log.
+/// A first commit, and what is done from time to time and at the end: writing down when keys were last used, putting totals
+/// together, forgetting the oldest of the change log.
 async fn chores(service: Service, stopped: impl Future<Output = ()>) {
     let mut stopped = std::pin::pin!(stopped);
     let mut forgetting = Pass::default();
+    if let Err(error) = service.db().first_commit().await {
+        tracing::warn!(%error, "the log holds no commit yet: reads of the database ask for its length until somebody writes");
+    }
     loop {
         let stop = tokio::time::timeout(CHORES, &mut stopped).await.is_ok();
         if let Err(error) = service.save_key_uses().await {

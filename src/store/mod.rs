@@ -20,6 +20,7 @@ pub mod error;
 pub mod events;
 pub mod export;
 pub mod fields;
+mod first_commit;
 #[cfg(test)]
 pub(crate) mod fixture;
 pub mod forgetting;

@@ -5,11 +5,17 @@
 //! keys do not bound the work ([`Reach::Rows`]) may take so many steps there, which most pages do with; where that is not enough,
 //! they begin again on one of the runtime's blocking threads.
 //!
+//! A thread that reads on the spot keeps to a connection: what SQLite writes down in one's memory, at each statement, would go from
+//! one core's cache to another's and back, and so would the lock of a list that they all took theirs from.
+//!
 //! Called by `sql`. Guarantees: a connection cannot write, and sees every change that was committed before it is asked.
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -28,12 +34,28 @@ use super::{
 /// The readers of one database file.
 pub(super) struct Readers {
     path: PathBuf,
-    /// Open and not in use. There are never more than threads that read.
-    idle: Mutex<Vec<Reader>>,
+    /// By the numbers of the threads that read on the spot.
+    spots: Vec<Idle>,
+    /// For the others.
+    elsewhere: Idle,
     anchor: Anchor,
     /// Holds unbounded statements to a number, so that they cannot take every blocking thread.
     unbounded: Semaphore,
     on_the_spot: Duration,
+}
+
+/// Connections that are open and not in use. There are never more than threads that read. Two locks do not share a line of memory.
+#[derive(Default)]
+#[repr(align(128))]
+struct Idle(Mutex<Vec<Reader>>);
+
+/// How many threads have connections apart from each other: more than a runtime has, on most machines.
+const SPOTS: usize = 64;
+
+static THREADS: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    static NUMBER: usize = THREADS.fetch_add(1, Ordering::Relaxed);
 }
 
 /// A connection that cannot write.
@@ -68,7 +90,8 @@ impl Readers {
         let anchor = Anchor::new(LOG_PAGES, move || open(&file));
         Arc::new(Self {
             path,
-            idle: Mutex::default(),
+            spots: std::iter::repeat_with(Idle::default).take(SPOTS).collect(),
+            elsewhere: Idle::default(),
             anchor,
             unbounded: Semaphore::new(unbounded.max(1) as usize),
             on_the_spot: ON_THE_SPOT,
@@ -82,8 +105,8 @@ impl Readers {
         D: Fn(&mut Cells<'_>) -> Result<T> + Send + 'static,
     {
         let on_the_spot = match sql.reach() {
-            Reach::Keys => self.run(&sql, &decode, None)?,
-            Reach::Rows => self.run(&sql, &decode, Some(Left { asks: ASKS, until: Instant::now() + self.on_the_spot }))?,
+            Reach::Keys => self.run(self.spot(), &sql, &decode, None)?,
+            Reach::Rows => self.run(self.spot(), &sql, &decode, Some(Left { asks: ASKS, until: Instant::now() + self.on_the_spot }))?,
             Reach::Table => None,
         };
         if let Some(rows) = on_the_spot {
@@ -92,28 +115,41 @@ impl Readers {
         let closed = || Error::Unavailable("the database was closed".to_owned());
         let _permit = self.unbounded.acquire().await.map_err(|_| closed())?;
         let readers = self.clone();
-        let read = tokio::task::spawn_blocking(move || readers.run(&sql, &decode, None));
+        let read = tokio::task::spawn_blocking(move || readers.run(&readers.elsewhere, &sql, &decode, None));
         read.await.map_err(|error| Error::Unavailable(error.to_string()))??.ok_or_else(closed)
     }
 
+    /// Where the connection of this thread is.
+    fn spot(&self) -> &Idle {
+        &self.spots[NUMBER.with(|number| number % SPOTS)]
+    }
+
     /// `None`: it takes more than that.
-    fn run<T>(&self, sql: &Sql, decode: &impl Fn(&mut Cells<'_>) -> Result<T>, left: Option<Left>) -> Result<Option<Vec<T>>> {
+    fn run<T>(
+        &self,
+        Idle(idle): &Idle,
+        sql: &Sql,
+        decode: &impl Fn(&mut Cells<'_>) -> Result<T>,
+        left: Option<Left>,
+    ) -> Result<Option<Vec<T>>> {
         self.anchor.read();
-        let reader = self.take()?;
+        // Not within the match, which would hold the lock while a connection is opened.
+        let reader = lock(idle).pop();
+        let reader = match reader {
+            Some(reader) => reader,
+            None => self.open()?,
+        };
         *lock(&reader.left) = left;
         let rows = match read(&reader.connection, sql, decode) {
             Err(_) if lock(&reader.left).as_ref().is_some_and(|left| left.asks == 0) => None,
             // One that failed is not used again: whatever was wrong with it goes with it.
             rows => Some(rows?),
         };
-        lock(&self.idle).push(reader);
+        lock(idle).push(reader);
         Ok(rows)
     }
 
-    fn take(&self) -> Result<Reader> {
-        if let Some(reader) = lock(&self.idle).pop() {
-            return Ok(reader);
-        }
+    fn open(&self) -> Result<Reader> {
         let connection = open(&self.path)?;
         let left = Arc::<Mutex<Option<Left>>>::default();
         let asked = left.clone();
@@ -132,7 +168,9 @@ impl Readers {
     pub async fn close(&self) {
         self.unbounded.close();
         self.anchor.close().await;
-        lock(&self.idle).clear();
+        for Idle(idle) in self.spots.iter().chain([&self.elsewhere]) {
+            lock(idle).clear();
+        }
     }
 }
 
@@ -191,10 +229,33 @@ mod tests {
                 assert!(threads.len() == 1 && threads[0] != here, "{threads:?}");
             }
         }
-        // It was one connection, which is as good as before.
-        assert_eq!(readers.idle.lock().unwrap().len(), 1);
+        // It was one connection each, which is as good as before.
+        assert_eq!((readers.spot().0.lock().unwrap().len(), readers.elsewhere.0.lock().unwrap().len()), (1, 1));
         hurried.close().await;
         readers.close().await;
         assert!(up_to(&readers, 100_000, Reach::Rows).await.is_err());
+    }
+    #[test]
+    fn each_thread_keeps_to_its_connection() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("file.db");
+        Connection::open(&path).unwrap().execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE t (n INTEGER)").unwrap();
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let _entered = runtime.enter();
+        let readers = Readers::new(path, 1);
+        let read = || {
+            readers.run(readers.spot(), &Sql::fixed("SELECT 1"), &|cells| cells.take::<i64>(), None).unwrap();
+            let idle = readers.spot().0.lock().unwrap();
+            assert_eq!(idle.len(), 1);
+            // SAFETY: the address is told, and nothing is done with it.
+            unsafe { idle[0].connection.handle() as usize }
+        };
+        let mine = read();
+        for _ in 0..3 {
+            let (first, again) = std::thread::scope(|scope| scope.spawn(|| (read(), read())).join().unwrap());
+            assert_eq!(first, again);
+            assert_ne!(first, mine);
+            assert_eq!(read(), mine);
+        }
     }
 }

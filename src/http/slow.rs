@@ -2,11 +2,11 @@
 //!
 //! poem sets no limit on how long the head of a request may take, and does not stop a half-read one when a connection is
 //! idle. So the stream itself keeps the time: from the first byte that it reads until the first byte of an answer, and then from
-//! each byte that is taken until something is asked again. A body that is slow is answered in time by [`super::edge`]; a head that
-//! is slow ends here.
+//! each write until something is asked again, or until the system takes more of the answer. A body that is slow is answered in time
+//! by [`super::edge`]; a head that is slow ends here.
 //!
 //! poem's own limit for idle connections wakes a second task of the connection, which sets a timer anew, whenever something is read
-//! or written. Here a connection has one timer, which may ring too early and is set anew only then.
+//! or written. Here a connection has one timer, which may ring too early, and is set anew only then or where it would ring too late.
 
 use std::{
     io,
@@ -27,8 +27,11 @@ use tokio::{
 
 /// The longest from the first byte of a request to the first byte of its answer.
 const LIMIT: Duration = Duration::from_secs(40);
-/// The longest that a connection may stay without a request, or with an answer of which nothing is taken.
+/// The longest that a connection may stay without a request.
 const IDLE: Duration = Duration::from_secs(75);
+/// The longest that the system may take none of an answer. It does once about a third of its buffer is free, which may be a megabyte:
+/// whoever reads more than some kilobytes a second gets the whole.
+const UNTAKEN: Duration = Duration::from_secs(300);
 
 /// An acceptor whose connections keep the time.
 #[derive(Debug)]
@@ -51,20 +54,35 @@ impl<A: Acceptor> Acceptor for Timed<A> {
 #[derive(Debug)]
 pub struct TimedStream<S> {
     stream: S,
-    /// Whether a request is being read or answered.
-    asked: bool,
+    awaits: Awaits,
     due: Instant,
     /// Rings when it is due, or before.
     alarm: Pin<Box<Sleep>>,
 }
 
+/// What a connection keeps us waiting for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Awaits {
+    Request,
+    /// The rest of a request, or our own answer.
+    Rest,
+    /// That the system takes more of an answer.
+    Taking,
+}
+
 impl<S> TimedStream<S> {
     fn new(stream: S) -> Self {
         let due = Instant::now() + IDLE;
-        Self { stream, asked: false, due, alarm: Box::pin(sleep_until(due)) }
+        Self { stream, awaits: Awaits::Request, due, alarm: Box::pin(sleep_until(due)) }
     }
 
-    fn wait(&mut self, limit: Duration) {
+    fn wait(&mut self, awaits: Awaits) {
+        self.awaits = awaits;
+        let limit = match awaits {
+            Awaits::Request => IDLE,
+            Awaits::Rest => LIMIT,
+            Awaits::Taking => UNTAKEN,
+        };
         self.due = Instant::now() + limit;
         if self.due < self.alarm.deadline() {
             self.alarm.as_mut().reset(self.due);
@@ -83,20 +101,29 @@ impl<S> TimedStream<S> {
     }
 
     fn written(&mut self, result: Poll<io::Result<usize>>, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
-        match result {
-            Poll::Ready(Ok(_)) => {
-                self.asked = false;
-                self.wait(IDLE);
+        match &result {
+            Poll::Ready(Ok(_)) => self.wait(Awaits::Request),
+            Poll::Ready(Err(_)) => {}
+            Poll::Pending => {
+                if self.awaits != Awaits::Taking {
+                    self.wait(Awaits::Taking);
+                }
+                if self.is_overdue(context) {
+                    return Poll::Ready(Err(self.too_slow()));
+                }
             }
-            Poll::Pending if self.is_overdue(context) => return Poll::Ready(Err(too_slow("the answer is not taken"))),
-            _ => {}
         }
         result
     }
-}
 
-fn too_slow(what: &str) -> io::Error {
-    io::Error::new(io::ErrorKind::TimedOut, what)
+    fn too_slow(&self) -> io::Error {
+        let what = match self.awaits {
+            Awaits::Request => "no request came",
+            Awaits::Rest => "the request took too long to arrive",
+            Awaits::Taking => "the answer is not taken",
+        };
+        io::Error::new(io::ErrorKind::TimedOut, what)
+    }
 }
 
 impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
@@ -106,17 +133,13 @@ impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
         let late = match &result {
             Poll::Pending => self.is_overdue(context),
             // However fast it comes.
-            Poll::Ready(_) => self.asked && self.due <= Instant::now(),
+            Poll::Ready(_) => self.awaits == Awaits::Rest && self.due <= Instant::now(),
         };
-        match result {
-            _ if late && self.asked => return Poll::Ready(Err(too_slow("the request took too long to arrive"))),
-            // The end of what is read is the end of an idle connection.
-            Poll::Pending if late => return Poll::Ready(Ok(())),
-            Poll::Ready(Ok(())) if !self.asked && buffer.filled().len() > before => {
-                self.asked = true;
-                self.wait(LIMIT);
-            }
-            _ => {}
+        if late {
+            return Poll::Ready(Err(self.too_slow()));
+        }
+        if self.awaits == Awaits::Request && buffer.filled().len() > before {
+            self.wait(Awaits::Rest);
         }
         result
     }
@@ -205,25 +228,31 @@ mod tests {
             assert!(client.read(&mut [0; 64]).await.unwrap() > 0);
         }
         let begun = Instant::now();
-        assert_eq!(read(&mut server).await.unwrap(), 0);
+        assert_eq!(read(&mut server).await.unwrap_err().kind(), io::ErrorKind::TimedOut);
         assert!((IDLE..IDLE + SECOND).contains(&begun.elapsed()), "{:?}", begun.elapsed());
     }
 
     #[tokio::test(start_paused = true)]
     async fn an_answer_that_nobody_takes_ends_the_connection_and_a_slow_reader_gets_it() {
-        let (mut client, mut server) = connection();
+        let (mut client, server) = connection();
         let taking = tokio::spawn(async move {
             for _ in 0..5 {
-                tokio::time::sleep(IDLE - SECOND).await;
+                tokio::time::sleep(UNTAKEN - SECOND).await;
+                // What comes meanwhile does not shorten it.
+                client.write_all(b"GET / HT").await.unwrap();
                 client.read_exact(&mut [0; 64]).await.unwrap();
             }
             client
         });
-        server.write_all(&[b'x'; 64 * 6]).await.unwrap();
+        let (mut reader, mut writer) = tokio::io::split(server);
+        // As hyper does, to learn whether the client is still there.
+        let reading = tokio::spawn(async move { while reader.read(&mut [0; 64]).await.is_ok() {} });
+        writer.write_all(&[b'x'; 64 * 6]).await.unwrap();
         let client = taking.await.unwrap();
         let begun = Instant::now();
-        assert_eq!(server.write_all(b"x").await.unwrap_err().kind(), io::ErrorKind::TimedOut);
-        assert!((IDLE - SECOND..IDLE + SECOND).contains(&begun.elapsed()), "{:?}", begun.elapsed());
+        assert_eq!(writer.write_all(b"x").await.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert!((UNTAKEN - SECOND..UNTAKEN + SECOND).contains(&begun.elapsed()), "{:?}", begun.elapsed());
+        reading.abort();
         drop(client);
     }
 }

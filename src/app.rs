@@ -172,11 +172,18 @@ const CHORES: Duration = Duration::from_secs(60);
 async fn chores(service: Service, stopped: impl Future<Output = ()>) {
     let mut stopped = std::pin::pin!(stopped);
     let mut forgetting = Pass::default();
-    if let Err(error) = service.db().first_commit().await {
-        tracing::warn!(%error, "the log holds no commit yet: reads of the database ask for its length until somebody writes");
-    }
+    let mut stop = tokio::select! {
+        committed = service.db().first_commit() => {
+            if let Err(error) = committed {
+                // There will be another.
+                tracing::debug!(%error, "a first commit could not be made");
+            }
+            false
+        }
+        () = &mut stopped => true,
+    };
     loop {
-        let stop = tokio::time::timeout(CHORES, &mut stopped).await.is_ok();
+        stop = stop || tokio::time::timeout(CHORES, &mut stopped).await.is_ok();
         if let Err(error) = service.save_key_uses().await {
             tracing::warn!(%error, "it could not be written down when keys were last used");
         }

@@ -2,7 +2,8 @@
 //!
 //! How many pages there are a reader learns from the log's last commit. As long as the log holds none, which is so from when a file
 //! is opened until somebody writes, SQLite asks the system how long the file is, with each statement: a twelfth of what a ticket by
-//! its id costs. So a server that begins to serve commits something that changes nothing.
+//! its id costs. A server writes down when keys were used, a minute after it began to serve; for the reads before that it commits
+//! something that changes nothing.
 //!
 //! Called by `app`.
 

@@ -149,7 +149,7 @@ pub fn yaml(document: &Value) -> String {
     serde_yaml::to_string(document).unwrap_or_default()
 }
 
-/// One operation, as the reviewer's page and the router's `Allow` need it.
+/// One operation, as the reviewer's page needs it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Route {
     pub method: String,
@@ -157,13 +157,6 @@ pub struct Route {
     pub path: String,
     pub operation_id: String,
     pub scope: String,
-}
-
-impl Route {
-    /// The same with what it is served under in front of its path.
-    pub fn under(self, prefix: &str) -> Self {
-        Self { path: format!("{prefix}{}", self.path), ..self }
-    }
 }
 
 /// Every operation of a document, by path and method.

@@ -6,7 +6,7 @@
 //!
 //! And they are served under their whole paths, by which `operations` finds them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use poem::{endpoint::BoxEndpoint, http::Method};
 use poem_openapi::{
@@ -24,14 +24,15 @@ pub struct Merged<T> {
 
 impl<T: OpenApi> OpenApi for Merged<T> {
     /// # Panics
-    /// When two operations share method and path, or one operation declares a status twice: mistakes of ours that
+    /// When two operations share method and path or an id, or one operation declares a status twice: mistakes of ours that
     /// the first start and every test show.
     fn meta() -> Vec<MetaApi> {
-        let mut merged: Vec<MetaPath> = Vec::new();
+        let (mut merged, mut ids) = (Vec::<MetaPath>::new(), HashSet::new());
         for path in T::meta().into_iter().flat_map(|api| api.paths) {
             for operation in &path.operations {
                 let mut statuses: Vec<_> = operation.responses.responses.iter().map(|response| response.status).collect();
                 statuses.sort_unstable();
+                assert!(ids.insert(operation.operation_id), "{:?} is the id of two operations", operation.operation_id);
                 assert!(statuses.windows(2).all(|pair| pair[0] != pair[1]), "{} {} declares a status twice", operation.method, path.path);
             }
             match merged.iter_mut().find(|known| known.path == path.path) {

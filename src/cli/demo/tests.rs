@@ -153,11 +153,16 @@ fn settle(value: &mut Value) {
     }
 }
 
+/// Every operation of a document, by the whole path.
+fn routes(document: &Value, prefix: &str) -> Vec<Route> {
+    document::routes(document).into_iter().map(|route| Route { path: format!("{prefix}{}", route.path), ..route }).collect()
+}
+
 /// What is answered to each request of a document's examples.
 async fn answers(examples: &Examples, document: Value, prefix: &str) -> BTreeMap<String, Value> {
     let bench = Bench::new().await;
-    let routes = document::routes(&document).into_iter();
-    let mut routes: HashMap<String, Route> = routes.map(|route| (route.operation_id.clone(), route.under(prefix))).collect();
+    let routes = routes(&document, prefix).into_iter();
+    let mut routes: HashMap<String, Route> = routes.map(|route| (route.operation_id.clone(), route)).collect();
     let mut answers = BTreeMap::new();
     for request in &examples.requests {
         let route = routes.remove(&request.operation).unwrap_or_else(|| panic!("there is no {}", request.operation));
@@ -176,8 +181,7 @@ async fn events() -> BTreeMap<String, Value> {
     bench.ids.fresh();
     let all = Settings { url: Some("https://hooks.example.com/counterpart".to_owned()), ..Settings::default() };
     bench.service.create_webhook(&Editor::command_line(STORE.into()), all).await.unwrap();
-    let of = |document: &Value, prefix: &str| document::routes(document).into_iter().map(|route| route.under(prefix)).collect::<Vec<_>>();
-    let routes = [of(&document::document(), PREFIX), of(&plane::document(), plane::PREFIX)].concat();
+    let routes = [routes(&document::document(), PREFIX), routes(&plane::document(), plane::PREFIX)].concat();
     let beside = settings.requests.iter().filter(|request| BESIDE.contains(&request.operation.as_str()));
     for request in examples::contract().requests.iter().chain(beside) {
         let route = routes.iter().find(|route| route.operation_id == request.operation).unwrap();

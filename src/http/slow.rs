@@ -171,6 +171,9 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
 
 #[cfg(test)]
 mod tests {
+    use std::future::pending;
+
+    use poem::{Addr, Server, endpoint::make_sync};
     use tokio::{
         io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex},
         time::advance,
@@ -254,5 +257,38 @@ mod tests {
         assert!((UNTAKEN - SECOND..UNTAKEN + SECOND).contains(&begun.elapsed()), "{:?}", begun.elapsed());
         reading.abort();
         drop(client);
+    }
+
+    /// Accepts one connection.
+    struct One(Option<DuplexStream>);
+
+    impl Acceptor for One {
+        type Io = DuplexStream;
+
+        fn local_addr(&self) -> Vec<LocalAddr> {
+            vec![]
+        }
+
+        async fn accept(&mut self) -> io::Result<(DuplexStream, LocalAddr, RemoteAddr, Scheme)> {
+            let Some(stream) = self.0.take() else { return pending().await };
+            let nowhere = Addr::custom("memory", "");
+            Ok((stream, LocalAddr(nowhere.clone()), RemoteAddr(nowhere), Scheme::HTTP))
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_server_closes_what_is_overdue() {
+        let request = "GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
+        for (sent, answers, closed) in [("", 0, IDLE), ("GET / HT", 0, LIMIT), (request, 1, IDLE), (format!("{request}GET").as_str(), 1, LIMIT)] {
+            let (mut client, server) = duplex(1 << 16);
+            let serving = Server::new_with_acceptor(Timed(One(Some(server)))).run(make_sync(|_| "here"));
+            let serving = tokio::spawn(serving);
+            client.write_all(sent.as_bytes()).await.unwrap();
+            let (begun, mut answered) = (Instant::now(), String::new());
+            client.read_to_string(&mut answered).await.unwrap();
+            assert_eq!(answered.matches("HTTP/1.1 200 OK").count(), answers, "{sent}");
+            assert!((closed..closed + SECOND).contains(&begun.elapsed()), "{sent}: {:?}", begun.elapsed());
+            serving.abort();
+        }
     }
 }

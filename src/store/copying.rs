@@ -30,7 +30,7 @@ const ROUNDS: u32 = 4;
 const LITTLE: i64 = 200;
 
 /// By how much a log may outgrow its pages before SQLite sees to it, and what is left of it on the disk when it starts over.
-pub(super) const LAST: u32 = 4;
+pub(super) const LAST: u32 = 2;
 
 /// How long to wait for a reader, at first and at most. The one that stays goes within ten milliseconds.
 const PAUSE: Duration = Duration::from_millis(20);

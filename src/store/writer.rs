@@ -40,6 +40,12 @@ use super::{
 /// Prepared statements that the connection keeps.
 const STATEMENTS: usize = 256;
 
+/// Pages that the connection keeps from one group to the next, and how many a group may change before they go to the log ahead of
+/// its commit, and again with it. Few are kept: SQLite looks through all of them at each commit in which a tree was balanced (it
+/// numbers pages anew by way of one that lies behind the end of the file, and believes to have kept such ones).
+const KEPT_PAGES: u32 = 1000;
+const GROUP_PAGES: u32 = 4000;
+
 /// How long to wait before asking again for the lock that another process has.
 const POLL: Duration = Duration::from_millis(1);
 
@@ -169,8 +175,10 @@ impl Seat {
         if self.connection.is_none() {
             let connection = open(&self.path)?;
             connection.set_prepared_statement_cache_capacity(STATEMENTS);
-            // A cache that holds what a group changes.
-            let settings = format!("PRAGMA mmap_size = {MAPPED}; PRAGMA cache_size = -16384; {}", self.copying.settings());
+            let settings = format!(
+                "PRAGMA mmap_size = {MAPPED}; PRAGMA cache_size = {KEPT_PAGES}; PRAGMA cache_spill = {GROUP_PAGES}; {}",
+                self.copying.settings()
+            );
             connection.execute_batch(&settings)?;
             self.connection = Some(connection);
         }

@@ -122,7 +122,7 @@ pub struct Db {
     on_replica: bool,
 }
 
-/// Called once for each statement that was run, but those of an import.
+/// Called once for each statement that was run, but those of an import and those that look after a SQLite file.
 pub type OnStatement = Arc<dyn Fn() + Send + Sync>;
 
 impl Db {

@@ -176,7 +176,7 @@ mod tests {
     use poem::{Addr, Server, endpoint::make_sync};
     use tokio::{
         io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex},
-        time::advance,
+        time::{advance, timeout},
     };
 
     use super::*;
@@ -287,7 +287,7 @@ mod tests {
             let serving = tokio::spawn(serving);
             client.write_all(sent.as_bytes()).await.unwrap();
             let (begun, mut answered) = (Instant::now(), String::new());
-            client.read_to_string(&mut answered).await.unwrap();
+            timeout(2 * IDLE, client.read_to_string(&mut answered)).await.expect("it is closed").unwrap();
             assert_eq!(answered.matches("HTTP/1.1 200 OK").count(), answers, "{sent}");
             assert!((closed..closed + SECOND).contains(&begun.elapsed()), "{sent}: {:?}", begun.elapsed());
             serving.abort();

@@ -253,12 +253,15 @@ mod tests {
             (std::ptr::from_ref(readers.spot()) as usize, connection)
         };
         let mine = read();
+        let mut others = 0;
         for _ in 0..3 {
             let (first, again) = std::thread::scope(|scope| scope.spawn(|| (read(), read())).join().unwrap());
             assert_eq!(first, again);
-            // Where another test's threads have taken all numbers between, the spots are one.
             assert_eq!(first.1 == mine.1, first.0 == mine.0);
             assert_eq!(read(), mine);
+            others += usize::from(first != mine);
         }
+        // Where other tests' threads have taken all numbers between, a spot is one; not three times.
+        assert!(others > 0);
     }
 }

@@ -40,10 +40,13 @@ use super::{
 /// Prepared statements that the connection keeps.
 const STATEMENTS: usize = 256;
 
-/// Pages that the connection keeps from one group to the next, and how many a group may change before they go to the log ahead of
-/// its commit, and again with it. Few are kept: SQLite looks through all of them at each commit in which a tree was balanced (it
-/// numbers pages anew by way of one that lies behind the end of the file, and believes to have kept such ones).
+/// Pages that the connection keeps from one group to the next. In a file of less than a gigabyte SQLite looks through all of them at
+/// each commit in which pages of a tree were put in order: it does so by way of the number that one at a gigabyte would have, and
+/// then believes to have kept pages from behind the end of the file.
 const KEPT_PAGES: u32 = 1000;
+
+/// How many pages a group may change before they go to the log ahead of its commit, which reads back what lies behind one that was
+/// changed again. No multiple of 256: SQLite takes the number for a switch too, by its last byte.
 const GROUP_PAGES: u32 = 4000;
 
 /// How long to wait before asking again for the lock that another process has.
@@ -390,12 +393,12 @@ mod tests {
 
     use super::{
         super::sql::{Param, Sql},
-        Writer,
+        GROUP_PAGES, Writer,
     };
 
     #[tokio::test(flavor = "multi_thread")]
     async fn a_turn_may_change_more_than_is_kept_in_memory() {
-        const ROWS: i64 = 600;
+        const ROWS: i64 = GROUP_PAGES as i64 + 1000;
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("file.db");
         let file = Connection::open(&path).unwrap();
@@ -403,6 +406,8 @@ mod tests {
         let count = |n: i64| file.query_row("SELECT COUNT(*) FROM t WHERE n = ?1", [n], |row| row.get::<_, i64>(0)).unwrap();
         let writer = Writer::new(path.clone(), 1000);
         let turn = writer.turn().await.unwrap();
+        let told = turn.all(&Sql::fixed("PRAGMA cache_spill"), &|cells| cells.take::<i64>());
+        assert_eq!(told.unwrap(), [i64::from(GROUP_PAGES)]);
         for _ in 0..ROWS {
             turn.run(&Sql::fixed("INSERT INTO t VALUES (0, $1)").with(Param::Bytes(vec![7; 3000]))).unwrap();
         }

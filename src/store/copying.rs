@@ -1,7 +1,7 @@
 //! Copying the log of a SQLite file into it, beside the writer.
 //!
 //! Left to itself, SQLite copies a log that has become long within the commit that made it so, and all who write wait until the
-//! disk has what was copied: 25 ms, eight times a second where many conversations are written to. Here a connection of its own
+//! disk has what was copied: 25 ms and more where many conversations are written to. Here a connection of its own
 //! copies, in rounds, each of which leaves what was written meanwhile, and at last the writer itself copies the rest, which is
 //! little unless the disk is slower than they write. The next to write finds a log that is copied to its end, and starts it
 //! over. Where a reader is at something old, it is tried again until that has gone.

@@ -49,11 +49,6 @@ pub type Contract = Merged<(
 /// The path that the contract is served under.
 pub const PREFIX: &str = "/v1";
 
-/// Whether a path is this one or below it.
-pub fn under(prefix: &str, path: &str) -> bool {
-    path.strip_prefix(prefix).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-}
-
 /// The operations, ready to be served: their paths begin with [`PREFIX`].
 pub fn contract() -> Contract {
     let groups = (

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::{
     domain::rules::ReceivedAt,
     http::{
-        document::{canonical, page_of, sorted, under},
+        document::{canonical, page_of, sorted},
         examples::Examples,
         merged::Merged,
     },
@@ -61,7 +61,7 @@ pub const PREFIX: &str = "/settings/v1";
 
 /// Whether a path is one of the plane's, served or not.
 pub fn in_settings(path: &str) -> bool {
-    under(PREFIX, path)
+    path.strip_prefix(PREFIX).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 fn service() -> OpenApiService<Plane, ()> {

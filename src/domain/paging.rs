@@ -52,12 +52,17 @@ pub struct Page<T> {
 }
 
 impl<T> Page<T> {
-    /// A page of rows that were read with one row more than asked for.
-    pub fn cut(mut rows: Vec<T>, size: u32, total: Option<u64>, position: impl Fn(&T) -> Position) -> Self {
+    /// A page of rows that were read with one row more than asked for; not counted.
+    pub fn cut(mut rows: Vec<T>, size: u32, position: impl Fn(&T) -> Position) -> Self {
         let size = size as usize;
         let next = (rows.len() > size).then(|| position(&rows[size - 1]));
         rows.truncate(size);
-        Self { rows, next, total }
+        Self { rows, next, total: None }
+    }
+
+    /// How many rows match, where the first page has them all.
+    pub fn whole(&self, asked: &PageRequest) -> Option<u64> {
+        (asked.after.is_none() && self.next.is_none()).then_some(self.rows.len() as u64)
     }
 
     /// The same page of something made from each row.

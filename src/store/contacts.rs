@@ -3,6 +3,7 @@
 use super::{
     Db, Result,
     sql::{Cells, Listed, Row, Sql},
+    totals::push_contact_total,
 };
 use crate::domain::{
     contacts::{Contact, ContactFilter},
@@ -62,10 +63,9 @@ impl Db {
         if let Some(before) = filter.updated_before {
             sql.and_below(page, "updated_at < ").integer(before.millis());
         }
-        if filter.updated_after.or(filter.updated_before).is_some() || !page.count {
+        if filter.updated_after.or(filter.updated_before).is_some() {
             return self.page(sql, page).await;
         }
-        let total = self.contact_total(store).await?;
-        self.page_of(&Contact::TABLE.into(), sql, page, Some(total)).await
+        self.page_with(&Contact::TABLE.into(), sql, page, store, push_contact_total).await
     }
 }

@@ -337,7 +337,7 @@ async fn values_are_looked_up_before_the_ticket_and_the_looser_mark_first() {
         let filter = if labels.is_empty() { TicketFilter::default() } else { labelled(LabelOperator::ContainsAny, &labels) };
         let text = |tests: &[FieldTest]| {
             let (source, conditions) = page(&filter, tests);
-            page_sql::<Ticket>(&source, conditions, &first(20)).as_str().to_owned()
+            page_sql::<Ticket>(&source, conditions, &first(20), None).as_str().to_owned()
         };
         let sorted = text(&[others.clone(), one.clone(), some.clone()]);
         assert_eq!(text(&[one.clone(), some.clone(), others.clone()]), sorted);

@@ -10,6 +10,7 @@ use super::{
     sql::{Cells, Listed, Row, Source, Sql, count_sql, fenced_count_sql},
     starts::Start,
     ticket_filters::{leading_label, push_list, sieved, sieves},
+    totals::push_ticket_total,
 };
 use crate::domain::{
     field_tests::FieldTest,
@@ -77,17 +78,24 @@ impl Db {
     ) -> Result<Page<Ticket>> {
         let mut conditions = self.ticket_conditions(store, filter, shown, now);
         let start = self.start(store, filter, shown, tests, self.few()).await?;
-        let total = match (page.count, filter.is_plain() && tests.is_empty()) {
-            (false, _) => None,
-            (true, true) => Some(self.ticket_total(store, shown, filter.is_spam, now).await?),
-            (true, false) => {
+        let plain = filter.is_plain() && tests.is_empty();
+        let counted = (page.count && !plain).then(|| conditions.clone());
+        let source = self.ticket_source(filter, shown, tests, start.as_ref(), &mut conditions);
+        if plain {
+            let push_total = |sql: &mut Sql| push_ticket_total(sql, shown, filter.is_spam, now);
+            return self.page_with(&source, conditions, page, store, push_total).await;
+        }
+        let found = self.page_of(&source, conditions, page).await?;
+        let Some(conditions) = counted else { return Ok(found) };
+        let total = match found.whole(page) {
+            Some(total) => total,
+            None => {
                 let further = if start.is_none() { self.start_of_total(store, filter, shown, tests, now).await? } else { None };
                 let start = start.as_ref().or(further.as_ref());
-                Some(self.count(self.filtered_total_sql(filter, shown, tests, start, conditions.clone())).await?)
+                self.count(self.filtered_total_sql(filter, shown, tests, start, conditions)).await?
             }
         };
-        let source = self.ticket_source(filter, shown, tests, start.as_ref(), &mut conditions);
-        self.page_of(&source, conditions, page, total).await
+        Ok(Page { total: Some(total), ..found })
     }
 
     /// Counts the tickets that fulfil the conditions of a filter.

@@ -268,7 +268,7 @@ async fn a_total_is_counted_without_what_keeps_pages_from_indexes() {
     let conditions = fixture.db.ticket_conditions(&fixture.store, &filter, Shown::All, NOW);
     let mut of_page = conditions.clone();
     let source = fixture.db.ticket_source(&filter, Shown::All, &tests, None, &mut of_page);
-    let page = page_sql::<Ticket>(&source, of_page, &first(20));
+    let page = page_sql::<Ticket>(&source, of_page, &first(20), None);
     let (fences, postgres) = (page.as_str().matches(" OFFSET 0)").count(), fixture.db.backend() == DbBackend::Postgres);
     assert_eq!(fences, usize::from(postgres), "{}", page.as_str());
     assert!(page.as_str().contains(" AND +v.number_value < "), "{}", page.as_str());

@@ -49,23 +49,55 @@ impl<'a> From<Cow<'a, str>> for Source<'a> {
 impl Db {
     /// A page of the rows that fulfil `conditions`, an SQL text that may follow `WHERE`.
     pub(in crate::store) async fn page<T: Listed + Send + 'static>(&self, conditions: Sql, page: &PageRequest) -> Result<Page<T>> {
-        let total = match page.count {
-            true => Some(self.count(count_sql(T::TABLE, conditions.clone())).await?),
-            false => None,
+        let count = page.count.then(|| count_sql(T::TABLE, conditions.clone()));
+        let found = self.page_of(&T::TABLE.into(), conditions, page).await?;
+        let Some(count) = count else { return Ok(found) };
+        let total = match found.whole(page) {
+            Some(total) => total,
+            None => self.count(count).await?,
         };
-        self.page_of(&T::TABLE.into(), conditions, page, total).await
+        Ok(Page { total: Some(total), ..found })
     }
 
-    /// [`Db::page`] with a total that the caller knows, from where the caller wants it read.
+    /// [`Db::page`] from where the caller wants it read, without its total.
     pub(in crate::store) async fn page_of<T: Listed + Send + 'static>(
         &self,
         source: &Source<'_>,
         conditions: Sql,
         page: &PageRequest,
-        total: Option<u64>,
     ) -> Result<Page<T>> {
-        let rows = self.all(page_sql::<T>(source, conditions, page), T::decode).await?;
-        Ok(Page::cut(rows, page.size, total, T::position))
+        let rows = self.all(page_sql::<T>(source, conditions, page, None), T::decode).await?;
+        Ok(Page::cut(rows, page.size, T::position))
+    }
+
+    /// [`Db::page_of`] with a total, if wanted, that the database keeps, and `push_total` spells; `$1` is the store there too. A
+    /// first page brings it along: one statement less, and both are of the same moment.
+    pub(in crate::store) async fn page_with<T: Listed + Send + 'static>(
+        &self,
+        source: &Source<'_>,
+        mut conditions: Sql,
+        page: &PageRequest,
+        store: &StoreId,
+        push_total: impl Fn(&mut Sql),
+    ) -> Result<Page<T>> {
+        if !page.count {
+            return self.page_of(source, conditions, page).await;
+        }
+        // Behind a cursor there may be no row that brings it.
+        if page.after.is_some() {
+            let mut sql = Sql::of(store, "SELECT ");
+            push_total(&mut sql);
+            let total = self.count(sql).await?;
+            return Ok(Page { total: Some(total), ..self.page_of(source, conditions, page).await? });
+        }
+        let end = conditions.as_str().len();
+        push_total(&mut conditions);
+        let total = conditions.split_off(end);
+        let sql = page_sql::<T>(source, conditions, page, Some(&total));
+        let rows = self.all(sql, |cells| Ok((T::decode(cells)?, cells.take::<i64>()?))).await?;
+        let total = rows.first().map_or(0, |(_, total)| *total);
+        let rows = rows.into_iter().map(|(row, _)| row).collect();
+        Ok(Page { total: Some(u64::try_from(total).unwrap_or(0)), ..Page::cut(rows, page.size, T::position) })
     }
 
     /// The rows of a table with these ids, as many as a page has.
@@ -91,7 +123,7 @@ impl Db {
         conditions: Sql,
         page: &PageRequest,
     ) -> Result<Vec<String>> {
-        let mut sql = page_sql::<T>(&source.into(), conditions, page);
+        let mut sql = page_sql::<T>(&source.into(), conditions, page, None);
         let sqlite = self.backend() == DbBackend::Sqlite;
         sql.text = format!("{} {}", if sqlite { "EXPLAIN QUERY PLAN" } else { "EXPLAIN" }, sql.text);
         self.all(sql, move |cells| {
@@ -116,11 +148,13 @@ pub(in crate::store) fn fenced_count_sql(table: &str, mut conditions: Sql) -> Sq
     count_sql(table, conditions)
 }
 
-/// One row more than the page holds, so that it is known whether there is another.
-pub(in crate::store) fn page_sql<T: Listed>(Source { table, order }: &Source<'_>, mut sql: Sql, page: &PageRequest) -> Sql {
+/// One row more than the page holds, so that it is known whether there is another; each with the total, if there is one.
+pub(in crate::store) fn page_sql<T: Listed>(source: &Source<'_>, mut sql: Sql, page: &PageRequest, total: Option<&str>) -> Sql {
+    let Source { table, order } = source;
     let (columns, (at, id)) = (T::COLUMNS, order.unwrap_or((T::SORT, "id")));
     let (behind, direction) = if T::NEWEST_FIRST { ("<", "DESC") } else { (">", "ASC") };
-    sql.text = format!("SELECT {columns} FROM {table} WHERE {}", sql.fenced());
+    let (comma, total) = total.map_or(("", ""), |total| (", ", total));
+    sql.text = format!("SELECT {columns}{comma}{total} FROM {table} WHERE {}", sql.fenced());
     sql.fences.clear();
     if let Some(after) = &page.after {
         sql.push(&format!(" AND ({at}, {id}) {behind} (")).integer(after.at).push(", ").text(&after.id).push(")");

@@ -13,7 +13,7 @@ use crate::{
 impl Db {
     /// Rows that PostgreSQL looked at for a page, those that it passed over included; on SQLite the steps of its machine.
     pub(in crate::store) async fn page_visits<T: Listed>(&self, source: &Source<'_>, conditions: Sql, page: &PageRequest) -> u64 {
-        self.visits(page_sql::<T>(source, conditions, page)).await
+        self.visits(page_sql::<T>(source, conditions, page, None)).await
     }
 
     /// The same of any statement that reads.

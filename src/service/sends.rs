@@ -54,21 +54,44 @@ enum First<'a> {
 }
 
 impl Service {
+    /// Without an idempotency key, which is looked up, in one statement where the database can, and nobody else writes to the
+    /// conversation.
     pub async fn send_text(&self, by: &By<'_, ()>, id: ConversationId, text: String) -> Result<Outcome<()>> {
-        let mut change = begin!(self, by);
-        let conversation = change.conversation(&id).await?.ok_or_else(|| Error::missing("conversation", &id))?;
+        if by.once.is_none() {
+            let change = self.begin_at_once(by).await?;
+            match self.try_send_text(change, by, &id, &text).await {
+                Ok(outcome) => return Ok(outcome),
+                Err(Halt::Raced) => {}
+                Err(Halt::Failed(error)) => return Err(error),
+            }
+        }
+        let change = begin!(self, by);
+        self.try_send_text(change, by, &id, &text).await.map_err(|halt| match halt {
+            Halt::Raced => raced("conversation"),
+            Halt::Failed(error) => error,
+        })
+    }
+
+    async fn try_send_text(
+        &self,
+        mut change: Change<'_>,
+        by: &By<'_, ()>,
+        id: &ConversationId,
+        text: &str,
+    ) -> std::result::Result<Outcome<()>, Halt> {
+        let conversation = change.conversation(id).await?.ok_or_else(|| Error::missing("conversation", id))?;
         let kind =
             text_kind(conversation.channel.as_str(), conversation.last_inbound_at, change.now()).map_err(|closed| self.window(closed))?;
         let content = if is_mail(conversation.channel.as_str()) {
-            let mails = change.thread_mails(&id).await?;
+            let mails = change.thread_mails(id).await?;
             let to = vec![correspondent(&change, &conversation, &mails).await?];
-            let letter = Letter { to, cc: vec![], bcc: vec![], subject: None, text: Some(text), html: None };
+            let letter = Letter { to, cc: vec![], bcc: vec![], subject: None, text: Some(text.to_owned()), html: None };
             self.reply(&change, &conversation, letter, &mails).await?
         } else {
-            (MessageId::from(self.world().ids.fresh()), Content::Text(text))
+            (MessageId::from(self.world().ids.fresh()), Content::Text(text.to_owned()))
         };
         self.send(&mut change, conversation, kind, content).await?;
-        change.finish(by, ()).await
+        Ok(change.try_finish(by, ()).await?)
     }
 
     pub async fn send_mail_reply(&self, by: &By<'_, ()>, id: ConversationId, letter: Letter) -> Result<Outcome<()>> {
@@ -113,7 +136,7 @@ impl Service {
                 Err(Halt::Failed(error)) => return Err(error),
             }
         }
-        Err(Error::Unavailable { reason: "others are writing to this contact; try again".to_owned(), retry_after: 1 })
+        Err(raced("contact"))
     }
 
     async fn try_send_first(&self, by: &By<'_, ()>, id: &AccountId, first: &First<'_>) -> std::result::Result<Outcome<()>, Halt> {
@@ -243,6 +266,10 @@ impl Service {
         references.reverse();
         Ok(self.mail(&account, letter, references, answered))
     }
+}
+
+fn raced(noun: &str) -> Error {
+    Error::Unavailable { reason: format!("others are writing to this {noun}; try again"), retry_after: 1 }
 }
 
 fn not_of_channel(noun: &str, channel: &str, wanted: &str) -> String {

@@ -19,7 +19,7 @@ pub(super) const ATTEMPTS: usize = 8;
 
 /// Why an attempt ended.
 pub(super) enum Halt {
-    /// Another transaction made the same row first.
+    /// Another transaction made the same row first, or changed what this one went by.
     Raced,
     Failed(Error),
 }
@@ -27,7 +27,7 @@ pub(super) enum Halt {
 impl From<store::Error> for Halt {
     fn from(error: store::Error) -> Self {
         match error {
-            store::Error::Unique(_) => Self::Raced,
+            store::Error::Unique(_) | store::Error::Raced => Self::Raced,
             other => Self::Failed(other.into()),
         }
     }

@@ -164,10 +164,6 @@ impl Write {
         self.all(sql, |cells| Ok((cells.id()?, cells.id()?))).await
     }
 
-    pub async fn conversation(&self, id: &ConversationId) -> Result<Option<Conversation>> {
-        self.held("conversations", id.as_str()).await
-    }
-
     pub async fn has_open_ticket(&self, id: &ConversationId) -> Result<bool> {
         let mut sql = self.sql("SELECT 1 FROM tickets WHERE store_id = $1 AND is_open = TRUE AND conversation_id = ");
         sql.text(id.as_str());

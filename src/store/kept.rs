@@ -45,7 +45,7 @@ const PROMPT: Duration = Duration::from_secs(1);
 const AGAIN: Duration = Duration::from_millis(100);
 
 /// A command that does nothing.
-const NOTHING: &str = "";
+pub(super) const NOTHING: &str = "";
 
 /// The connections to one server.
 #[derive(Clone)]

@@ -86,9 +86,6 @@ impl Write {
 
     /// Tells the open ticket of a conversation that the store wrote; which ticket that is.
     pub async fn ticket_answered(&self, conversation: &ConversationId, at: Timestamp) -> Result<Option<TicketId>> {
-        let of_conversation = |sql: &mut Sql| {
-            sql.push(" WHERE store_id = $1 AND is_open = TRUE AND conversation_id = ").text(conversation.as_str());
-        };
         let mut update = self.sql("UPDATE tickets SET sort_at = CASE WHEN sort_at < ");
         update.integer(at.millis()).push(" THEN ").integer(at.millis());
         update.push(" ELSE sort_at END, waiting_since = CASE WHEN waiting_since <= ");
@@ -98,19 +95,7 @@ impl Write {
              AND m.conversation_id = tickets.conversation_id AND m.inbound = TRUE AND m.sent_at > ",
         );
         update.integer(at.millis()).push(") ELSE waiting_since END");
-        of_conversation(&mut update);
-        if self.on_postgres() {
-            update.push(" RETURNING id");
-            return self.first(update, |cells| cells.id()).await;
-        }
-        // To return what an update changes costs SQLite more than to ask before.
-        let mut open = self.sql("SELECT id FROM tickets");
-        of_conversation(&mut open);
-        let open = self.first(open, |cells| cells.id()).await?;
-        if open.is_some() {
-            self.run_along(update)?;
-        }
-        Ok(open)
+        self.update_open_ticket(conversation, update).await
     }
 
     /// Puts a message on its way.

@@ -1,28 +1,34 @@
 //! One write transaction of a store: what every use-case that changes something goes through.
 //!
-//! Called by `service`. Guarantees: a row that was read for a change stays as it is until the end of the transaction; the
-//! events and the change log commit with the change or not at all; dropped without [`Write::commit`], nothing is left.
+//! Called by `service`. Guarantees: a row that was read for a change stays as it is until the end of the transaction, or, where
+//! [`at_once`] looked at it, nothing is written; the events and the change log commit with the change or not at all; dropped
+//! without [`Write::commit`], nothing is left.
+
+mod at_once;
 
 use std::{
     collections::BTreeSet,
     sync::{
-        Arc, Mutex, PoisonError,
+        Arc, Mutex,
         atomic::{AtomicBool, AtomicI64, Ordering},
     },
 };
 
+use self::at_once::AtOnce;
 use super::{
-    Db, Result,
+    Db, Error, Result,
     begun::Begun,
     changelog::Own,
     connect::{OnStatement, Writes},
+    lock::lock,
     sql::{Cells, Param, Row, Sql},
     writer::Turn,
 };
 use crate::domain::{
     clock::Clock,
+    conversations::Conversation,
     events::Event,
-    ids::{AccountId, ContactId, MessageId, StoreId},
+    ids::{AccountId, ContactId, ConversationId, MessageId, StoreId, TicketId},
     time::Timestamp,
 };
 
@@ -50,6 +56,8 @@ pub struct Write {
 enum On {
     Sqlite(Turn),
     Postgres(Begun),
+    /// Also PostgreSQL.
+    AtOnce(AtOnce),
 }
 
 /// A record that derived data follows.
@@ -86,8 +94,22 @@ impl Db {
             Writes::Sqlite(writer) => On::Sqlite(writer.turn().await?),
             Writes::Postgres(kept) => On::Postgres(kept.begin().await?),
         };
+        Ok(self.write_on(on, store, clock))
+    }
+
+    /// [`Db::write`] for what changes one conversation and what follows from it: on PostgreSQL the conversation is looked at and not
+    /// held. [`Error::Raced`] tells that another change came between, or that more is read than can be; nothing is written then,
+    /// and [`Db::write`] does it.
+    pub async fn write_at_once(&self, store: &StoreId, clock: &Arc<dyn Clock>) -> Result<Write> {
+        match self.writes() {
+            Writes::Sqlite(_) => self.write(store, clock).await,
+            Writes::Postgres(kept) => Ok(self.write_on(On::AtOnce(AtOnce::new(kept)), store, clock)),
+        }
+    }
+
+    fn write_on(&self, on: On, store: &StoreId, clock: &Arc<dyn Clock>) -> Write {
         let now = AtomicI64::new(clock.now().millis());
-        Ok(Write {
+        Write {
             on,
             store: store.clone(),
             clock: clock.clone(),
@@ -97,7 +119,7 @@ impl Db {
             wrote: AtomicBool::new(false),
             own: self.own().clone(),
             on_statement: self.on_statement().cloned(),
-        })
+        }
     }
 }
 
@@ -126,6 +148,7 @@ impl Write {
         self.count_statement();
         match &self.on {
             On::Sqlite(turn) => turn.all(&sql, &decode),
+            On::AtOnce(_) => Err(Error::Raced),
             On::Postgres(begun) => {
                 self.run_waiting(begun).await?;
                 let rows = begun.rows(&sql).await?;
@@ -147,6 +170,7 @@ impl Write {
         self.count_statement();
         match &self.on {
             On::Sqlite(turn) => turn.run(&sql),
+            On::AtOnce(_) => Err(Error::Raced),
             On::Postgres(begun) => {
                 self.run_waiting(begun).await?;
                 begun.run(&sql).await
@@ -163,15 +187,15 @@ impl Write {
                 self.count_statement();
                 turn.run(&sql).map(|_| ())
             }
-            On::Postgres(_) => {
-                self.later.lock().unwrap_or_else(PoisonError::into_inner).push(sql);
+            On::Postgres(_) | On::AtOnce(_) => {
+                lock(&self.later).push(sql);
                 Ok(())
             }
         }
     }
 
     fn waiting(&self) -> Vec<Sql> {
-        std::mem::take(&mut *self.later.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *lock(&self.later))
     }
 
     async fn run_waiting(&self, begun: &Begun) -> Result<()> {
@@ -183,7 +207,48 @@ impl Write {
     }
 
     pub(super) fn on_postgres(&self) -> bool {
-        matches!(self.on, On::Postgres(_))
+        matches!(self.on, On::Postgres(_) | On::AtOnce(_))
+    }
+
+    /// A conversation, as it stays until the end.
+    pub async fn conversation(&self, id: &ConversationId) -> Result<Option<Conversation>> {
+        match &self.on {
+            On::AtOnce(one) => self.look_at_conversation(one, id).await,
+            On::Sqlite(_) | On::Postgres(_) => self.held("conversations", id.as_str()).await,
+        }
+    }
+
+    /// Runs an update of the conversation whose outcome nobody asks for; see [`Write::run_along`].
+    pub(super) fn update_conversation(&self, update: Sql) -> Result<()> {
+        match &self.on {
+            On::AtOnce(one) => self.update_conversation_seen(one, update),
+            On::Sqlite(_) | On::Postgres(_) => self.run_along(update),
+        }
+    }
+
+    /// Runs an update of the open ticket of the conversation; which ticket that is.
+    pub(super) async fn update_open_ticket(&self, conversation: &ConversationId, mut update: Sql) -> Result<Option<TicketId>> {
+        let open = |sql: &mut Sql| {
+            sql.push(" WHERE store_id = $1 AND is_open = TRUE AND conversation_id = ").text(conversation.as_str());
+        };
+        open(&mut update);
+        match &self.on {
+            On::AtOnce(one) => self.update_ticket_seen(one, update),
+            On::Postgres(_) => {
+                update.push(" RETURNING id");
+                self.first(update, |cells| cells.id()).await
+            }
+            // To return what an update changes costs SQLite more than to ask before.
+            On::Sqlite(_) => {
+                let mut asked = self.sql("SELECT id FROM tickets");
+                open(&mut asked);
+                let found = self.first(asked, |cells| cells.id()).await?;
+                if found.is_some() {
+                    self.run_along(update)?;
+                }
+                Ok(found)
+            }
+        }
     }
 
     /// The row of a table with this id, held until the end of the transaction.
@@ -211,7 +276,7 @@ impl Write {
     /// Notes a changed record for whoever follows the change log.
     pub fn changed(&self, record: Changed<'_>) {
         let (kind, id) = record.parts();
-        self.log.lock().unwrap_or_else(PoisonError::into_inner).insert((kind, id.to_owned()));
+        lock(&self.log).insert((kind, id.to_owned()));
     }
 
     /// Writes the change log, and whatever waits along with its end; the positions of the log.
@@ -231,6 +296,13 @@ impl Write {
                 continue;
             }
             sql.push(" RETURNING position");
+            if let On::AtOnce(one) = &self.on {
+                if rows.len() < log.len() {
+                    return Err(Error::Raced);
+                }
+                positions.extend(self.write_at_once(one, sql).await?);
+                continue;
+            }
             let mut whole = self.waiting();
             whole.push(sql);
             if let Some(sql) = Sql::together(whole) {
@@ -295,8 +367,8 @@ impl Write {
     }
 
     /// Commits everything. Without a change there is still something to wait for: on SQLite, that what was read is durable.
-    pub async fn commit(mut self) -> Result<()> {
-        let mut log = std::mem::take(self.log.get_mut().unwrap_or_else(PoisonError::into_inner));
+    pub async fn commit(self) -> Result<()> {
+        let mut log = std::mem::take(&mut *lock(&self.log));
         // So there is a log for whatever waits to go along with.
         if log.is_empty() && self.wrote.load(Ordering::Relaxed) && self.on_postgres() {
             log.insert((OTHER, self.store.to_string()));
@@ -305,6 +377,8 @@ impl Write {
         match self.on {
             On::Sqlite(turn) => turn.commit().await,
             On::Postgres(begun) => begun.commit().await,
+            // With its log.
+            On::AtOnce(_) => Ok(()),
         }?;
         self.own.add(&self.store, positions.into_iter().zip(log));
         Ok(())

@@ -1,0 +1,165 @@
+//! A write that goes to PostgreSQL as one statement.
+//!
+//! A transaction is a round trip for its beginning, one for each row that is held, and one for its end, and each of them costs
+//! both sides more than what is looked up or written there. A message to a conversation is the most frequent write and needs
+//! little: it looks at the conversation without holding it, and then sends all that it writes as one statement, which commits
+//! itself, if the conversation is still the version that was seen and its open ticket the one that was seen; else it undoes
+//! itself, which the caller is told as [`Error::Raced`], and tries again in a transaction.
+//!
+//! Why that is as good as holding the conversation: whatever a message is decided by is in the row of the conversation, each
+//! change of which is another version, or follows from its messages and tickets. Whoever inserts a message counts it there. A
+//! ticket is opened, or opened again, for a message and therefore with it; one that is closed is no longer found by the
+//! statement that tells it of the answer, even if that had to wait for it. Rows are taken as in a transaction: the conversation
+//! before its ticket.
+//!
+//! Called by `write`. Guarantees: nothing is written unless all of it is; a statement that is not known to have failed is never
+//! repeated; a connection that had rested and is lost is found out by the look, which changes nothing.
+
+use std::sync::{Mutex, MutexGuard};
+
+use scopeguard::{ScopeGuard, guard};
+
+use super::{Write, lock};
+use crate::{
+    domain::{
+        conversations::Conversation,
+        ids::{ConversationId, TicketId},
+    },
+    store::{
+        Error, Result,
+        kept::{Kept, Lent, NOTHING, rows},
+        sql::{Cells, Row, Sql},
+    },
+};
+
+/// What PostgreSQL fails to read as a number where something is not as it was seen: it has no plainer way to undo a statement.
+const RACED: &str = "another write came first, this one is tried again";
+/// What it calls that.
+const INVALID_TEXT: &str = "22P02";
+
+pub(super) struct AtOnce {
+    kept: Kept,
+    seen: Mutex<Option<Seen>>,
+}
+
+/// A conversation that was looked at, and the connection over which.
+struct Seen {
+    lent: Lent,
+    version: i64,
+    ticket: Option<TicketId>,
+    /// Which of the statements that wait write the conversation and its ticket.
+    conversation_by: Option<usize>,
+    ticket_by: Option<usize>,
+}
+
+impl AtOnce {
+    pub fn new(kept: &Kept) -> Self {
+        Self { kept: kept.clone(), seen: Mutex::default() }
+    }
+
+    fn seen(&self) -> MutexGuard<'_, Option<Seen>> {
+        lock(&self.seen)
+    }
+}
+
+impl Drop for AtOnce {
+    fn drop(&mut self) {
+        // Nothing goes on upon it: while something does, it is not here.
+        if let Some(seen) = self.seen().take() {
+            self.kept.put_back(seen.lent);
+        }
+    }
+}
+
+impl Write {
+    /// The conversation, once, as it is; not held.
+    pub(super) async fn look_at_conversation(&self, one: &AtOnce, id: &ConversationId) -> Result<Option<Conversation>> {
+        if one.seen().is_some() {
+            return Err(Error::Raced);
+        }
+        let mut sql = self.sql("SELECT ");
+        sql.push(Conversation::COLUMNS).push(
+            ", xmin::text::bigint, (SELECT t.id FROM tickets t WHERE t.store_id = $1 AND t.is_open = TRUE \
+             AND t.conversation_id = conversations.id) FROM conversations WHERE store_id = $1 AND id = ",
+        );
+        sql.text(id.as_str());
+        self.count_statement();
+        let (lent, found) = one.kept.first(&sql, NOTHING).await?;
+        let found = found.first().map(|row| {
+            let cells = &mut Cells::orm(row);
+            Ok::<_, Error>((Conversation::decode(cells)?, cells.take::<i64>()?, cells.optional_id::<TicketId>()?))
+        });
+        // What was committed before the look is in it, and what was not leaves another version behind.
+        self.now.store(self.clock.now().millis(), super::Ordering::Relaxed);
+        match found.transpose() {
+            Ok(Some((conversation, version, ticket))) => {
+                *one.seen() = Some(Seen { lent, version, ticket, conversation_by: None, ticket_by: None });
+                Ok(Some(conversation))
+            }
+            other => {
+                one.kept.put_back(lent);
+                other.map(|_| None)
+            }
+        }
+    }
+
+    /// Has an update of the conversation take part: it writes the version that was seen, or the whole is undone.
+    pub(super) fn update_conversation_seen(&self, one: &AtOnce, mut update: Sql) -> Result<()> {
+        let mut seen = one.seen();
+        let seen = seen.as_mut().ok_or(Error::Raced)?;
+        update.push(" AND xmin::text::bigint = ").integer(seen.version).push(" RETURNING id");
+        seen.conversation_by = Some(self.take_along(update));
+        Ok(())
+    }
+
+    /// Has an update of the open ticket take part: of the one that was seen, or, if there was none, of none; which that is.
+    pub(super) fn update_ticket_seen(&self, one: &AtOnce, mut update: Sql) -> Result<Option<TicketId>> {
+        let mut seen = one.seen();
+        let seen = seen.as_mut().ok_or(Error::Raced)?;
+        update.push(" RETURNING id");
+        seen.ticket_by = Some(self.take_along(update));
+        Ok(seen.ticket.clone())
+    }
+
+    /// Has a statement wait for the end; its number among those that do, from 1.
+    fn take_along(&self, sql: Sql) -> usize {
+        let mut later = lock(&self.later);
+        later.push(sql);
+        later.len()
+    }
+
+    /// Writes what waits, and `log`, an insert that returns positions. This is the commit.
+    pub(super) async fn write_at_once(&self, one: &AtOnce, log: Sql) -> Result<Vec<i64>> {
+        let Some(Seen { lent, ticket, conversation_by: Some(conversation), ticket_by, .. }) = one.seen().take() else {
+            return Err(Error::Raced);
+        };
+        let mut whole = self.waiting();
+        whole.push(log);
+        // The conversation first, which is what the log's row is waited for with: PostgreSQL runs a part when it is asked for its
+        // rows, and the others behind.
+        let mut end = self.sql(&format!("SELECT position, CAST(CASE WHEN EXISTS (SELECT 1 FROM w{conversation})"));
+        if let Some(by) = ticket_by {
+            end.push(&format!(" AND (SELECT MIN(id) FROM w{by}) IS NOT DISTINCT FROM "))
+                .optional_text(ticket.as_ref().map(TicketId::as_str));
+        }
+        end.push(&format!(" THEN '1' ELSE '{RACED}' END AS BIGINT) FROM w{}", whole.len()));
+        whole.push(end);
+        let Some(sql) = Sql::together(whole) else { return Ok(Vec::new()) };
+        self.count_statement();
+        // Nobody knows what became of a statement that is given up; its connection serves again when it has ended.
+        let mut lent = guard(lent, |lent| one.kept.recover(lent, NOTHING));
+        match rows(lent.connection(), &sql).await {
+            Ok(rows) => {
+                one.kept.put_back(ScopeGuard::into_inner(lent));
+                rows.iter().map(|row| Cells::orm(row).take()).collect()
+            }
+            Err(sqlx::Error::Database(error)) if error.code().as_deref() == Some(INVALID_TEXT) && error.message().contains(RACED) => {
+                Err(Error::Raced)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -169,7 +169,7 @@ impl Service {
     /// A write to one conversation that nobody can ask for twice, and that may have to be done again: see [`store::Db::write_at_once`].
     pub(super) async fn begin_at_once<T>(&self, by: &By<'_, T>) -> Result<Change<'_>> {
         let write = self.db().write_at_once(by.store, &self.world().clock).await?;
-        Ok(self.change(write, by.actor.clone()))
+        Ok(Change { editor: by.editor.cloned(), ..self.change(write, by.actor.clone()) })
     }
 
     /// A write that nobody can ask for twice.

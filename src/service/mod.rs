@@ -26,6 +26,8 @@ pub mod outbound;
 mod read_tests;
 pub mod receive;
 pub mod search;
+#[cfg(test)]
+mod send_tests;
 pub mod sends;
 pub mod settings;
 #[cfg(test)]

@@ -54,20 +54,19 @@ enum First<'a> {
 }
 
 impl Service {
-    /// Without an idempotency key, which is looked up, in one statement where the database can, and nobody else writes to the
-    /// conversation.
+    /// Where nothing else has to be looked up, as an idempotency key has, the conversation is held only once another came first.
     pub async fn send_text(&self, by: &By<'_, ()>, id: ConversationId, text: String) -> Result<Outcome<()>> {
         if by.once.is_none() {
             let change = self.begin_at_once(by).await?;
             match self.try_send_text(change, by, &id, &text).await {
                 Ok(outcome) => return Ok(outcome),
-                Err(Halt::Raced) => {}
+                Err(Halt::Raced(_)) => {}
                 Err(Halt::Failed(error)) => return Err(error),
             }
         }
         let change = begin!(self, by);
         self.try_send_text(change, by, &id, &text).await.map_err(|halt| match halt {
-            Halt::Raced => raced("conversation"),
+            Halt::Raced(error) => error.into(),
             Halt::Failed(error) => error,
         })
     }
@@ -132,11 +131,11 @@ impl Service {
         for _ in 0..ATTEMPTS {
             match self.try_send_first(by, &account, &first).await {
                 Ok(outcome) => return Ok(outcome),
-                Err(Halt::Raced) => {}
+                Err(Halt::Raced(_)) => {}
                 Err(Halt::Failed(error)) => return Err(error),
             }
         }
-        Err(raced("contact"))
+        Err(Error::Unavailable { reason: "others are writing to this contact; try again".to_owned(), retry_after: 1 })
     }
 
     async fn try_send_first(&self, by: &By<'_, ()>, id: &AccountId, first: &First<'_>) -> std::result::Result<Outcome<()>, Halt> {
@@ -266,10 +265,6 @@ impl Service {
         references.reverse();
         Ok(self.mail(&account, letter, references, answered))
     }
-}
-
-fn raced(noun: &str) -> Error {
-    Error::Unavailable { reason: format!("others are writing to this {noun}; try again"), retry_after: 1 }
 }
 
 fn not_of_channel(noun: &str, channel: &str, wanted: &str) -> String {

@@ -6,7 +6,7 @@ use std::sync::{
     atomic::{AtomicU32, AtomicU64, Ordering},
 };
 
-use sea_orm::{ActiveModelBehavior, ActiveModelTrait, ConnectionTrait, EntityTrait, IntoActiveModel};
+use sea_orm::{ActiveModelBehavior, ActiveModelTrait, ConnectionTrait, DbBackend, EntityTrait, IntoActiveModel};
 
 use serde_json::json;
 
@@ -14,10 +14,18 @@ use super::{
     Db,
     connect::OnStatement,
     entity::*,
-    import::Batch,
+    import::{Batch, DERIVE_TICKETS},
     marks::{Marks, ValueMarks},
+    sql::{Param, Sql},
 };
-use crate::domain::{fields::Comparable, ids::StoreId, paging::PageRequest, records::Line, text::fold, time::Timestamp};
+use crate::domain::{
+    fields::Comparable,
+    ids::{ConversationId, StoreId},
+    paging::PageRequest,
+    records::Line,
+    text::fold,
+    time::Timestamp,
+};
 
 pub(crate) struct Fixture {
     pub db: Db,
@@ -367,6 +375,35 @@ impl Fixture {
             search_text: fold(text),
         })
         .await;
+    }
+
+    pub fn is_sqlite(&self) -> bool {
+        self.db.backend() == DbBackend::Sqlite
+    }
+
+    /// The messages of a conversation, whose counters, tickets and parcels say what follows from them.
+    pub async fn agreed_messages(&self, conversation: &ConversationId) -> i64 {
+        let sql = |text: &str| Sql::of(&self.store, text).with(Param::Text(conversation.to_string()));
+        let counted = sql(
+            "SELECT c.message_count, COUNT(*), c.sort_at, MAX(m.sent_at) FROM conversations c JOIN messages m ON m.store_id = c.store_id \
+             AND m.conversation_id = c.id WHERE c.store_id = $1 AND c.id = $2 GROUP BY c.store_id, c.id, c.message_count, c.sort_at",
+        );
+        let counted = self.db.first(counted, |cells| Ok([cells.take()?, cells.take()?, cells.take::<i64>()?, cells.take()?]));
+        let [counters, rows, sort_at, newest] = counted.await.unwrap().unwrap();
+        assert_eq!((counters, sort_at), (rows, newest));
+        let tickets = async || {
+            let sql = sql("SELECT id, sort_at, waiting_since FROM tickets WHERE store_id = $1 AND conversation_id = $2 ORDER BY id");
+            self.db.all(sql, |cells| Ok((cells.take::<String>()?, cells.time()?, cells.optional_time()?))).await.unwrap()
+        };
+        let told = tickets().await;
+        self.execute(&format!("{DERIVE_TICKETS} WHERE store_id = '{}'", self.store)).await.unwrap();
+        assert_eq!(told, tickets().await);
+        let overtaken = sql("SELECT COUNT(*) FROM outbound o JOIN messages m ON m.store_id = o.store_id AND m.id = o.message_id \
+             JOIN outbound p ON p.store_id = o.store_id AND p.conversation_id = o.conversation_id AND p.position < o.position \
+             JOIN messages n ON n.store_id = p.store_id AND n.id = p.message_id \
+             WHERE o.store_id = $1 AND o.conversation_id = $2 AND n.sent_at > m.sent_at");
+        assert_eq!(self.db.first(overtaken, |cells| cells.take::<i64>()).await.unwrap(), Some(0), "parcels overtake each other");
+        rows
     }
 
     pub async fn comment(&self, id: &str, conversation: &str, sent_at: i64, created_by: &str) {

@@ -4,10 +4,10 @@
 //! costs both sides as much as a look-up by key. The statements of `sql` therefore run over connections that are not in its
 //! hands, each prepared once on each; SeaORM keeps entities, chores and migrations.
 //!
-//! Called by `sql` and `replica` for what is read, by `begun` for transactions. Guarantees: never more connections than allowed,
-//! nor more statements at work in the server: where one failed, or nobody waits for it any more, its connection is asked in the
-//! background, and serves again once it has answered or is closed. One that has rested is asked first, so that a server that was
-//! restarted meanwhile costs nobody an answer.
+//! Called by `sql` and `replica` for what is read, by `begun` for transactions, by `write` for what is written at once.
+//! Guarantees: never more connections than allowed, nor more statements at work in the server: where one failed, or nobody waits
+//! for it any more, its connection is asked in the background, and serves again once it has answered or is closed. One that has
+//! rested is asked first, so that a server that was restarted meanwhile costs nobody an answer.
 
 use std::{
     io::ErrorKind,

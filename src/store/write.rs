@@ -128,7 +128,7 @@ impl Write {
         &self.store
     }
 
-    /// When the change happens: not before anything that it waited for.
+    /// When the change happens: not before anything that it waited for, or that changed what it looked at.
     pub fn now(&self) -> Timestamp {
         Timestamp::from_millis(self.now.load(Ordering::Relaxed))
     }

@@ -3,23 +3,24 @@
 //! A transaction is a round trip for its beginning, one for each row that is held, and one for its end, and each of them costs
 //! both sides more than what is looked up or written there. A message to a conversation is the most frequent write and needs
 //! little: it looks at the conversation without holding it, and then sends all that it writes as one statement, which commits
-//! itself, if the conversation is still the version that was seen and its open ticket the one that was seen; else it undoes
-//! itself, which the caller is told as [`Error::Raced`], and tries again in a transaction.
+//! itself if the conversation is still the version that was seen, and its open ticket the one that was seen. Else it undoes
+//! itself, the caller is told [`Error::Raced`], and does it in a transaction.
 //!
-//! Why that is as good as holding the conversation: whatever a message is decided by is in the row of the conversation, each
-//! change of which is another version, or follows from its messages and tickets. Whoever inserts a message counts it there. A
-//! ticket is opened, or opened again, for a message and therefore with it; one that is closed is no longer found by the
-//! statement that tells it of the answer, even if that had to wait for it. Rows are taken as in a transaction: the conversation
-//! before its ticket.
+//! Why nothing is lost without holding the conversation: what a message is decided by is in the row of the conversation, each
+//! change of which is another version (`xmin`), or follows from its messages and tickets. Whoever inserts a message counts it
+//! there; a ticket is opened by a message, or by an import, which derives the conversation anew; one that is closed meanwhile is
+//! not found by the update that tells it of the answer, even if that had to wait. Whoever holds a conversation and changes nothing
+//! of it is not noticed: the message may bear a time shortly before that one's.
 //!
-//! Called by `write`. Guarantees: nothing is written unless all of it is; a statement that is not known to have failed is never
-//! repeated; a connection that had rested and is lost is found out by the look, which changes nothing.
+//! Called by `write`. Guarantees: all of it is written or nothing; a statement that may have been carried out is never
+//! repeated, and one that is given up while it waits for a row may be carried out later, as a commit may; rows are taken as in a
+//! transaction, the conversation before its ticket; a connection that had rested and is lost is found out by the look.
 
 use std::sync::{Mutex, MutexGuard};
 
 use scopeguard::{ScopeGuard, guard};
 
-use super::{Write, lock};
+use super::{Ordering, Write, lock};
 use crate::{
     domain::{
         conversations::Conversation,
@@ -89,8 +90,8 @@ impl Write {
             let cells = &mut Cells::orm(row);
             Ok::<_, Error>((Conversation::decode(cells)?, cells.take::<i64>()?, cells.optional_id::<TicketId>()?))
         });
-        // What was committed before the look is in it, and what was not leaves another version behind.
-        self.now.store(self.clock.now().millis(), super::Ordering::Relaxed);
+        // Behind the look: what was changed before is in it, and what is changed later leaves another version.
+        self.now.store(self.clock.now().millis(), Ordering::Relaxed);
         match found.transpose() {
             Ok(Some((conversation, version, ticket))) => {
                 *one.seen() = Some(Seen { lent, version, ticket, conversation_by: None, ticket_by: None });
@@ -123,6 +124,7 @@ impl Write {
 
     /// Has a statement wait for the end; its number among those that do, from 1.
     fn take_along(&self, sql: Sql) -> usize {
+        self.wrote.store(true, Ordering::Relaxed);
         let mut later = lock(&self.later);
         later.push(sql);
         later.len()
@@ -130,13 +132,14 @@ impl Write {
 
     /// Writes what waits, and `log`, an insert that returns positions. This is the commit.
     pub(super) async fn write_at_once(&self, one: &AtOnce, log: Sql) -> Result<Vec<i64>> {
-        let Some(Seen { lent, ticket, conversation_by: Some(conversation), ticket_by, .. }) = one.seen().take() else {
+        let whole_is_seen = |seen: &mut Seen| seen.conversation_by.is_some();
+        let Some(Seen { lent, ticket, conversation_by: Some(conversation), ticket_by, .. }) = one.seen().take_if(whole_is_seen) else {
             return Err(Error::Raced);
         };
         let mut whole = self.waiting();
         whole.push(log);
-        // The conversation first, which is what the log's row is waited for with: PostgreSQL runs a part when it is asked for its
-        // rows, and the others behind.
+        // PostgreSQL carries a part out when it is asked for its rows: the log's first, which nobody else waits for, then what CASE
+        // asks for in its order, then the others.
         let mut end = self.sql(&format!("SELECT position, CAST(CASE WHEN EXISTS (SELECT 1 FROM w{conversation})"));
         if let Some(by) = ticket_by {
             end.push(&format!(" AND (SELECT MIN(id) FROM w{by}) IS NOT DISTINCT FROM "))
@@ -148,14 +151,14 @@ impl Write {
         self.count_statement();
         // Nobody knows what became of a statement that is given up; its connection serves again when it has ended.
         let mut lent = guard(lent, |lent| one.kept.recover(lent, NOTHING));
-        match rows(lent.connection(), &sql).await {
-            Ok(rows) => {
-                one.kept.put_back(ScopeGuard::into_inner(lent));
-                rows.iter().map(|row| Cells::orm(row).take()).collect()
-            }
-            Err(sqlx::Error::Database(error)) if error.code().as_deref() == Some(INVALID_TEXT) && error.message().contains(RACED) => {
-                Err(Error::Raced)
-            }
+        let outcome = rows(lent.connection(), &sql).await;
+        let raced = matches!(&outcome, Err(sqlx::Error::Database(error)) if error.code().as_deref() == Some(INVALID_TEXT) && error.message().contains(RACED));
+        if raced || outcome.is_ok() {
+            one.kept.put_back(ScopeGuard::into_inner(lent));
+        }
+        match outcome {
+            Ok(rows) => rows.iter().map(|row| Cells::orm(row).take()).collect(),
+            Err(_) if raced => Err(Error::Raced),
             Err(error) => Err(error.into()),
         }
     }

@@ -1,6 +1,6 @@
 use std::{sync::Arc, time::Duration};
 
-use sea_orm::DbBackend;
+use sea_orm::{ConnectionTrait, DatabaseTransaction, DbBackend, TransactionTrait};
 
 use super::*;
 use crate::{
@@ -12,8 +12,9 @@ use crate::{
         outbound::Delivery,
     },
     store::{
-        fixture::Fixture,
-        write::{Changed, Write},
+        connect::{OnStatement, Writes},
+        fixture::{Fixture, counter},
+        write::{Changed, Ordering, Write},
     },
 };
 
@@ -27,7 +28,19 @@ fn conversation() -> ConversationId {
 
 /// The conversation `ct` with the open ticket `t`.
 async fn shop() -> Option<Fixture> {
-    let fixture = Fixture::new().await;
+    shop_with(None).await
+}
+
+async fn shop_with(on_statement: Option<OnStatement>) -> Option<Fixture> {
+    with_ticket(Fixture::open(on_statement).await).await
+}
+
+/// [`shop`] on a database of its own.
+async fn alone() -> Option<Fixture> {
+    with_ticket(Fixture::alone().await).await
+}
+
+async fn with_ticket(fixture: Fixture) -> Option<Fixture> {
     fixture.ticket("t", |_| {}).await;
     (fixture.db.backend() == DbBackend::Postgres).then_some(fixture)
 }
@@ -81,15 +94,18 @@ async fn written(fixture: &Fixture) -> [i64; 4] {
 
 #[tokio::test]
 async fn all_of_it_is_written_and_the_open_ticket_told() {
-    let Some(fixture) = shop().await else { return };
+    let (statements, count) = counter();
+    let Some(fixture) = shop_with(Some(count)).await else { return };
     let before = written(&fixture).await;
     fixture.db.follow_own_changes();
     let mark = fixture.db.mark().await.unwrap();
+    let run = statements.load(Ordering::Relaxed);
     let write = fixture.db.write_at_once(&fixture.store, &clock()).await.unwrap();
     assert_eq!(send(&write, "m1").await.unwrap(), Some("t".into()));
-    assert_eq!(written(&fixture).await, before, "not before the commit");
+    assert_eq!(statements.load(Ordering::Relaxed) - run, 1, "the look");
     let at = write.now();
     write.commit().await.unwrap();
+    assert_eq!(statements.load(Ordering::Relaxed) - run, 2, "and all that it writes");
     assert_eq!(written(&fixture).await, before.map(|rows| rows + 1));
     let told = Sql::of(&fixture.store, "SELECT sort_at FROM tickets WHERE store_id = $1 AND id = 't'");
     assert_eq!(fixture.db.first(told, |cells| cells.time()).await.unwrap(), Some(at));
@@ -97,16 +113,32 @@ async fn all_of_it_is_written_and_the_open_ticket_told() {
     assert_eq!(fixture.db.own_changes(), logged.into_iter().filter(|one| one.store == fixture.store).collect::<Vec<_>>());
 }
 
+/// The server's process that the next write is done by.
+async fn process(fixture: &Fixture) -> i32 {
+    let Writes::Postgres(kept) = fixture.db.writes() else { panic!("not PostgreSQL") };
+    // Long enough that another is needed beside it.
+    let rows = kept.rows(&Sql::fixed("SELECT pg_backend_pid() FROM pg_sleep(0.05)")).await.unwrap();
+    rows[0].try_get_by_index(0).unwrap()
+}
+
 #[tokio::test]
 async fn one_that_is_dropped_leaves_nothing_and_its_connection_serves_again() {
     let Some(fixture) = shop().await else { return };
-    let before = written(&fixture).await;
-    for round in 0..5 {
+    let (before, first) = (written(&fixture).await, process(&fixture).await);
+    for round in 0..3 {
         let write = fixture.db.write_at_once(&fixture.store, &clock()).await.unwrap();
         send(&write, &format!("m{round}")).await.unwrap();
+        drop(write);
+        assert_eq!(process(&fixture).await, first);
     }
     let missing = fixture.db.write_at_once(&fixture.store, &clock()).await.unwrap();
     assert_eq!(missing.conversation(&"none".into()).await.unwrap(), None);
+    drop(missing);
+    let unwritten = fixture.db.write_at_once(&fixture.store, &clock()).await.unwrap();
+    unwritten.conversation(&conversation()).await.unwrap();
+    unwritten.changed(Changed::Message(&"m1".into()));
+    assert!(matches!(unwritten.commit().await, Err(Error::Raced)));
+    assert_eq!(process(&fixture).await, first);
     assert_eq!(written(&fixture).await, before);
 }
 
@@ -130,67 +162,147 @@ async fn more_than_it_looks_at_is_not_read() {
     assert_eq!(written(&fixture).await, before);
 }
 
-/// What another does between the look and the end, committed before the end or while the end waits for it.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_changed_since_the_look_undoes_it() {
+/// A conversation of which nothing else is told is written, too.
+#[tokio::test]
+async fn what_only_updates_is_written() {
     let Some(fixture) = shop().await else { return };
-    let fixture = Arc::new(fixture);
-    let store = fixture.store.as_str();
-    let close = format!("UPDATE tickets SET is_open = FALSE WHERE store_id = '{store}' AND id = 't'");
-    let renew = format!("UPDATE conversations SET unread_count = 0 WHERE store_id = '{store}' AND id = 'ct'");
-    let hold = format!("SELECT 1 FROM conversations WHERE store_id = '{store}' AND id = 'ct' FOR UPDATE");
-    let assign = format!("UPDATE tickets SET assignee_user_id = 'u' WHERE store_id = '{store}' AND id = 't'");
-    let reopen = format!("UPDATE tickets SET is_open = TRUE WHERE store_id = '{store}' AND id = 't'");
+    let before = written(&fixture).await;
+    let write = fixture.db.write_at_once(&fixture.store, &clock()).await.unwrap();
+    let mut thread = write.conversation(&conversation()).await.unwrap().unwrap();
+    thread.message_count += 7;
+    write.save_counters(&thread).unwrap();
+    write.commit().await.unwrap();
+    assert_eq!(written(&fixture).await, [before[0] + 7, before[1], before[2], before[3] + 1]);
+}
+
+/// A write that has looked, and another transaction's that is about to be committed.
+async fn against(fixture: &Fixture, id: &str, other: &str) -> (Write, Option<TicketId>, DatabaseTransaction) {
+    let write = fixture.db.write_at_once(&fixture.store, &clock()).await.unwrap();
+    let ticket = send(&write, id).await.unwrap();
+    let meddler = fixture.db.read().begin().await.unwrap();
+    meddler.execute_unprepared(other).await.unwrap();
+    (write, ticket, meddler)
+}
+
+/// Waits until one of the database's processes waits for a row.
+async fn one_waits(fixture: &Fixture) -> i32 {
+    for _ in 0..1_000 {
+        let waiting = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        if let Some(process) = fixture.db.first(Sql::fixed(waiting), |cells| cells.take::<i32>()).await.unwrap() {
+            return process;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("nobody waits");
+}
+
+fn update(fixture: &Fixture, table: &str, id: &str, set: &str) -> String {
+    format!("UPDATE {table} SET {set} WHERE store_id = '{}' AND id = '{id}'", fixture.store)
+}
+
+fn hold(fixture: &Fixture) -> String {
+    format!("SELECT 1 FROM conversations WHERE store_id = '{}' AND id = 'ct' FOR UPDATE", fixture.store)
+}
+
+/// What another does between the look and the end, committed before the end or while the end waits for it.
+#[tokio::test]
+async fn what_changed_since_the_look_undoes_it() {
+    let Some(fixture) = alone().await else { return };
+    let renew = update(&fixture, "conversations", "ct", "unread_count = 0");
+    let (close, open) = (update(&fixture, "tickets", "t", "is_open = FALSE"), update(&fixture, "tickets", "t", "is_open = TRUE"));
+    let assign = update(&fixture, "tickets", "t", "assignee_user_id = 'u'");
     for waits in [false, true] {
-        for (others, races) in [(&renew, true), (&close, true), (&reopen, false), (&hold, false), (&assign, false)] {
-            let told = format!("{others}, waits: {waits}");
+        for (other, races) in [(&renew, true), (&close, true), (&hold(&fixture), false), (&assign, false)] {
+            let told = format!("{other}, waits: {waits}");
             let before = written(&fixture).await;
-            let write = fixture.db.write_at_once(&fixture.store, &clock()).await.unwrap();
-            let id = format!("m{}", before[1]);
-            let ticket = send(&write, &id).await.unwrap();
-            let other = fixture.db.begin().await.unwrap();
-            sea_orm::ConnectionTrait::execute_unprepared(&*other, others).await.unwrap();
+            let (write, ticket, meddler) = against(&fixture, &format!("m{told}"), other).await;
+            assert_eq!(ticket, Some("t".into()), "{told}");
             let outcome = if waits {
                 let end = tokio::spawn(write.commit());
-                tokio::time::sleep(Duration::from_millis(100)).await;
-                assert!(!end.is_finished(), "{told}");
-                other.commit().await.unwrap();
+                one_waits(&fixture).await;
+                meddler.commit().await.unwrap();
                 end.await.unwrap()
             } else {
-                other.commit().await.unwrap();
+                meddler.commit().await.unwrap();
                 write.commit().await
             };
             assert_eq!(matches!(outcome, Err(Error::Raced)), races, "{told}: {outcome:?}");
             assert_eq!(written(&fixture).await, before.map(|rows| rows + i64::from(!races)), "{told}");
-            assert_eq!(ticket, Some("t".into()), "{told}");
-            fixture.execute(&reopen).await.unwrap();
+            fixture.execute(&open).await.unwrap();
         }
     }
+    // One taken back changed nothing.
+    let (write, _, meddler) = against(&fixture, "back", &renew).await;
+    let end = tokio::spawn(write.commit());
+    one_waits(&fixture).await;
+    meddler.rollback().await.unwrap();
+    end.await.unwrap().unwrap();
+    // Nor may there be a ticket where none was.
+    fixture.execute(&close).await.unwrap();
+    let before = written(&fixture).await;
+    let (write, ticket, meddler) = against(&fixture, "none", &open).await;
+    assert_eq!(ticket, None);
+    meddler.commit().await.unwrap();
+    assert!(matches!(write.commit().await, Err(Error::Raced)));
+    assert_eq!(written(&fixture).await, before);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_many_at_a_time_each_is_written_once_or_told() {
+#[tokio::test]
+async fn of_two_that_looked_one_is_written() {
     let Some(fixture) = shop().await else { return };
-    let fixture = Arc::new(fixture);
     let before = written(&fixture).await;
-    let writers: Vec<_> = (0..40)
-        .map(|i| {
-            let fixture = fixture.clone();
-            tokio::spawn(async move {
-                let write = fixture.db.write_at_once(&fixture.store, &clock()).await.unwrap();
-                send(&write, &format!("m{i}")).await.unwrap();
-                match write.commit().await {
-                    Ok(()) => 1,
-                    Err(Error::Raced) => 0,
-                    Err(error) => panic!("{error}"),
-                }
-            })
-        })
-        .collect();
-    let mut done = 0;
-    for writer in writers {
-        done += writer.await.unwrap();
-    }
-    assert!(done > 0);
-    assert_eq!(written(&fixture).await, before.map(|rows| rows + done));
+    let one = fixture.db.write_at_once(&fixture.store, &clock()).await.unwrap();
+    let other = fixture.db.write_at_once(&fixture.store, &clock()).await.unwrap();
+    send(&one, "one").await.unwrap();
+    send(&other, "other").await.unwrap();
+    let (one, other) = tokio::join!(one.commit(), other.commit());
+    assert!(one.is_ok() != other.is_ok(), "{one:?}, {other:?}");
+    assert!(matches!(one.and(other), Err(Error::Raced)));
+    assert_eq!(written(&fixture).await, before.map(|rows| rows + 1));
+}
+
+/// Of one that nobody waits for any more nobody knows; but it is whole, and the connection serves again.
+#[tokio::test]
+async fn one_that_is_given_up_is_written_as_a_whole() {
+    let Some(fixture) = alone().await else { return };
+    let before = written(&fixture).await;
+    let (write, _, meddler) = against(&fixture, "m1", &hold(&fixture)).await;
+    let end = tokio::spawn(write.commit());
+    let given_up = one_waits(&fixture).await;
+    end.abort();
+    assert!(end.await.unwrap_err().is_cancelled());
+    meddler.commit().await.unwrap();
+    let (one, another) = tokio::join!(process(&fixture), process(&fixture));
+    let both = [one, another];
+    assert!(both.contains(&given_up), "{given_up} is none of {both:?}");
+    assert_eq!(written(&fixture).await, before.map(|rows| rows + 1));
+}
+
+#[tokio::test]
+async fn one_whose_connection_is_lost_is_told_and_not_repeated() {
+    let Some(fixture) = alone().await else { return };
+    let before = written(&fixture).await;
+    let (write, _, meddler) = against(&fixture, "m1", &hold(&fixture)).await;
+    let end = tokio::spawn(write.commit());
+    let process = one_waits(&fixture).await;
+    fixture.execute(&format!("SELECT pg_terminate_backend({process})")).await.unwrap();
+    assert!(matches!(end.await.unwrap(), Err(Error::Unavailable(_))));
+    meddler.commit().await.unwrap();
+    assert_eq!(written(&fixture).await, before);
+}
+
+/// References are looked up with the commit, behind the rows that the statement answers.
+#[tokio::test]
+async fn what_the_commit_itself_refuses_is_told() {
+    let Some(fixture) = alone().await else { return };
+    let refuse = "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE foreign_key_violation; END $$; \
+                  CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON messages DEFERRABLE INITIALLY DEFERRED FOR EACH ROW \
+                  EXECUTE FUNCTION refuse()";
+    fixture.execute(refuse).await.unwrap();
+    let before = written(&fixture).await;
+    let write = fixture.db.write_at_once(&fixture.store, &clock()).await.unwrap();
+    send(&write, "m1").await.unwrap();
+    let outcome = write.commit().await;
+    assert!(matches!(outcome, Err(Error::ForeignKey(_))), "{outcome:?}");
+    assert_eq!(written(&fixture).await, before);
 }

@@ -1,0 +1,113 @@
+//! Messages in both directions at a time, and tickets that close meanwhile.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicU32, Ordering},
+};
+
+use super::{
+    By,
+    fixture::{Silent, service},
+    ticket_writes::Closing,
+};
+use crate::{
+    domain::{
+        clock::{Clock, SystemClock},
+        entries::Entries,
+        events::Actor,
+        filters::{Shown, TicketFilter},
+        ids::TicketId,
+        receive::Inbound,
+        tickets::TicketExpand,
+        time::Timestamp,
+    },
+    store::fixture::{Fixture, first},
+};
+
+fn inbound(external_id: String) -> Inbound {
+    Inbound {
+        account_id: "a1".into(),
+        reference_id: "thread".to_owned(),
+        external_id,
+        sender_id: "s".to_owned(),
+        sender_name: Some("Ada".to_owned()),
+        text: Some("hello".to_owned()),
+        images: None,
+        sent_at: None,
+        email_subject: None,
+        contact: None,
+    }
+}
+
+fn closing(ticket_id: TicketId) -> Closing {
+    Closing { ticket_id, handled_by: None, is_converted: None, total_revenue: None, currency: None, fields: Entries::default() }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn whatever_is_written_at_a_time_agrees_afterwards() {
+    const SENDS: usize = 60;
+    let fixture = Arc::new(Fixture::new().await);
+    let service = service(fixture.db.clone(), Arc::new(SystemClock), Silent);
+    let conversation = service.receive(&fixture.store, inbound("first".to_owned())).await.unwrap().conversation_id;
+    let tasks = (0..SENDS).map(|i| {
+        let (fixture, service, conversation) = (fixture.clone(), service.clone(), conversation.clone());
+        tokio::spawn(async move {
+            service.send_text(&By::alone(&fixture.store, Actor::System), conversation.clone(), format!("answer {i}")).await.unwrap();
+            if i % 3 == 0 {
+                service.receive(&fixture.store, inbound(i.to_string())).await.unwrap();
+            }
+            if i % 7 == 0 {
+                let filter = TicketFilter { conversation_id: Some(conversation), ..TicketFilter::default() };
+                let now = SystemClock.now();
+                let open = fixture.db.tickets(&fixture.store, &filter, Shown::Open, &[], now, &first(1)).await.unwrap().rows;
+                for ticket in open {
+                    let by = By::alone(&fixture.store, Actor::System);
+                    service.close_ticket(&by, closing(ticket.id), TicketExpand::default()).await.unwrap();
+                }
+            }
+        })
+    });
+    for task in tasks.collect::<Vec<_>>() {
+        task.await.unwrap();
+    }
+    let messages = fixture.agreed_messages(&conversation).await;
+    assert_eq!(messages, SENDS as i64 + 1 + SENDS.div_ceil(3) as i64);
+}
+
+/// Has another write come between a look and what it is for, as often as told.
+struct Meddler {
+    fixture: Arc<Fixture>,
+    left: AtomicU32,
+}
+
+impl Clock for Meddler {
+    fn now(&self) -> Timestamp {
+        // The first time is asked for when a write begins, the second behind its look.
+        if self.left.load(Ordering::Relaxed) > 0 && self.left.fetch_sub(1, Ordering::Relaxed) == 1 {
+            let meddle = self.fixture.execute("UPDATE conversations SET unread_count = 5 WHERE id = 'ct'");
+            tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(meddle)).unwrap();
+        }
+        SystemClock.now()
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_text_that_another_write_came_before_is_sent_once() {
+    let fixture = Arc::new(Fixture::alone().await);
+    if fixture.is_sqlite() {
+        // There the clock is asked while the write holds everything.
+        return;
+    }
+    fixture.ticket("t", |_| {}).await;
+    let clock = Arc::new(Meddler { fixture: fixture.clone(), left: AtomicU32::new(0) });
+    let service = service(fixture.db.clone(), clock.clone(), Silent);
+    for (sent, meddles) in [(1, 0), (2, 2)] {
+        clock.left.store(meddles, Ordering::Relaxed);
+        service.send_text(&By::alone(&fixture.store, Actor::System), "ct".into(), format!("text {sent}")).await.unwrap();
+        assert_eq!(clock.left.load(Ordering::Relaxed), 0);
+        assert_eq!(fixture.agreed_messages(&"ct".into()).await, sent);
+    }
+    let conversation = fixture.db.conversation(&fixture.store, &"ct".into()).await.unwrap().unwrap();
+    assert_eq!((conversation.message_count, conversation.unread_count), (2, 5));
+    assert_eq!(service.undelivered(&fixture.store).await.unwrap().len(), 2);
+}

@@ -18,8 +18,9 @@ pub struct Config {
     )]
     pub database_url: String,
 
-    /// Database connections for reads and, on PostgreSQL, as many again for writes and six beside.
-    #[arg(long, env = "COUNTERPART_CONNECTIONS", default_value = "8", value_name = "N", global = true)]
+    /// Database connections for reads and, on PostgreSQL, as many again for writes and six beside: 30 of the server's unless told
+    /// otherwise. Each is made when it is needed.
+    #[arg(long, env = "COUNTERPART_CONNECTIONS", default_value = "12", value_name = "N", global = true)]
     pub connections: NonZeroU32,
 
     /// What is logged on standard error, for example `info` or `warn,counterpart=debug`.

@@ -152,16 +152,20 @@ impl Write {
         // Nobody knows what became of a statement that is given up; its connection serves again when it has ended.
         let mut lent = guard(lent, |lent| one.kept.recover(lent, NOTHING));
         let outcome = rows(lent.connection(), &sql).await;
-        let raced = matches!(&outcome, Err(sqlx::Error::Database(error)) if error.code().as_deref() == Some(INVALID_TEXT) && error.message().contains(RACED));
-        if raced || outcome.is_ok() {
+        if outcome.as_ref().err().is_none_or(is_race) {
             one.kept.put_back(ScopeGuard::into_inner(lent));
         }
         match outcome {
             Ok(rows) => rows.iter().map(|row| Cells::orm(row).take()).collect(),
-            Err(_) if raced => Err(Error::Raced),
+            Err(error) if is_race(&error) => Err(Error::Raced),
             Err(error) => Err(error.into()),
         }
     }
+}
+
+/// Whether the statement refused itself, which leaves its connection as good as it was.
+fn is_race(error: &sqlx::Error) -> bool {
+    error.as_database_error().is_some_and(|error| error.code().as_deref() == Some(INVALID_TEXT) && error.message().contains(RACED))
 }
 
 #[cfg(test)]

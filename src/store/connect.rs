@@ -83,9 +83,13 @@ const FOR_CHORES: u32 = 4;
 /// is a system call, unless it is among the few that a connection keeps. What is mapped is the system's to take back.
 pub(super) const MAPPED: &str = "2147418112";
 
+/// The bytes of a page in a SQLite file that is made here; one that is there keeps its own. A send changes some five pages of its own
+/// in a few places each, and the log takes whole pages: with pages twice as large it costs a tenth more, and reads cost no less.
+pub(super) const PAGE_BYTES: u32 = 2048;
+
 /// From how many pages on the log of a SQLite file is copied into it: 64 MB, since what many writes change is copied once each time.
 /// With a quarter of that a send costs 4 to 6 in 100 more.
-pub(super) const LOG_PAGES: u32 = 16_000;
+pub(super) const LOG_PAGES: u32 = 32_000;
 
 /// How many lost connections a transaction gets over.
 const LOST: u32 = 32;
@@ -322,6 +326,7 @@ async fn open_sqlite(url: &str, connections: u32) -> Result<(DatabaseConnection,
     let base = SqliteConnectOptions::from_str(url)
         .map_err(unreadable)?
         .create_if_missing(true)
+        .page_size(PAGE_BYTES)
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
         .busy_timeout(WRITE_WAIT)

@@ -22,6 +22,7 @@ use tokio::{task::spawn_blocking, time::sleep};
 
 use super::{
     Error, Result,
+    connect::PAGE_BYTES,
     writer::{Seat, Writer, open},
 };
 
@@ -56,7 +57,7 @@ impl Copying {
     /// For a connection that writes.
     pub fn settings(&self) -> String {
         let last = LAST * self.pages;
-        format!("PRAGMA wal_autocheckpoint = {last}; PRAGMA journal_size_limit = {};", 4096 * last)
+        format!("PRAGMA wal_autocheckpoint = {last}; PRAGMA journal_size_limit = {};", PAGE_BYTES * last)
     }
 
     fn is_due(&self, connection: &Connection) -> bool {

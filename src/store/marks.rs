@@ -12,19 +12,19 @@
 //! ticket never lacks one; it may keep that of a value which it had before. That there is a value, what is denied, and single
 //! characters have no marks. PostgreSQL has the columns and saves the looks, but tests no marks within its index.
 
-use std::ops::RangeInclusive;
+use std::{collections::BTreeSet, ops::RangeInclusive};
 
 use sha2::{Digest, Sha256};
 
 use crate::domain::{
-    field_tests::Test,
+    field_tests::{FieldTest, Test},
     fields::Comparable,
     filters::{LabelFilter, LabelOperator},
     ids::{FieldId, LabelId},
 };
 
 /// Bits, as both databases store them: as a number that is not negative.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Marks(i64);
 
 /// Those of values, as their columns are named.
@@ -35,10 +35,19 @@ pub(super) struct ValueMarks {
 }
 
 /// What the marks of a ticket in one column must hold for it to be looked at: all of one of these choices, of which there is one
-/// at least.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// at least, or of one that is rare.
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Sieve {
     pub column: &'static str,
+    pub choices: Vec<Marks>,
+    pub rare: Vec<Rare>,
+}
+
+/// Choices for numbers that fields seldom have: below zero, and large ones. They count only where some ticket has such a number,
+/// which one look tells for a whole list, or the bits that they share with others would let those others through.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Rare {
+    pub such: FieldTest,
     pub choices: Vec<Marks>,
 }
 
@@ -65,10 +74,7 @@ impl ValueMarks {
     pub fn of<'a>(field: &FieldId, values: impl IntoIterator<Item = &'a Comparable>) -> Self {
         let of = |value: &Comparable| {
             let folded = value.folded();
-            let rough = match value {
-                Comparable::Text(_) => folded.as_deref().and_then(|folded| begins(field, folded)),
-                Comparable::Number(number) => Some(measures(field, magnitude(*number))),
-            };
+            let rough = Alike::of(value, folded.as_deref()).map(|alike| alike.marks(field));
             let text_marks = folded.map_or_else(Marks::default, |folded| pairs(field, &folded));
             Self { field_marks: [Some(is(field, value)), rough].into_iter().flatten().collect(), text_marks }
         };
@@ -92,10 +98,7 @@ impl FromIterator<Self> for Marks {
 impl Sieve {
     /// `None`: nothing is told by marks.
     fn any(column: &'static str, marks: impl IntoIterator<Item = Marks>) -> Option<Self> {
-        let mut choices: Vec<Marks> = marks.into_iter().collect();
-        let number = CHOICES.into_iter().find(|number| *number >= choices.len())?;
-        choices.resize(number, *choices.last()?);
-        Some(Self { column, choices })
+        Some(Self { column, choices: filled(marks)?, rare: Vec::new() })
     }
 
     fn all(column: &'static str, marks: impl IntoIterator<Item = Marks>) -> Option<Self> {
@@ -103,24 +106,53 @@ impl Sieve {
         Self::any(column, (all != Marks::default()).then_some(all))
     }
 
+    /// For numbers of these magnitudes.
+    fn measured(field: &FieldId, magnitudes: RangeInclusive<u64>) -> Option<Self> {
+        let within = |least: u64, most: u64| {
+            let (least, most) = (least.max(*magnitudes.start()), most.min(*magnitudes.end()));
+            filled((least..=most).map(|magnitude| Alike::Magnitude(magnitude).marks(field)))
+        };
+        let Some(choices) = within(1, LARGE - 1) else {
+            return Some(Self { column: FIELDS, choices: within(0, LARGEST)?, rare: Vec::new() });
+        };
+        let rare = [(Test::Below(0.0), within(0, 0)), (Test::Between(LEAST_LARGE, f64::INFINITY), within(LARGE, LARGEST))];
+        let rare = rare.into_iter().filter_map(|(test, choices)| {
+            let such = FieldTest { field_id: field.clone(), test };
+            choices.map(|choices| Rare { such, choices })
+        });
+        Some(Self { column: FIELDS, choices, rare: rare.collect() })
+    }
+
+    /// For any of these values: by what they are, and where many are alike, by that too, which takes fewer comparisons.
+    fn values(field: &FieldId, values: &[Comparable]) -> [Option<Self>; 2] {
+        // None where one is an empty text, which begins with nothing.
+        let alike: Option<BTreeSet<Alike>> = values.iter().map(|value| Alike::of(value, value.folded().as_deref())).collect();
+        let alike = alike.filter(|alike| 2 * alike.len() <= values.len());
+        let alike = alike.map(|alike| alike.into_iter().map(|alike| alike.marks(field)));
+        [Self::any(FIELDS, values.iter().map(|value| is(field, value))), alike.and_then(|alike| Self::any(FIELDS, alike))]
+    }
+
+    /// With how many choices marks are compared.
+    pub fn breadth(&self) -> usize {
+        self.choices.len() + self.rare.iter().map(|rare| rare.choices.len()).sum::<usize>()
+    }
+
     /// For a test of a field.
     pub fn of(field: &FieldId, test: &Test) -> impl Iterator<Item = Self> {
-        let values = |values: &[Comparable]| values.iter().map(|value| is(field, value)).collect::<Vec<_>>();
-        let measured = |magnitudes: RangeInclusive<u64>| magnitudes.map(|magnitude| measures(field, magnitude)).collect::<Vec<_>>();
         let in_fields = match test {
-            Test::AllOf(all) => Self::all(FIELDS, values(all)),
-            Test::AnyOf(any) => Self::any(FIELDS, values(any)),
-            Test::StartsWith(prefix) => Self::any(FIELDS, begins(field, prefix)),
-            Test::Above(bound) => Self::any(FIELDS, measured(magnitude(*bound)..=LARGEST)),
-            Test::Below(bound) => Self::any(FIELDS, measured(0..=magnitude(*bound))),
-            Test::Between(min, max) => Self::any(FIELDS, measured(magnitude(*min)..=magnitude(*max))),
-            Test::Present | Test::Absent | Test::NoneOf(_) | Test::Contains(_) => None,
+            Test::AllOf(all) => [Self::all(FIELDS, all.iter().map(|value| is(field, value))), None],
+            Test::AnyOf(any) => Self::values(field, any),
+            Test::StartsWith(prefix) => [Self::any(FIELDS, Alike::beginning(prefix).map(|alike| alike.marks(field))), None],
+            Test::Above(bound) => [Self::measured(field, magnitude(*bound)..=LARGEST), None],
+            Test::Below(bound) => [Self::measured(field, 0..=magnitude(*bound)), None],
+            Test::Between(min, max) => [Self::measured(field, magnitude(*min)..=magnitude(*max)), None],
+            Test::Present | Test::Absent | Test::NoneOf(_) | Test::Contains(_) => [None, None],
         };
         let in_texts = match test {
             Test::StartsWith(part) | Test::Contains(part) => Self::all(TEXTS, [pairs(field, part)]),
             _ => None,
         };
-        in_fields.into_iter().chain(in_texts)
+        in_fields.into_iter().flatten().chain(in_texts)
     }
 
     /// For a test of labels.
@@ -129,6 +161,43 @@ impl Sieve {
             LabelOperator::ContainsAny => Self::any(LABELS, label_ids.iter().map(|label| Marks::of_labels([label]))),
             LabelOperator::ContainsAll => Self::all(LABELS, [Marks::of_labels(label_ids)]),
             LabelOperator::DoesNotContainAny => None,
+        }
+    }
+}
+
+/// As many choices as there are of one text of a statement; none for none, or for too many.
+fn filled(marks: impl IntoIterator<Item = Marks>) -> Option<Vec<Marks>> {
+    let mut choices: Vec<Marks> = marks.into_iter().collect();
+    let number = CHOICES.into_iter().find(|number| *number >= choices.len())?;
+    choices.resize(number, *choices.last()?);
+    Some(choices)
+}
+
+/// What a value has in common with those that are alike.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Alike {
+    /// The first character, folded.
+    Beginning(char),
+    Magnitude(u64),
+}
+
+impl Alike {
+    /// `folded`: a text's.
+    fn of(value: &Comparable, folded: Option<&str>) -> Option<Self> {
+        match value {
+            Comparable::Text(_) => folded.and_then(Self::beginning),
+            Comparable::Number(number) => Some(Self::Magnitude(magnitude(*number))),
+        }
+    }
+
+    fn beginning(folded: &str) -> Option<Self> {
+        folded.chars().next().map(Self::Beginning)
+    }
+
+    fn marks(self, field: &FieldId) -> Marks {
+        match self {
+            Self::Beginning(first) => one(&["begins", field.as_str(), first.encode_utf8(&mut [0; 4])]),
+            Self::Magnitude(magnitude) => one(&["measures", field.as_str(), &magnitude.to_string()]),
         }
     }
 }
@@ -142,19 +211,12 @@ fn is(field: &FieldId, value: &Comparable) -> Marks {
     }
 }
 
-/// A text that begins with the first character of this one, which is folded.
-fn begins(field: &FieldId, folded: &str) -> Option<Marks> {
-    let first = folded.chars().next()?;
-    Some(one(&["begins", field.as_str(), first.encode_utf8(&mut [0; 4])]))
-}
-
-/// A number of this magnitude.
-fn measures(field: &FieldId, magnitude: u64) -> Marks {
-    one(&["measures", field.as_str(), &magnitude.to_string()])
-}
-
 /// That of numbers from a million on.
 const LARGEST: u64 = 22;
+
+/// From where on numbers are large, and the magnitude of that.
+const LEAST_LARGE: f64 = 1024.0;
+const LARGE: u64 = 12;
 
 /// What numbers between the same two powers of two share: 0 below zero, 1 below one, 2 below two, 3 below four. Never less for a
 /// larger number.
@@ -220,7 +282,8 @@ mod tests {
     impl Sieve {
         fn passes(&self, marks: ValueMarks) -> bool {
             let Marks(has) = if self.column == TEXTS { marks.text_marks } else { marks.field_marks };
-            self.choices.iter().any(|Marks(wanted)| has & wanted >= *wanted)
+            let rare = self.rare.iter().flat_map(|rare| &rare.choices);
+            self.choices.iter().chain(rare).any(|Marks(wanted)| has & wanted >= *wanted)
         }
     }
 
@@ -296,7 +359,7 @@ mod tests {
         assert_eq!(of(Comparable::Number(40.0)), [vec![22, 50, 51, 62], vec![]]);
         assert_eq!(of(Comparable::Text("North".to_owned())), [vec![24, 32, 51, 58], vec![1, 21, 51, 60]]);
         assert!(of(Comparable::Text("N".to_owned()))[1].is_empty());
-        assert_eq!(begins(&field, ""), None);
+        assert!(Alike::beginning("").is_none());
     }
 
     #[test]
@@ -324,7 +387,10 @@ mod tests {
         let (low, high) = (through(Test::Below(100.0)), through(Test::Above(3000.0)));
         assert!((25..250).contains(&low), "{low}");
         assert!((250..700).contains(&high), "{high}");
-        assert!(Sieve::of(&field, &Test::AnyOf((0..21).map(number).collect())).next().is_none());
+        // Too many to be compared with each, unless they are alike.
+        let spread = |n: u32| Comparable::Number(f64::from(n).exp2());
+        assert!(Sieve::of(&field, &Test::AnyOf((0..21).map(spread).collect())).next().is_none());
+        assert_eq!(Sieve::of(&field, &Test::AnyOf((0..100).map(number).collect())).map(|sieve| sieve.breadth()).collect::<Vec<_>>(), [8]);
         let orders: Vec<ValueMarks> =
             (0..1000).map(|n| ValueMarks::of(&field, [&Comparable::Text(format!("Order {}", 1_000_000 + 7919 * n))])).collect();
         let (part, beginning) =

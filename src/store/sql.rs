@@ -10,7 +10,11 @@ mod together;
 #[cfg(test)]
 mod visits;
 
-use std::{borrow::Cow, collections::BTreeSet};
+use std::{
+    borrow::Cow,
+    collections::BTreeSet,
+    hash::{Hash, Hasher},
+};
 
 use rusqlite::types::FromSql;
 use sea_orm::{DbBackend, QueryResult, Statement, TryGetable, Value};
@@ -58,6 +62,19 @@ pub(super) enum Reach {
     Rows,
     /// Nothing: all rows of a table, which SQLite may count in one step.
     Table,
+}
+
+impl Hash for Param {
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        std::mem::discriminant(self).hash(hasher);
+        match self {
+            Self::Text(text) => text.hash(hasher),
+            Self::Integer(number) => number.hash(hasher),
+            Self::Number(number) => number.to_bits().hash(hasher),
+            Self::Bytes(bytes) => bytes.hash(hasher),
+            Self::Null | Self::NoInteger | Self::NoNumber => {}
+        }
+    }
 }
 
 impl From<Param> for Value {

@@ -71,7 +71,7 @@ const REMEMBERED: usize = 10_000;
 
 impl Many {
     fn name(&self, source: &Sql) -> u64 {
-        self.hasher.hash_one(format!("{} {:?}", source.as_str(), source.params()))
+        self.hasher.hash_one((source.as_str(), source.params()))
     }
 
     fn holds(&self, name: u64) -> bool {
@@ -211,22 +211,23 @@ impl Db {
         .into()
     }
 
-    /// Where the ids of those tickets are. On SQLite with the indexes that serve: without statistics it takes every index for so
-    /// selective that a look at the row behind it costs more than a walk through all rows of the store.
+    /// The values `v` of a field that fulfil a test which an index finds. On SQLite that is named: without statistics it takes every
+    /// index for so selective that a look at the row behind it costs more than a walk through all rows of the store.
+    pub(super) fn push_values(&self, sql: &mut Sql, FieldTest { field_id, test }: &FieldTest) {
+        let index = match test {
+            Test::StartsWith(_) => " v INDEXED BY ticket_field_values_by_fold ",
+            Test::AnyOf(values) | Test::AllOf(values) if column(values) == "text_value" => " v INDEXED BY ticket_field_values_by_text ",
+            _ => " v INDEXED BY ticket_field_values_by_number ",
+        };
+        sql.push(&if self.backend() == DbBackend::Sqlite { VALUES.replacen(" v ", index, 1) } else { VALUES.to_owned() });
+        sql.push(" AND v.field_id = ").text(field_id.as_str());
+        self.push_value_test(sql, test, false);
+    }
+
+    /// Where the ids of those tickets are, on SQLite by the indexes that serve.
     fn push_source(&self, sql: &mut Sql, start: &Start<'_>, shown: Shown) {
         match start {
-            Start::Value(FieldTest { field_id, test }) => {
-                let index = match test {
-                    Test::StartsWith(_) => " v INDEXED BY ticket_field_values_by_fold ",
-                    Test::AnyOf(values) | Test::AllOf(values) if column(values) == "text_value" => {
-                        " v INDEXED BY ticket_field_values_by_text "
-                    }
-                    _ => " v INDEXED BY ticket_field_values_by_number ",
-                };
-                sql.push(&if self.backend() == DbBackend::Sqlite { VALUES.replacen(" v ", index, 1) } else { VALUES.to_owned() });
-                sql.push(" AND v.field_id = ").text(field_id.as_str());
-                self.push_value_test(sql, test, false);
-            }
+            Start::Value(test) => self.push_values(sql, test),
             Start::Labels(labels) => {
                 let (sqlite, open) = (self.backend() == DbBackend::Sqlite, shown == Shown::Open);
                 sql.push(" FROM conversation_labels l ").push(match (sqlite, open) {

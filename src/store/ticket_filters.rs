@@ -8,7 +8,7 @@ use sea_orm::DbBackend;
 
 use super::{
     Db,
-    marks::Sieve,
+    marks::{Marks, Rare, Sieve},
     sql::{ASIDE, Sql},
 };
 use crate::domain::{
@@ -103,12 +103,21 @@ impl Db {
     pub(super) fn push_sieves(&self, sql: &mut Sql, sieves: &[Sieve]) {
         let sqlite = self.backend() == DbBackend::Sqlite;
         let (opened, closed) = if sqlite { (" AND (", ")") } else { (" AND CASE WHEN ", " THEN 1 ELSE 0 END <> 0") };
-        for Sieve { column, choices } in sieves {
+        for Sieve { column, choices, rare } in sieves {
             sql.push(opened);
-            for (i, marks) in choices.iter().enumerate() {
-                // Never more than these.
-                sql.push(if i == 0 { "(" } else { " OR (" }).push(column).push(" & ").integer(marks.bits());
-                sql.push(") >= ").integer(marks.bits());
+            push_choices(sql, column, choices);
+            for Rare { such, choices } in rare {
+                sql.push(" OR (");
+                if sqlite {
+                    // It names no ticket, so it is asked once.
+                    sql.push("EXISTS (SELECT 1");
+                    self.push_values(sql, such);
+                    sql.push(") AND (");
+                } else {
+                    sql.push("(");
+                }
+                push_choices(sql, column, choices);
+                sql.push("))");
             }
             sql.push(closed);
         }
@@ -198,6 +207,15 @@ impl Db {
     }
 }
 
+/// That the marks hold all of one choice.
+fn push_choices(sql: &mut Sql, column: &str, choices: &[Marks]) {
+    for (i, marks) in choices.iter().enumerate() {
+        // Never more than these.
+        sql.push(if i == 0 { "(" } else { " OR (" }).push(column).push(" & ").integer(marks.bits());
+        sql.push(") >= ").integer(marks.bits());
+    }
+}
+
 /// A test of a field with what the marks say about it.
 pub(super) struct Sieved<'a> {
     pub test: &'a FieldTest,
@@ -216,7 +234,7 @@ fn mostly_passes(FieldTest { test, .. }: &FieldTest) -> bool {
 pub(super) fn sieved(tests: &[FieldTest]) -> Vec<Sieved<'_>> {
     let sieved = |test| Sieved { test, sieves: Sieve::of(&test.field_id, &test.test).collect() };
     let mut tests: Vec<Sieved<'_>> = tests.iter().map(sieved).collect();
-    let choices = |sieves: &[Sieve]| sieves.first().map_or(usize::MAX, |sieve| sieve.choices.len());
+    let choices = |sieves: &[Sieve]| sieves.first().map_or(usize::MAX, Sieve::breadth);
     tests.sort_by_key(|Sieved { test, sieves }| Reverse(if mostly_passes(test) { 0 } else { choices(sieves) }));
     tests
 }
@@ -225,7 +243,7 @@ pub(super) fn sieved(tests: &[FieldTest]) -> Vec<Sieved<'_>> {
 pub(super) fn sieves(labels: Option<&LabelFilter>, tests: &[Sieved<'_>]) -> Vec<Sieve> {
     let of_tests = tests.iter().flat_map(|test| test.sieves.iter().cloned());
     let mut sieves: Vec<Sieve> = labels.and_then(Sieve::of_labels).into_iter().chain(of_tests).collect();
-    sieves.sort_by_key(|sieve| sieve.choices.len());
+    sieves.sort_by_key(Sieve::breadth);
     sieves
 }
 

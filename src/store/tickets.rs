@@ -110,7 +110,7 @@ impl Db {
         let source = self.ticket_source(filter, shown, tests, start, &mut conditions);
         // Two that let through what has one mark leave few rows of which all else is to be looked up, which PostgreSQL does not
         // know: it would look up every value that passes. Behind one, or behind a mark of many, that is the shorter way.
-        let sifts = |sieve: &Sieve| sieve.choices.len() == 1;
+        let sifts = |sieve: &Sieve| sieve.breadth() == 1;
         let labels = filter.labels.as_ref().and_then(Sieve::of_labels).iter().any(sifts);
         let sifting = tests.iter().filter(|FieldTest { field_id, test }| Sieve::of(field_id, test).any(|sieve| sifts(&sieve))).count();
         let count = if start.is_some() || sifting + usize::from(labels) > 1 { fenced_count_sql } else { count_sql };

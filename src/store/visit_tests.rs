@@ -100,6 +100,37 @@ async fn a_deep_page_looks_at_as_much_as_the_first() {
     }
 }
 
+/// A mark may be shared with numbers that no ticket has, which then lets nothing through; who gets such a number is found.
+#[tokio::test]
+async fn numbers_that_no_ticket_has_let_nothing_through() {
+    let fixture = shop().await;
+    let (db, store, filter) = (&fixture.db, &fixture.store, TicketFilter::default());
+    let marks = |number: f64| ValueMarks::of(&"score".into(), [&Comparable::Number(number)]).field_marks.bits();
+    fixture.execute(&format!("UPDATE tickets SET field_marks = field_marks | {} | {}", marks(-5.0), marks(5000.0))).await.unwrap();
+    let asked = async |test: &Test| {
+        let (tests, page) = ([FieldTest { field_id: "score".into(), test: test.clone() }], first(20));
+        let narrowed = || {
+            let mut conditions = db.ticket_conditions(store, &filter, Shown::Closed, NOW);
+            let source = db.ticket_source(&filter, Shown::Closed, &tests, None, &mut conditions);
+            (source, conditions)
+        };
+        let (source, conditions) = narrowed();
+        let visits = db.page_visits::<Ticket>(&source, conditions, &page).await;
+        let (source, conditions) = narrowed();
+        let found = db.page_of::<Ticket>(&source, conditions, &page).await.unwrap().rows;
+        (found.into_iter().map(|ticket| ticket.id.into_string()).collect::<Vec<_>>(), visits)
+    };
+    for (test, number, ticket) in [(Test::Below(1.0), -5, "t4001"), (Test::Above(98.0), 5000, "t4002")] {
+        let (before, few) = asked(&test).await;
+        let set = format!("UPDATE ticket_field_values SET number_value = {number} WHERE field_id = 'score' AND ticket_id = '{ticket}'");
+        fixture.execute(&set).await.unwrap();
+        let (after, many) = asked(&test).await;
+        assert_eq!((before.len(), after.len()), (20, 20), "{test:?}");
+        assert!(!before.iter().any(|id| id == ticket) && after.iter().any(|id| id == ticket), "{test:?}: {after:?}");
+        assert!(db.backend() == DbBackend::Postgres || 3 * few < 2 * many, "{test:?}: {few} and {many}");
+    }
+}
+
 /// In a list of thousands three tickets, or in another state none, are found without a walk.
 #[tokio::test]
 async fn what_few_tickets_have_is_where_their_list_starts() {

@@ -10,8 +10,8 @@
 //! A writer sees what those before it in its group did. Should their commit fail, its own fails with them, so that nothing
 //! acknowledged rests on something lost. A refusal is not held back so: it promises nothing.
 //!
-//! What a savepoint would have to put back, SQLite keeps: a page of 4 KB for each that a turn changes, some twenty for a
-//! message. As the library comes, with more than 64 KB all go through a temporary file, with two system calls a page, which
+//! What a savepoint would have to put back, SQLite keeps: each page that a turn changes, some twenty for a message.
+//! As the library comes, with more than 64 KB all go through a temporary file, with two system calls a page, which
 //! was the most expensive part of a turn. `.cargo/config.toml` compiles it in with a bound of 131,000 bytes (what is kept goes
 //! to the file in one write, of which SQLite takes no more than 131,071 bytes), with `fdatasync` instead of `fsync`
 //! (the log is written over in place, so that there is seldom more to sync than its pages), and without what the
@@ -43,11 +43,11 @@ const STATEMENTS: usize = 256;
 /// Pages that the connection keeps from one group to the next. In a file of less than a gigabyte SQLite looks through all of them at
 /// each commit in which pages of a tree were put in order: it does so by way of the number that one at a gigabyte would have, and
 /// then believes to have kept pages from behind the end of the file.
-const KEPT_PAGES: u32 = 1000;
+const KEPT_PAGES: u32 = 2000;
 
 /// How many pages a group may change before they go to the log ahead of its commit, which reads back what lies behind one that was
 /// changed again. No multiple of 256: SQLite takes the number for a switch too, by its last byte.
-const GROUP_PAGES: u32 = 4000;
+const GROUP_PAGES: u32 = 8000;
 
 /// How often it is looked at most whether a group has grown, and with how many turns it has grown enough.
 const LOOKS: u32 = 8;

@@ -17,4 +17,12 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 (cd "$root" && cargo build --release --quiet)
 target=$(cd "$root" && cargo metadata --format-version 1 --no-deps | python3 -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])')
 [[ -f $data/meta.json ]] || python3 "$kit/gen.py" "$data" --tickets 100000 --messages 200000
-exec python3 "$kit/measure.py" --data "$data" --counterpart-bin "$target/release/counterpart" --cases get,list,deep,search-rare,search-common "$@"
+measure() { python3 "$kit/measure.py" --data "$data" --counterpart-bin "$target/release/counterpart" "$@"; }
+case " $* " in
+*" --cases"*) measure "$@" ;;
+*)
+    measure --cases get,list,deep,search-rare,search-common "$@"
+    # The goal for sends is set for so many clients.
+    measure --cases insert --connections 32 "$@"
+    ;;
+esac

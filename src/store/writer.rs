@@ -400,7 +400,7 @@ mod tests {
 
     use super::{
         super::sql::{Param, Sql},
-        GROUP_PAGES, Writer,
+        GROUP_PAGES, LOOKS, Writer,
     };
 
     #[tokio::test(flavor = "multi_thread")]
@@ -428,6 +428,37 @@ mod tests {
         }
         writer.close().await;
         assert_eq!((count(1), count(2)), (ROWS, 0));
+    }
+
+    /// Each commit of these turns writes one page, the same.
+    #[tokio::test]
+    async fn a_group_grows_as_long_as_others_come_and_not_for_ever() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("file.db");
+        let file = Connection::open(&path).unwrap();
+        file.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE t (n INTEGER NOT NULL)").unwrap();
+        let pages = || file.query_row("PRAGMA wal_checkpoint(NOOP)", (), |row| row.get::<_, i64>(1)).unwrap();
+        let writer = Writer::new(path.clone(), 1000);
+        for (turns, commits) in [(1, 1..=1), (LOOKS, 1..=2), (200, 3..=100)] {
+            let before = pages();
+            let one_after_the_other = (0..turns).map(|wait| {
+                let writer = writer.clone();
+                tokio::spawn(async move {
+                    for _ in 0..wait {
+                        tokio::task::yield_now().await;
+                    }
+                    let turn = writer.turn().await.unwrap();
+                    turn.run(&Sql::fixed("INSERT INTO t VALUES ($1)").with(Param::Integer(wait.into()))).unwrap();
+                    turn.commit().await.unwrap();
+                })
+            });
+            for turn in one_after_the_other.collect::<Vec<_>>() {
+                turn.await.unwrap();
+            }
+            let made = pages() - before;
+            assert!(commits.contains(&made), "{made} commits of {turns} turns");
+        }
+        writer.close().await;
     }
 
     #[test]

@@ -28,7 +28,7 @@ use super::{
 
 /// How many rounds there are at most beside the writers, and how many pages are little.
 const ROUNDS: u32 = 4;
-const LITTLE: i64 = 200;
+const LITTLE: i64 = 400;
 
 /// By how much a log may outgrow its pages before SQLite sees to it, and what is left of it on the disk when it starts over.
 pub(super) const LAST: u32 = 2;

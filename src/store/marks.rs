@@ -43,8 +43,8 @@ pub(super) struct Sieve {
     pub rare: Vec<Rare>,
 }
 
-/// Choices for numbers that fields seldom have: below zero, and large ones. They count only where some ticket has such a number,
-/// which one look tells for a whole list, or the bits that they share with others would let those others through.
+/// Choices for numbers that fields seldom have: below zero, and large ones. On SQLite they count only where some ticket has such a
+/// number, which one look tells for a whole list, or the bits that they share with others would let those others through.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Rare {
     pub such: FieldTest,
@@ -108,6 +108,9 @@ impl Sieve {
 
     /// For numbers of these magnitudes.
     fn measured(field: &FieldId, magnitudes: RangeInclusive<u64>) -> Option<Self> {
+        if magnitudes.end() - magnitudes.start() >= MOST_MAGNITUDES {
+            return None;
+        }
         let within = |least: u64, most: u64| {
             let (least, most) = (least.max(*magnitudes.start()), most.min(*magnitudes.end()));
             filled((least..=most).map(|magnitude| Alike::Magnitude(magnitude).marks(field)))
@@ -213,6 +216,9 @@ fn is(field: &FieldId, value: &Comparable) -> Marks {
 
 /// That of numbers from a million on.
 const LARGEST: u64 = 22;
+
+/// Of more of them than this nothing is told: nearly all numbers are of one.
+const MOST_MAGNITUDES: u64 = 20;
 
 /// From where on numbers are large, and the magnitude of that.
 const LEAST_LARGE: f64 = 1024.0;
@@ -330,6 +336,10 @@ mod tests {
             prop_assert!(passes(Test::Below(most)) || number >= most);
             prop_assert!(passes(Test::Between(least, most)) || number < least || number > most);
             prop_assert!(passes(Test::Between(number, number)));
+            // What the rare ones are asked for is what has their magnitudes.
+            for number in [number, LEAST_LARGE, LEAST_LARGE.next_down(), -0.0] {
+                prop_assert_eq!((number < 0.0, number >= LEAST_LARGE), (magnitude(number) < 1, magnitude(number) >= LARGE));
+            }
         }
 
         #[test]

@@ -26,7 +26,7 @@ use super::{
     Db, Result,
     lock::lock,
     sql::{FENCE, Sql},
-    ticket_filters::{VALUES, column, leading_label},
+    ticket_filters::leading_label,
 };
 use crate::domain::{
     field_tests::{FieldTest, Test},
@@ -209,19 +209,6 @@ impl Db {
              (SELECT * FROM tickets WHERE store_id = $1 AND id = w.wanted{FENCE}) t) tickets"
         )
         .into()
-    }
-
-    /// The values `v` of a field that fulfil a test which an index finds. On SQLite that is named: without statistics it takes every
-    /// index for so selective that a look at the row behind it costs more than a walk through all rows of the store.
-    pub(super) fn push_values(&self, sql: &mut Sql, FieldTest { field_id, test }: &FieldTest) {
-        let index = match test {
-            Test::StartsWith(_) => " v INDEXED BY ticket_field_values_by_fold ",
-            Test::AnyOf(values) | Test::AllOf(values) if column(values) == "text_value" => " v INDEXED BY ticket_field_values_by_text ",
-            _ => " v INDEXED BY ticket_field_values_by_number ",
-        };
-        sql.push(&if self.backend() == DbBackend::Sqlite { VALUES.replacen(" v ", index, 1) } else { VALUES.to_owned() });
-        sql.push(" AND v.field_id = ").text(field_id.as_str());
-        self.push_value_test(sql, test, false);
     }
 
     /// Where the ids of those tickets are, on SQLite by the indexes that serve.

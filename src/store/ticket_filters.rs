@@ -157,10 +157,23 @@ impl Db {
         }
     }
 
+    /// The values `v` of a field that fulfil a test which an index finds. On SQLite that is named: without statistics it takes every
+    /// index for so selective that a look at the row behind it costs more than a walk through all rows of the store.
+    pub(super) fn push_values(&self, sql: &mut Sql, FieldTest { field_id, test }: &FieldTest) {
+        let index = match test {
+            Test::StartsWith(_) => " v INDEXED BY ticket_field_values_by_fold ",
+            Test::AnyOf(values) | Test::AllOf(values) if column(values) == "text_value" => " v INDEXED BY ticket_field_values_by_text ",
+            _ => " v INDEXED BY ticket_field_values_by_number ",
+        };
+        sql.push(&if self.backend() == DbBackend::Sqlite { VALUES.replacen(" v ", index, 1) } else { VALUES.to_owned() });
+        sql.push(" AND v.field_id = ").text(field_id.as_str());
+        self.push_value_test(sql, test, false);
+    }
+
     /// What a row of `ticket_field_values v` must fulfil. `aside` keeps it from the indexes of the values: one ticket's are few.
     /// Without statistics SQLite would rather look through all values of the field that pass; so would PostgreSQL, as long as they
     /// are some ten thousand, through those within bounds that it does not know when it plans.
-    pub(super) fn push_value_test(&self, sql: &mut Sql, test: &Test, aside: bool) {
+    fn push_value_test(&self, sql: &mut Sql, test: &Test, aside: bool) {
         let sqlite = self.backend() == DbBackend::Sqlite;
         let bounded = |sql: &mut Sql| {
             sql.push(" AND ");
@@ -219,7 +232,7 @@ fn push_choices(sql: &mut Sql, column: &str, choices: &[Marks]) {
 /// A test of a field with what the marks say about it.
 pub(super) struct Sieved<'a> {
     pub test: &'a FieldTest,
-    /// All of as many choices.
+    /// The one of what it asks for first.
     pub sieves: Vec<Sieve>,
 }
 
@@ -266,7 +279,7 @@ pub(super) fn push_list(sql: &mut Sql, filter: &TicketFilter, shown: Shown) {
     sql.push(" AND is_spam = ").flag(filter.is_spam);
 }
 
-pub(super) const VALUES: &str = " FROM ticket_field_values v WHERE v.store_id = $1";
+const VALUES: &str = " FROM ticket_field_values v WHERE v.store_id = $1";
 
 fn push_resolutions(sql: &mut Sql, statuses: &[String]) {
     let set: Vec<&str> = statuses.iter().map(String::as_str).filter(|status| *status != "none").collect();
@@ -286,7 +299,7 @@ fn push_resolutions(sql: &mut Sql, statuses: &[String]) {
 }
 
 /// Which column holds these values; those of one field are all of one type.
-pub(super) fn column(values: &[Comparable]) -> &'static str {
+fn column(values: &[Comparable]) -> &'static str {
     match values.first() {
         Some(Comparable::Number(_)) => "number_value",
         _ => "text_value",

@@ -112,7 +112,8 @@ impl Db {
         // know: it would look up every value that passes. Behind one, or behind a mark of many, that is the shorter way.
         let sifts = |sieve: &Sieve| sieve.breadth() == 1;
         let labels = filter.labels.as_ref().and_then(Sieve::of_labels).iter().any(sifts);
-        let sifting = tests.iter().filter(|FieldTest { field_id, test }| Sieve::of(field_id, test).any(|sieve| sifts(&sieve))).count();
+        let sifting =
+            tests.iter().filter(|FieldTest { field_id, test }| Sieve::of(field_id, test).next().is_some_and(|sieve| sifts(&sieve))).count();
         let count = if start.is_some() || sifting + usize::from(labels) > 1 { fenced_count_sql } else { count_sql };
         count(&source.table, conditions)
     }

@@ -49,7 +49,7 @@ const KEPT_PAGES: u32 = 2000;
 /// changed again. No multiple of 256: SQLite takes the number for a switch too, by its last byte.
 const GROUP_PAGES: u32 = 8000;
 
-/// How often it is looked at most whether a group has grown, and with how many turns it has grown enough.
+/// How often, at most, it is looked whether a group has grown, and how many turns are enough.
 const LOOKS: u32 = 8;
 const ENOUGH: usize = 64;
 
@@ -155,6 +155,7 @@ impl Writer {
     /// wait and back takes a fifth of the time that a group of sixteen has. The runtime has a thread more for it (`main`).
     fn commit_group(&self, seat: &mut Seat) {
         if seat.group.is_some() {
+            wake_another();
             seat.commit();
             self.copy_if_due(seat);
         }
@@ -345,6 +346,15 @@ impl Drop for Turn {
             // Dropping the senders tells the others.
             seat.group = None;
         }
+    }
+}
+
+/// Has another thread of the runtime look after sockets and clocks. Who wakes up for a single task wakes nobody else, and until he had
+/// waited for the disk no request would be noticed.
+fn wake_another() {
+    // The first is this thread's own until the second takes its place, and is then offered to the others.
+    for _ in 0..2 {
+        tokio::spawn(std::future::ready(()));
     }
 }
 

@@ -427,3 +427,18 @@ async fn open_postgres(options: PgConnectOptions, connections: u32) -> Result<Da
         .await?;
     Ok(SqlxPostgresConnector::from_sqlx_postgres_pool(pool))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::fixture::Fixture;
+
+    #[tokio::test]
+    async fn a_file_that_is_made_has_small_pages() {
+        let Fixture { db, .. } = &Fixture::alone().await;
+        if db.backend() == DbBackend::Sqlite {
+            let bytes: Option<i64> = db.first(Sql::fixed("PRAGMA page_size"), |cells| cells.take()).await.unwrap();
+            assert_eq!(bytes, Some(PAGE_BYTES.into()));
+        }
+    }
+}

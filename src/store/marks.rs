@@ -108,7 +108,7 @@ impl Sieve {
 
     /// For numbers of these magnitudes.
     fn measured(field: &FieldId, magnitudes: RangeInclusive<u64>) -> Option<Self> {
-        if magnitudes.end() - magnitudes.start() >= MOST_MAGNITUDES {
+        if magnitudes.clone().count() > MOST_MAGNITUDES {
             return None;
         }
         let within = |least: u64, most: u64| {
@@ -218,7 +218,7 @@ fn is(field: &FieldId, value: &Comparable) -> Marks {
 const LARGEST: u64 = 22;
 
 /// Of more of them than this nothing is told: nearly all numbers are of one.
-const MOST_MAGNITUDES: u64 = 20;
+const MOST_MAGNITUDES: usize = 20;
 
 /// From where on numbers are large, and the magnitude of that.
 const LEAST_LARGE: f64 = 1024.0;

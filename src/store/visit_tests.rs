@@ -127,7 +127,7 @@ async fn numbers_that_no_ticket_has_let_nothing_through() {
         let (after, many) = asked(&test).await;
         assert_eq!((before.len(), after.len()), (20, 20), "{test:?}");
         assert!(!before.iter().any(|id| id == ticket) && after.iter().any(|id| id == ticket), "{test:?}: {after:?}");
-        assert!(db.backend() == DbBackend::Postgres || 3 * few < 2 * many, "{test:?}: {few} and {many}");
+        assert!(db.backend() == DbBackend::Postgres || few + few / 4 < many, "{test:?}: {few} and {many}");
     }
 }
 

@@ -407,10 +407,11 @@ pub(super) fn bind(statement: &mut Statement<'_>, params: &[Param]) -> Result<()
 #[cfg(test)]
 mod tests {
     use rusqlite::Connection;
+    use tokio::sync::Notify;
 
     use super::{
         super::sql::{Param, Sql},
-        GROUP_PAGES, LOOKS, Writer,
+        Arc, ENOUGH, GROUP_PAGES, Writer,
     };
 
     #[tokio::test(flavor = "multi_thread")]
@@ -440,7 +441,7 @@ mod tests {
         assert_eq!((count(1), count(2)), (ROWS, 0));
     }
 
-    /// Each commit of these turns writes one page, the same.
+    /// Each commit of these turns writes one page, the same, as long as few rows are in it.
     #[tokio::test]
     async fn a_group_grows_as_long_as_others_come_and_not_for_ever() {
         let home = tempfile::tempdir().unwrap();
@@ -449,20 +450,21 @@ mod tests {
         file.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE t (n INTEGER NOT NULL)").unwrap();
         let pages = || file.query_row("PRAGMA wal_checkpoint(NOOP)", (), |row| row.get::<_, i64>(1)).unwrap();
         let writer = Writer::new(path.clone(), 1000);
-        for (turns, commits) in [(1, 1..=1), (LOOKS, 1..=2), (200, 3..=100)] {
+        for (turns, commits) in [(1, 1..=1), (20, 1..=1), (10 * ENOUGH, 2..=20)] {
             let before = pages();
-            let one_after_the_other = (0..turns).map(|wait| {
-                let writer = writer.clone();
+            let came = (0..=turns).map(|_| Arc::new(Notify::new())).collect::<Vec<_>>();
+            came[0].notify_one();
+            let each_brings_the_next = came.windows(2).map(|pair| {
+                let (writer, own, next) = (writer.clone(), pair[0].clone(), pair[1].clone());
                 tokio::spawn(async move {
-                    for _ in 0..wait {
-                        tokio::task::yield_now().await;
-                    }
+                    own.notified().await;
                     let turn = writer.turn().await.unwrap();
-                    turn.run(&Sql::fixed("INSERT INTO t VALUES ($1)").with(Param::Integer(wait.into()))).unwrap();
+                    turn.run(&Sql::fixed("INSERT INTO t VALUES (1)")).unwrap();
+                    next.notify_one();
                     turn.commit().await.unwrap();
                 })
             });
-            for turn in one_after_the_other.collect::<Vec<_>>() {
+            for turn in each_brings_the_next.collect::<Vec<_>>() {
                 turn.await.unwrap();
             }
             let made = pages() - before;

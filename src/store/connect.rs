@@ -84,7 +84,7 @@ const FOR_CHORES: u32 = 4;
 pub(super) const MAPPED: &str = "2147418112";
 
 /// The bytes of a page in a SQLite file that is made here; one that is there keeps its own. A send changes some five pages of its own
-/// in a few places each, and the log takes whole pages: with pages twice as large it costs a tenth more, and reads cost no less.
+/// in a few places each, and the log takes whole pages: with pages twice as large a tenth fewer come in a second, and reads cost no less.
 pub(super) const PAGE_BYTES: u32 = 2048;
 
 /// From how many pages on the log of a SQLite file is copied into it: 64 MB, since what many writes change is copied once each time.

@@ -152,7 +152,7 @@ impl Writer {
     }
 
     /// Commits the group, if there is one, and tells everybody in it. This waits for the disk, here: to cross to a thread that may
-    /// wait and back takes a fifth of the time that a group of sixteen has. The runtime has a thread more for it (`main`).
+    /// wait and back takes a sixth of the time that a group of sixteen has. The runtime has a thread more for it (`main`).
     fn commit_group(&self, seat: &mut Seat) {
         if seat.group.is_some() {
             wake_another();
@@ -349,8 +349,8 @@ impl Drop for Turn {
     }
 }
 
-/// Has another thread of the runtime look after sockets and clocks. Who wakes up for a single task wakes nobody else, and until he had
-/// waited for the disk no request would be noticed.
+/// Has another thread of the runtime look after sockets and clocks. Who wakes up for a single task need not wake anybody else, and
+/// requests might go unnoticed until he has waited for the disk.
 fn wake_another() {
     // The first is this thread's own until the second takes its place, and is then offered to the others.
     for _ in 0..2 {

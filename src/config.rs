@@ -1,6 +1,6 @@
 //! Settings of the process, read once. Beside the `env` attributes of `cli`, the only place that reads the environment.
 
-use std::{num::NonZeroU32, path::PathBuf};
+use std::{num::NonZeroU32, path::PathBuf, thread::available_parallelism};
 
 use clap::Args;
 
@@ -33,6 +33,12 @@ pub struct Config {
 }
 
 impl Config {
+    /// Of the runtime: one a processor, and on SQLite one more, since one may wait for the disk (`store::writer`). On PostgreSQL, where
+    /// none does, it would cost a ticket 7 in 100.
+    pub fn threads(&self) -> usize {
+        available_parallelism().map_or(1, usize::from) + usize::from(self.database_url.starts_with("sqlite:"))
+    }
+
     /// The folder of the search index, chosen or not.
     pub fn index_folder(&self) -> PathBuf {
         match (&self.index_dir, self.database_url.strip_prefix("sqlite:")) {

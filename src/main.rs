@@ -1,6 +1,6 @@
 //! Starts the process: reads the command line, sets the log up, runs the command.
 
-use std::{process::ExitCode, thread::available_parallelism};
+use std::process::ExitCode;
 
 use clap::Parser;
 use counterpart::{cli::Cli, telemetry};
@@ -22,9 +22,7 @@ fn main() -> ExitCode {
         eprintln!("error: --log `{}` is not a filter: {error}", cli.config.log);
         return ExitCode::from(2);
     }
-    // One more than there are processors, since one may wait for the disk (`store::writer`).
-    let threads = 1 + available_parallelism().map_or(1, usize::from);
-    match tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build() {
+    match tokio::runtime::Builder::new_multi_thread().worker_threads(cli.config.threads()).enable_all().build() {
         Ok(runtime) => runtime.block_on(cli.run()),
         Err(error) => {
             eprintln!("error: the runtime cannot be started: {error}");

@@ -152,7 +152,7 @@ impl Writer {
     }
 
     /// Commits the group, if there is one, and tells everybody in it. This waits for the disk, here: to cross to a thread that may
-    /// wait and back takes a sixth of the time that a group of sixteen has. The runtime has a thread more for it (`main`).
+    /// wait and back takes a sixth of the time that a group of sixteen has. The runtime has a thread more for it (`config`).
     fn commit_group(&self, seat: &mut Seat) {
         if seat.group.is_some() {
             wake_another();

@@ -146,8 +146,9 @@ impl ContactReads {
         page: PageParam,
         _expand: NoExpand,
     ) -> Result<Reply<Paged<Contact>>, Failure<FilteredListing>> {
-        let filter = filters.parse()?.check()?;
-        let walk = Walk::step(&request, "listContacts", page_size.0.0, &cursor.0, &page, &filters.canonical())?;
+        let (filters, spelled) = filters.filters()?;
+        let filter = filters.check()?;
+        let walk = Walk::step(&request, "listContacts", page_size.0.0, &cursor.0, &page, &spelled)?;
         let contacts = request.reads().contacts(request.store(), filter, walk.request()).await?;
         Ok(walk.reply(&request, contacts))
     }

@@ -7,6 +7,7 @@
 use std::{
     any::TypeId,
     collections::HashMap,
+    fmt::{Arguments, Write as _},
     sync::{LazyLock, PoisonError, RwLock},
 };
 
@@ -75,7 +76,7 @@ fn walk(registry: &Registry, schema: &MetaSchemaRef, value: &Value, place: &mut 
             Some(item) => items
                 .iter()
                 .enumerate()
-                .try_for_each(|(i, value)| step(place, &format!("[{i}]"), |place| walk(registry, item, value, place))),
+                .try_for_each(|(i, value)| step(place, format_args!("[{i}]"), |place| walk(registry, item, value, place))),
             None => Ok(()),
         },
         _ => Ok(()),
@@ -90,7 +91,7 @@ fn object(registry: &Registry, schema: &MetaSchema, members: &serde_json::Map<St
     }
     for (name, property) in &schema.properties {
         match members.get(*name) {
-            Some(value) => step(place, &format!(".{name}"), |place| walk(registry, property, value, place))?,
+            Some(value) => step(place, format_args!(".{name}"), |place| walk(registry, property, value, place))?,
             None if schema.required.contains(name) => {
                 return Err(Misshapen { place: format!("{place}.{name}"), reason: "is required".to_owned() });
             }
@@ -101,9 +102,10 @@ fn object(registry: &Registry, schema: &MetaSchema, members: &serde_json::Map<St
 }
 
 /// Goes one step down and comes back.
-fn step(place: &mut String, name: &str, inner: impl FnOnce(&mut String) -> Result<(), Misshapen>) -> Result<(), Misshapen> {
+fn step(place: &mut String, name: Arguments<'_>, inner: impl FnOnce(&mut String) -> Result<(), Misshapen>) -> Result<(), Misshapen> {
     let length = place.len();
-    place.push_str(name);
+    // Writing to a string cannot fail.
+    _ = place.write_fmt(name);
     inner(place)?;
     place.truncate(length);
     Ok(())

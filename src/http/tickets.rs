@@ -59,8 +59,9 @@ impl TicketReads {
         /// Replaces `accountId`, `conversationId`, `assigneeUserId` or `handledBy` by an object.
         expand: Query<Expand<TicketExpand>>,
     ) -> Result<Reply<Paged<Ticket>>, Failure<FilteredListing>> {
-        let filter = filters.parse()?.check()?;
-        let walk = Walk::step(&request, "listTickets", page_size.0.0, &cursor.0, &page, &filters.canonical())?;
+        let (filters, spelled) = filters.filters()?;
+        let filter = filters.check()?;
+        let walk = Walk::step(&request, "listTickets", page_size.0.0, &cursor.0, &page, &spelled)?;
         let tickets = request.reads().tickets(request.store(), filter, walk.request(), expand.0.0).await?;
         Ok(walk.reply(&request, tickets))
     }

@@ -59,6 +59,9 @@ const TEXTS: &str = "text_marks";
 /// with more costs what the look does.
 const CHOICES: [usize; 8] = [1, 2, 3, 4, 6, 8, 12, 20];
 
+/// Up to how many values marks are compared with each, where they are alike.
+const MOST_BESIDE_ALIKE: usize = 8;
+
 impl Marks {
     pub fn bits(self) -> i64 {
         self.0
@@ -126,13 +129,15 @@ impl Sieve {
         Some(Self { column: FIELDS, choices, rare: rare.collect() })
     }
 
-    /// For any of these values: by what they are, and where many are alike, by that too, which takes fewer comparisons.
+    /// For any of these values: by what they are, and where many are alike, by that too, which takes fewer comparisons. Or by that alone,
+    /// where they are so many that to compare with each costs what the looks do that it saves.
     fn values(field: &FieldId, values: &[Comparable]) -> [Option<Self>; 2] {
         // None where one is an empty text, which begins with nothing.
         let alike: Option<BTreeSet<Alike>> = values.iter().map(|value| Alike::of(value, value.folded().as_deref())).collect();
         let alike = alike.filter(|alike| 2 * alike.len() <= values.len());
-        let alike = alike.map(|alike| alike.into_iter().map(|alike| alike.marks(field)));
-        [Self::any(FIELDS, values.iter().map(|value| is(field, value))), alike.and_then(|alike| Self::any(FIELDS, alike))]
+        let alike = alike.and_then(|alike| Self::any(FIELDS, alike.into_iter().map(|alike| alike.marks(field))));
+        let each = alike.is_none() || values.len() <= MOST_BESIDE_ALIKE;
+        [each.then(|| Self::any(FIELDS, values.iter().map(|value| is(field, value)))).flatten(), alike]
     }
 
     /// With how many choices marks are compared.

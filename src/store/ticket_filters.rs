@@ -137,7 +137,7 @@ impl Db {
             Test::AllOf(values) => sql.push(" AND (SELECT COUNT(DISTINCT v.").push(column(values)).push(")"),
             _ => sql.push(" AND EXISTS (SELECT 1"),
         };
-        sql.push(VALUES).push(" AND v.ticket_id = ").push(listed.unwrap_or("tickets.id"));
+        sql.push(VALUES).push(OF_STORE).push(" AND v.ticket_id = ").push(listed.unwrap_or("tickets.id"));
         sql.push(" AND v.field_id = ").text(field_id.as_str());
         if let Test::StartsWith(prefix) = test {
             push_begins(sql, prefix);
@@ -161,11 +161,11 @@ impl Db {
     /// index for so selective that a look at the row behind it costs more than a walk through all rows of the store.
     pub(super) fn push_values(&self, sql: &mut Sql, FieldTest { field_id, test }: &FieldTest) {
         let index = match test {
-            Test::StartsWith(_) => " v INDEXED BY ticket_field_values_by_fold ",
-            Test::AnyOf(values) | Test::AllOf(values) if column(values) == "text_value" => " v INDEXED BY ticket_field_values_by_text ",
-            _ => " v INDEXED BY ticket_field_values_by_number ",
+            Test::StartsWith(_) => " INDEXED BY ticket_field_values_by_fold",
+            Test::AnyOf(values) | Test::AllOf(values) if column(values) == "text_value" => " INDEXED BY ticket_field_values_by_text",
+            _ => " INDEXED BY ticket_field_values_by_number",
         };
-        sql.push(&if self.backend() == DbBackend::Sqlite { VALUES.replacen(" v ", index, 1) } else { VALUES.to_owned() });
+        sql.push(VALUES).push(if self.backend() == DbBackend::Sqlite { index } else { "" }).push(OF_STORE);
         sql.push(" AND v.field_id = ").text(field_id.as_str());
         self.push_value_test(sql, test, false);
     }
@@ -279,7 +279,8 @@ pub(super) fn push_list(sql: &mut Sql, filter: &TicketFilter, shown: Shown) {
     sql.push(" AND is_spam = ").flag(filter.is_spam);
 }
 
-const VALUES: &str = " FROM ticket_field_values v WHERE v.store_id = $1";
+const VALUES: &str = " FROM ticket_field_values v";
+const OF_STORE: &str = " WHERE v.store_id = $1";
 
 fn push_resolutions(sql: &mut Sql, statuses: &[String]) {
     let set: Vec<&str> = statuses.iter().map(String::as_str).filter(|status| *status != "none").collect();

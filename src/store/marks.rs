@@ -116,7 +116,12 @@ impl Sieve {
         }
         let within = |least: u64, most: u64| {
             let (least, most) = (least.max(*magnitudes.start()), most.min(*magnitudes.end()));
-            filled((least..=most).map(|magnitude| Alike::Magnitude(magnitude).marks(field)))
+            let mut choices: Vec<Marks> = (least..=most).map(|magnitude| Alike::Magnitude(magnitude).marks(field)).collect();
+            if *magnitudes.end() < LARGEST {
+                // What is compared first is what most numbers below a bound have, of which half are of the greatest magnitude.
+                choices.reverse();
+            }
+            filled(choices)
         };
         let Some(choices) = within(1, LARGE - 1) else {
             return Some(Self { column: FIELDS, choices: within(0, LARGEST)?, rare: Vec::new() });
@@ -135,7 +140,7 @@ impl Sieve {
         // None where one is an empty text, which begins with nothing.
         let alike: Option<BTreeSet<Alike>> = values.iter().map(|value| Alike::of(value, value.folded().as_deref())).collect();
         let alike = alike.filter(|alike| 2 * alike.len() <= values.len());
-        let alike = alike.and_then(|alike| Self::any(FIELDS, alike.into_iter().map(|alike| alike.marks(field))));
+        let alike = alike.and_then(|alike| Self::any(FIELDS, alike.into_iter().rev().map(|alike| alike.marks(field))));
         let each = alike.is_none() || values.len() <= MOST_BESIDE_ALIKE;
         [each.then(|| Self::any(FIELDS, values.iter().map(|value| is(field, value)))).flatten(), alike]
     }
@@ -405,7 +410,15 @@ mod tests {
         // Too many to be compared with each, unless they are alike.
         let spread = |n: u32| Comparable::Number(f64::from(n).exp2());
         assert!(Sieve::of(&field, &Test::AnyOf((0..21).map(spread).collect())).next().is_none());
-        assert_eq!(Sieve::of(&field, &Test::AnyOf((0..100).map(number).collect())).map(|sieve| sieve.breadth()).collect::<Vec<_>>(), [8]);
+        let breadths = |least: u32, most: u32| {
+            let test = Test::AnyOf((least..=most).map(number).collect());
+            Sieve::of(&field, &test).map(|sieve| sieve.breadth()).collect::<Vec<_>>()
+        };
+        assert_eq!((breadths(0, 99), breadths(16, 25), breadths(16, 23), breadths(1, 3)), (vec![8], vec![1], vec![8, 1], vec![3]));
+        // The greatest below a bound is had by the most, and compared with first.
+        let first = |test| Sieve::of(&field, &test).next().unwrap().choices[0];
+        let measures = |magnitude: u64| Alike::Magnitude(magnitude).marks(&field);
+        assert_eq!([Test::Below(20.0), Test::Between(3.0, 20.0), Test::Above(20.0)].map(first), [6, 6, 6].map(measures));
         let orders: Vec<ValueMarks> =
             (0..1000).map(|n| ValueMarks::of(&field, [&Comparable::Text(format!("Order {}", 1_000_000 + 7919 * n))])).collect();
         let (part, beginning) =

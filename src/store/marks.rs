@@ -59,9 +59,6 @@ const TEXTS: &str = "text_marks";
 /// with more costs what the look does.
 const CHOICES: [usize; 8] = [1, 2, 3, 4, 6, 8, 12, 20];
 
-/// Up to how many values marks are compared with each, where they are alike.
-const MOST_BESIDE_ALIKE: usize = 8;
-
 impl Marks {
     pub fn bits(self) -> i64 {
         self.0
@@ -134,15 +131,17 @@ impl Sieve {
         Some(Self { column: FIELDS, choices, rare: rare.collect() })
     }
 
-    /// For any of these values: by what they are, and where many are alike, by that too, which takes fewer comparisons. Or by that alone,
-    /// where they are so many that to compare with each costs what the looks do that it saves.
+    /// For any of these values: by what they are, and where many are alike, by that too, which takes fewer comparisons. By that alone
+    /// where few other whole numbers are alike: to compare with each value costs more than the looks do that it saves.
     fn values(field: &FieldId, values: &[Comparable]) -> [Option<Self>; 2] {
         // None where one is an empty text, which begins with nothing.
         let alike: Option<BTreeSet<Alike>> = values.iter().map(|value| Alike::of(value, value.folded().as_deref())).collect();
         let alike = alike.filter(|alike| 2 * alike.len() <= values.len());
+        let numbers = alike.iter().flatten().try_fold(0, |sum: u64, alike| sum.checked_add(alike.numbers()?));
+        let most = alike.is_some() && numbers.is_some_and(|numbers| numbers <= 2 * values.len() as u64);
         let alike = alike.and_then(|alike| Self::any(FIELDS, alike.into_iter().rev().map(|alike| alike.marks(field))));
-        let each = alike.is_none() || values.len() <= MOST_BESIDE_ALIKE;
-        [each.then(|| Self::any(FIELDS, values.iter().map(|value| is(field, value)))).flatten(), alike]
+        let each = || Self::any(FIELDS, values.iter().map(|value| is(field, value)));
+        [if most { None } else { each() }, alike]
     }
 
     /// With how many choices marks are compared.
@@ -205,6 +204,15 @@ impl Alike {
 
     fn beginning(folded: &str) -> Option<Self> {
         folded.chars().next().map(Self::Beginning)
+    }
+
+    /// How many whole numbers are so; none where there is no end of them.
+    fn numbers(&self) -> Option<u64> {
+        match self {
+            Self::Beginning(_) | Self::Magnitude(0 | LARGEST) => None,
+            Self::Magnitude(1) => Some(1),
+            Self::Magnitude(magnitude) => Some(1 << (magnitude - 2)),
+        }
     }
 
     fn marks(self, field: &FieldId) -> Marks {
@@ -410,11 +418,12 @@ mod tests {
         // Too many to be compared with each, unless they are alike.
         let spread = |n: u32| Comparable::Number(f64::from(n).exp2());
         assert!(Sieve::of(&field, &Test::AnyOf((0..21).map(spread).collect())).next().is_none());
-        let breadths = |least: u32, most: u32| {
-            let test = Test::AnyOf((least..=most).map(number).collect());
-            Sieve::of(&field, &test).map(|sieve| sieve.breadth()).collect::<Vec<_>>()
-        };
-        assert_eq!((breadths(0, 99), breadths(16, 25), breadths(16, 23), breadths(1, 3)), (vec![8], vec![1], vec![8, 1], vec![3]));
+        let breadths = |values: Vec<Comparable>| Sieve::of(&field, &Test::AnyOf(values)).map(|sieve| sieve.breadth()).collect::<Vec<_>>();
+        let numbers = |least: u32, most: u32| breadths((least..=most).map(number).collect());
+        // Of 0 to 31 there are not many more; of 16 to 31, and from a million on, there are.
+        assert_eq!((numbers(0, 99), numbers(0, 19), numbers(16, 23), numbers(1, 3)), (vec![8], vec![6], vec![1], vec![3]));
+        assert_eq!((numbers(16, 22), numbers(2_000_000, 2_000_008)), (vec![8, 1], vec![12, 1]));
+        assert_eq!(breadths((10..22).map(|n| Comparable::Text(format!("TH-{n}"))).collect()), [12, 1]);
         // The greatest below a bound is had by the most, and compared with first.
         let first = |test| Sieve::of(&field, &test).next().unwrap().choices[0];
         let measures = |magnitude: u64| Alike::Magnitude(magnitude).marks(&field);

@@ -179,7 +179,7 @@ def wrk(shop, case, seconds, connections, seed):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--binary", required=True)
-    parser.add_argument("--sizes", default="10000,100000")
+    parser.add_argument("--sizes", default="20000,100000")
     parser.add_argument("--seconds", type=int, default=3)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--connections", type=int, default=16)

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Measures reads, filters and writes on shops of growing size, each case in interleaved rounds.
 #
-#   benches/cases.sh                                   10,000 and 100,000 tickets in SQLite files, revision B
-#   benches/cases.sh --sizes 10000,1000000             others
+#   benches/cases.sh                                   20,000 and 100,000 tickets in SQLite files, revision B
+#   benches/cases.sh --sizes 20000,1000000             others
 #   benches/cases.sh --rev-a                           revision A, whose first pages tell the total
 #   benches/cases.sh --postgres postgres://…           in databases made on this server, whose processes are counted in;
 #                                                      it has to run on this machine, and its data folder be readable

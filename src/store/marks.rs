@@ -59,6 +59,9 @@ const TEXTS: &str = "text_marks";
 /// with more costs what the look does.
 const CHOICES: [usize; 8] = [1, 2, 3, 4, 6, 8, 12, 20];
 
+/// With so many values marks are compared whatever else tells of them.
+const FEW: usize = 8;
+
 impl Marks {
     pub fn bits(self) -> i64 {
         self.0
@@ -115,7 +118,7 @@ impl Sieve {
             let (least, most) = (least.max(*magnitudes.start()), most.min(*magnitudes.end()));
             let mut choices: Vec<Marks> = (least..=most).map(|magnitude| Alike::Magnitude(magnitude).marks(field)).collect();
             if *magnitudes.end() < LARGEST {
-                // What is compared first is what most numbers below a bound have, of which half are of the greatest magnitude.
+                // Half of the whole numbers that get by are of the greatest magnitude.
                 choices.reverse();
             }
             filled(choices)
@@ -132,13 +135,15 @@ impl Sieve {
     }
 
     /// For any of these values: by what they are, and where many are alike, by that too, which takes fewer comparisons. By that alone
-    /// where few other whole numbers are alike: to compare with each value costs more than the looks do that it saves.
+    /// where they are many whole numbers, and at most as many others are alike: to compare with each costs more than the looks do that
+    /// it saves.
     fn values(field: &FieldId, values: &[Comparable]) -> [Option<Self>; 2] {
         // None where one is an empty text, which begins with nothing.
         let alike: Option<BTreeSet<Alike>> = values.iter().map(|value| Alike::of(value, value.folded().as_deref())).collect();
         let alike = alike.filter(|alike| 2 * alike.len() <= values.len());
         let numbers = alike.iter().flatten().try_fold(0, |sum: u64, alike| sum.checked_add(alike.numbers()?));
-        let most = alike.is_some() && numbers.is_some_and(|numbers| numbers <= 2 * values.len() as u64);
+        let whole = values.iter().all(|value| matches!(value, Comparable::Number(number) if number.fract() == 0.0));
+        let most = values.len() > FEW && whole && alike.is_some() && numbers.is_some_and(|numbers| numbers <= 2 * values.len() as u64);
         let alike = alike.and_then(|alike| Self::any(FIELDS, alike.into_iter().rev().map(|alike| alike.marks(field))));
         let each = || Self::any(FIELDS, values.iter().map(|value| is(field, value)));
         [if most { None } else { each() }, alike]
@@ -420,11 +425,12 @@ mod tests {
         assert!(Sieve::of(&field, &Test::AnyOf((0..21).map(spread).collect())).next().is_none());
         let breadths = |values: Vec<Comparable>| Sieve::of(&field, &Test::AnyOf(values)).map(|sieve| sieve.breadth()).collect::<Vec<_>>();
         let numbers = |least: u32, most: u32| breadths((least..=most).map(number).collect());
-        // Of 0 to 31 there are not many more; of 16 to 31, and from a million on, there are.
-        assert_eq!((numbers(0, 99), numbers(0, 19), numbers(16, 23), numbers(1, 3)), (vec![8], vec![6], vec![1], vec![3]));
-        assert_eq!((numbers(16, 22), numbers(2_000_000, 2_000_008)), (vec![8, 1], vec![12, 1]));
+        // Of 0 to 31 there are not many more; of 16 to 31, from a million on, and of fractions there are.
+        assert_eq!((numbers(0, 99), numbers(0, 19), numbers(16, 24), numbers(1, 3)), (vec![8], vec![6], vec![1], vec![3]));
+        assert_eq!((numbers(16, 23), numbers(2_000_000, 2_000_008)), (vec![8, 1], vec![12, 1]));
+        assert_eq!(breadths((0..9).map(|n| Comparable::Number(f64::from(n) / 10.0)).collect()), [12, 1]);
         assert_eq!(breadths((10..22).map(|n| Comparable::Text(format!("TH-{n}"))).collect()), [12, 1]);
-        // The greatest below a bound is had by the most, and compared with first.
+        // The greatest below a bound is compared with first.
         let first = |test| Sieve::of(&field, &test).next().unwrap().choices[0];
         let measures = |magnitude: u64| Alike::Magnitude(magnitude).marks(&field);
         assert_eq!([Test::Below(20.0), Test::Between(3.0, 20.0), Test::Above(20.0)].map(first), [6, 6, 6].map(measures));

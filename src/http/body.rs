@@ -45,8 +45,8 @@ impl<T: types::Type + DeserializeOwned + 'static, const EMPTY_IS_OBJECT: bool> B
         if !EMPTY_IS_OBJECT {
             no_nul(&value, &mut "body".to_owned())?;
         }
-        // Read from the bytes and not from the value, which has lost what was sent twice. To keep track of the path takes half as long
-        // again, and nearly every body fits.
+        // Read from the bytes and not from the value, which has lost what was sent twice. Again for the path of what does not fit, which
+        // costs every value to keep track of.
         let read = serde_json::from_slice(&self.bytes).or_else(|_| {
             let mut deserializer = serde_json::Deserializer::from_slice(&self.bytes);
             serde_path_to_error::deserialize(&mut deserializer).map_err(|error| refuse(&error.path().to_string(), error.inner()))

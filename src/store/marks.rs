@@ -59,7 +59,7 @@ const TEXTS: &str = "text_marks";
 /// with more costs what the look does.
 const CHOICES: [usize; 8] = [1, 2, 3, 4, 6, 8, 12, 20];
 
-/// With so many values marks are compared whatever else tells of them.
+/// Marks are compared with each of up to so many values, whatever else tells of them.
 const FEW: usize = 8;
 
 impl Marks {
@@ -141,9 +141,9 @@ impl Sieve {
         // None where one is an empty text, which begins with nothing.
         let alike: Option<BTreeSet<Alike>> = values.iter().map(|value| Alike::of(value, value.folded().as_deref())).collect();
         let alike = alike.filter(|alike| 2 * alike.len() <= values.len());
-        let numbers = alike.iter().flatten().try_fold(0, |sum: u64, alike| sum.checked_add(alike.numbers()?));
+        let numbers: Option<u64> = alike.as_ref().and_then(|alike| alike.iter().map(Alike::numbers).sum());
         let whole = values.iter().all(|value| matches!(value, Comparable::Number(number) if number.fract() == 0.0));
-        let most = values.len() > FEW && whole && alike.is_some() && numbers.is_some_and(|numbers| numbers <= 2 * values.len() as u64);
+        let most = values.len() > FEW && whole && numbers.is_some_and(|numbers| numbers <= 2 * values.len() as u64);
         let alike = alike.and_then(|alike| Self::any(FIELDS, alike.into_iter().rev().map(|alike| alike.marks(field))));
         let each = || Self::any(FIELDS, values.iter().map(|value| is(field, value)));
         [if most { None } else { each() }, alike]

@@ -5,13 +5,13 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use sea_orm::QueryResult;
-use sqlx::postgres::PgConnection;
 use tokio::sync::{MappedMutexGuard, Mutex, MutexGuard};
+use tokio_postgres::Row;
 
 use super::{
     Error, Result,
-    kept::{Kept, Lent, bound, command, rows},
+    kept::{Kept, Lent},
+    postgres::Outcome,
     sql::Sql,
 };
 
@@ -33,25 +33,24 @@ impl Kept {
 }
 
 impl Begun {
-    async fn connection(&self) -> Result<MappedMutexGuard<'_, PgConnection>> {
-        MutexGuard::try_map(self.lent.lock().await, |lent| lent.as_mut().map(Lent::connection))
-            .map_err(|_| Error::Unavailable("the transaction has ended".to_owned()))
+    async fn lent(&self) -> Result<MappedMutexGuard<'_, Lent>> {
+        MutexGuard::try_map(self.lent.lock().await, Option::as_mut).map_err(|_| Error::Unavailable("the transaction has ended".to_owned()))
     }
 
-    fn noted<T>(&self, outcome: sqlx::Result<T>) -> Result<T> {
+    fn noted<T>(&self, outcome: Outcome<T>) -> Result<T> {
         if outcome.is_err() {
             self.failed.store(true, Ordering::Relaxed);
         }
         Ok(outcome?)
     }
 
-    pub async fn rows(&self, sql: &Sql) -> Result<Vec<QueryResult>> {
-        self.noted(rows(&mut *self.connection().await?, sql).await)
+    pub async fn rows(&self, sql: &Sql) -> Result<Vec<Row>> {
+        self.noted(self.lent().await?.connection().rows(sql).await)
     }
 
     /// The number of rows that a statement changed.
     pub async fn run(&self, sql: &Sql) -> Result<u64> {
-        Ok(self.noted(bound(sql).execute(&mut *self.connection().await?).await)?.rows_affected())
+        self.noted(self.lent().await?.connection().run(sql).await)
     }
 
     pub async fn commit(self) -> Result<()> {
@@ -67,7 +66,7 @@ impl Begun {
     }
 
     async fn end(self, how: &'static str) -> Result<()> {
-        command(&mut *self.connection().await?, how).await?;
+        self.lent().await?.connection().command(how).await?;
         if let Some(lent) = self.lent.lock().await.take() {
             self.kept.put_back(lent);
         }
@@ -92,7 +91,7 @@ mod tests {
     use tokio::time::timeout;
 
     use super::*;
-    use crate::store::fixture::Fixture;
+    use crate::store::{fixture::Fixture, postgres::Server};
 
     #[tokio::test]
     async fn what_was_not_committed_is_gone_and_its_connection_serves_again() {
@@ -100,10 +99,11 @@ mod tests {
         if fixture.db.backend() != DbBackend::Postgres {
             return;
         }
-        let kept = Kept::new(PgConnectOptions::from_str(&fixture.url).unwrap(), 2, Duration::from_secs(5));
+        let server = Server::of(&PgConnectOptions::from_str(&fixture.url).unwrap()).unwrap();
+        let kept = Kept::new(server.into(), 2, Duration::from_secs(5));
         let process = async |begun: &Begun| {
             let rows = begun.rows(&Sql::fixed("SELECT pg_backend_pid()")).await.unwrap();
-            rows[0].try_get_by_index::<i32>(0).unwrap()
+            rows[0].get::<_, i32>(0)
         };
         let rename = async |begun: &Begun, name: &str| {
             let mut sql = Sql::of(&fixture.store, "UPDATE stores SET name = ");

@@ -7,7 +7,7 @@
 //! stability guarantee is switched on, since without it every bound `LIMIT` costs a new preparation. Its price: a bound value
 //! never selects a partial index, so where one should serve, the condition stands in the SQL as a literal.
 //!
-//! PostgreSQL: bounded connections for reads and as many for writes (`kept`), so that a write that looks something up never
+//! PostgreSQL: bounded connections for reads (`lines`) and as many for writes (`kept`), so that a write that looks something up never
 //! waits for another write to end, and two small pools for what goes through SeaORM. Look-ups by a key that are asked for at a time
 //! share a statement (`gather`).
 
@@ -36,6 +36,8 @@ use super::{
     copying::LAST,
     error::tells_of_loss,
     kept::{Kept, RESTED},
+    lines::Lines,
+    postgres::Server,
     readers::Readers,
     replica::{self, Replica, Transaction},
     sql::{Gathered, Sql},
@@ -98,7 +100,7 @@ const LOST: u32 = 32;
 #[derive(Clone)]
 pub(super) enum Reads {
     Sqlite(Arc<Readers>),
-    Postgres(Kept),
+    Postgres(Lines),
 }
 
 /// Who writes on SQLite, and the connections for it on PostgreSQL.
@@ -142,7 +144,8 @@ impl Db {
             // write. Left to itself PostgreSQL plans the change of a ticket anew for each message of a long conversation, a fifth
             // of what such a message costs.
             let planned_once = options.clone().options([("plan_cache_mode", "force_generic_plan")]);
-            let [reads, writes] = [options.clone(), planned_once].map(|options| Kept::new(options, connections, WRITE_WAIT));
+            let reads = Lines::new(Server::of(&options)?.into(), connections, WRITE_WAIT);
+            let writes = Kept::new(Server::of(&planned_once)?.into(), connections.max(2), WRITE_WAIT);
             let (read, write) = (open_postgres(options.clone(), FOR_ENTITIES).await?, open_postgres(options, FOR_CHORES).await?);
             (read, write, Reads::Postgres(reads), Writes::Postgres(writes))
         } else {
@@ -168,7 +171,8 @@ impl Db {
         if self.backend() != DbBackend::Postgres {
             return Err(Error::Unavailable("`--read-url` needs a PostgreSQL database; a SQLite file has no standby".to_owned()));
         }
-        let replica = Replica::of(Kept::new(postgres_options(url)?, connections, replica::LOOK)).await;
+        let server = Server::of(&postgres_options(url)?)?;
+        let replica = Replica::of(Lines::new(server.into(), connections, replica::LOOK)).await;
         Ok(Self { replica: Some(Arc::new(replica)), ..self })
     }
 
@@ -302,7 +306,7 @@ impl Db {
     pub async fn close(self) -> Result<()> {
         match &self.reads {
             Reads::Sqlite(readers) => readers.close().await,
-            Reads::Postgres(kept) => kept.close().await,
+            Reads::Postgres(lines) => lines.close().await,
         }
         match &self.writes {
             Writes::Sqlite(writer) => writer.close().await,

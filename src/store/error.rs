@@ -1,6 +1,9 @@
 //! Database errors, classified in one place.
 
+use std::error::Error as _;
+
 use sea_orm::{DbErr, RuntimeErr};
+use tokio_postgres::error::SqlState;
 
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -44,6 +47,17 @@ impl From<sqlx::Error> for Error {
     }
 }
 
+impl From<tokio_postgres::Error> for Error {
+    fn from(error: tokio_postgres::Error) -> Self {
+        let told = match error.as_db_error() {
+            Some(inner) => Self::of_code(inner.code().code(), inner.message()),
+            None if is_lost(&error) => Some(Self::Unavailable(error.to_string())),
+            None => None,
+        };
+        told.unwrap_or_else(|| Self::Other(DbErr::Custom(error.to_string())))
+    }
+}
+
 impl From<rusqlite::Error> for Error {
     fn from(error: rusqlite::Error) -> Self {
         // The extended codes of a unique index, of a primary key and of a foreign key.
@@ -60,18 +74,33 @@ impl From<rusqlite::Error> for Error {
     }
 }
 
-/// Whether a connection was lost, so that another one may do.
-pub(super) fn is_lost(error: &sqlx::Error) -> bool {
-    match error {
-        sqlx::Error::Io(_) => true,
-        sqlx::Error::Database(inner) => inner.code().is_some_and(|code| matches!(&*code, "57P01" | "57P02")),
-        _ => false,
+/// What PostgreSQL says of a connection that it ends.
+const ENDED: [&str; 2] = ["57P01", "57P02"];
+
+/// Whether a connection was lost, or could not be had, so that another one may do.
+pub(super) fn is_lost(error: &tokio_postgres::Error) -> bool {
+    let of_the_network = || error.source().is_some_and(<dyn std::error::Error>::is::<std::io::Error>);
+    error.is_closed() || error.code().map_or_else(of_the_network, |code| ENDED.contains(&code.code()))
+}
+
+/// Whether a server that could not be reached starts, or has as many connections as it takes.
+pub(super) fn lets_nobody_in_yet(error: &tokio_postgres::Error) -> bool {
+    let refused = |source: &(dyn std::error::Error + 'static)| {
+        source.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
+    };
+    match error.code() {
+        Some(code) => [SqlState::TOO_MANY_CONNECTIONS, SqlState::CANNOT_CONNECT_NOW].contains(code),
+        None => error.source().is_some_and(refused),
     }
 }
 
-/// The same of what SeaORM tells.
+/// Whether SeaORM tells that a connection was lost.
 pub(super) fn tells_of_loss(error: &DbErr) -> bool {
-    sqlx_error(error).is_some_and(is_lost)
+    sqlx_error(error).is_some_and(|error| match error {
+        sqlx::Error::Io(_) => true,
+        sqlx::Error::Database(inner) => inner.code().is_some_and(|code| ENDED.contains(&&*code)),
+        _ => false,
+    })
 }
 
 /// What sqlx said that SeaORM passes on.
@@ -98,23 +127,31 @@ impl Error {
         match error {
             sqlx::Error::Database(inner) if inner.is_unique_violation() => Some(Self::Unique(inner.message().to_owned())),
             sqlx::Error::Database(inner) if inner.is_foreign_key_violation() => Some(Self::ForeignKey(inner.message().to_owned())),
-            // SQLite: 5 is SQLITE_BUSY, its extended codes carry it in the low byte. PostgreSQL: lock and statement time-outs,
-            // and what it takes back because of another transaction: a deadlock's victim, a write that cannot be serialized.
             sqlx::Error::Database(inner) => {
                 let code = inner.code()?;
-                let sqlite = code.parse::<i32>().is_ok_and(|code| code < 10_000 && code & 0xff == 5);
-                let busy = sqlite || matches!(&*code, "55P03" | "57014" | "40P01" | "40001");
-                // PostgreSQL: it lets nobody in, ends a connection, or has too many.
-                let away = matches!(&*code, "55000" | "57P01" | "57P02" | "57P03" | "53300");
-                match (busy, away) {
-                    (true, _) => Some(Self::Busy),
-                    (_, true) => Some(Self::Unavailable(error.to_string())),
-                    _ => None,
+                // 5 is SQLITE_BUSY, its extended codes carry it in the low byte.
+                if code.parse::<i32>().is_ok_and(|code| code < 10_000 && code & 0xff == 5) {
+                    return Some(Self::Busy);
                 }
+                Self::of_code(&code, inner.message())
             }
             sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::Io(_) | sqlx::Error::WorkerCrashed => {
                 Some(Self::Unavailable(error.to_string()))
             }
+            _ => None,
+        }
+    }
+
+    /// What PostgreSQL calls by these codes.
+    fn of_code(code: &str, message: &str) -> Option<Self> {
+        match code {
+            "23505" => Some(Self::Unique(message.to_owned())),
+            "23503" => Some(Self::ForeignKey(message.to_owned())),
+            // Lock and statement time-outs, and what it takes back because of another transaction: a deadlock's victim, a write that
+            // cannot be serialized.
+            "55P03" | "57014" | "40P01" | "40001" => Some(Self::Busy),
+            // It lets nobody in, ends a connection, or has too many.
+            "55000" | "57P01" | "57P02" | "57P03" | "53300" => Some(Self::Unavailable(message.to_owned())),
             _ => None,
         }
     }

@@ -92,7 +92,7 @@ impl Db {
                      SELECT COUNT(*) FROM gone"
                 ));
                 let rows = kept.rows(&sql).await?;
-                let forgotten: i64 = rows.first().map_or(Ok(0), |row| row.try_get_by_index(0))?;
+                let forgotten: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
                 Ok(forgotten.unsigned_abs())
             }
         }

@@ -1,58 +1,50 @@
-//! Statements on PostgreSQL, over connections that are kept.
+//! Connections to PostgreSQL that are kept.
 //!
-//! sqlx's pool asks every connection that it gets back whether it still lives: a second round trip for each statement, which
-//! costs both sides as much as a look-up by key. The statements of `sql` therefore run over connections that are not in its
-//! hands, each prepared once on each; SeaORM keeps entities, chores and migrations.
+//! Each is lent to one statement or transaction at a time: to what may take long, and would hold others up (`lines` is for what
+//! does not), and to what writes.
 //!
-//! Called by `sql` and `replica` for what is read, by `begun` for transactions, by `write` for what is written at once.
-//! Guarantees: never more connections than allowed, nor more statements at work in the server: where one failed, or nobody waits
-//! for it any more, its connection is asked in the background, and serves again once it has answered or is closed. One that has
-//! rested is asked first, so that a server that was restarted meanwhile costs nobody an answer.
+//! Called by `lines` for what is read, by `begun` for transactions, by `write` for what is written at once. Guarantees: never more
+//! connections than allowed, nor more statements at work in the server: where one failed, or nobody waits for it any more, its
+//! connection is asked in the background, and serves again once it has answered or is closed. One that has rested is asked first,
+//! so that a server that was restarted meanwhile costs nobody an answer.
 
 use std::{
-    io::ErrorKind,
     sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
 
 use scopeguard::{ScopeGuard, guard};
-use sea_orm::QueryResult;
-use sqlx::{
-    AssertSqlSafe, Connection, Postgres,
-    postgres::{PgArguments, PgConnectOptions, PgConnection},
-    query::Query,
-};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::{sleep, timeout},
 };
+use tokio_postgres::Row;
 
 use super::{
-    Result,
-    error::is_lost,
+    Error, Result,
+    error::{is_lost, lets_nobody_in_yet},
     lock::lock,
-    sql::{Param, Sql},
+    postgres::{Connection, NOTHING, Server},
+    sql::Sql,
 };
 
-/// How long a connection may rest before it is asked whether it lives, and before it is closed.
+/// How long a connection may rest before it is asked whether it lives.
 pub(super) const RESTED: Duration = Duration::from_secs(5);
-const FORGOTTEN: Duration = Duration::from_secs(600);
+/// How long it may rest before it is closed.
+pub(super) const FORGOTTEN: Duration = Duration::from_secs(600);
 /// How old a connection gets: its process in the server keeps what it has learnt.
-const OLD: Duration = Duration::from_secs(1800);
-/// How long one that has rested may take to answer, or to be closed.
-const PROMPT: Duration = Duration::from_secs(1);
+pub(super) const OLD: Duration = Duration::from_secs(1800);
+/// How long one that has rested may take to answer.
+pub(super) const PROMPT: Duration = Duration::from_secs(1);
 /// How often a server that lets nobody in is tried.
 const AGAIN: Duration = Duration::from_millis(100);
-
-/// A command that does nothing.
-pub(super) const NOTHING: &str = "";
 
 /// The connections to one server.
 #[derive(Clone)]
 pub(super) struct Kept(Arc<Shared>);
 
 struct Shared {
-    options: PgConnectOptions,
+    server: Arc<Server>,
     /// Those that are not in use, the one that rested the longest first.
     idle: Mutex<Vec<Idle>>,
     permits: Arc<Semaphore>,
@@ -61,7 +53,7 @@ struct Shared {
 }
 
 struct Idle {
-    connection: PgConnection,
+    connection: Connection,
     made: Instant,
     since: Instant,
     /// Whether it has served before.
@@ -75,20 +67,20 @@ pub(super) struct Lent {
 }
 
 impl Lent {
-    pub fn connection(&mut self) -> &mut PgConnection {
-        &mut self.idle.connection
+    pub fn connection(&self) -> &Connection {
+        &self.idle.connection
     }
 }
 
 impl Kept {
     /// None is made before it is needed.
-    pub fn new(options: PgConnectOptions, connections: u32, patience: Duration) -> Self {
-        let permits = Arc::new(Semaphore::new(connections.max(2) as usize));
-        Self(Arc::new(Shared { options, idle: Mutex::default(), permits, patience }))
+    pub fn new(server: Arc<Server>, connections: u32, patience: Duration) -> Self {
+        let permits = Arc::new(Semaphore::new(connections.max(1) as usize));
+        Self(Arc::new(Shared { server, idle: Mutex::default(), permits, patience }))
     }
 
     /// The rows of a statement that only reads, or may be run twice.
-    pub async fn rows(&self, sql: &Sql) -> Result<Vec<QueryResult>> {
+    pub async fn rows(&self, sql: &Sql) -> Result<Vec<Row>> {
         let (lent, rows) = self.first(sql, NOTHING).await?;
         self.put_back(lent);
         Ok(rows)
@@ -97,11 +89,11 @@ impl Kept {
     /// A connection, and the rows of its first statement, which changes nothing: where the connection had rested and turns out to
     /// be lost, the statement is repeated on another. `last` ends what the statement may have begun when nobody waits for it any
     /// more.
-    pub async fn first(&self, sql: &Sql, last: &'static str) -> Result<(Lent, Vec<QueryResult>)> {
+    pub async fn first(&self, sql: &Sql, last: &'static str) -> Result<(Lent, Vec<Row>)> {
         loop {
-            let lent = timeout(self.0.patience, self.lend()).await.unwrap_or(Err(sqlx::Error::PoolTimedOut))?;
-            let mut lent = guard(lent, |lent| self.recover(lent, last));
-            match rows(&mut lent.idle.connection, sql).await {
+            let lent = timeout(self.0.patience, self.lend()).await.unwrap_or_else(|_| Err(late()))?;
+            let lent = guard(lent, |lent| self.recover(lent, last));
+            match lent.connection().rows(sql).await {
                 Ok(rows) => return Ok((ScopeGuard::into_inner(lent), rows)),
                 Err(error) if is_lost(&error) && lent.idle.used => drop(ScopeGuard::into_inner(lent)),
                 Err(error) => return Err(error.into()),
@@ -109,32 +101,24 @@ impl Kept {
         }
     }
 
-    async fn lend(&self) -> sqlx::Result<Lent> {
-        let permit = self.0.permits.clone().acquire_owned().await.map_err(|_| sqlx::Error::PoolClosed)?;
+    async fn lend(&self) -> Result<Lent> {
+        let permit = self.0.permits.clone().acquire_owned().await.map_err(|_| closed())?;
         Ok(Lent { idle: self.take().await?, permit })
     }
 
-    async fn take(&self) -> sqlx::Result<Idle> {
+    async fn take(&self) -> Result<Idle> {
         // Not in the loop's head, which would hold the lock through its body.
         let next = || self.lock().pop();
-        while let Some(mut idle) = next() {
+        while let Some(idle) = next() {
             let rested = idle.since.elapsed();
-            if rested < RESTED {
-                return Ok(idle);
+            if idle.connection.is_closed() || rested >= FORGOTTEN {
+                continue;
             }
-            if rested < FORGOTTEN && matches!(timeout(PROMPT, idle.connection.ping()).await, Ok(Ok(()))) {
+            if rested < RESTED || answers(&idle.connection).await {
                 return Ok(idle);
             }
         }
-        loop {
-            match PgConnection::connect_with(&self.0.options).await {
-                Ok(connection) => return Ok(Idle { connection, made: Instant::now(), since: Instant::now(), used: false }),
-                // It starts, or has as many as it takes: that passes, or whoever waits loses patience.
-                Err(sqlx::Error::Io(error)) if error.kind() == ErrorKind::ConnectionRefused => sleep(AGAIN).await,
-                Err(sqlx::Error::Database(error)) if error.is_transient_in_connect_phase() => sleep(AGAIN).await,
-                Err(error) => return Err(error),
-            }
-        }
+        Ok(Idle { connection: made(&self.0.server).await?, made: Instant::now(), since: Instant::now(), used: false })
     }
 
     /// Takes a connection back that nothing goes on upon.
@@ -155,11 +139,11 @@ impl Kept {
 
     /// Takes a connection back whose statement failed, or that nobody waits for any more, once it has answered a last command. The
     /// server may still be at work for it; until that has ended it counts as one of those that are allowed.
-    pub fn recover(&self, mut lent: Lent, last: &'static str) {
+    pub fn recover(&self, lent: Lent, last: &'static str) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let kept = self.clone();
         runtime.spawn(async move {
-            if command(&mut lent.idle.connection, last).await.is_ok() {
+            if lent.connection().command(last).await.is_ok() {
                 kept.put_back(lent);
             }
         });
@@ -174,33 +158,34 @@ impl Kept {
         self.0.permits.close();
         let idle = std::mem::take(&mut *self.lock());
         for Idle { connection, .. } in idle {
-            if !matches!(timeout(PROMPT, connection.close()).await, Ok(Ok(()))) {
-                tracing::debug!("a connection could not be closed in order");
-            }
+            connection.close().await;
         }
     }
 }
 
-/// Runs a command without values or rows.
-pub(super) async fn command(connection: &mut PgConnection, text: &'static str) -> sqlx::Result<()> {
-    sqlx::raw_sql(text).execute(connection).await.map(|_| ())
+/// Whether one that has rested still does.
+pub(super) async fn answers(connection: &Connection) -> bool {
+    matches!(timeout(PROMPT, connection.command(NOTHING)).await, Ok(Ok(())))
 }
 
-pub(super) async fn rows(connection: &mut PgConnection, sql: &Sql) -> sqlx::Result<Vec<QueryResult>> {
-    Ok(bound(sql).fetch_all(connection).await?.into_iter().map(QueryResult::from).collect())
+/// A new connection, once the server lets somebody in: whoever waits for that loses patience otherwise.
+pub(super) async fn made(server: &Server) -> Result<Connection> {
+    loop {
+        match server.connect().await {
+            Err(error) if lets_nobody_in_yet(&error) => sleep(AGAIN).await,
+            other => return Ok(other?),
+        }
+    }
 }
 
-/// A statement with its values, prepared once on each connection.
-pub(super) fn bound(sql: &Sql) -> Query<'_, Postgres, PgArguments> {
-    sql.params().iter().fold(sqlx::query(AssertSqlSafe(sql.as_str().to_owned())), |query, param| match param {
-        Param::Text(text) => query.bind(text),
-        Param::Integer(number) => query.bind(number),
-        Param::Number(number) => query.bind(number),
-        Param::Bytes(bytes) => query.bind(bytes),
-        Param::Null => query.bind(None::<&str>),
-        Param::NoInteger => query.bind(None::<i64>),
-        Param::NoNumber => query.bind(None::<f64>),
-    })
+/// Nobody may have a connection any more.
+pub(super) fn closed() -> Error {
+    Error::Unavailable("the database is being closed".to_owned())
+}
+
+/// None was to be had for as long as is waited.
+pub(super) fn late() -> Error {
+    Error::Unavailable("none became free, or could be made, in time".to_owned())
 }
 
 #[cfg(test)]
@@ -209,6 +194,7 @@ mod tests {
 
     use futures_util::future::join_all;
     use sea_orm::DbBackend;
+    use sqlx::postgres::PgConnectOptions;
 
     use super::*;
     use crate::store::{Error, fixture::Fixture};
@@ -219,11 +205,12 @@ mod tests {
         if fixture.db.backend() != DbBackend::Postgres {
             return;
         }
-        let kept = Kept::new(PgConnectOptions::from_str(&fixture.url).unwrap(), 2, Duration::from_secs(5));
+        let server = Server::of(&PgConnectOptions::from_str(&fixture.url).unwrap()).unwrap();
+        let kept = Kept::new(server.into(), 2, Duration::from_secs(5));
         // Long enough that a second one is needed beside it.
         let process = async || {
             let rows = kept.rows(&Sql::fixed("SELECT pg_backend_pid() FROM pg_sleep(0.02)")).await.unwrap();
-            rows[0].try_get_by_index::<i32>(0).unwrap()
+            rows[0].get::<_, i32>(0)
         };
         let first = process().await;
         assert_eq!(process().await, first);

@@ -31,10 +31,12 @@ mod kept;
 mod keys;
 #[cfg(test)]
 mod labelled_tests;
+mod lines;
 mod lock;
 mod marks;
 pub mod messages;
 pub mod outbound;
+mod postgres;
 pub mod queue;
 #[cfg(test)]
 mod read_tests;

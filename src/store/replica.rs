@@ -18,10 +18,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-use sea_orm::QueryResult;
 use tokio::{sync::Mutex as Turn, time::timeout};
+use tokio_postgres::Row;
 
-use super::{Error, Result, kept::Kept, sql::Sql};
+use super::{Error, Result, lines::Lines, sql::Sql};
 
 /// How long a standby is left alone that failed.
 const REST: Duration = Duration::from_secs(5);
@@ -39,7 +39,7 @@ const SHOWN: &str = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigin
 pub struct Transaction(pub(super) i64);
 
 pub(super) struct Replica {
-    read: Kept,
+    read: Lines,
     seen: Mutex<Seen>,
     /// One request at a time looks how far it is; the others read from the primary meanwhile.
     looking: Turn<()>,
@@ -54,7 +54,7 @@ struct Seen {
 
 impl Replica {
     /// A standby behind this connection, which need not answer yet.
-    pub async fn of(read: Kept) -> Self {
+    pub async fn of(read: Lines) -> Self {
         let replica = Self { read, seen: Mutex::default(), looking: Turn::default() };
         if let Err(error) = replica.look().await {
             replica.failed(&error);
@@ -75,7 +75,7 @@ impl Replica {
     }
 
     /// The rows of a statement, unless the standby fails, which is then left alone for a while.
-    pub async fn rows(&self, sql: &Sql) -> Option<Vec<QueryResult>> {
+    pub async fn rows(&self, sql: &Sql) -> Option<Vec<Row>> {
         match timeout(PATIENCE, self.read.rows(sql)).await {
             Ok(Ok(rows)) => return Some(rows),
             Ok(Err(error)) => self.failed(&error),
@@ -96,7 +96,7 @@ impl Replica {
         let rows = timeout(LOOK, self.read.rows(&Sql::fixed(SHOWN))).await;
         let rows = rows.map_err(|_| Error::Unavailable("no answer in time".to_owned()))??;
         let row = rows.first().ok_or_else(|| Error::Unavailable("no snapshot".to_owned()))?;
-        let (xmin, follows): (i64, bool) = (row.try_get_by_index(0)?, row.try_get_by_index(1)?);
+        let (xmin, follows): (i64, bool) = (row.try_get(0)?, row.try_get(1)?);
         if !follows {
             return Err(Error::Unavailable("it is no standby; `--read-url` takes a standby of the database".to_owned()));
         }

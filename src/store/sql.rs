@@ -19,14 +19,14 @@ use std::{
 use rusqlite::types::FromSql;
 use sea_orm::{DbBackend, QueryResult, Statement, TryGetable, Value};
 use serde::de::DeserializeOwned;
-use sqlx::{Decode, Postgres, Row as _, Type, postgres::PgRow};
+use tokio_postgres::types::FromSqlOwned;
 
 pub(super) use by_key::{Gathered, Sought};
 #[cfg(test)]
 pub(super) use pages::page_sql;
 pub(super) use pages::{Listed, Source, count_sql, fenced_count_sql};
 
-use super::{Db, Error, Result, connect::Reads, kept::Kept};
+use super::{Db, Error, Result, connect::Reads, lines::Lines};
 use crate::domain::{ids::StoreId, paging::PageRequest, time::Timestamp};
 
 /// A statement, or its conditions, with the values bound so far.
@@ -326,18 +326,22 @@ pub(super) struct Cells<'a> {
 #[derive(Clone, Copy)]
 enum AnyRow<'a> {
     Orm(&'a QueryResult),
-    Postgres(&'a PgRow),
+    Postgres(&'a tokio_postgres::Row),
     Sqlite(&'a rusqlite::Row<'a>),
 }
 
 /// What a cell can be read as, whichever database it comes from.
-pub(super) trait Cell: TryGetable + FromSql + Type<Postgres> + for<'r> Decode<'r, Postgres> {}
+pub(super) trait Cell: TryGetable + FromSql + FromSqlOwned {}
 
-impl<T: TryGetable + FromSql + Type<Postgres> + for<'r> Decode<'r, Postgres>> Cell for T {}
+impl<T: TryGetable + FromSql + FromSqlOwned> Cell for T {}
 
 impl<'a> Cells<'a> {
     pub fn orm(row: &'a QueryResult) -> Self {
-        Self { row: row.try_as_pg_row().map_or(AnyRow::Orm(row), AnyRow::Postgres), at: 0 }
+        Self { row: AnyRow::Orm(row), at: 0 }
+    }
+
+    pub fn postgres(row: &'a tokio_postgres::Row) -> Self {
+        Self { row: AnyRow::Postgres(row), at: 0 }
     }
 
     pub fn sqlite(row: &'a rusqlite::Row<'a>) -> Self {
@@ -349,9 +353,7 @@ impl<'a> Cells<'a> {
         self.at += 1;
         Ok(match self.row {
             AnyRow::Orm(row) => row.try_get_by_index(at)?,
-            // The columns have the types that migrations gave them, which tests compare. To do so takes longer than to read a cell.
-            AnyRow::Postgres(row) if cfg!(debug_assertions) => row.try_get(at)?,
-            AnyRow::Postgres(row) => row.try_get_unchecked(at)?,
+            AnyRow::Postgres(row) => row.try_get(at)?,
             AnyRow::Sqlite(row) => row.get(at)?,
         })
     }
@@ -405,12 +407,12 @@ impl Db {
                 readers.all(sql, decode).await
             }
             // In a box since it is large, and every future around it is moved as a whole several times a request, on SQLite too.
-            Reads::Postgres(kept) => Box::pin(self.rows(kept, &sql)).await?.iter().map(|row| decode(&mut Cells::orm(row))).collect(),
+            Reads::Postgres(lines) => Box::pin(self.rows(lines, &sql)).await?.iter().map(|row| decode(&mut Cells::postgres(row))).collect(),
         }
     }
 
     /// The rows of a statement on PostgreSQL.
-    async fn rows(&self, kept: &Kept, sql: &Sql) -> Result<Vec<QueryResult>> {
+    async fn rows(&self, lines: &Lines, sql: &Sql) -> Result<Vec<tokio_postgres::Row>> {
         self.count_statement();
         let read = match self.replica() {
             Some(replica) => replica.rows(sql).await,
@@ -418,7 +420,7 @@ impl Db {
         };
         match read {
             Some(rows) => Ok(rows),
-            None => kept.rows(sql).await,
+            None => lines.rows(sql).await,
         }
     }
 

@@ -155,7 +155,7 @@ impl Write {
                 if sql.holds() {
                     self.now.store(self.clock.now().millis(), Ordering::Relaxed);
                 }
-                rows.iter().map(|row| decode(&mut Cells::orm(row))).collect()
+                rows.iter().map(|row| decode(&mut Cells::postgres(row))).collect()
             }
         }
     }

@@ -114,7 +114,7 @@ impl Way {
                 let sql = numbered(sql);
                 for run in runs {
                     for row in &begun.rows(&statement(&sql, before, run, after)?).await? {
-                        decoded.push(decode(&mut Cells::orm(row))?);
+                        decoded.push(decode(&mut Cells::postgres(row))?);
                     }
                 }
             }
@@ -187,7 +187,7 @@ mod tests {
         let mode = "SELECT current_setting('plan_cache_mode')";
         let Writes::Postgres(kept) = fixture.db.writes() else { unreachable!("of PostgreSQL") };
         let begun = kept.begin().await.unwrap();
-        assert_eq!(begun.rows(&Sql::fixed(mode)).await.unwrap()[0].try_get_by_index::<String>(0).unwrap(), "force_generic_plan");
+        assert_eq!(begun.rows(&Sql::fixed(mode)).await.unwrap()[0].get::<_, String>(0), "force_generic_plan");
         begun.commit().await.unwrap();
         let way = Way::open(&fixture.db).await.unwrap();
         let found = way.all(mode, &[], vec![vec![]], &[], |cells| cells.take::<String>()).await.unwrap();

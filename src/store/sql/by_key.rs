@@ -1,18 +1,19 @@
-//! Rows by their key: one statement for those that are asked for at a time.
+//! Rows by their key: one statement for those of a kind that are asked for at a time.
 //!
-//! On PostgreSQL look-ups by a key go together (`store::gather`); SQLite, in this process, answers each before another could be
-//! asked for. Where one that is shared fails because the database is away or busy, all who share it are told so; else each asks
-//! alone, for an answer or an error of his own.
+//! On PostgreSQL look-ups by a key go together (`store::gather`), a statement for each kind, all of them under way at once; SQLite,
+//! in this process, answers each before another could be asked for. Where one that is shared fails because the database is away or
+//! busy, all who share it are told so; else each asks alone, for an answer or an error of his own.
 
 use std::{
-    collections::{BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     panic::AssertUnwindSafe,
     sync::Arc,
 };
 
-use futures_util::FutureExt;
-use sea_orm::{DbBackend, QueryResult};
+use futures_util::{FutureExt, future::join_all};
+use sea_orm::DbBackend;
 use serde_json::json;
+use tokio_postgres::Row;
 
 use super::{Cells, FENCE, Listed, Sql, without_nul};
 use crate::{
@@ -21,13 +22,13 @@ use crate::{
 };
 
 /// The rows that were found, by their keys.
-type Found = std::result::Result<Arc<HashMap<String, QueryResult>>, Arc<Error>>;
+type Found = Arc<HashMap<Sought, Result<HashMap<String, Row>>>>;
 
-/// What is looked up, and whether on the standby.
-pub(in crate::store) type Gathered = Gather<(Sought, bool), Found>;
+/// By what is looked up, and by which key; on the standby or not.
+pub(in crate::store) type Gathered = Gather<bool, (Sought, String), Found>;
 
 /// What is looked up by a key. Its first column is the key.
-#[derive(Clone, PartialEq, Eq, Hash)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(in crate::store) enum Sought {
     /// Who has a secret, by its hash.
     Callers { with_newest: bool },
@@ -84,8 +85,9 @@ impl Db {
         T: Send + 'static,
         D: Fn(&mut Cells<'_>) -> Result<T> + Send + 'static,
     {
-        let failed = match self.gathered_rows(&sought, key).await {
-            Some(Ok(rows)) => return rows.get(key).map(|row| decode(&mut Cells::orm(row))).transpose(),
+        let found = self.gathered_rows(&sought, key).await;
+        let failed = match found.as_ref().and_then(|found| found.get(&sought)) {
+            Some(Ok(rows)) => return rows.get(key).map(|row| decode(&mut Cells::postgres(row))).transpose(),
             // To ask again would take everybody as long again.
             Some(Err(error)) => error.of_the_database(),
             None => None,
@@ -97,30 +99,35 @@ impl Db {
     }
 
     async fn gathered_rows(&self, sought: &Sought, key: &str) -> Option<Found> {
-        let Reads::Postgres(kept) = self.reads() else { return None };
-        let (db, kept, asked) = (self.clone(), kept.clone(), sought.clone());
-        let look_up = |keys: BTreeSet<String>| async move {
-            let sql = asked.sql(db.backend(), keys.iter().map(String::as_str));
-            let keyed = async || {
-                let rows = db.rows(&kept, &sql).await?.into_iter();
-                rows.map(|row| Ok((row.try_get_by_index(0)?, row))).collect::<Result<_>>()
-            };
-            // A panic would leave those who wait for it without an answer.
-            let found = AssertUnwindSafe(keyed()).catch_unwind().await;
-            found.unwrap_or_else(|_| Err(Error::Damaged("a look-up panicked".to_owned()))).map(Arc::new).map_err(Arc::new)
+        let Reads::Postgres(lines) = self.reads() else { return None };
+        let (db, lines) = (self.clone(), lines.clone());
+        let look_up = |asked: BTreeSet<(Sought, String)>| async move {
+            let mut keys = BTreeMap::<Sought, Vec<String>>::new();
+            for (sought, key) in asked {
+                keys.entry(sought).or_default().push(key);
+            }
+            let each = keys.into_iter().map(|(sought, keys)| {
+                let (db, lines) = (&db, &lines);
+                async move {
+                    let sql = sought.sql(db.backend(), keys.iter().map(String::as_str));
+                    let keyed = async || {
+                        let rows = db.rows(lines, &sql).await?.into_iter();
+                        rows.map(|row| Ok((row.try_get(0)?, row))).collect::<Result<_>>()
+                    };
+                    // A panic would leave those who wait for it without an answer.
+                    let found = AssertUnwindSafe(keyed()).catch_unwind().await;
+                    (sought, found.unwrap_or_else(|_| Err(Error::Damaged("a look-up panicked".to_owned()))))
+                }
+            });
+            Arc::new(join_all(each).await.into_iter().collect())
         };
-        Some(self.gathered().ask((sought.clone(), self.replica().is_some()), key, look_up).await)
+        Some(self.gathered().ask(self.replica().is_some(), (sought.clone(), key.to_owned()), look_up).await)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        sync::atomic::{AtomicBool, Ordering},
-        time::Duration,
-    };
-
-    use futures_util::future::join_all;
+    use std::sync::atomic::{AtomicBool, Ordering};
 
     use super::*;
     use crate::{
@@ -196,17 +203,11 @@ mod tests {
         if fixture.db.backend() != DbBackend::Postgres {
             return;
         }
-        // Every connection is at work, so that look-ups wait for one until there are none any more.
-        let work = join_all((0..2).map(|_| fixture.db.all(Sql::fixed("SELECT 1 FROM pg_sleep(0.3)"), |cells| cells.take::<i32>())));
+        fixture.db.clone().close().await.unwrap();
         let (id, before) = (TicketId::from("a".to_owned()), statements.load(Ordering::Relaxed));
-        let look_ups = join_all((0..5).map(|_| fixture.db.ticket(&fixture.store, &id)));
-        let close = async {
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            fixture.db.clone().close().await.unwrap();
-        };
-        let (_, told, ()) = tokio::join!(work, look_ups, close);
+        let told = join_all((0..5).map(|_| fixture.db.ticket(&fixture.store, &id))).await;
         assert!(told.iter().all(|told| matches!(told, Err(Error::Unavailable(_)))), "{told:?}");
-        assert_eq!(statements.load(Ordering::Relaxed) - before, 2 + 2);
+        assert_eq!(statements.load(Ordering::Relaxed) - before, 2, "the first one, and one for the others");
     }
 
     #[tokio::test]

@@ -19,6 +19,7 @@
 use std::sync::{Mutex, MutexGuard};
 
 use scopeguard::{ScopeGuard, guard};
+use tokio_postgres::error::SqlState;
 
 use super::{Ordering, Write, lock};
 use crate::{
@@ -28,15 +29,14 @@ use crate::{
     },
     store::{
         Error, Result,
-        kept::{Kept, Lent, NOTHING, rows},
+        kept::{Kept, Lent},
+        postgres::NOTHING,
         sql::{Cells, Row, Sql},
     },
 };
 
 /// What PostgreSQL fails to read as a number where something is not as it was seen: it has no plainer way to undo a statement.
 const RACED: &str = "another write came first, this one is tried again";
-/// What it calls that.
-const INVALID_TEXT: &str = "22P02";
 
 pub(super) struct AtOnce {
     kept: Kept,
@@ -87,7 +87,7 @@ impl Write {
         self.count_statement();
         let (lent, found) = one.kept.first(&sql, NOTHING).await?;
         let found = found.first().map(|row| {
-            let cells = &mut Cells::orm(row);
+            let cells = &mut Cells::postgres(row);
             Ok::<_, Error>((Conversation::decode(cells)?, cells.take::<i64>()?, cells.optional_id::<TicketId>()?))
         });
         // Behind the look: what was changed before is in it, and what is changed later leaves another version.
@@ -150,13 +150,13 @@ impl Write {
         let Some(sql) = Sql::together(whole) else { return Ok(Vec::new()) };
         self.count_statement();
         // Nobody knows what became of a statement that is given up; its connection serves again when it has ended.
-        let mut lent = guard(lent, |lent| one.kept.recover(lent, NOTHING));
-        let outcome = rows(lent.connection(), &sql).await;
+        let lent = guard(lent, |lent| one.kept.recover(lent, NOTHING));
+        let outcome = lent.connection().rows(&sql).await;
         if outcome.as_ref().err().is_none_or(is_race) {
             one.kept.put_back(ScopeGuard::into_inner(lent));
         }
         match outcome {
-            Ok(rows) => rows.iter().map(|row| Cells::orm(row).take()).collect(),
+            Ok(rows) => rows.iter().map(|row| Cells::postgres(row).take()).collect(),
             Err(error) if is_race(&error) => Err(Error::Raced),
             Err(error) => Err(error.into()),
         }
@@ -164,8 +164,8 @@ impl Write {
 }
 
 /// Whether the statement refused itself, which leaves its connection as good as it was.
-fn is_race(error: &sqlx::Error) -> bool {
-    error.as_database_error().is_some_and(|error| error.code().as_deref() == Some(INVALID_TEXT) && error.message().contains(RACED))
+fn is_race(error: &tokio_postgres::Error) -> bool {
+    error.as_db_error().is_some_and(|error| *error.code() == SqlState::INVALID_TEXT_REPRESENTATION && error.message().contains(RACED))
 }
 
 #[cfg(test)]

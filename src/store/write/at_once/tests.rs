@@ -118,7 +118,7 @@ async fn process(fixture: &Fixture) -> i32 {
     let Writes::Postgres(kept) = fixture.db.writes() else { panic!("not PostgreSQL") };
     // Long enough that another is needed beside it.
     let rows = kept.rows(&Sql::fixed("SELECT pg_backend_pid() FROM pg_sleep(0.05)")).await.unwrap();
-    rows[0].try_get_by_index(0).unwrap()
+    rows[0].get(0)
 }
 
 #[tokio::test]

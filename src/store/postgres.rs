@@ -1,0 +1,282 @@
+//! Connections to PostgreSQL for the statements of `sql`.
+//!
+//! sqlx has one statement at a time under way on a connection, and each of them is a switch to the server's process and back,
+//! which costs both sides as much as a look-up by key. `tokio-postgres` sends a statement whether or not those before it have been
+//! answered. SeaORM keeps its own connections, for entities, chores and migrations: both are told where to by the same options.
+//!
+//! Called by `kept` and `lines`. Guarantees: a statement is prepared once on a connection, as long as it is among the last
+//! [`STATEMENTS`] there; whoever stops waiting for one leaves the connection in order.
+
+mod tls;
+
+use std::{sync::Mutex, time::Duration};
+
+use futures_util::TryStreamExt;
+use hashlink::LruCache;
+use percent_encoding::percent_decode_str;
+use sqlx::{ConnectOptions, postgres::PgConnectOptions};
+use tokio::{task::JoinHandle, time::timeout};
+use tokio_postgres::{
+    Client, Config, Row, Statement,
+    types::{ToSql, Type},
+};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use super::{
+    Result,
+    lock::lock,
+    sql::{Param, Sql},
+};
+
+/// How many statements a connection keeps prepared.
+const STATEMENTS: usize = 256;
+/// How long a connection may take to be closed.
+const PROMPT: Duration = Duration::from_secs(1);
+
+/// A command that does nothing.
+pub(super) const NOTHING: &str = "";
+
+pub(super) type Outcome<T> = std::result::Result<T, tokio_postgres::Error>;
+
+/// A server, and how it is spoken to.
+pub(super) struct Server {
+    config: Config,
+    tls: MakeRustlsConnect,
+}
+
+impl Server {
+    /// The server of these options. Certificates are read now.
+    pub fn of(options: &PgConnectOptions) -> Result<Self> {
+        // What the options do not tell otherwise they tell as a URL, which a host or a user in another spelling would not be part of.
+        let told = options.clone().host("host").username("user").to_url_lossy();
+        let mut config = Config::new();
+        match options.get_socket() {
+            Some(folder) => config.host_path(folder),
+            None => config.host(options.get_host().trim_matches(['[', ']'])),
+        };
+        config.port(options.get_port()).user(options.get_username());
+        if let Some(password) = told.password() {
+            config.password(percent_decode_str(password).collect::<Vec<u8>>());
+        }
+        if let Some(database) = options.get_database() {
+            config.dbname(database);
+        }
+        if let Some(name) = options.get_application_name() {
+            config.application_name(name);
+        }
+        if let Some(settings) = options.get_options() {
+            config.options(settings);
+        }
+        config.ssl_mode(tls::mode(options.get_ssl_mode()));
+        Ok(Self { config, tls: tls::connector(options.get_ssl_mode(), &told)? })
+    }
+
+    pub async fn connect(&self) -> Outcome<Connection> {
+        let (client, serving) = self.config.connect(self.tls.clone()).await?;
+        let served = tokio::spawn(async move {
+            if let Err(error) = serving.await {
+                tracing::debug!(%error, "a connection to PostgreSQL ended");
+            }
+        });
+        Ok(Connection { client, statements: Mutex::new(LruCache::new(STATEMENTS)), served })
+    }
+}
+
+/// A connection.
+pub(super) struct Connection {
+    client: Client,
+    /// Those that are prepared, by their text.
+    statements: Mutex<LruCache<String, Statement>>,
+    served: JoinHandle<()>,
+}
+
+impl Connection {
+    pub async fn rows(&self, sql: &Sql) -> Outcome<Vec<Row>> {
+        let statement = self.prepared(sql).await?;
+        self.client.query_raw(&statement, sql.params().iter().map(value)).await?.try_collect().await
+    }
+
+    /// The number of rows that a statement changed.
+    pub async fn run(&self, sql: &Sql) -> Outcome<u64> {
+        let statement = self.prepared(sql).await?;
+        self.client.execute_raw(&statement, sql.params().iter().map(value)).await
+    }
+
+    /// Runs a command without values or rows.
+    pub async fn command(&self, text: &'static str) -> Outcome<()> {
+        self.client.batch_execute(text).await
+    }
+
+    async fn prepared(&self, sql: &Sql) -> Outcome<Statement> {
+        let known = lock(&self.statements).get(sql.as_str()).cloned();
+        if let Some(statement) = known {
+            return Ok(statement);
+        }
+        let types: Vec<Type> = sql.params().iter().map(type_of).collect();
+        let statement = self.client.prepare_typed(sql.as_str(), &types).await?;
+        lock(&self.statements).insert(sql.as_str().to_owned(), statement.clone());
+        Ok(statement)
+    }
+
+    /// Whether it is known to be lost.
+    pub fn is_closed(&self) -> bool {
+        self.client.is_closed()
+    }
+
+    /// Closes it, once what is under way has been answered.
+    pub async fn close(self) {
+        drop((self.client, self.statements));
+        if timeout(PROMPT, self.served).await.is_err() {
+            tracing::debug!("a connection could not be closed in order");
+        }
+    }
+}
+
+fn type_of(param: &Param) -> Type {
+    match param {
+        Param::Text(_) | Param::Null => Type::TEXT,
+        Param::Integer(_) | Param::NoInteger => Type::INT8,
+        Param::Number(_) | Param::NoNumber => Type::FLOAT8,
+        Param::Bytes(_) => Type::BYTEA,
+    }
+}
+
+fn value(param: &Param) -> &(dyn ToSql + Sync) {
+    match param {
+        Param::Text(text) => text,
+        Param::Integer(number) => number,
+        Param::Number(number) => number,
+        Param::Bytes(bytes) => bytes,
+        Param::Null => &None::<&str>,
+        Param::NoInteger => &None::<i64>,
+        Param::NoNumber => &None::<f64>,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{path::Path, str::FromStr};
+
+    use sea_orm::DbBackend;
+    use sqlx::{
+        Connection,
+        postgres::{PgConnection, PgSslMode},
+    };
+    use tokio_postgres::config::{Host, SslMode};
+
+    use super::*;
+    use crate::store::{
+        Error,
+        fixture::{Fixture, setting},
+    };
+
+    fn server(url: &str) -> Result<Server> {
+        Server::of(&PgConnectOptions::from_str(url).unwrap())
+    }
+
+    #[test]
+    fn it_is_told_what_the_other_connections_are() {
+        let Server { config, .. } = server(
+            "postgres://us%40er:p%40%25%2F%C3%BC+w@[::1]:6543/da%20ta?application_name=inbox&options=-c%20search_path%3Dx&sslmode=require",
+        )
+        .unwrap();
+        assert_eq!(config.get_hosts(), [Host::Tcp("::1".to_owned())]);
+        assert_eq!(config.get_ports(), [6543]);
+        assert_eq!(config.get_user(), Some("us@er"));
+        assert_eq!(config.get_password(), Some("p@%/ü+w".as_bytes()));
+        assert_eq!(config.get_dbname(), Some("da ta"));
+        assert_eq!(config.get_application_name(), Some("inbox"));
+        assert_eq!(config.get_options(), Some("-c search_path=x"));
+        assert_eq!(config.get_ssl_mode(), SslMode::Require);
+        // What cannot be part of a URL.
+        let odd = PgConnectOptions::new_without_pgpass().username("a/b@c:d?#").host("a:b").socket("/a folder/é");
+        let Server { config, .. } = Server::of(&odd.ssl_mode(PgSslMode::Allow)).unwrap();
+        assert_eq!(config.get_hosts(), [Host::Unix(Path::new("/a folder/é").to_owned())]);
+        assert_eq!(config.get_user(), Some("a/b@c:d?#"));
+        assert_eq!(config.get_ssl_mode(), SslMode::Disable);
+    }
+
+    #[test]
+    fn certificates_that_are_of_no_use_are_told_of() {
+        for (query, told) in [
+            ("sslmode=verify-full&sslrootcert=/nowhere/root.pem", "`/nowhere/root.pem`, which `sslrootcert` names, cannot be read"),
+            ("sslmode=verify-ca&sslrootcert=Cargo.toml", "what `sslrootcert` names has no certificate in PEM"),
+            ("sslcert=Cargo.toml", "names one of `sslcert` and `sslkey`"),
+            ("sslkey=Cargo.toml", "names one of `sslcert` and `sslkey`"),
+        ] {
+            let error = server(&format!("postgres://user@host/name?{query}")).err();
+            assert!(matches!(&error, Some(Error::Unavailable(reason)) if reason.contains(told)), "{query}: {error:?}");
+        }
+        // Nobody is asked for one there.
+        assert!(server("postgres://user@host/name?sslmode=require&sslrootcert=/nowhere/root.pem").is_ok());
+    }
+
+    #[tokio::test]
+    async fn values_arrive_as_they_are_and_few_statements_stay_prepared() {
+        let fixture = Fixture::new().await;
+        if fixture.db.backend() != DbBackend::Postgres {
+            return;
+        }
+        let connection = server(&fixture.url).unwrap().connect().await.unwrap();
+        let params = [
+            Param::Text("ü'\\".to_owned()),
+            Param::Integer(i64::MIN),
+            Param::Number(-0.1),
+            Param::Bytes(vec![0, 255]),
+            Param::Null,
+            Param::NoInteger,
+            Param::NoNumber,
+        ];
+        let sql = params.into_iter().fold(Sql::fixed("SELECT $1, $2, $3, $4, $5, $6, $7"), Sql::with);
+        for _ in 0..2 {
+            let rows = connection.rows(&sql).await.unwrap();
+            let row = &rows[0];
+            assert_eq!((row.get::<_, String>(0), row.get::<_, i64>(1), row.get::<_, f64>(2)), ("ü'\\".to_owned(), i64::MIN, -0.1));
+            assert_eq!(row.get::<_, Vec<u8>>(3), [0, 255]);
+            assert_eq!((row.get(4), row.get(5), row.get(6)), (None::<String>, None::<i64>, None::<f64>));
+        }
+        for i in 0..STATEMENTS + 10 {
+            connection.rows(&Sql::fixed(&format!("SELECT {i}"))).await.unwrap();
+        }
+        let kept = connection.rows(&Sql::fixed("SELECT COUNT(*) FROM pg_prepared_statements")).await.unwrap()[0].get::<_, i64>(0);
+        assert_eq!(usize::try_from(kept).unwrap(), STATEMENTS);
+        connection.close().await;
+    }
+
+    /// `tests/tls.sh` starts the server, which speaks TLS alone, with a certificate for `localhost`.
+    #[tokio::test]
+    #[ignore = "run by tests/tls.sh"]
+    async fn only_who_is_to_be_trusted_is_spoken_to() {
+        let [port, folder] = ["COUNTERPART_TEST_TLS_PORT", "COUNTERPART_TEST_TLS_CERTIFICATES"].map(|name| setting(name).expect(name));
+        let pem = |name: &str| format!("{folder}/{name}.pem");
+        let (ours, others) = (format!("sslrootcert={}", pem("ours")), format!("sslrootcert={}", pem("others")));
+        let own = format!("sslcert={}&sslkey={folder}/client.key", pem("client"));
+        for (who, options, reached) in [
+            ("postgres@localhost", String::new(), true),
+            ("postgres@localhost", "sslmode=disable".to_owned(), false),
+            ("postgres@localhost", "sslmode=require".to_owned(), true),
+            ("postgres@localhost", format!("sslmode=require&{others}"), true),
+            ("postgres@localhost", format!("sslmode=verify-ca&{ours}"), true),
+            ("postgres@localhost", format!("sslmode=verify-ca&{others}"), false),
+            ("postgres@localhost", "sslmode=verify-ca".to_owned(), false),
+            ("postgres@127.0.0.1", format!("sslmode=verify-ca&{ours}"), true),
+            ("postgres@localhost", format!("sslmode=verify-full&{ours}"), true),
+            ("postgres@localhost", format!("sslmode=verify-full&{others}"), false),
+            ("postgres@127.0.0.1", format!("sslmode=verify-full&{ours}"), false),
+            ("shop@localhost", format!("sslmode=verify-full&{ours}"), false),
+            ("shop@localhost", format!("sslmode=verify-full&{ours}&{own}"), true),
+            ("shop@localhost", format!("sslmode=require&{own}"), true),
+        ] {
+            let (name, host) = who.split_once('@').unwrap();
+            let url = format!("postgres://{name}@{host}:{port}/postgres?{options}");
+            let told = server(&url).unwrap().connect().await.map(|_| ());
+            assert_eq!(told.is_ok(), reached, "{url}: {told:?}");
+            // As the other connections are.
+            let told = PgConnection::connect(&url).await.map(|_| ());
+            assert_eq!(told.is_ok(), reached, "{url}: {told:?}");
+        }
+        let connection = server(&format!("postgres://postgres@localhost:{port}/postgres")).unwrap().connect().await.unwrap();
+        let told = connection.rows(&Sql::fixed("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()")).await.unwrap();
+        assert!(told[0].get::<_, bool>(0));
+    }
+}

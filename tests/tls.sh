@@ -1,0 +1,82 @@
+#!/usr/bin/env bash
+# A PostgreSQL server that speaks TLS alone: every connection of this server reaches it so, and none where it should not be trusted.
+#
+#   COUNTERPART_BIN=…   the binary (default: the debug build)
+#
+# Needs what the suite needs, openssl and curl.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. tests/postgres.sh
+. tests/contract/server.sh
+
+scratch=$(mktemp -d)
+cleanup() {
+    status=$?
+    trap - EXIT
+    stop_server
+    stop_postgres "$scratch"
+    rm -rf -- "$scratch"
+    exit "$status"
+}
+trap cleanup EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+counterpart=${COUNTERPART_BIN:-${CARGO_TARGET_DIR:-target}/debug/counterpart}
+certificates=$scratch/certificates
+mkdir "$certificates"
+
+# authority NAME; signed NAME AUTHORITY SUBJECT EXTENSION
+authority() {
+    openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj "/CN=$1" \
+        -keyout "$certificates/$1.key" -out "$certificates/$1.pem" 2>/dev/null
+}
+signed() {
+    openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj "/CN=$3" \
+        -keyout "$certificates/$1.key" -out "$certificates/$1.csr" 2>/dev/null
+    openssl x509 -req -in "$certificates/$1.csr" -CA "$certificates/$2.pem" -CAkey "$certificates/$2.key" -CAcreateserial -days 2 \
+        -extfile <(echo "$4") -out "$certificates/$1.pem" 2>/dev/null
+}
+authority ours
+authority others
+signed server ours localhost subjectAltName=DNS:localhost
+signed client ours shop extendedKeyUsage=clientAuth
+
+chmod 755 "$scratch"
+start_postgres "$scratch" fsync=off >"$scratch/log" 2>&1 || { cat "$scratch/log" >&2; exit 1; }
+port=${postgres##*:}
+port=${port%/*}
+as_server() { psql -h "$scratch" -p "$port" -U postgres -d postgres -XAtqc "$1"; }
+as_server "CREATE ROLE shop LOGIN"
+cp "$certificates/server.key" "$certificates/server.pem" "$certificates/ours.pem" "$scratch/data/"
+chmod 600 "$scratch/data/server.key"
+[ "$(id -u)" -ne 0 ] || chown postgres "$scratch"/data/server.key "$scratch"/data/*.pem
+cat >"$scratch/data/pg_hba.conf" <<END
+local all all trust
+hostssl all shop all cert
+hostssl all all all trust
+END
+cat >>"$scratch/data/postgresql.conf" <<END
+ssl = on
+ssl_cert_file = 'server.pem'
+ssl_key_file = 'server.key'
+ssl_ca_file = 'ours.pem'
+END
+as_postgres "$postgres_programs/pg_ctl" -D "$scratch/data" -w -t 60 restart >"$scratch/log" 2>&1 || { cat "$scratch/log" >&2; exit 1; }
+
+COUNTERPART_TEST_TLS_PORT=$port COUNTERPART_TEST_TLS_CERTIFICATES=$certificates \
+    cargo test --quiet --lib -- --ignored --exact store::postgres::tests::only_who_is_to_be_trusted_is_spoken_to
+
+# What serves requests, too.
+export DATABASE_URL="postgres://postgres@localhost:$port/postgres?sslmode=verify-full&sslrootcert=$certificates/ours.pem"
+"$counterpart" store create --id shop --name Shop >/dev/null
+key=$("$counterpart" key create --store shop --name tls --scopes tickets:read)
+"$counterpart" --index-dir "$scratch/index" serve --listen 127.0.0.1:0 >"$scratch/address" 2>"$scratch/log" &
+server=$!
+until_served "$scratch/address" "$server" || { cat "$scratch/log" >&2; exit 1; }
+base=$(sed -n 's/^listening on //p' "$scratch/address")
+curl --silent --show-error --fail -H "x-api-key: $key" -H 'content-type: application/json' -d '{}' "$base/v1/tickets/list" >/dev/null
+counted=$(as_server "SELECT COUNT(*) FILTER (WHERE ssl) || ' of ' || COUNT(*) FROM pg_stat_ssl JOIN pg_stat_activity USING (pid) \
+    WHERE client_addr IS NOT NULL")
+echo "connections over TLS: $counted"
+[ "${counted% of *}" = "${counted#* of }" ] && [ "${counted% of *}" -ge 2 ]

@@ -22,6 +22,12 @@ macro_rules! ids {
             }
         }
 
+        impl AsRef<str> for $name {
+            fn as_ref(&self) -> &str {
+                &self.0
+            }
+        }
+
         impl From<String> for $name {
             fn from(id: String) -> Self {
                 Self(id)

@@ -13,9 +13,15 @@ use super::{
     api::Api,
     context::{Arrival, Context},
     error::ApiError,
+    params::Sent,
 };
 use crate::{
-    domain::{ids::StoreId, keys::Caller, scopes::Scope},
+    domain::{
+        ahead::{Ahead, Named},
+        ids::{ContactId, ConversationId, StoreId, TicketId},
+        keys::Caller,
+        scopes::Scope,
+    },
     service::Service,
 };
 
@@ -34,6 +40,35 @@ pub struct Request {
     pub caller: Caller,
     /// Whether the operation reads from the standby.
     on_replica: bool,
+}
+
+/// What of its query a request names: the ids whose parameters `A` stands for, or nothing.
+pub trait Names: Send + Sync + 'static {
+    fn named(query: &Sent) -> Option<Named>;
+}
+
+impl Names for () {
+    fn named(_: &Sent) -> Option<Named> {
+        None
+    }
+}
+
+macro_rules! names {
+    ($($id:ident = $parameter:literal is $named:ident),* $(,)?) => {$(
+        impl Names for $id {
+            fn named(query: &Sent) -> Option<Named> {
+                let mut values = query.values($parameter);
+                // Whatever is wrong with it is said when the parameter is read.
+                values.next().filter(|_| values.next().is_none()).map(|id| Named::$named(id.to_owned().into()))
+            }
+        }
+    )*};
+}
+
+names! {
+    TicketId = "ticketId" is Ticket,
+    ContactId = "contactId" is Contact,
+    ConversationId = "conversationId" is Conversation,
 }
 
 impl Request {
@@ -85,11 +120,18 @@ requires! {
     MessagesWrite = "messages:write",
 }
 
-/// A request whose key is valid and has the scope `S`.
+/// A request whose key is valid and has the scope `S`; what `N` names may have been looked up with the key.
 #[derive(Debug)]
-pub struct Authorised<S>(Request, PhantomData<S>);
+pub struct Authorised<S, N = ()>(Request, Ahead, PhantomData<(S, N)>);
 
-impl<S> Deref for Authorised<S> {
+impl<S, N> Authorised<S, N> {
+    /// The request, and what was looked up with its key.
+    pub fn with_ahead(self) -> (Request, Ahead) {
+        (self.0, self.1)
+    }
+}
+
+impl<S, N> Deref for Authorised<S, N> {
     type Target = Request;
 
     fn deref(&self) -> &Request {
@@ -97,7 +139,7 @@ impl<S> Deref for Authorised<S> {
     }
 }
 
-impl<'a, S: Requires> ApiExtractor<'a> for Authorised<S> {
+impl<'a, S: Requires, N: Names> ApiExtractor<'a> for Authorised<S, N> {
     const TYPES: &'static [ApiExtractorType] = &[ApiExtractorType::SecurityScheme];
     type ParamType = ();
     type ParamRawType = ();
@@ -123,12 +165,13 @@ impl<'a, S: Requires> ApiExtractor<'a> for Authorised<S> {
     }
 
     async fn from_request(request: &'a poem::Request, _: &mut RequestBody, _: ExtractParamOptions<()>) -> poem::Result<Self> {
-        let Arrival { api, context, .. } = Arrival::of(request)?;
+        let Arrival { api, context, query, .. } = Arrival::of(request)?;
         let secret = presented(request)?;
-        let caller = api.service.authenticate(secret).await.map_err(ApiError::from)?;
-        let Some((caller, newest)) = caller else {
+        let known = api.service.authenticate(secret, || N::named(query)).await.map_err(ApiError::from)?;
+        let Some(known) = known else {
             return Err(ApiError::unauthorized("`x-api-key` is not a valid key: it is unknown, inactive, expired or deleted").into());
         };
+        let caller = known.caller;
         context.authenticated(caller.store_id.clone());
         if !caller.scopes.contains(S::SCOPE) {
             return Err(ApiError::new(StatusCode::FORBIDDEN, format!("`x-api-key` lacks the scope {}", S::SCOPE)).into());
@@ -139,11 +182,11 @@ impl<'a, S: Requires> ApiExtractor<'a> for Authorised<S> {
                 ..ApiError::new(StatusCode::TOO_MANY_REQUESTS, "`x-api-key` has used up its rate limit; wait for `Retry-After` seconds")
             })?;
         }
-        let on_replica = match newest {
+        let on_replica = match known.newest {
             Some(newest) if S::SCOPE.only_reads() => api.service.db().replica_shows(newest).await,
             _ => false,
         };
-        Ok(Self(Request { api: api.clone(), context: context.clone(), caller, on_replica }, PhantomData))
+        Ok(Self(Request { api: api.clone(), context: context.clone(), caller, on_replica }, known.ahead, PhantomData))
     }
 }
 

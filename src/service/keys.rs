@@ -11,13 +11,14 @@ use std::{
 use super::{Error, Result, Service};
 use crate::{
     domain::{
+        ahead::Named,
         ids::{KeyId, StoreId, UserId},
         keys::{ApiKey, Caller, OVERLAP_MILLIS, PREFIX, Secret, SecretHash, expiry},
         scopes::ScopeSet,
         settings::{Editor, Entry, Subject},
         time::Timestamp,
     },
-    store::{Write, replica::Transaction},
+    store::{Write, access::Known},
 };
 
 /// The longest name of a key, in characters.
@@ -66,12 +67,13 @@ impl Uses {
 }
 
 impl Service {
-    /// Who presents this secret. Looked up on every call, so that a change of a key is seen at once by every process.
-    pub async fn authenticate(&self, secret: &str) -> Result<Option<(Caller, Option<Transaction>)>> {
+    /// Who presents this secret. Looked up on every call, so that a change of a key is seen at once by every process. What his request
+    /// names may be looked up with him.
+    pub async fn authenticate(&self, secret: &str, named: impl FnOnce() -> Option<Named>) -> Result<Option<Known>> {
         let now = self.world().now();
-        let found = self.db().find_caller(&SecretHash::of(secret), now).await?;
-        if let Some((caller, _)) = &found {
-            self.uses.note(caller, now);
+        let found = self.db().find_caller(&SecretHash::of(secret), named, now).await?;
+        if let Some(known) = &found {
+            self.uses.note(&known.caller, now);
         }
         Ok(found)
     }

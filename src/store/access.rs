@@ -1,14 +1,18 @@
 //! Who is calling, and the server's own secrets.
 
-use sea_orm::{ActiveValue::Set, ColumnTrait, EntityTrait, QueryFilter, sea_query::OnConflict};
+use std::collections::BTreeMap;
+
+use sea_orm::{ActiveValue::Set, ColumnTrait, DbBackend, EntityTrait, QueryFilter, sea_query::OnConflict};
+use serde_json::json;
 
 use super::{
     Db, Error, Result,
     entity::server_secrets,
     replica::Transaction,
-    sql::{Sought, Sql},
+    sql::{Cells, FENCE, Listed, Sought, Sql, without_nul},
 };
 use crate::domain::{
+    ahead::{Ahead, Named},
     ids::StoreId,
     keys::{Caller, SecretHash},
     scopes::ScopeSet,
@@ -24,6 +28,15 @@ const CALLERS: &str = " FROM api_key_secrets s \
 const NEWEST: &str = "COALESCE((SELECT c.transaction_id FROM changes c WHERE c.store_id = k.store_id AND c.transaction_id > 0 \
      ORDER BY c.transaction_id DESC LIMIT 1), 0)";
 
+/// A caller, and what his look-up told besides.
+#[derive(Debug)]
+pub struct Known {
+    pub caller: Caller,
+    /// Where there is a replica: up to which transaction it has to show what the caller's store wrote.
+    pub newest: Option<Transaction>,
+    pub ahead: Ahead,
+}
+
 /// Those behind secrets with these hashes, at least one, whether or not they are expired.
 pub(super) fn callers_sql<'a>(with_newest: bool, hashes: impl Iterator<Item = &'a str>) -> Sql {
     let mut sql = Sql::fixed("SELECT s.hash, s.expires_at, k.expires_at, k.store_id, k.id, k.scopes, k.owner_user_id");
@@ -34,23 +47,81 @@ pub(super) fn callers_sql<'a>(with_newest: bool, hashes: impl Iterator<Item = &'
     sql
 }
 
+/// Who has a secret, and which row of his store has an id: how [`callers_with_sql`] is asked for it.
+pub(super) fn pair(hash: &str, id: &str) -> String {
+    format!("{hash}{BETWEEN}{}", without_nul(id))
+}
+
+/// No hash contains it.
+const BETWEEN: char = '/';
+
+/// Those behind secrets, whether or not they are expired, with rows of their stores that may not be there, each for a [`pair`].
+/// PostgreSQL's own. As in [`Sql::by_ids`], nothing is left to be compared with reading all rows there are.
+pub(super) fn callers_with_sql<'a>(row: (&str, &str), pairs: impl Iterator<Item = &'a str>) -> Sql {
+    let mut wanted = BTreeMap::<&str, Vec<&str>>::new();
+    for (hash, id) in pairs.filter_map(|pair| pair.split_once(BETWEEN)) {
+        wanted.entry(hash).or_default().push(id);
+    }
+    let (columns, table) = row;
+    let mut sql = Sql::fixed("SELECT n.key || '");
+    sql.push(&BETWEEN.to_string()).push(
+        "' || n.wanted, n.until, n.expires_at, n.store_id, n.id, n.scopes, n.owner_user_id, a.id IS NOT NULL, a.* \
+         FROM (SELECT w.key, jsonb_array_elements_text(w.value) AS wanted, s.expires_at AS until, k.* FROM jsonb_each(",
+    );
+    sql.text(&json!(wanted).to_string()).push("::jsonb) w CROSS JOIN LATERAL (SELECT * FROM api_key_secrets WHERE hash = w.key");
+    sql.push(FENCE).push(") s CROSS JOIN LATERAL (SELECT * FROM api_keys WHERE store_id = s.store_id AND id = s.key_id AND active = TRUE");
+    sql.push(FENCE).push(") k) n LEFT JOIN LATERAL (SELECT ").push(columns).push(" FROM ").push(table);
+    sql.push(" WHERE store_id = n.store_id AND id = n.wanted").push(FENCE).push(") a ON TRUE");
+    sql
+}
+
+/// A caller, and until when he is one.
+fn decode(cells: &mut Cells<'_>) -> Result<(Timestamp, Caller)> {
+    let until = cells.time()?.min(cells.time()?);
+    let (store_id, key_id) = (cells.id()?, cells.id()?);
+    Ok((until, Caller { store_id, key_id, scopes: ScopeSet::from_stored(&cells.take::<String>()?), owner: cells.optional_id()? }))
+}
+
 impl Db {
-    /// The caller behind a secret; `None` when it is unknown, superseded, expired or its key inactive at `now`. Where there is
-    /// a replica, also up to which transaction it has to show what the caller's store wrote.
-    pub async fn find_caller(&self, hash: &SecretHash, now: Timestamp) -> Result<Option<(Caller, Option<Transaction>)>> {
+    /// The caller behind a secret; `None` when it is unknown, superseded, expired or its key inactive at `now`. On PostgreSQL with
+    /// what the request names, unless there is a replica, which that may be read from.
+    pub async fn find_caller(&self, hash: &SecretHash, named: impl FnOnce() -> Option<Named>, now: Timestamp) -> Result<Option<Known>> {
+        let named = if self.backend() == DbBackend::Postgres && !self.has_replica() { named() } else { None };
+        let found = match named {
+            None => self.caller(hash).await,
+            Some(Named::Ticket(id)) => self.caller_with(hash, id, Ahead::Ticket).await,
+            Some(Named::Contact(id)) => self.caller_with(hash, id, Ahead::Contact).await,
+            Some(Named::Conversation(id)) => self.caller_with(hash, id, Ahead::Conversation).await,
+        };
+        Ok(found?.filter(|(until, _)| *until > now).map(|(_, known)| known))
+    }
+
+    async fn caller(&self, hash: &SecretHash) -> Result<Option<(Timestamp, Known)>> {
         let with_newest = self.has_replica();
-        let found = self.by_key(Sought::Callers { with_newest }, hash.as_str(), move |cells| {
-            let _hash: String = cells.take()?;
-            let until = cells.time()?.min(cells.time()?);
-            let caller = Caller {
-                store_id: cells.id()?,
-                key_id: cells.id()?,
-                scopes: ScopeSet::from_stored(&cells.take::<String>()?),
-                owner: cells.optional_id()?,
-            };
-            Ok((until, caller, if with_newest { Some(Transaction(cells.take()?)) } else { None }))
+        self.by_key(Sought::Callers { with_newest }, hash.as_str(), move |cells| {
+            cells.skip();
+            let (until, caller) = decode(cells)?;
+            let newest = if with_newest { Some(Transaction(cells.take()?)) } else { None };
+            Ok((until, Known { caller, newest, ahead: Ahead::Unknown }))
+        })
+        .await
+    }
+
+    async fn caller_with<T: Listed + Send + 'static, I: AsRef<str>>(
+        &self,
+        hash: &SecretHash,
+        id: I,
+        ahead: impl FnOnce(I, Option<Box<T>>) -> Ahead,
+    ) -> Result<Option<(Timestamp, Known)>> {
+        let sought = Sought::CallersWith { columns: T::COLUMNS, table: T::TABLE };
+        let key = pair(hash.as_str(), id.as_ref());
+        let found = self.by_key(sought, &key, |cells| {
+            cells.skip();
+            let caller = decode(cells)?;
+            let there = cells.flag()?;
+            Ok((caller, if there { Some(Box::new(T::decode(cells)?)) } else { None }))
         });
-        Ok(found.await?.filter(|(until, ..)| *until > now).map(|(_, caller, newest)| (caller, newest)))
+        Ok(found.await?.map(|((until, caller), row)| (until, Known { caller, newest: None, ahead: ahead(id, row) })))
     }
 
     /// The secret of that name; `fresh` becomes it when there is none yet. Every process on a database gets the same.
@@ -72,5 +143,80 @@ impl Db {
     pub async fn store_exists(&self, store: &StoreId) -> Result<bool> {
         let sql = Sql::of(store, "SELECT id FROM stores WHERE id = $1");
         Ok(self.first(sql, |cells| cells.take::<String>()).await?.is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use futures_util::future::join_all;
+
+    use super::*;
+    use crate::store::fixture::{Fixture, counter};
+
+    #[tokio::test]
+    async fn what_a_request_names_comes_with_its_caller_and_of_his_store_alone() {
+        let (statements, count) = counter();
+        let fixture = Fixture::open(Some(count)).await;
+        let other = Fixture::new().await;
+        let mut hashes = vec![];
+        for (shop, ids) in [(&fixture, ["a", "b/c"]), (&other, ["a", "x"])] {
+            for id in ids {
+                shop.ticket(id, |row| row.ticket_number = format!("{id} of {}", shop.store)).await;
+            }
+            hashes.push(shop.key("valid", true, 1000).await.1);
+        }
+        let (inactive, expired) = (fixture.key("inactive", false, 1000).await.1, fixture.key("expired", true, 100).await.1);
+        let find = async |hash: &SecretHash, id: &str| {
+            let named = || Some(Named::Ticket(id.to_owned().into()));
+            fixture.db.find_caller(hash, named, Timestamp::from_millis(500)).await.unwrap()
+        };
+        let asked = [
+            (&hashes[0], "a"),
+            (&hashes[0], "b/c"),
+            (&hashes[0], "x"),
+            (&hashes[0], "a\0"),
+            (&hashes[0], "'\"\\"),
+            (&hashes[0], "a"),
+            (&hashes[1], "a"),
+            (&hashes[1], "x"),
+            (&hashes[1], "b/c"),
+            (&inactive, "a"),
+            (&expired, "a"),
+            (&SecretHash::of("unknown"), "a"),
+        ];
+        let before = statements.load(Ordering::Relaxed);
+        let found = join_all(asked.map(|(hash, id)| find(hash, id))).await;
+        let cost = statements.load(Ordering::Relaxed) - before;
+        if fixture.is_sqlite() {
+            assert_eq!(cost, 12);
+            assert!(matches!(&found[0], Some(Known { ahead: Ahead::Unknown, .. })), "{found:?}");
+            return;
+        }
+        assert_eq!(cost, 2, "the first one, and one for the others");
+        let told = |known: Option<Known>| {
+            let Known { caller, newest, ahead } = known?;
+            assert!(newest.is_none());
+            let Ahead::Ticket(id, ticket) = ahead else { panic!("{ahead:?}") };
+            Some((caller.store_id, id.into_string(), ticket.map(|ticket| ticket.number)))
+        };
+        let one = |id: &str, there: bool| Some((fixture.store.clone(), id.to_owned(), there.then(|| format!("{id} of {}", fixture.store))));
+        let two = |id: &str, there: bool| Some((other.store.clone(), id.to_owned(), there.then(|| format!("{id} of {}", other.store))));
+        let expected = [
+            one("a", true),
+            one("b/c", true),
+            one("x", false),
+            one("a\0", false),
+            one("'\"\\", false),
+            one("a", true),
+            two("a", true),
+            two("x", true),
+            two("b/c", false),
+            None,
+            None,
+            None,
+        ];
+        assert_eq!(found.into_iter().map(told).collect::<Vec<_>>(), expected);
     }
 }

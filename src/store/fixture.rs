@@ -20,7 +20,8 @@ use super::{
 };
 use crate::domain::{
     fields::Comparable,
-    ids::{ConversationId, StoreId},
+    ids::{ConversationId, KeyId, StoreId},
+    keys::SecretHash,
     paging::PageRequest,
     records::Line,
     text::fold,
@@ -122,6 +123,27 @@ impl Fixture {
 
     fn id(&self) -> String {
         self.store.as_str().to_owned()
+    }
+
+    /// A key with one secret, which is valid longer than the key.
+    pub async fn key(&self, name: &str, active: bool, expires_at: i64) -> (KeyId, SecretHash) {
+        let id = KeyId::from(format!("{name} of {}", self.store));
+        let hash = SecretHash::of(id.as_str());
+        let (store, secret_expires_at) = (&self.store, expires_at + 1000);
+        for insert in [
+            format!(
+                "INSERT INTO api_keys (store_id, id, name, scopes, active, created_at, updated_at, expires_at) \
+                 VALUES ('{store}', '{id}', 'key', 'tickets:read', {active}, 0, 0, {expires_at})"
+            ),
+            format!(
+                "INSERT INTO api_key_secrets (store_id, hash, key_id, last_four, created_at, expires_at) \
+                 VALUES ('{store}', '{}', '{id}', 'four', 0, {secret_expires_at})",
+                hash.as_str()
+            ),
+        ] {
+            self.execute(&insert).await.unwrap();
+        }
+        (id, hash)
     }
 
     pub async fn account(&self, id: &str, channel: &str) {

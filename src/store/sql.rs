@@ -305,7 +305,7 @@ fn text_value(text: &str) -> Param {
 }
 
 /// PostgreSQL refuses a text with U+0000, which no stored text contains; nor does an id contain the replacement.
-fn without_nul(text: &str) -> Cow<'_, str> {
+pub(super) fn without_nul(text: &str) -> Cow<'_, str> {
     if text.contains('\0') { text.replace('\0', "\u{1}").into() } else { text.into() }
 }
 
@@ -356,6 +356,10 @@ impl<'a> Cells<'a> {
             AnyRow::Postgres(row) => row.try_get(at)?,
             AnyRow::Sqlite(row) => row.get(at)?,
         })
+    }
+
+    pub fn skip(&mut self) {
+        self.at += 1;
     }
 
     pub fn bytes(&mut self) -> Result<Vec<u8>> {

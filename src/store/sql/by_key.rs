@@ -32,6 +32,8 @@ pub(in crate::store) type Gathered = Gather<bool, (Sought, String), Found>;
 pub(in crate::store) enum Sought {
     /// Who has a secret, by its hash.
     Callers { with_newest: bool },
+    /// The same with a row of his store, by both (`access::pair`). PostgreSQL's own.
+    CallersWith { columns: &'static str, table: &'static str },
     /// Rows of a store, by their ids.
     Rows { store: StoreId, columns: &'static str, table: &'static str },
 }
@@ -41,6 +43,7 @@ impl Sought {
     fn sql<'a>(&self, backend: DbBackend, keys: impl Iterator<Item = &'a str>) -> Sql {
         match self {
             Self::Callers { with_newest } => access::callers_sql(*with_newest, keys),
+            Self::CallersWith { columns, table } => access::callers_with_sql((columns, table), keys),
             Self::Rows { store, columns, table } => Sql::by_ids(backend, store, (columns, table), keys),
         }
     }
@@ -131,11 +134,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        domain::{
-            ids::{KeyId, TicketId},
-            keys::SecretHash,
-            time::Timestamp,
-        },
+        domain::{ids::TicketId, keys::SecretHash, time::Timestamp},
         store::fixture::{Fixture, counter},
     };
 
@@ -169,26 +168,13 @@ mod tests {
     #[tokio::test]
     async fn each_caller_is_told_by_his_own_time() {
         let fixture = Fixture::new().await;
-        let id = KeyId::from(format!("key of {}", fixture.store));
-        let hash = SecretHash::of(id.as_str());
-        for insert in [
-            format!(
-                "INSERT INTO api_keys (store_id, id, name, scopes, active, created_at, updated_at, expires_at) \
-                 VALUES ('{0}', '{id}', 'key', 'tickets:read', TRUE, 0, 0, 1000)",
-                fixture.store
-            ),
-            format!(
-                "INSERT INTO api_key_secrets (store_id, hash, key_id, last_four, created_at, expires_at) \
-                 VALUES ('{}', '{}', '{id}', 'four', 0, 2000)",
-                fixture.store,
-                hash.as_str()
-            ),
-        ] {
-            fixture.execute(&insert).await.unwrap();
-        }
+        let (id, hash) = fixture.key("key", true, 1000).await;
         let (unknown, db) = (SecretHash::of("another"), &fixture.db);
         let find = async |hash: &SecretHash, now: i64| {
-            db.find_caller(hash, Timestamp::from_millis(now)).await.unwrap().map(|(caller, _)| (caller.store_id, caller.key_id))
+            db.find_caller(hash, || None, Timestamp::from_millis(now))
+                .await
+                .unwrap()
+                .map(|known| (known.caller.store_id, known.caller.key_id))
         };
         let found =
             join_all([(&hash, 0), (&hash, 999), (&hash, 1000), (&unknown, 0), (&hash, 998)].map(|(hash, now)| find(hash, now))).await;

@@ -87,11 +87,12 @@ impl Db {
     /// what the request names, unless there is a replica, which that may be read from.
     pub async fn find_caller(&self, hash: &SecretHash, named: impl FnOnce() -> Option<Named>, now: Timestamp) -> Result<Option<Known>> {
         let named = if self.backend() == DbBackend::Postgres && !self.has_replica() { named() } else { None };
+        // In boxes, or each request moves the largest of them about, on SQLite too.
         let found = match named {
             None => self.caller(hash).await,
-            Some(Named::Ticket(id)) => self.caller_with(hash, id, Ahead::Ticket).await,
-            Some(Named::Contact(id)) => self.caller_with(hash, id, Ahead::Contact).await,
-            Some(Named::Conversation(id)) => self.caller_with(hash, id, Ahead::Conversation).await,
+            Some(Named::Ticket(id)) => Box::pin(self.caller_with(hash, id, Ahead::Ticket)).await,
+            Some(Named::Contact(id)) => Box::pin(self.caller_with(hash, id, Ahead::Contact)).await,
+            Some(Named::Conversation(id)) => Box::pin(self.caller_with(hash, id, Ahead::Conversation)).await,
         };
         Ok(found?.filter(|(until, _)| *until > now).map(|(_, known)| known))
     }

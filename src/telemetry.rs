@@ -9,14 +9,20 @@ use prometheus_client::{
 };
 use tracing_subscriber::{EnvFilter, filter::ParseError};
 
+/// What no filter lets through: that of a driver tells the values of each statement, which are secrets and what people wrote.
+const NO_VALUES: &str = "tokio_postgres=info";
+
 /// Starts logging. `filter` in the syntax of tracing's `EnvFilter`.
 ///
 /// # Errors
 /// When `filter` cannot be read.
 pub fn start_log(filter: &str) -> Result<(), ParseError> {
-    let filter = EnvFilter::try_new(filter)?;
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt().with_env_filter(without_values(filter)?).with_writer(std::io::stderr).init();
     Ok(())
+}
+
+fn without_values(filter: &str) -> Result<EnvFilter, ParseError> {
+    Ok(EnvFilter::try_new(filter)?.add_directive(NO_VALUES.parse()?))
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -82,6 +88,19 @@ impl Metrics {
         match encode(&mut text, &self.registry) {
             Ok(()) => text,
             Err(error) => format!("# {error}\n"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_filter_has_values_logged() {
+        for filter in ["trace", "debug,tokio_postgres=trace", "tokio_postgres=debug"] {
+            let filter = without_values(filter).unwrap().to_string();
+            assert!(filter.split(',').any(|one| one == NO_VALUES) && filter.matches("tokio_postgres").count() == 1, "{filter}");
         }
     }
 }

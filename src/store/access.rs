@@ -119,10 +119,14 @@ impl Db {
         let found = self.by_key(sought, &key, |cells| {
             cells.skip();
             let caller = decode(cells)?;
-            let there = cells.flag()?;
-            Ok((caller, if there { Some(Box::new(T::decode(cells)?)) } else { None }))
+            let row = if cells.flag()? { T::decode(cells).map(|row| Some(Box::new(row))) } else { Ok(None) };
+            Ok((caller, row))
         });
-        Ok(found.await?.map(|((until, caller), row)| (until, Known { caller, newest: None, ahead: ahead(id, row) })))
+        Ok(found.await?.map(|((until, caller), row)| {
+            // What is damaged is told to whoever may see it: he looks it up again.
+            let ahead = row.map_or(Ahead::Unknown, |row| ahead(id, row));
+            (until, Known { caller, newest: None, ahead })
+        }))
     }
 
     /// The secret of that name; `fresh` becomes it when there is none yet. Every process on a database gets the same.

@@ -99,7 +99,7 @@ mod tests {
         if fixture.db.backend() != DbBackend::Postgres {
             return;
         }
-        let server = Server::of(&PgConnectOptions::from_str(&fixture.url).unwrap()).unwrap();
+        let server = Server::of(&PgConnectOptions::from_str(&fixture.url).unwrap());
         let kept = Kept::new(server.into(), 2, Duration::from_secs(5));
         let process = async |begun: &Begun| {
             let rows = begun.rows(&Sql::fixed("SELECT pg_backend_pid()")).await.unwrap();

@@ -144,8 +144,8 @@ impl Db {
             // write. Left to itself PostgreSQL plans the change of a ticket anew for each message of a long conversation, a fifth
             // of what such a message costs.
             let planned_once = options.clone().options([("plan_cache_mode", "force_generic_plan")]);
-            let reads = Lines::new(Server::of(&options)?.into(), connections, WRITE_WAIT);
-            let writes = Kept::new(Server::of(&planned_once)?.into(), connections.max(2), WRITE_WAIT);
+            let reads = Lines::new(Server::of(&options).into(), connections, WRITE_WAIT);
+            let writes = Kept::new(Server::of(&planned_once).into(), connections.max(2), WRITE_WAIT);
             let (read, write) = (open_postgres(options.clone(), FOR_ENTITIES).await?, open_postgres(options, FOR_CHORES).await?);
             (read, write, Reads::Postgres(reads), Writes::Postgres(writes))
         } else {
@@ -171,7 +171,7 @@ impl Db {
         if self.backend() != DbBackend::Postgres {
             return Err(Error::Unavailable("`--read-url` needs a PostgreSQL database; a SQLite file has no standby".to_owned()));
         }
-        let server = Server::of(&postgres_options(url)?)?;
+        let server = Server::of(&postgres_options(url)?);
         let replica = Replica::of(Lines::new(server.into(), connections, replica::LOOK)).await;
         Ok(Self { replica: Some(Arc::new(replica)), ..self })
     }
@@ -299,7 +299,10 @@ impl Db {
 
     /// Answers once the database does, the way requests ask it.
     pub async fn ping(&self) -> Result<()> {
-        self.first(Sql::fixed("SELECT 1"), |_| Ok(())).await.map(|_| ())
+        let mut sql = Sql::fixed("SELECT 1");
+        // Behind no statement of a request.
+        sql.unbounded();
+        self.first(sql, |_| Ok(())).await.map(|_| ())
     }
 
     /// Closes every connection; on SQLite the write-ahead log is folded into the file, where it is being copied once that has ended.

@@ -1,9 +1,9 @@
 //! Database errors, classified in one place.
 
-use std::error::Error as _;
+use std::{error::Error as _, io::ErrorKind};
 
 use sea_orm::{DbErr, RuntimeErr};
-use tokio_postgres::error::SqlState;
+use tokio_postgres::error::{Severity, SqlState};
 
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -49,12 +49,11 @@ impl From<sqlx::Error> for Error {
 
 impl From<tokio_postgres::Error> for Error {
     fn from(error: tokio_postgres::Error) -> Self {
-        let told = match error.as_db_error() {
-            Some(inner) => Self::of_code(inner.code().code(), inner.message()),
-            None if is_lost(&error) => Some(Self::Unavailable(error.to_string())),
-            None => None,
-        };
-        told.unwrap_or_else(|| Self::Other(DbErr::Custom(error.to_string())))
+        let told = error.as_db_error().and_then(|inner| Self::of_code(inner.code().code(), inner.message()));
+        told.unwrap_or_else(|| match is_lost(&error) || of_the_network(&error).is_some() {
+            true => Self::Unavailable(reason(&error)),
+            false => Self::Other(DbErr::Custom(reason(&error))),
+        })
     }
 }
 
@@ -77,20 +76,32 @@ impl From<rusqlite::Error> for Error {
 /// What PostgreSQL says of a connection that it ends.
 const ENDED: [&str; 2] = ["57P01", "57P02"];
 
-/// Whether a connection was lost, or could not be had, so that another one may do.
+/// Whether a connection was lost, so that another one may do.
 pub(super) fn is_lost(error: &tokio_postgres::Error) -> bool {
-    let of_the_network = || error.source().is_some_and(<dyn std::error::Error>::is::<std::io::Error>);
-    error.is_closed() || error.code().map_or_else(of_the_network, |code| ENDED.contains(&code.code()))
+    let ends = |severity| matches!(severity, Severity::Fatal | Severity::Panic);
+    error.is_closed() || error.as_db_error().is_some_and(|error| error.parsed_severity().is_some_and(ends))
 }
 
 /// Whether a server that could not be reached starts, or has as many connections as it takes.
 pub(super) fn lets_nobody_in_yet(error: &tokio_postgres::Error) -> bool {
-    let refused = |source: &(dyn std::error::Error + 'static)| {
-        source.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == std::io::ErrorKind::ConnectionRefused)
-    };
     match error.code() {
         Some(code) => [SqlState::TOO_MANY_CONNECTIONS, SqlState::CANNOT_CONNECT_NOW].contains(code),
-        None => error.source().is_some_and(refused),
+        None => of_the_network(error) == Some(ErrorKind::ConnectionRefused),
+    }
+}
+
+/// What kept a server from being reached. A value that cannot be sent is told the same way.
+fn of_the_network(error: &tokio_postgres::Error) -> Option<ErrorKind> {
+    let kind = error.source()?.downcast_ref::<std::io::Error>()?.kind();
+    (kind != ErrorKind::InvalidInput).then_some(kind)
+}
+
+/// All that an error says: by itself it tells of what kind it is.
+pub(super) fn reason(error: &tokio_postgres::Error) -> String {
+    match (error.as_db_error(), error.source()) {
+        (Some(inner), _) => format!("{} ({})", inner.message(), inner.code().code()),
+        (None, Some(source)) => format!("{error}: {source}"),
+        (None, None) => error.to_string(),
     }
 }
 

@@ -4,10 +4,9 @@
 //! long. So whoever asks while such a look-up is under way waits for it to end, and all who wait go together in the next one.
 //! Who asks alone asks at once.
 //!
-//! Called by `sql`, for all that is looked up at one server, whatever it is: with a look-up for each kind the two that most requests
-//! make would take turns less often. Guarantees: a look-up begins after everyone who shares it has asked, so that nobody is told
-//! of anything older than if he had asked alone; nobody waits for one that takes longer than [`PATIENCE`], but asks beside it;
-//! whoever goes away takes nothing from those who stay, and when all have gone the look-up ends.
+//! Called by `sql`. Guarantees: a look-up begins after everyone who shares it has asked, so that nobody is told of anything older
+//! than if he had asked alone; nobody waits for one that takes longer than [`PATIENCE`], but asks beside it; whoever goes away
+//! takes nothing from those who stay, and when all have gone the look-up ends.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -31,71 +30,65 @@ const PATIENCE: Duration = Duration::from_millis(5);
 /// The most keys that go together.
 const MOST: usize = 100;
 
-/// Look-ups at several places, of which those at one place can go together, and their answers.
-pub(super) struct Gather<P, K, A>(Mutex<HashMap<P, Batch<K, A>>>);
+/// Look-ups of several kinds, of which those of one kind can go together, and their answers.
+pub(super) struct Gather<K, A>(Mutex<HashMap<K, Batch<A>>>);
 
-/// The newest look-up at a place.
-struct Batch<K, A> {
-    keys: Arc<Keys<K>>,
+/// The newest look-up of a kind.
+struct Batch<A> {
+    keys: Arc<Keys>,
     answer: WeakShared<BoxFuture<'static, A>>,
 }
 
 /// What a look-up is for; nothing more once it has begun.
-struct Keys<K>(Mutex<Option<BTreeSet<K>>>);
+struct Keys(Mutex<Option<BTreeSet<String>>>);
 
-impl<K: Ord> Keys<K> {
-    /// The key again, where it is too late or too much for it.
-    fn add(&self, key: K) -> Option<K> {
+impl Keys {
+    fn add(&self, key: &str) -> bool {
         match &mut *lock(&self.0) {
             Some(keys) if keys.len() < MOST => {
-                keys.insert(key);
-                None
+                keys.insert(key.to_owned());
+                true
             }
-            _ => Some(key),
+            _ => false,
         }
     }
 
-    fn begin(&self) -> BTreeSet<K> {
+    fn begin(&self) -> BTreeSet<String> {
         lock(&self.0).take().unwrap_or_default()
     }
 }
 
-impl<P, K, A> Default for Gather<P, K, A> {
+impl<K, A> Default for Gather<K, A> {
     fn default() -> Self {
         Self(Mutex::default())
     }
 }
 
-impl<P, K, A> Gather<P, K, A>
+impl<K, A> Gather<K, A>
 where
-    P: Clone + Eq + Hash + Send + 'static,
-    K: Ord + Send + 'static,
+    K: Clone + Eq + Hash + Send + 'static,
     A: Clone + Send + Sync + 'static,
 {
     /// The answer of a look-up for this key and for whatever others are asked for meanwhile.
     pub fn ask<F>(
         self: &Arc<Self>,
-        place: P,
-        mut key: K,
-        look_up: impl FnOnce(BTreeSet<K>) -> F + Send + 'static,
+        kind: K,
+        key: &str,
+        look_up: impl FnOnce(BTreeSet<String>) -> F + Send + 'static,
     ) -> Shared<BoxFuture<'static, A>>
     where
         F: Future<Output = A> + Send + 'static,
     {
         let mut newest = lock(&self.0);
-        let former = newest.get(&place).and_then(|batch| Some((batch, batch.answer.upgrade()?)));
-        let former = match former {
-            Some((batch, answer)) => match batch.keys.add(key) {
-                None => return answer,
-                Some(again) => {
-                    key = again;
-                    Some(answer)
-                }
+        let former = match newest.get(&kind) {
+            Some(batch) => match batch.answer.upgrade() {
+                Some(answer) if batch.keys.add(key) => return answer,
+                other => other,
             },
             None => None,
         };
-        let keys = Arc::new(Keys(Mutex::new(Some(BTreeSet::from([key])))));
-        let ended = guard((self.clone(), place.clone(), keys.clone()), |(gather, place, keys)| gather.forget(&place, &keys));
+        let keys = Arc::new(Keys(Mutex::new(Some(BTreeSet::from([key.to_owned()])))));
+        let ended = guard((self.clone(), kind.clone(), keys.clone()), |(gather, kind, keys)| gather.forget(&kind, &keys));
         let answer = async move {
             let (_, _, keys) = &*ended;
             if let Some(former) = former {
@@ -105,15 +98,15 @@ where
         };
         let answer = answer.boxed().shared();
         if let Some(weak) = answer.downgrade() {
-            newest.insert(place, Batch { keys, answer: weak });
+            newest.insert(kind, Batch { keys, answer: weak });
         }
         answer
     }
 
-    fn forget(&self, place: &P, keys: &Arc<Keys<K>>) {
+    fn forget(&self, kind: &K, keys: &Arc<Keys>) {
         let mut newest = lock(&self.0);
-        if newest.get(place).is_some_and(|batch| Arc::ptr_eq(&batch.keys, keys)) {
-            newest.remove(place);
+        if newest.get(kind).is_some_and(|batch| Arc::ptr_eq(&batch.keys, keys)) {
+            newest.remove(kind);
         }
     }
 }
@@ -127,13 +120,12 @@ mod tests {
 
     use super::*;
 
-    type Places = Gather<&'static str, String, u32>;
     type Asked = Arc<Mutex<VecDeque<(Vec<String>, oneshot::Sender<u32>)>>>;
 
     /// Asks for a key; what is looked up waits in `asked` for its answer, 0 if it is never given one.
-    fn ask(gather: &Arc<Places>, asked: &Asked, place: &'static str, key: &str) -> Shared<BoxFuture<'static, u32>> {
+    fn ask(gather: &Arc<Gather<&'static str, u32>>, asked: &Asked, kind: &'static str, key: &str) -> Shared<BoxFuture<'static, u32>> {
         let asked = asked.clone();
-        gather.ask(place, key.to_owned(), move |keys| async move {
+        gather.ask(kind, key, move |keys| async move {
             let (answer, answered) = oneshot::channel();
             lock(&asked).push_back((keys.into_iter().collect(), answer));
             answered.await.unwrap_or(0)
@@ -145,7 +137,11 @@ mod tests {
     }
 
     /// The same, begun: with what it looks up, and what it is to be answered.
-    async fn begun(gather: &Arc<Places>, asked: &Asked, key: &str) -> (Shared<BoxFuture<'static, u32>>, Vec<String>, oneshot::Sender<u32>) {
+    async fn begun(
+        gather: &Arc<Gather<&'static str, u32>>,
+        asked: &Asked,
+        key: &str,
+    ) -> (Shared<BoxFuture<'static, u32>>, Vec<String>, oneshot::Sender<u32>) {
         let mut first = ask(gather, asked, "k", key);
         assert!(poll!(&mut first).is_pending());
         let (keys, answer) = next(asked);
@@ -163,7 +159,7 @@ mod tests {
             assert!(poll!(other).is_pending());
         }
         assert!(lock(&asked).is_empty());
-        // Another place waits for none of them.
+        // Another kind waits for none of them.
         let mut another = ask(&gather, &asked, "l", "a");
         assert!(poll!(&mut another).is_pending());
         next(&asked).1.send(9).unwrap();

@@ -171,7 +171,7 @@ pub(super) async fn answers(connection: &Connection) -> bool {
 /// A new connection, once the server lets somebody in: whoever waits for that loses patience otherwise.
 pub(super) async fn made(server: &Server) -> Result<Connection> {
     loop {
-        match server.connect().await {
+        match server.connect().await? {
             Err(error) if lets_nobody_in_yet(&error) => sleep(AGAIN).await,
             other => return Ok(other?),
         }
@@ -205,7 +205,7 @@ mod tests {
         if fixture.db.backend() != DbBackend::Postgres {
             return;
         }
-        let server = Server::of(&PgConnectOptions::from_str(&fixture.url).unwrap()).unwrap();
+        let server = Server::of(&PgConnectOptions::from_str(&fixture.url).unwrap());
         let kept = Kept::new(server.into(), 2, Duration::from_secs(5));
         // Long enough that a second one is needed beside it.
         let process = async || {

@@ -6,8 +6,8 @@
 //! may take longer has a connection to itself (`kept`).
 //!
 //! Called by `sql` and `replica` for what is only read. Guarantees: a line has one connection at a time, but for one that is given up
-//! while statements are still under way there; one that has rested is asked whether it still answers; where one is lost that had
-//! served, its statements are repeated on the next.
+//! while statements are still under way there; one that has not answered for a while is asked whether it still does, so that one that
+//! hangs is found out; where one is lost that had served, its statements are repeated on the next.
 
 use std::{
     sync::{
@@ -31,6 +31,8 @@ use super::{
 
 /// From how many statements on a line the next one is taken into use. Fewer leave less to be found waiting, more hold up those behind.
 const DEPTH: usize = 4;
+/// How often a statement is repeated whose connection was lost.
+const REPEATS: u32 = 2;
 
 /// The connections to one server.
 #[derive(Clone)]
@@ -66,13 +68,14 @@ impl Drop for Taken<'_> {
 struct Open {
     connection: Arc<Connection>,
     made: Instant,
+    /// When it last answered.
     since: Instant,
     /// Whether it has answered a statement.
     used: bool,
 }
 
 impl Lines {
-    /// At most so many connections, half of them for what may take long. None is made before it is needed.
+    /// At most so many connections, half of them for what may take long, and one of each at least. None is made before it is needed.
     pub fn new(server: Arc<Server>, connections: u32, patience: Duration) -> Self {
         let shared = (connections / 2).max(1);
         let kept = Kept::new(server.clone(), connections.saturating_sub(shared), patience);
@@ -86,18 +89,23 @@ impl Lines {
             return self.0.kept.rows(sql).await;
         }
         let line = self.line();
+        let mut repeats = 0;
         loop {
             let connection = timeout(self.0.patience, self.connection(line.0));
             let (connection, used) = connection.await.unwrap_or_else(|_| Err(late()))?;
             match connection.rows(sql).await {
-                Ok(rows) => {
-                    if !used {
-                        line.0.served(&connection);
+                Err(error) if is_lost(&error) => {
+                    line.0.give_up(&connection);
+                    // Whatever ends each connection that it is sent over is not sent for ever.
+                    if !used || repeats == REPEATS {
+                        return Err(error.into());
                     }
-                    return Ok(rows);
+                    repeats += 1;
                 }
-                Err(error) if used && is_lost(&error) => line.0.give_up(&connection),
-                Err(error) => return Err(error.into()),
+                told => {
+                    line.0.answered(&connection);
+                    return Ok(told?);
+                }
             }
         }
     }
@@ -122,9 +130,16 @@ impl Lines {
         }
         if let Some(rested) = line.rested()
             && answers(&rested).await
-            && let Some(ready) = line.woken(&rested)
         {
-            return Ok(ready);
+            line.answered(&rested);
+            if let Some(ready) = line.ready() {
+                return Ok(ready);
+            }
+        }
+        // The server may have room for no other one before this one is closed.
+        drop(lock(&line.open).take());
+        if self.0.closed.load(Ordering::Relaxed) {
+            return Err(closed());
         }
         let connection = Arc::new(made(&self.0.server).await?);
         let mut open = lock(&line.open);
@@ -151,11 +166,9 @@ impl Lines {
 
 impl Line {
     fn ready(&self) -> Option<(Arc<Connection>, bool)> {
-        let mut open = lock(&self.open);
-        let open =
-            open.as_mut().filter(|open| !open.connection.is_closed() && open.since.elapsed() < RESTED && open.made.elapsed() < OLD)?;
-        open.since = Instant::now();
-        Some((open.connection.clone(), open.used))
+        let open = lock(&self.open);
+        let ready = |open: &&Open| !open.connection.is_closed() && open.since.elapsed() < RESTED && open.made.elapsed() < OLD;
+        open.as_ref().filter(ready).map(|open| (open.connection.clone(), open.used))
     }
 
     /// A connection that may still serve once it has answered.
@@ -165,18 +178,9 @@ impl Line {
         open.as_ref().filter(rested).map(|open| open.connection.clone())
     }
 
-    fn woken(&self, connection: &Arc<Connection>) -> Option<(Arc<Connection>, bool)> {
-        self.change(connection, |open| open.since = Instant::now());
-        self.ready()
-    }
-
-    fn served(&self, connection: &Arc<Connection>) {
-        self.change(connection, |open| open.used = true);
-    }
-
-    fn change(&self, connection: &Arc<Connection>, change: impl FnOnce(&mut Open)) {
+    fn answered(&self, connection: &Arc<Connection>) {
         if let Some(open) = lock(&self.open).as_mut().filter(|open| Arc::ptr_eq(&open.connection, connection)) {
-            change(open);
+            (open.since, open.used) = (Instant::now(), true);
         }
     }
 
@@ -198,7 +202,7 @@ mod tests {
     use crate::store::{Error, fixture::Fixture};
 
     fn lines(url: &str, connections: u32) -> Lines {
-        let server = Server::of(&PgConnectOptions::from_str(url).unwrap()).unwrap();
+        let server = Server::of(&PgConnectOptions::from_str(url).unwrap());
         Lines::new(server.into(), connections, Duration::from_secs(5))
     }
 
@@ -283,9 +287,26 @@ mod tests {
 
     #[tokio::test]
     async fn a_server_that_is_not_there_is_told_of_in_time() {
-        let server = Server::of(&PgConnectOptions::from_str("postgres://nobody@127.0.0.1:1/nothing").unwrap()).unwrap();
+        let server = Server::of(&PgConnectOptions::from_str("postgres://nobody@127.0.0.1:1/nothing").unwrap());
         let lines = Lines::new(server.into(), 2, Duration::from_millis(50));
         let told = join_all((0..3).map(|_| async { lines.rows(&Sql::fixed("SELECT 1")).await.map(|_| ()) })).await;
         assert!(told.iter().all(|told| matches!(told, Err(Error::Unavailable(_)))), "{told:?}");
+    }
+
+    #[tokio::test]
+    async fn one_that_is_old_makes_room_for_the_next() {
+        let fixture = Fixture::new().await;
+        if fixture.db.backend() != DbBackend::Postgres {
+            return;
+        }
+        let role = format!("one connection of {}", fixture.store);
+        fixture.execute(&format!("CREATE ROLE \"{role}\" LOGIN CONNECTION LIMIT 1")).await.unwrap();
+        let options = PgConnectOptions::from_str(&fixture.url).unwrap().username(&role);
+        let lines = Lines::new(Server::of(&options).into(), 2, Duration::from_secs(5));
+        let first = process(&lines, "0").await;
+        lock(&lines.0.lines[0].open).as_mut().unwrap().made -= OLD;
+        assert_ne!(process(&lines, "0").await, first);
+        lines.close().await;
+        fixture.execute(&format!("DROP ROLE \"{role}\"")).await.unwrap();
     }
 }

@@ -4,8 +4,8 @@
 //! which costs both sides as much as a look-up by key. `tokio-postgres` sends a statement whether or not those before it have been
 //! answered. SeaORM keeps its own connections, for entities, chores and migrations: both are told where to by the same options.
 //!
-//! Called by `kept` and `lines`. Guarantees: a statement is prepared once on a connection, as long as it is among the last
-//! [`STATEMENTS`] there; whoever stops waiting for one leaves the connection in order.
+//! Called by `kept` and `lines`. Guarantees: a statement stays prepared on a connection as long as it is among the last [`STATEMENTS`]
+//! there (two who need it first at a time prepare it twice); whoever stops waiting for one leaves the connection in order.
 
 mod tls;
 
@@ -14,16 +14,21 @@ use std::{sync::Mutex, time::Duration};
 use futures_util::TryStreamExt;
 use hashlink::LruCache;
 use percent_encoding::percent_decode_str;
-use sqlx::{ConnectOptions, postgres::PgConnectOptions};
+use sqlx::{
+    ConnectOptions,
+    postgres::{PgConnectOptions, PgSslMode},
+};
 use tokio::{task::JoinHandle, time::timeout};
 use tokio_postgres::{
-    Client, Config, Row, Statement,
+    Client, Config, NoTls, Row, Statement,
+    config::SslMode,
     types::{ToSql, Type},
 };
-use tokio_postgres_rustls::MakeRustlsConnect;
+use url::Url;
 
 use super::{
     Result,
+    error::reason,
     lock::lock,
     sql::{Param, Sql},
 };
@@ -41,12 +46,13 @@ pub(super) type Outcome<T> = std::result::Result<T, tokio_postgres::Error>;
 /// A server, and how it is spoken to.
 pub(super) struct Server {
     config: Config,
-    tls: MakeRustlsConnect,
+    mode: PgSslMode,
+    /// Where the certificates are.
+    told: Url,
 }
 
 impl Server {
-    /// The server of these options. Certificates are read now.
-    pub fn of(options: &PgConnectOptions) -> Result<Self> {
+    pub fn of(options: &PgConnectOptions) -> Self {
         // What the options do not tell otherwise they tell as a URL, which a host or a user in another spelling would not be part of.
         let told = options.clone().host("host").username("user").to_url_lossy();
         let mut config = Config::new();
@@ -68,17 +74,16 @@ impl Server {
             config.options(settings);
         }
         config.ssl_mode(tls::mode(options.get_ssl_mode()));
-        Ok(Self { config, tls: tls::connector(options.get_ssl_mode(), &told)? })
+        Self { config, mode: options.get_ssl_mode(), told }
     }
 
-    pub async fn connect(&self) -> Outcome<Connection> {
-        let (client, serving) = self.config.connect(self.tls.clone()).await?;
-        let served = tokio::spawn(async move {
-            if let Err(error) = serving.await {
-                tracing::debug!(%error, "a connection to PostgreSQL ended");
-            }
-        });
-        Ok(Connection { client, statements: Mutex::new(LruCache::new(STATEMENTS)), served })
+    /// Certificates are read each time, since they are renewed.
+    pub async fn connect(&self) -> Result<Outcome<Connection>> {
+        if self.config.get_ssl_mode() == SslMode::Disable {
+            return Ok(self.config.connect(NoTls).await.map(|(client, serving)| Connection::of(client, serving)));
+        }
+        let connected = self.config.connect(tls::connector(self.mode, &self.told)?).await;
+        Ok(connected.map(|(client, serving)| Connection::of(client, serving)))
     }
 }
 
@@ -91,6 +96,15 @@ pub(super) struct Connection {
 }
 
 impl Connection {
+    fn of(client: Client, serving: impl Future<Output = Outcome<()>> + Send + 'static) -> Self {
+        let served = tokio::spawn(async move {
+            if let Err(error) = serving.await {
+                tracing::debug!(error = reason(&error), "a connection to PostgreSQL ended");
+            }
+        });
+        Self { client, statements: Mutex::new(LruCache::new(STATEMENTS)), served }
+    }
+
     pub async fn rows(&self, sql: &Sql) -> Outcome<Vec<Row>> {
         let statement = self.prepared(sql).await?;
         self.client.query_raw(&statement, sql.params().iter().map(value)).await?.try_collect().await
@@ -158,11 +172,8 @@ mod tests {
     use std::{path::Path, str::FromStr};
 
     use sea_orm::DbBackend;
-    use sqlx::{
-        Connection,
-        postgres::{PgConnection, PgSslMode},
-    };
-    use tokio_postgres::config::{Host, SslMode};
+    use sqlx::{Connection as _, postgres::PgConnection};
+    use tokio_postgres::config::Host;
 
     use super::*;
     use crate::store::{
@@ -170,7 +181,7 @@ mod tests {
         fixture::{Fixture, setting},
     };
 
-    fn server(url: &str) -> Result<Server> {
+    fn server(url: &str) -> Server {
         Server::of(&PgConnectOptions::from_str(url).unwrap())
     }
 
@@ -178,8 +189,7 @@ mod tests {
     fn it_is_told_what_the_other_connections_are() {
         let Server { config, .. } = server(
             "postgres://us%40er:p%40%25%2F%C3%BC+w@[::1]:6543/da%20ta?application_name=inbox&options=-c%20search_path%3Dx&sslmode=require",
-        )
-        .unwrap();
+        );
         assert_eq!(config.get_hosts(), [Host::Tcp("::1".to_owned())]);
         assert_eq!(config.get_ports(), [6543]);
         assert_eq!(config.get_user(), Some("us@er"));
@@ -190,25 +200,27 @@ mod tests {
         assert_eq!(config.get_ssl_mode(), SslMode::Require);
         // What cannot be part of a URL.
         let odd = PgConnectOptions::new_without_pgpass().username("a/b@c:d?#").host("a:b").socket("/a folder/é");
-        let Server { config, .. } = Server::of(&odd.ssl_mode(PgSslMode::Allow)).unwrap();
+        let Server { config, .. } = Server::of(&odd.ssl_mode(PgSslMode::Allow));
         assert_eq!(config.get_hosts(), [Host::Unix(Path::new("/a folder/é").to_owned())]);
         assert_eq!(config.get_user(), Some("a/b@c:d?#"));
         assert_eq!(config.get_ssl_mode(), SslMode::Disable);
     }
 
-    #[test]
-    fn certificates_that_are_of_no_use_are_told_of() {
+    #[tokio::test]
+    async fn certificates_that_are_of_no_use_are_told_of() {
         for (query, told) in [
             ("sslmode=verify-full&sslrootcert=/nowhere/root.pem", "`/nowhere/root.pem`, which `sslrootcert` names, cannot be read"),
             ("sslmode=verify-ca&sslrootcert=Cargo.toml", "what `sslrootcert` names has no certificate in PEM"),
             ("sslcert=Cargo.toml", "names one of `sslcert` and `sslkey`"),
             ("sslkey=Cargo.toml", "names one of `sslcert` and `sslkey`"),
         ] {
-            let error = server(&format!("postgres://user@host/name?{query}")).err();
+            let error = server(&format!("postgres://user@127.0.0.1:1/name?{query}")).connect().await.err();
             assert!(matches!(&error, Some(Error::Unavailable(reason)) if reason.contains(told)), "{query}: {error:?}");
         }
-        // Nobody is asked for one there.
-        assert!(server("postgres://user@host/name?sslmode=require&sslrootcert=/nowhere/root.pem").is_ok());
+        // Nobody is asked for them there.
+        for query in ["sslmode=require&sslrootcert=/nowhere/root.pem", "sslmode=disable&sslcert=/nowhere/client.pem"] {
+            assert!(matches!(server(&format!("postgres://user@127.0.0.1:1/name?{query}")).connect().await, Ok(Err(_))), "{query}");
+        }
     }
 
     #[tokio::test]
@@ -217,7 +229,7 @@ mod tests {
         if fixture.db.backend() != DbBackend::Postgres {
             return;
         }
-        let connection = server(&fixture.url).unwrap().connect().await.unwrap();
+        let connection = server(&fixture.url).connect().await.unwrap().unwrap();
         let params = [
             Param::Text("ü'\\".to_owned()),
             Param::Integer(i64::MIN),
@@ -269,13 +281,13 @@ mod tests {
         ] {
             let (name, host) = who.split_once('@').unwrap();
             let url = format!("postgres://{name}@{host}:{port}/postgres?{options}");
-            let told = server(&url).unwrap().connect().await.map(|_| ());
+            let told = server(&url).connect().await.unwrap().map(|_| ());
             assert_eq!(told.is_ok(), reached, "{url}: {told:?}");
             // As the other connections are.
             let told = PgConnection::connect(&url).await.map(|_| ());
             assert_eq!(told.is_ok(), reached, "{url}: {told:?}");
         }
-        let connection = server(&format!("postgres://postgres@localhost:{port}/postgres")).unwrap().connect().await.unwrap();
+        let connection = server(&format!("postgres://postgres@localhost:{port}/postgres")).connect().await.unwrap().unwrap();
         let told = connection.rows(&Sql::fixed("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()")).await.unwrap();
         assert!(told[0].get::<_, bool>(0));
     }

@@ -1,16 +1,16 @@
 //! Rows by their key: one statement for those of a kind that are asked for at a time.
 //!
-//! On PostgreSQL look-ups by a key go together (`store::gather`), a statement for each kind, all of them under way at once; SQLite,
-//! in this process, answers each before another could be asked for. Where one that is shared fails because the database is away or
-//! busy, all who share it are told so; else each asks alone, for an answer or an error of his own.
+//! On PostgreSQL look-ups by a key go together (`store::gather`); SQLite, in this process, answers each before another could be
+//! asked for. Where one that is shared fails because the database is away or busy, all who share it are told so; else each asks
+//! alone, for an answer or an error of his own.
 
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeSet, HashMap},
     panic::AssertUnwindSafe,
     sync::Arc,
 };
 
-use futures_util::{FutureExt, future::join_all};
+use futures_util::FutureExt;
 use sea_orm::DbBackend;
 use serde_json::json;
 use tokio_postgres::Row;
@@ -22,13 +22,13 @@ use crate::{
 };
 
 /// The rows that were found, by their keys.
-type Found = Arc<HashMap<Sought, Result<HashMap<String, Row>>>>;
+type Found = std::result::Result<Arc<HashMap<String, Row>>, Arc<Error>>;
 
-/// By what is looked up, and by which key; on the standby or not.
-pub(in crate::store) type Gathered = Gather<bool, (Sought, String), Found>;
+/// What is looked up, and whether on the standby.
+pub(in crate::store) type Gathered = Gather<(Sought, bool), Found>;
 
 /// What is looked up by a key. Its first column is the key.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, PartialEq, Eq, Hash)]
 pub(in crate::store) enum Sought {
     /// Who has a secret, by its hash.
     Callers { with_newest: bool },
@@ -88,8 +88,7 @@ impl Db {
         T: Send + 'static,
         D: Fn(&mut Cells<'_>) -> Result<T> + Send + 'static,
     {
-        let found = self.gathered_rows(&sought, key).await;
-        let failed = match found.as_ref().and_then(|found| found.get(&sought)) {
+        let failed = match self.gathered_rows(&sought, key).await {
             Some(Ok(rows)) => return rows.get(key).map(|row| decode(&mut Cells::postgres(row))).transpose(),
             // To ask again would take everybody as long again.
             Some(Err(error)) => error.of_the_database(),
@@ -103,34 +102,26 @@ impl Db {
 
     async fn gathered_rows(&self, sought: &Sought, key: &str) -> Option<Found> {
         let Reads::Postgres(lines) = self.reads() else { return None };
-        let (db, lines) = (self.clone(), lines.clone());
-        let look_up = |asked: BTreeSet<(Sought, String)>| async move {
-            let mut keys = BTreeMap::<Sought, Vec<String>>::new();
-            for (sought, key) in asked {
-                keys.entry(sought).or_default().push(key);
-            }
-            let each = keys.into_iter().map(|(sought, keys)| {
-                let (db, lines) = (&db, &lines);
-                async move {
-                    let sql = sought.sql(db.backend(), keys.iter().map(String::as_str));
-                    let keyed = async || {
-                        let rows = db.rows(lines, &sql).await?.into_iter();
-                        rows.map(|row| Ok((row.try_get(0)?, row))).collect::<Result<_>>()
-                    };
-                    // A panic would leave those who wait for it without an answer.
-                    let found = AssertUnwindSafe(keyed()).catch_unwind().await;
-                    (sought, found.unwrap_or_else(|_| Err(Error::Damaged("a look-up panicked".to_owned()))))
-                }
-            });
-            Arc::new(join_all(each).await.into_iter().collect())
+        let (db, lines, asked) = (self.clone(), lines.clone(), sought.clone());
+        let look_up = |keys: BTreeSet<String>| async move {
+            let keyed = async || {
+                let sql = asked.sql(db.backend(), keys.iter().map(String::as_str));
+                let rows = db.rows(&lines, &sql).await?.into_iter();
+                rows.map(|row| Ok((row.try_get(0)?, row))).collect::<Result<_>>()
+            };
+            // A panic would leave those who wait for it without an answer.
+            let found = AssertUnwindSafe(keyed()).catch_unwind().await;
+            found.unwrap_or_else(|_| Err(Error::Damaged("a look-up panicked".to_owned()))).map(Arc::new).map_err(Arc::new)
         };
-        Some(self.gathered().ask(self.replica().is_some(), (sought.clone(), key.to_owned()), look_up).await)
+        Some(self.gathered().ask((sought.clone(), self.replica().is_some()), key, look_up).await)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicBool, Ordering};
+
+    use futures_util::future::join_all;
 
     use super::*;
     use crate::{
@@ -189,9 +180,18 @@ mod tests {
         if fixture.db.backend() != DbBackend::Postgres {
             return;
         }
-        fixture.db.clone().close().await.unwrap();
-        let (id, before) = (TicketId::from("a".to_owned()), statements.load(Ordering::Relaxed));
-        let told = join_all((0..5).map(|_| fixture.db.ticket(&fixture.store, &id))).await;
+        fixture.ticket("a", |_| {}).await;
+        fixture.db.ticket(&fixture.store, &TicketId::from("a".to_owned())).await.unwrap();
+        let other = Fixture::new().await;
+        let sought = Sought::Rows { store: fixture.store.clone(), columns: "id, pg_sleep(9.87)", table: "tickets" };
+        let before = statements.load(Ordering::Relaxed);
+        let look_ups = join_all((0..5).map(|_| fixture.db.by_key(sought.clone(), "a", |cells| cells.take::<String>())));
+        let away = async {
+            fixture.db.clone().close().await.unwrap();
+            let end = "SELECT COUNT(pg_terminate_backend(pid)) FROM pg_stat_activity WHERE query LIKE '%9.87%' AND pid <> pg_backend_pid()";
+            while other.db.first(Sql::fixed(end), |cells| cells.take::<i64>()).await.unwrap() == Some(0) {}
+        };
+        let (told, ()) = tokio::join!(look_ups, away);
         assert!(told.iter().all(|told| matches!(told, Err(Error::Unavailable(_)))), "{told:?}");
         assert_eq!(statements.load(Ordering::Relaxed) - before, 2, "the first one, and one for the others");
     }

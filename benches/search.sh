@@ -23,18 +23,11 @@ done
 [ ${#sizes[@]} -gt 0 ] || sizes=(100000 1000000)
 command -v wrk >/dev/null || { echo "wrk is missing: install wrk" >&2; exit 1; }
 
-scratch=$(mktemp -d)
+. "$root/tests/scratch.sh"
 server=""
-cleanup() {
-    status=$?
-    trap - EXIT
+at_the_end() {
     [ -z "$server" ] || { kill "$server" && wait "$server"; } 2>/dev/null || true
-    rm -rf -- "$scratch"
-    exit "$status"
 }
-trap cleanup EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
 
 (cd "$root" && cargo build --release --quiet)
 target=$(cd "$root" && cargo metadata --format-version 1 --no-deps | python3 -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])')

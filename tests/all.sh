@@ -15,17 +15,10 @@ export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-never}"
 . tests/postgres.sh
 . tests/steps.sh
 
-scratch=$(mktemp -d)
-cleanup() {
-    status=$?
-    trap - EXIT
+. tests/scratch.sh
+at_the_end() {
     stop_postgres "$scratch"
-    rm -rf -- "$scratch"
-    exit "$status"
 }
-trap cleanup EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
 
 # Not nextest: it starts a process a test, and with each a server of its own, where the tests of one process share one.
 runner=(cargo test --no-fail-fast --quiet)

@@ -18,17 +18,10 @@ export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-never}"
 examples=(--max-examples 30)
 [ "${1:-}" = --long ] && examples=(--max-examples 300 --seed "${2:-$RANDOM}")
 
-scratch=$(mktemp -d)
-cleanup() {
-    status=$?
-    trap - EXIT
+. tests/scratch.sh
+at_the_end() {
     stop_server
-    rm -rf -- "$scratch"
-    exit "$status"
 }
-trap cleanup EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
 
 tools=${COUNTERPART_TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/counterpart-tools}
 mkdir -p "$tools"

@@ -10,21 +10,14 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 binary=$(realpath "${1:-target/debug/counterpart}")
-scratch=$(mktemp -d)
+. tests/scratch.sh
 processes=()
-cleanup() {
-    status=$?
-    trap - EXIT
+at_the_end() {
     for process in "${processes[@]}"; do
         kill "$process" 2>/dev/null || true
         wait "$process" 2>/dev/null || true
     done
-    rm -rf -- "$scratch"
-    exit "$status"
 }
-trap cleanup EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
 
 fail() {
     printf 'FAILED: %s\n' "$1" >&2

@@ -10,18 +10,11 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 . tests/postgres.sh
 
-scratch=$(mktemp -d)
-cleanup() {
-    status=$?
-    trap - EXIT
+. tests/scratch.sh
+at_the_end() {
     stop_postgres "$scratch/standby"
     stop_postgres "$scratch"
-    rm -rf -- "$scratch"
-    exit "$status"
 }
-trap cleanup EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
 
 mkdir "$scratch/standby"
 chmod 755 "$scratch"

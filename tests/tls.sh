@@ -9,18 +9,11 @@ cd "$(dirname "$0")/.."
 . tests/postgres.sh
 . tests/contract/server.sh
 
-scratch=$(mktemp -d)
-cleanup() {
-    status=$?
-    trap - EXIT
+. tests/scratch.sh
+at_the_end() {
     stop_server
     stop_postgres "$scratch"
-    rm -rf -- "$scratch"
-    exit "$status"
 }
-trap cleanup EXIT
-trap 'exit 130' INT
-trap 'exit 143' TERM
 
 counterpart=${COUNTERPART_BIN:-${CARGO_TARGET_DIR:-target}/debug/counterpart}
 certificates=$scratch/certificates

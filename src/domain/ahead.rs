@@ -31,7 +31,7 @@ impl Ahead {
     /// Whether there is such a ticket, and which; `None` where that is not known.
     pub fn ticket(self, id: &TicketId) -> Option<Option<Ticket>> {
         match self {
-            Self::Ticket(named, found) if named == *id => Some(found.map(|found| *found)),
+            Self::Ticket(named, found) => known(&named, id, found),
             _ => None,
         }
     }
@@ -39,7 +39,7 @@ impl Ahead {
     /// The same of a contact.
     pub fn contact(self, id: &ContactId) -> Option<Option<Contact>> {
         match self {
-            Self::Contact(named, found) if named == *id => Some(found.map(|found| *found)),
+            Self::Contact(named, found) => known(&named, id, found),
             _ => None,
         }
     }
@@ -47,8 +47,29 @@ impl Ahead {
     /// The same of a conversation.
     pub fn conversation(self, id: &ConversationId) -> Option<Option<Conversation>> {
         match self {
-            Self::Conversation(named, found) if named == *id => Some(found.map(|found| *found)),
+            Self::Conversation(named, found) => known(&named, id, found),
             _ => None,
         }
+    }
+}
+
+/// What was found of one record tells nothing of another.
+fn known<I: PartialEq, T>(named: &I, id: &I, found: Option<Box<T>>) -> Option<Option<T>> {
+    (named == id).then(|| found.map(|found| *found))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_known_of_one_record_tells_nothing_of_another() {
+        let (one, other) = (TicketId::from("one"), TicketId::from("other"));
+        let missing = || Ahead::Ticket(one.clone(), None);
+        assert!(matches!(missing().ticket(&one), Some(None)));
+        assert!(missing().ticket(&other).is_none());
+        assert!(missing().contact(&"one".into()).is_none());
+        assert!(missing().conversation(&"one".into()).is_none());
+        assert!(Ahead::Unknown.ticket(&one).is_none());
     }
 }

@@ -42,7 +42,7 @@ pub struct Request {
     on_replica: bool,
 }
 
-/// What of its query a request names: the ids whose parameters `A` stands for, or nothing.
+/// What of its query a request names: the record whose id a parameter has, or nothing.
 pub trait Names: Send + Sync + 'static {
     fn named(query: &Sent) -> Option<Named>;
 }

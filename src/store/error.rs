@@ -50,10 +50,8 @@ impl From<sqlx::Error> for Error {
 impl From<tokio_postgres::Error> for Error {
     fn from(error: tokio_postgres::Error) -> Self {
         let told = error.as_db_error().and_then(|inner| Self::of_code(inner.code().code(), inner.message()));
-        told.unwrap_or_else(|| match is_lost(&error) || of_the_network(&error).is_some() {
-            true => Self::Unavailable(reason(&error)),
-            false => Self::Other(DbErr::Custom(reason(&error))),
-        })
+        let away = is_lost(&error) || of_the_network(&error).is_some();
+        told.unwrap_or_else(|| if away { Self::Unavailable(reason(&error)) } else { Self::Other(DbErr::Custom(reason(&error))) })
     }
 }
 

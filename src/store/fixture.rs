@@ -129,20 +129,28 @@ impl Fixture {
     pub async fn key(&self, name: &str, active: bool, expires_at: i64) -> (KeyId, SecretHash) {
         let id = KeyId::from(format!("{name} of {}", self.store));
         let hash = SecretHash::of(id.as_str());
-        let (store, secret_expires_at) = (&self.store, expires_at + 1000);
-        for insert in [
-            format!(
-                "INSERT INTO api_keys (store_id, id, name, scopes, active, created_at, updated_at, expires_at) \
-                 VALUES ('{store}', '{id}', 'key', 'tickets:read', {active}, 0, 0, {expires_at})"
-            ),
-            format!(
-                "INSERT INTO api_key_secrets (store_id, hash, key_id, last_four, created_at, expires_at) \
-                 VALUES ('{store}', '{}', '{id}', 'four', 0, {secret_expires_at})",
-                hash.as_str()
-            ),
-        ] {
-            self.execute(&insert).await.unwrap();
-        }
+        self.put(api_keys::Model {
+            store_id: self.id(),
+            id: id.to_string(),
+            name: "key".into(),
+            scopes: "tickets:read".into(),
+            active,
+            owner_user_id: None,
+            created_at: 0,
+            updated_at: 0,
+            expires_at,
+            last_used_at: None,
+        })
+        .await;
+        self.put(api_key_secrets::Model {
+            hash: hash.as_str().into(),
+            store_id: self.id(),
+            key_id: id.to_string(),
+            last_four: "four".into(),
+            created_at: 0,
+            expires_at: expires_at + 1000,
+        })
+        .await;
         (id, hash)
     }
 

@@ -4,9 +4,9 @@
 //! does not), and to what writes.
 //!
 //! Called by `lines` for what is read, by `begun` for transactions, by `write` for what is written at once. Guarantees: never more
-//! connections than allowed, nor more statements at work in the server: where one failed, or nobody waits for it any more, its
-//! connection is asked in the background, and serves again once it has answered or is closed. One that has rested is asked first,
-//! so that a server that was restarted meanwhile costs nobody an answer.
+//! connections than allowed, but for those that the server is about to close, nor more statements at work there: where one failed,
+//! or nobody waits for it any more, its connection is asked in the background, and serves again once it has answered or is closed.
+//! One that has rested is asked first, so that a server that was restarted meanwhile costs nobody an answer.
 
 use std::{
     sync::{Arc, Mutex},
@@ -34,8 +34,6 @@ pub(super) const RESTED: Duration = Duration::from_secs(5);
 pub(super) const FORGOTTEN: Duration = Duration::from_secs(600);
 /// How old a connection gets: its process in the server keeps what it has learnt.
 pub(super) const OLD: Duration = Duration::from_secs(1800);
-/// How long one that has rested may take to answer.
-pub(super) const PROMPT: Duration = Duration::from_secs(1);
 /// How often a server that lets nobody in is tried.
 const AGAIN: Duration = Duration::from_millis(100);
 
@@ -114,7 +112,7 @@ impl Kept {
             if idle.connection.is_closed() || rested >= FORGOTTEN {
                 continue;
             }
-            if rested < RESTED || answers(&idle.connection).await {
+            if rested < RESTED || idle.connection.answers().await {
                 return Ok(idle);
             }
         }
@@ -124,8 +122,7 @@ impl Kept {
     /// Takes a connection back that nothing goes on upon.
     pub fn put_back(&self, Lent { mut idle, permit }: Lent) {
         if self.0.permits.is_closed() || idle.made.elapsed() > OLD {
-            // Before another may be made.
-            drop(idle);
+            // It closes by itself, and its successor waits where the server has no room for both.
             return;
         }
         (idle.since, idle.used) = (Instant::now(), true);
@@ -161,11 +158,6 @@ impl Kept {
             connection.close().await;
         }
     }
-}
-
-/// Whether one that has rested still does.
-pub(super) async fn answers(connection: &Connection) -> bool {
-    matches!(timeout(PROMPT, connection.command(NOTHING)).await, Ok(Ok(())))
 }
 
 /// A new connection, once the server lets somebody in: whoever waits for that loses patience otherwise.

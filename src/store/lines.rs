@@ -1,7 +1,7 @@
 //! Connections to PostgreSQL that many statements have under way at a time.
 //!
 //! A server's process that finds the next statement waiting does not go to sleep in between, nor does anybody have to wake it, and
-//! what it answers meanwhile is read together: beside one statement at a time on each connection, a page of a list costs a fifth
+//! what it answers meanwhile is read together: beside one statement at a time on each connection, a page of a list costs a quarter
 //! less. Statements whose keys bound them ([`Reach::Keys`]) share connections so, since none holds up those behind it for long. What
 //! may take longer has a connection to itself (`kept`).
 //!
@@ -23,7 +23,7 @@ use tokio_postgres::Row;
 use super::{
     Result,
     error::is_lost,
-    kept::{FORGOTTEN, Kept, OLD, RESTED, answers, closed, late, made},
+    kept::{FORGOTTEN, Kept, OLD, RESTED, closed, late, made},
     lock::lock,
     postgres::{Connection, Server},
     sql::{Reach, Sql},
@@ -121,20 +121,18 @@ impl Lines {
 
     /// The connection of a line, and whether it has served before.
     async fn connection(&self, line: &Line) -> Result<(Arc<Connection>, bool)> {
-        if let Some(ready) = line.ready() {
+        if let Some(ready) = line.open_since(RESTED) {
             return Ok(ready);
         }
         let _turn = line.opening.lock().await;
-        if let Some(ready) = line.ready() {
+        if let Some(ready) = line.open_since(RESTED) {
             return Ok(ready);
         }
-        if let Some(rested) = line.rested()
-            && answers(&rested).await
+        if let Some((rested, used)) = line.open_since(FORGOTTEN)
+            && rested.answers().await
         {
             line.answered(&rested);
-            if let Some(ready) = line.ready() {
-                return Ok(ready);
-            }
+            return Ok((rested, used));
         }
         // The server may have room for no other one before this one is closed.
         drop(lock(&line.open).take());
@@ -165,17 +163,11 @@ impl Lines {
 }
 
 impl Line {
-    fn ready(&self) -> Option<(Arc<Connection>, bool)> {
+    /// Its connection, unless that is lost, old, or has not answered for so long; and whether it has served before.
+    fn open_since(&self, rest: Duration) -> Option<(Arc<Connection>, bool)> {
         let open = lock(&self.open);
-        let ready = |open: &&Open| !open.connection.is_closed() && open.since.elapsed() < RESTED && open.made.elapsed() < OLD;
-        open.as_ref().filter(ready).map(|open| (open.connection.clone(), open.used))
-    }
-
-    /// A connection that may still serve once it has answered.
-    fn rested(&self) -> Option<Arc<Connection>> {
-        let open = lock(&self.open);
-        let rested = |open: &&Open| !open.connection.is_closed() && open.since.elapsed() < FORGOTTEN && open.made.elapsed() < OLD;
-        open.as_ref().filter(rested).map(|open| open.connection.clone())
+        let usable = |open: &&Open| !open.connection.is_closed() && open.since.elapsed() < rest && open.made.elapsed() < OLD;
+        open.as_ref().filter(usable).map(|open| (open.connection.clone(), open.used))
     }
 
     fn answered(&self, connection: &Arc<Connection>) {

@@ -35,7 +35,7 @@ use super::{
 
 /// How many statements a connection keeps prepared.
 const STATEMENTS: usize = 256;
-/// How long a connection may take to be closed.
+/// How long one that has rested may take to answer, or to be closed.
 const PROMPT: Duration = Duration::from_secs(1);
 
 /// A command that does nothing.
@@ -130,6 +130,11 @@ impl Connection {
         let statement = self.client.prepare_typed(sql.as_str(), &types).await?;
         lock(&self.statements).insert(sql.as_str().to_owned(), statement.clone());
         Ok(statement)
+    }
+
+    /// Whether one that has rested still does.
+    pub async fn answers(&self) -> bool {
+        matches!(timeout(PROMPT, self.command(NOTHING)).await, Ok(Ok(())))
     }
 
     /// Whether it is known to be lost.

@@ -6,7 +6,7 @@ use crate::{
     REV_A,
     client::{Api, Call},
     fixture::many,
-    harness::{ALL_SCOPES, Server},
+    harness::{ALL_SCOPES, Database, Server},
 };
 
 /// Rows that pages are made of: one more than the largest page here, so that every page has a next one.
@@ -59,6 +59,18 @@ fn a_page_of_twenty_costs_as_many_statements_as_a_page_of_two() {
         assert_eq!(few, many, "pages of 2 and of {most}: {call:?}");
         assert!((1..=10).contains(&few), "{few} statements: {call:?}");
     }
+}
+
+#[test]
+fn imports_leave_few_parts_of_a_total() {
+    let database = Database::fresh();
+    database.store("many", &many(2));
+    for _ in 0..12 {
+        // Each replaces what is there.
+        database.import("many", &many(2));
+    }
+    let parts = database.ask("SELECT CAST(COUNT(*) AS TEXT) FROM totals GROUP BY store_id, name");
+    assert!(!parts.is_empty() && parts.iter().all(|parts| parts.parse::<u32>().is_ok_and(|parts| parts <= 9)), "{parts:?}");
 }
 
 #[test]

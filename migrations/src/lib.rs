@@ -20,6 +20,7 @@ mod m0006_settings;
 mod m0007_bridges;
 mod m0008_totals;
 mod m0009_labelled;
+mod m0010_changed;
 
 pub use sea_orm_migration::{MigrationStatus, MigratorTrait};
 
@@ -38,6 +39,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0007_bridges::Migration),
             Box::new(m0008_totals::Migration),
             Box::new(m0009_labelled::Migration),
+            Box::new(m0010_changed::Migration),
         ]
     }
 }

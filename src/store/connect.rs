@@ -39,6 +39,7 @@ use super::{
     lines::Lines,
     postgres::Server,
     readers::Readers,
+    remembered::Remembered,
     replica::{self, Replica, Transaction},
     sql::{Gathered, Sql},
     starts::Many,
@@ -121,6 +122,7 @@ pub struct Db {
     writes: Writes,
     own: Arc<Own>,
     many: Arc<Many>,
+    remembered: Arc<Remembered>,
     gathered: Arc<Gathered>,
     on_statement: Option<OnStatement>,
     replica: Option<Arc<Replica>>,
@@ -159,6 +161,7 @@ impl Db {
             writes,
             own: Arc::default(),
             many: Arc::default(),
+            remembered: Arc::default(),
             gathered: Arc::default(),
             on_statement,
             replica: None,
@@ -221,6 +224,11 @@ impl Db {
     /// What filters asked for and many tickets had.
     pub(super) fn many(&self) -> &Many {
         &self.many
+    }
+
+    /// Totals of filters that were counted.
+    pub(super) fn remembered(&self) -> &Remembered {
+        &self.remembered
     }
 
     /// Look-ups by a key that go together.

@@ -42,6 +42,7 @@ pub mod queue;
 mod read_tests;
 mod readers;
 pub mod receive;
+mod remembered;
 pub mod replica;
 pub mod search;
 mod secrets;

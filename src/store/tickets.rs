@@ -7,6 +7,7 @@ use sea_orm::DbBackend;
 use super::{
     Db, Result,
     marks::Sieve,
+    remembered::Mark,
     sql::{Cells, Listed, Row, Source, Sql, count_sql, fenced_count_sql},
     starts::Start,
     ticket_filters::{leading_label, push_list, sieved, sieves},
@@ -85,14 +86,21 @@ impl Db {
             let push_total = |sql: &mut Sql| push_ticket_total(sql, shown, filter.is_spam, now);
             return self.page_with(&source, conditions, page, store, push_total).await;
         }
-        let found = self.page_of(&source, conditions, page).await?;
-        let Some(conditions) = counted else { return Ok(found) };
-        let total = match found.whole(page) {
+        let Some(counted) = counted else { return self.page_of(&source, conditions, page).await };
+        let push_mark = |sql: &mut Sql| self.push_mark(sql, shown, filter.is_spam, now);
+        let (found, mark) = self.page_beside::<_, Mark>(&source, conditions, page, push_mark).await?;
+        let name = self.name_of_total(store, filter, shown, tests);
+        let known = || self.remembered().at(name?, mark.as_deref()?);
+        let total = match found.whole(page).or_else(known) {
             Some(total) => total,
             None => {
                 let further = if start.is_none() { self.start_of_total(store, filter, shown, tests, now).await? } else { None };
                 let start = start.as_ref().or(further.as_ref());
-                self.count(self.filtered_total_sql(filter, shown, tests, start, conditions)).await?
+                let (total, mark) = self.count_at(self.filtered_total_sql(filter, shown, tests, start, counted), push_mark).await?;
+                if let (Some(name), Some(mark)) = (name, mark) {
+                    self.remembered().keep(name, mark, total);
+                }
+                total
             }
         };
         Ok(Page { total: Some(total), ..found })

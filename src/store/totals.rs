@@ -22,14 +22,20 @@ pub(super) fn push_ticket_total(sql: &mut Sql, shown: Shown, spam: bool, now: Ti
     match shown {
         Shown::Open => {
             push_total(sql, [open]);
-            sql.push(" - (SELECT COUNT(*) FROM tickets WHERE store_id = $1 AND is_open = TRUE AND is_spam = ").flag(spam);
-            // Of a bound instant PostgreSQL expects a third of all snoozes to end later, unless it knows the instant: it would plan
-            // the statement each time. Of a selected one it knows nothing, whenever it plans.
-            sql.push(" AND snoozed_until > (SELECT CAST(").integer(now.millis()).push(" AS BIGINT)))");
+            sql.push(" - ");
+            push_snoozed(sql, spam, now);
         }
         Shown::Closed => push_total(sql, [closed]),
         Shown::All => push_total(sql, [open, closed]),
     }
+}
+
+/// How many tickets of the store `$1` are snoozed.
+pub(super) fn push_snoozed(sql: &mut Sql, spam: bool, now: Timestamp) {
+    sql.push("(SELECT COUNT(*) FROM tickets WHERE store_id = $1 AND is_open = TRUE AND is_spam = ").flag(spam);
+    // Of a bound instant PostgreSQL expects a third of all snoozes to end later, unless it knows the instant: it would plan
+    // the statement each time. Of a selected one it knows nothing, whenever it plans.
+    sql.push(" AND snoozed_until > (SELECT CAST(").integer(now.millis()).push(" AS BIGINT)))");
 }
 
 impl Db {
@@ -57,7 +63,7 @@ impl Db {
     }
 }
 
-fn push_total<const N: usize>(sql: &mut Sql, names: [&str; N]) {
+pub(super) fn push_total<const N: usize>(sql: &mut Sql, names: [&str; N]) {
     let cast = "CAST(COALESCE(SUM(value), 0) AS BIGINT)";
     sql.push(&format!("(SELECT {cast} FROM totals WHERE store_id = $1 AND name IN ")).texts(names).push(")");
 }

@@ -7,7 +7,7 @@ use std::borrow::Cow;
 #[cfg(test)]
 use sea_orm::DbBackend;
 
-use super::{Row, Sql};
+use super::{Cell, Row, Sql};
 use crate::{
     domain::{
         ids::StoreId,
@@ -75,7 +75,7 @@ impl Db {
     pub(in crate::store) async fn page_with<T: Listed + Send + 'static>(
         &self,
         source: &Source<'_>,
-        mut conditions: Sql,
+        conditions: Sql,
         page: &PageRequest,
         store: &StoreId,
         push_total: impl Fn(&mut Sql),
@@ -90,14 +90,29 @@ impl Db {
             let total = self.count(sql).await?;
             return Ok(Page { total: Some(total), ..self.page_of(source, conditions, page).await? });
         }
+        let (found, total) = self.page_beside::<T, i64>(source, conditions, page, push_total).await?;
+        Ok(Page { total: Some(total.and_then(|total| u64::try_from(total).ok()).unwrap_or(0)), ..found })
+    }
+
+    /// [`Db::page_of`] with something that the database tells of the same moment, where there is a row that brings it along.
+    pub(in crate::store) async fn page_beside<T, B>(
+        &self,
+        source: &Source<'_>,
+        mut conditions: Sql,
+        page: &PageRequest,
+        push: impl Fn(&mut Sql),
+    ) -> Result<(Page<T>, Option<B>)>
+    where
+        T: Listed + Send + 'static,
+        B: Cell + Send + 'static,
+    {
         let end = conditions.as_str().len();
-        push_total(&mut conditions);
-        let total = conditions.split_off(end);
-        let sql = page_sql::<T>(source, conditions, page, Some(&total));
-        let rows = self.all(sql, |cells| Ok((T::decode(cells)?, cells.take::<i64>()?))).await?;
-        let total = rows.first().map_or(0, |(_, total)| *total);
-        let rows = rows.into_iter().map(|(row, _)| row).collect();
-        Ok(Page { total: Some(u64::try_from(total).unwrap_or(0)), ..Page::cut(rows, page.size, T::position) })
+        push(&mut conditions);
+        let beside = conditions.split_off(end);
+        let sql = page_sql::<T>(source, conditions, page, Some(&beside));
+        let rows = self.all(sql, |cells| Ok((T::decode(cells)?, cells.take::<B>()?))).await?;
+        let (rows, mut beside): (Vec<T>, Vec<B>) = rows.into_iter().unzip();
+        Ok((Page::cut(rows, page.size, T::position), beside.pop()))
     }
 
     /// The rows of a table with these ids, as many as a page has.
@@ -148,13 +163,13 @@ pub(in crate::store) fn fenced_count_sql(table: &str, mut conditions: Sql) -> Sq
     count_sql(table, conditions)
 }
 
-/// One row more than the page holds, so that it is known whether there is another; each with the total, if there is one.
-pub(in crate::store) fn page_sql<T: Listed>(source: &Source<'_>, mut sql: Sql, page: &PageRequest, total: Option<&str>) -> Sql {
+/// One row more than the page holds, so that it is known whether there is another; each with what is told beside it.
+pub(in crate::store) fn page_sql<T: Listed>(source: &Source<'_>, mut sql: Sql, page: &PageRequest, beside: Option<&str>) -> Sql {
     let Source { table, order } = source;
     let (columns, (at, id)) = (T::COLUMNS, order.unwrap_or((T::SORT, "id")));
     let (behind, direction) = if T::NEWEST_FIRST { ("<", "DESC") } else { (">", "ASC") };
-    let (comma, total) = total.map_or(("", ""), |total| (", ", total));
-    sql.text = format!("SELECT {columns}{comma}{total} FROM {table} WHERE {}", sql.fenced());
+    let (comma, beside) = beside.map_or(("", ""), |beside| (", ", beside));
+    sql.text = format!("SELECT {columns}{comma}{beside} FROM {table} WHERE {}", sql.fenced());
     sql.fences.clear();
     if let Some(after) = &page.after {
         sql.push(&format!(" AND ({at}, {id}) {behind} (")).integer(after.at).push(", ").text(&after.id).push(")");

@@ -1,0 +1,120 @@
+//! How often anything changed that a filter of tickets goes by, so that the total of a filter is counted once and told as long as
+//! nothing did. It is a total as the others are (`m0008_totals`), which only grows: of one database, two moments at which it is the
+//! same have the same tickets, labels and values.
+//!
+//! Triggers keep it, as they keep the others. What every message changes is left out, or nothing would ever stay the same: the place
+//! of a ticket in its list, and since when it waits.
+
+use sea_orm_migration::{prelude::*, sea_orm::DbBackend};
+
+use crate::run_all;
+
+pub struct Migration;
+
+impl MigrationName for Migration {
+    fn name(&self) -> &str {
+        "m0010_changed"
+    }
+}
+
+/// The columns of a ticket by which it is found, but for those that every message changes.
+const COLUMNS: [&str; 10] = [
+    "is_open",
+    "is_spam",
+    "is_follow_up",
+    "snoozed_until",
+    "conversation_id",
+    "account_id",
+    "assignee_user_id",
+    "handled_by",
+    "resolution_status",
+    "opened_at",
+];
+
+/// What else it is found by, row by row.
+const TABLES: [&str; 2] = ["conversation_labels", "ticket_field_values"];
+
+/// An update of a ticket that may change by which filters it is found. One that has no account yet came with the same import.
+fn of_ticket(differ: &str) -> String {
+    let columns = COLUMNS.join(", ");
+    let differs = COLUMNS.map(|column| format!("OLD.{column} {differ} NEW.{column}")).join(" OR ");
+    format!("UPDATE OF {columns} ON tickets FOR EACH ROW WHEN (OLD.account_id <> '' AND ({differs}))")
+}
+
+fn up_on_sqlite() -> Vec<String> {
+    let trigger = |name: &str, event: &str, row: &str| {
+        format!(
+            "CREATE TRIGGER {name} AFTER {event} BEGIN \
+             INSERT INTO totals (store_id, name, value) VALUES ({row}.store_id, 'tickets.changed', 1) \
+             ON CONFLICT (store_id, name) DO UPDATE SET value = value + 1; END"
+        )
+    };
+    let mut statements = vec![trigger("tickets_changed", &of_ticket("IS NOT"), "NEW")];
+    for table in ["tickets"].iter().chain(&TABLES) {
+        statements.push(trigger(&format!("{table}_changed_come"), &format!("INSERT ON {table}"), "NEW"));
+        statements.push(trigger(&format!("{table}_changed_go"), &format!("DELETE ON {table}"), "OLD"));
+    }
+    for table in TABLES {
+        statements.push(trigger(&format!("{table}_changed"), &format!("UPDATE ON {table}"), "NEW"));
+    }
+    statements
+}
+
+fn up_on_postgres() -> Vec<String> {
+    let function = |name: &str, rows: &str| {
+        format!(
+            "CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN \
+             INSERT INTO totals (store_id, name, value) {rows}; RETURN NULL; END$$"
+        )
+    };
+    let trigger = |name: &str, event: &str, rows: &str| {
+        format!(
+            "CREATE TRIGGER {name} AFTER {event} REFERENCING {rows} TABLE AS changed FOR EACH STATEMENT EXECUTE FUNCTION rows_changed()"
+        )
+    };
+    let mut statements = vec![
+        function("rows_changed", "SELECT store_id, 'tickets.changed', COUNT(*) FROM changed GROUP BY 1"),
+        function("ticket_changed", "VALUES (NEW.store_id, 'tickets.changed', 1)"),
+        format!("CREATE TRIGGER tickets_changed AFTER {} EXECUTE FUNCTION ticket_changed()", of_ticket("IS DISTINCT FROM")),
+    ];
+    for table in ["tickets"].iter().chain(&TABLES) {
+        statements.push(trigger(&format!("{table}_changed_come"), &format!("INSERT ON {table}"), "NEW"));
+        statements.push(trigger(&format!("{table}_changed_go"), &format!("DELETE ON {table}"), "OLD"));
+    }
+    for table in TABLES {
+        statements.push(trigger(&format!("{table}_changed"), &format!("UPDATE ON {table}"), "NEW"));
+    }
+    statements
+}
+
+fn down_on(backend: DbBackend) -> Vec<String> {
+    let sqlite = backend == DbBackend::Sqlite;
+    let mut statements = Vec::new();
+    for table in ["tickets"].iter().chain(&TABLES) {
+        for trigger in ["changed", "changed_come", "changed_go"] {
+            let on = if sqlite { String::new() } else { format!(" ON {table}") };
+            statements.push(format!("DROP TRIGGER {table}_{trigger}{on}"));
+        }
+    }
+    if !sqlite {
+        statements.extend(["rows_changed", "ticket_changed"].map(|function| format!("DROP FUNCTION {function}()")));
+    }
+    statements.push("DELETE FROM totals WHERE name = 'tickets.changed'".to_owned());
+    statements
+}
+
+#[sea_orm_migration::async_trait::async_trait]
+impl MigrationTrait for Migration {
+    fn use_transaction(&self) -> Option<bool> {
+        Some(true)
+    }
+
+    async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        let sqlite = manager.get_database_backend() == DbBackend::Sqlite;
+        run_all(manager, if sqlite { up_on_sqlite() } else { up_on_postgres() }).await
+    }
+
+    async fn down(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        run_all(manager, down_on(manager.get_database_backend())).await
+    }
+}

@@ -1,0 +1,127 @@
+//! Totals of filtered tickets that were counted before, and hold as long as nothing changed that they depend on.
+//!
+//! A first page tells how many tickets pass its filter, and of many to count those costs a hundred times what the page does. Who looks
+//! at an inbox asks again and again for the same few filters, though, and messages change no total. So a total is kept with a mark that
+//! the database computes: how often its tickets, labels and values changed (migration `m0010_changed`), and how many are snoozed, since the
+//! clock ends a snooze without a change. A first page brings the mark of its own moment along, and what was counted at the same mark is
+//! told. Guarantee: a total that is told is what a count within the statement of the page would be.
+//!
+//! Kept for a minute, lest it outlive a database that was put back in time under the server, where the same mark may come again.
+//!
+//! Called by `tickets`.
+
+use std::{
+    collections::HashMap,
+    hash::{BuildHasher, RandomState},
+    sync::Mutex,
+    time::{Duration, Instant},
+};
+
+use sea_orm::DbBackend;
+
+use super::{
+    Db, Result,
+    lock::lock,
+    sql::Sql,
+    ticket_filters::sieved,
+    totals::{push_snoozed, push_total},
+};
+use crate::domain::{
+    field_tests::FieldTest,
+    filters::{Shown, TicketFilter},
+    ids::StoreId,
+    time::Timestamp,
+};
+
+/// What the tickets, the labels and the values of a store were like at a moment.
+pub(super) type Mark = String;
+
+/// A filter of a store, by a hash of 64 bits whose key nobody knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Name(u64);
+
+#[derive(Default)]
+pub(super) struct Remembered {
+    totals: Mutex<HashMap<Name, (Mark, u64, Instant)>>,
+    hasher: RandomState,
+}
+
+/// How long a total is kept.
+const KEPT: Duration = Duration::from_secs(60);
+/// How many are.
+const MOST: usize = 10_000;
+
+impl Remembered {
+    pub fn at(&self, name: Name, mark: &str) -> Option<u64> {
+        let totals = lock(&self.totals);
+        let (_, total, _) = totals.get(&name).filter(|(then, _, since)| then == mark && since.elapsed() < KEPT)?;
+        Some(*total)
+    }
+
+    pub fn keep(&self, name: Name, mark: Mark, total: u64) {
+        let mut totals = lock(&self.totals);
+        if totals.len() >= MOST {
+            totals.clear();
+        }
+        totals.insert(name, (mark, total, Instant::now()));
+    }
+}
+
+impl Db {
+    /// What a total of this filter is kept under, if it is: who waits for an answer changes with every message.
+    pub(super) fn name_of_total(&self, store: &StoreId, filter: &TicketFilter, shown: Shown, tests: &[FieldTest]) -> Option<Name> {
+        // Whatever else a filter goes by has to change the mark: a member that comes is one to be considered here.
+        let TicketFilter {
+            statuses: _,
+            conversation_id: _,
+            account_ids: _,
+            assignee_user_ids: _,
+            handled_by_user_ids: _,
+            resolution_statuses: _,
+            unassigned: _,
+            is_follow_up: _,
+            is_spam: _,
+            labels: _,
+            fields: _,
+            waiting_minutes: None,
+            opened_at: _,
+        } = filter
+        else {
+            return None;
+        };
+        // At one instant, whenever it is asked for.
+        let mut all = self.ticket_conditions(store, filter, shown, Timestamp::from_millis(0));
+        if let Some(labels) = &filter.labels {
+            self.push_labels(&mut all, labels);
+        }
+        self.push_field_tests(&mut all, &sieved(tests), None);
+        Some(Name(self.remembered().hasher.hash_one((all.as_str(), all.params()))))
+    }
+
+    /// The mark of the store `$1`. A standby's is its own: it may show one of two changes, and its primary the other.
+    pub(super) fn push_mark(&self, sql: &mut Sql, shown: Shown, spam: bool, now: Timestamp) {
+        sql.push("CAST(");
+        push_total(sql, ["tickets.changed"]);
+        sql.push(" AS TEXT)");
+        if shown == Shown::Open {
+            sql.push(" || '-' || CAST(");
+            push_snoozed(sql, spam, now);
+            sql.push(" AS TEXT)");
+        }
+        if self.backend() == DbBackend::Postgres {
+            sql.push(" || CASE WHEN pg_is_in_recovery() THEN '-' ELSE '' END");
+        }
+    }
+
+    /// Counts what a statement counts, and tells the mark of that moment.
+    pub(super) async fn count_at(&self, mut count: Sql, push_mark: impl Fn(&mut Sql)) -> Result<(u64, Option<Mark>)> {
+        let counting = count.split_off(0);
+        count.push("SELECT (").push(&counting).push("), ");
+        push_mark(&mut count);
+        let found = self.first(count, |cells| Ok((cells.take::<i64>()?, cells.take::<Mark>()?))).await?;
+        Ok(found.map_or((0, None), |(total, mark)| (u64::try_from(total).unwrap_or(0), Some(mark))))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,204 @@
+use std::sync::atomic::Ordering;
+
+use proptest::{prelude::*, test_runner::TestRunner};
+
+use super::*;
+use crate::{
+    domain::{
+        field_tests::Test,
+        fields::Comparable,
+        filters::{LabelFilter, LabelOperator, OpenedAt},
+    },
+    store::{
+        entity::tickets,
+        fixture::{Fixture, counter, first},
+    },
+};
+
+const NOW: Timestamp = Timestamp::from_millis(1_000);
+
+/// What some tickets have, and others have not.
+fn filters() -> Vec<(TicketFilter, Vec<FieldTest>)> {
+    let labels = |operator| Some(LabelFilter { operator, label_ids: vec!["l0".into()] });
+    let none = TicketFilter::default;
+    let field = |test| vec![FieldTest { field_id: "f".into(), test }];
+    vec![
+        (TicketFilter { labels: labels(LabelOperator::ContainsAny), ..none() }, vec![]),
+        (TicketFilter { labels: labels(LabelOperator::DoesNotContainAny), ..none() }, vec![]),
+        (none(), field(Test::AnyOf(vec![Comparable::Text("x".into())]))),
+        (none(), field(Test::Absent)),
+        (TicketFilter { assignee_user_ids: vec!["u1".into()], ..none() }, vec![]),
+        (TicketFilter { unassigned: true, ..none() }, vec![]),
+        (TicketFilter { handled_by_user_ids: vec!["u1".into()], ..none() }, vec![]),
+        (TicketFilter { resolution_statuses: vec!["none".into()], ..none() }, vec![]),
+        (TicketFilter { is_follow_up: Some(true), ..none() }, vec![]),
+        (TicketFilter { account_ids: vec!["a1".into()], ..none() }, vec![]),
+        (TicketFilter { conversation_id: Some("v1".into()), ..none() }, vec![]),
+        (TicketFilter { opened_at: Some(OpenedAt::After(Timestamp::from_millis(0))), ..none() }, vec![]),
+        (TicketFilter { is_spam: true, unassigned: true, ..none() }, vec![]),
+        (TicketFilter { waiting_minutes: Some(0), ..none() }, vec![]),
+    ]
+}
+
+async fn total(fixture: &Fixture, shown: Shown, (filter, tests): &(TicketFilter, Vec<FieldTest>), now: Timestamp) -> u64 {
+    // A page of one, which seldom has them all.
+    fixture.db.tickets(&fixture.store, filter, shown, tests, now, &first(1)).await.unwrap().total.unwrap()
+}
+
+/// What is told is what a count says that remembers nothing.
+async fn agree(fixture: &Fixture, now: Timestamp) {
+    let remembered = fixture.db.remembered();
+    for shown in [Shown::Open, Shown::Closed, Shown::All] {
+        for filter in filters() {
+            let told = total(fixture, shown, &filter, now).await;
+            let kept = std::mem::take(&mut *lock(&remembered.totals));
+            assert_eq!(told, total(fixture, shown, &filter, now).await, "{shown:?}, {filter:?}");
+            lock(&remembered.totals).extend(kept);
+        }
+    }
+}
+
+/// Changes that some filter goes by: of a ticket, of what labels a conversation has, and of what values a ticket has.
+const FOUND_BY: [&str; 17] = [
+    "UPDATE tickets SET is_open = NOT is_open AND conversation_id = 'v{n}' WHERE id = 't{n}'",
+    "UPDATE tickets SET is_spam = NOT is_spam WHERE id = 't{n}'",
+    "UPDATE tickets SET is_follow_up = NOT is_follow_up WHERE id = 't{n}'",
+    "UPDATE tickets SET snoozed_until = CASE WHEN snoozed_until IS NULL THEN 1500 END WHERE id = 't{n}'",
+    "UPDATE tickets SET account_id = CASE WHEN account_id = 'a1' THEN 'a2' ELSE 'a1' END WHERE id = 't{n}'",
+    "UPDATE tickets SET assignee_user_id = CASE WHEN assignee_user_id IS NULL THEN 'u1' END WHERE id = 't{n}'",
+    "UPDATE tickets SET handled_by = CASE WHEN handled_by IS NULL THEN 'u1' END WHERE id = 't{n}'",
+    "UPDATE tickets SET resolution_status = CASE WHEN resolution_status IS NULL THEN 'solved' END WHERE id = 't{n}'",
+    "UPDATE tickets SET opened_at = 1 - opened_at WHERE id = 't{n}'",
+    "UPDATE tickets SET is_open = FALSE, conversation_id = 'v1' WHERE id = 't{n}'",
+    "DELETE FROM ticket_field_values WHERE ticket_id = 't{n}'; DELETE FROM tickets WHERE id = 't{n}'",
+    "INSERT INTO conversation_labels (store_id, conversation_id, label_id) VALUES ('{store}', 'v{n}', 'l0') ON CONFLICT DO NOTHING",
+    "UPDATE conversation_labels SET label_id = 'l1' WHERE conversation_id = 'v{n}'",
+    "DELETE FROM conversation_labels WHERE conversation_id = 'v{n}'",
+    "INSERT INTO ticket_field_values (store_id, ticket_id, field_id, position, text_value, folded) \
+     SELECT '{store}', 't{n}', 'f', 0, 'x', 'x' FROM tickets WHERE id = 't{n}' ON CONFLICT DO NOTHING",
+    "UPDATE ticket_field_values SET text_value = 'y', folded = 'y' WHERE ticket_id = 't{n}'",
+    "DELETE FROM ticket_field_values WHERE ticket_id = 't{n}'",
+];
+
+/// What messages change, and nobody's total goes by.
+const OF_MESSAGES: [&str; 2] = [
+    "UPDATE tickets SET sort_at = sort_at + 1, waiting_since = 0, updated_at = updated_at + 1, is_open = is_open",
+    "UPDATE conversations SET unread_count = unread_count + 1, sort_at = sort_at + 1",
+];
+
+const TICKETS: u8 = 6;
+
+async fn change(fixture: &Fixture, statement: &str, n: u8) {
+    fixture.execute(&statement.replace("{n}", &n.to_string()).replace("{store}", fixture.store.as_str())).await.unwrap();
+}
+
+/// Tickets that are looked at whatever is asked for: their marks rule nothing out.
+async fn filled(fixture: &Fixture) {
+    for n in 0..TICKETS {
+        fixture.conversation(&format!("v{n}"), |row| row.label_marks = i64::MAX).await;
+        ticket(fixture, n, true).await;
+    }
+}
+
+async fn ticket(fixture: &Fixture, n: u8, is_open: bool) {
+    let conversation_id = format!("v{n}");
+    let all = i64::MAX;
+    fixture
+        .ticket(&format!("t{n}"), |row| {
+            *row = tickets::Model { is_open, conversation_id, field_marks: all, text_marks: all, ..row.clone() }
+        })
+        .await;
+}
+
+async fn mark(fixture: &Fixture, now: Timestamp) -> Mark {
+    let mut sql = Sql::of(&fixture.store, "SELECT ");
+    fixture.db.push_mark(&mut sql, Shown::Open, false, now);
+    fixture.db.first(sql, |cells| cells.take()).await.unwrap().unwrap()
+}
+
+#[test]
+fn totals_that_are_told_are_what_a_count_would_be() {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let fixture = runtime.block_on(Fixture::alone());
+    runtime.block_on(filled(&fixture));
+    let mut runner = TestRunner::new(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() });
+    let steps = proptest::collection::vec((0..FOUND_BY.len(), 0..TICKETS, any::<bool>()), 1..8);
+    let outcome = runner.run(&steps, |steps| {
+        runtime.block_on(async {
+            for (statement, n, fold) in steps {
+                change(&fixture, FOUND_BY[statement], n).await;
+                agree(&fixture, NOW).await;
+                if fold {
+                    fixture.db.fold_totals().await.unwrap();
+                }
+                if fixture.db.ticket(&fixture.store, &format!("t{n}").as_str().into()).await.unwrap().is_none() {
+                    ticket(&fixture, n, false).await;
+                    agree(&fixture, NOW).await;
+                }
+            }
+            agree(&fixture, Timestamp::from_millis(2_000)).await;
+        });
+        Ok(())
+    });
+    outcome.unwrap();
+}
+
+#[tokio::test]
+async fn every_change_that_a_filter_goes_by_is_marked_and_no_message_is() {
+    let fixture = Fixture::alone().await;
+    filled(&fixture).await;
+    for n in 0..TICKETS {
+        fixture.label(&format!("v{n}"), "l0").await;
+        fixture.values(&format!("t{n}"), "f", [Comparable::Text("x".to_owned())]).await;
+    }
+    // Those that add come behind those that take away.
+    let (adding, others): (Vec<&str>, Vec<&str>) = FOUND_BY.iter().partition(|statement| statement.starts_with("INSERT"));
+    for statement in others.into_iter().chain(adding) {
+        let before = mark(&fixture, NOW).await;
+        // One ticket goes; all else is done to another.
+        change(&fixture, statement, if statement.contains("DELETE FROM tickets") { 5 } else { 2 }).await;
+        assert_ne!(before, mark(&fixture, NOW).await, "{statement}");
+    }
+    let before = mark(&fixture, NOW).await;
+    for statement in OF_MESSAGES {
+        fixture.execute(statement).await.unwrap();
+    }
+    assert_eq!(before, mark(&fixture, NOW).await);
+}
+
+#[tokio::test]
+async fn a_snooze_ends_without_a_change() {
+    let fixture = Fixture::alone().await;
+    filled(&fixture).await;
+    change(&fixture, "UPDATE tickets SET snoozed_until = 1500 WHERE id = 't{n}'", 1).await;
+    let filter = (TicketFilter { unassigned: true, ..TicketFilter::default() }, vec![]);
+    for (now, shown) in [(1_000, 5), (1_499, 5), (1_500, 6), (1_400, 5), (9_000, 6)] {
+        assert_eq!(total(&fixture, Shown::Open, &filter, Timestamp::from_millis(now)).await, shown, "at {now}");
+    }
+}
+
+#[tokio::test]
+async fn what_was_counted_is_not_counted_again_until_something_changes() {
+    let (statements, on_statement) = counter();
+    let fixture = Fixture::open(Some(on_statement)).await;
+    filled(&fixture).await;
+    let filter = (TicketFilter { unassigned: true, ..TicketFilter::default() }, vec![]);
+    let cost = async |now: i64| {
+        let before = statements.load(Ordering::Relaxed);
+        total(&fixture, Shown::Open, &filter, Timestamp::from_millis(now)).await;
+        statements.load(Ordering::Relaxed) - before
+    };
+    let counted = cost(1_000).await;
+    let kept = cost(1_001).await;
+    assert_eq!((counted, kept), (2, 1));
+    for statement in OF_MESSAGES {
+        fixture.execute(statement).await.unwrap();
+    }
+    assert_eq!(cost(1_002).await, kept);
+    change(&fixture, "UPDATE tickets SET assignee_user_id = 'u1' WHERE id = 't{n}' AND store_id = '{store}'", 1).await;
+    assert_eq!(cost(1_003).await, counted);
+    assert_eq!(cost(1_004).await, kept);
+    // As another instant, which names no other total.
+    lock(&fixture.db.remembered().totals).values_mut().for_each(|(_, _, since)| *since -= KEPT);
+    assert_eq!(cost(1_005).await, counted);
+}

@@ -202,3 +202,33 @@ async fn what_was_counted_is_not_counted_again_until_something_changes() {
     lock(&fixture.db.remembered().totals).values_mut().for_each(|(_, _, since)| *since -= KEPT);
     assert_eq!(cost(1_005).await, counted);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn what_is_told_last_is_exact_however_many_wrote_and_asked() {
+    let fixture = std::sync::Arc::new(Fixture::alone().await);
+    filled(&fixture).await;
+    let writers = (0..TICKETS).map(|n| {
+        let fixture = fixture.clone();
+        tokio::spawn(async move {
+            for round in 0..10_usize {
+                // Of all but those that move tickets or remove them, which others change meanwhile.
+                let others = FOUND_BY.iter().filter(|statement| !statement.contains("v1") && !statement.contains("FROM tickets"));
+                let others: Vec<&&str> = others.collect();
+                change(&fixture, others[(round * 5 + usize::from(n)) % others.len()], n).await;
+                fixture.db.fold_totals().await.unwrap();
+            }
+        })
+    });
+    let writers: Vec<_> = writers.collect();
+    let asking = fixture.clone();
+    let readers = tokio::spawn(async move {
+        for round in 0..200 {
+            let filters = filters();
+            total(&asking, Shown::All, &filters[round % filters.len()], NOW).await;
+        }
+    });
+    for task in writers.into_iter().chain([readers]) {
+        task.await.unwrap();
+    }
+    agree(&fixture, NOW).await;
+}

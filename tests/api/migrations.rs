@@ -4,10 +4,19 @@ use std::process::{Command, Stdio};
 
 use crate::harness::{BINARY, Database};
 
+/// Takes back all migrations; how many those are.
+fn taken_back(database: &Database) -> usize {
+    let steps = database.run(&["migrate", "status"]).lines().count();
+    database.run(&["migrate", "down", "--steps", &steps.to_string()]);
+    let status = database.run(&["migrate", "status"]);
+    assert!(steps > 0 && status.lines().all(|line| line.ends_with("pending")), "{status}");
+    steps
+}
+
 #[test]
 fn processes_that_start_at_once_migrate_once() {
     let database = Database::fresh();
-    database.run(&["migrate", "down", "--steps", "9"]);
+    let steps = taken_back(&database);
     let start = |_| {
         Command::new(BINARY)
             .args(["migrate", "up"])
@@ -23,16 +32,14 @@ fn processes_that_start_at_once_migrate_once() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     }
     let status = database.run(&["migrate", "status"]);
-    assert!(status.lines().count() == 9 && status.lines().all(|line| line.ends_with("applied")), "{status}");
+    assert!(status.lines().count() == steps && status.lines().all(|line| line.ends_with("applied")), "{status}");
 }
 
 #[test]
 fn the_schema_goes_down_and_up_again_and_serves() {
     let database = Database::fresh();
     database.run(&["store", "create", "--id", "gone", "--name", "Gone"]);
-    database.run(&["migrate", "down", "--steps", "9"]);
-    let status = database.run(&["migrate", "status"]);
-    assert!(status.lines().all(|line| line.ends_with("pending")), "{status}");
+    taken_back(&database);
     database.run(&["migrate", "up"]);
     assert_eq!(database.run(&["store", "list"]), "");
 }

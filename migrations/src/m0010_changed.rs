@@ -1,9 +1,11 @@
 //! How often anything changed that a filter of tickets goes by, so that the total of a filter is counted once and told as long as
-//! nothing did. It is a total as the others are (`m0008_totals`), which only grows: of one database, two moments at which it is the
-//! same have the same tickets, labels and values.
+//! nothing did. It is a total as the others are (`m0008_totals`), which only grows: for
+//! whoever reads one database, two moments at which it is the same have the same tickets, by what filters go by, labels and values.
 //!
 //! Triggers keep it, as they keep the others. What every message changes is left out, or nothing would ever stay the same: the place
-//! of a ticket in its list, and since when it waits.
+//! of a ticket in its list, and since when it waits. Keys are taken to stay what they are.
+//!
+//! On PostgreSQL a writer that runs while this is migrated may be told to try again: it may hold one of the tables and want another.
 
 use sea_orm_migration::{prelude::*, sea_orm::DbBackend};
 
@@ -34,7 +36,8 @@ const COLUMNS: [&str; 10] = [
 /// What else it is found by, row by row.
 const TABLES: [&str; 2] = ["conversation_labels", "ticket_field_values"];
 
-/// An update of a ticket that may change by which filters it is found. One that has no account yet came with the same import.
+/// An update of a ticket that may change by which filters it is found. One that has no account yet came with
+/// the same import, which completes as many as there are: each would leave a part of the total.
 fn of_ticket(differ: &str) -> String {
     let columns = COLUMNS.join(", ");
     let differs = COLUMNS.map(|column| format!("OLD.{column} {differ} NEW.{column}")).join(" OR ");

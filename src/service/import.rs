@@ -123,7 +123,7 @@ pub async fn run(db: &Db, world: &World, store: &StoreId, spool: Spool, options:
         }
         Ok(summary) => {
             import.commit().await?;
-            // Each batch leaves parts of the totals, which every first page of a list that tells its total adds up until then.
+            // Batches and replaced tickets leave parts of the totals, which every first page of a list that tells its total adds up until then.
             if let Err(error) = db.fold_totals().await {
                 tracing::warn!(%error, "the parts of totals could not be put together; a server does it later");
             }

@@ -1,12 +1,11 @@
 //! Totals of filtered tickets that were counted before, and hold as long as nothing changed that they depend on.
 //!
 //! A first page tells how many tickets pass its filter, and of many to count those costs a hundred times what the page does. Who looks
-//! at an inbox asks again and again for the same few filters, though, and messages change no total. So a total is kept with a mark that
+//! at an inbox asks again and again for the same few filters, though, and most messages change no total. So a total is kept with a mark that
 //! the database computes: how often its tickets, labels and values changed (migration `m0010_changed`), and how many are snoozed, since the
 //! clock ends a snooze without a change. A first page brings the mark of its own moment along, and what was counted at the same mark is
-//! told. Guarantee: a total that is told is what a count within the statement of the page would be.
-//!
-//! Kept for a minute, lest it outlive a database that was put back in time under the server, where the same mark may come again.
+//! told again. Guarantee: a total that is told again is what a count within the statement of the page would be, but in the minute after
+//! the database was put back in time under the server, where the same mark may come again: no total is kept for longer.
 //!
 //! Called by `tickets`.
 
@@ -60,7 +59,7 @@ impl Remembered {
 
     pub fn keep(&self, name: Name, mark: Mark, total: u64) {
         let mut totals = lock(&self.totals);
-        if totals.len() >= MOST {
+        if totals.len() >= MOST && !totals.contains_key(&name) {
             totals.clear();
         }
         totals.insert(name, (mark, total, Instant::now()));
@@ -68,12 +67,13 @@ impl Remembered {
 }
 
 impl Db {
-    /// What a total of this filter is kept under, if it is: who waits for an answer changes with every message.
+    /// What a total of this filter is kept under, if it is: who waits for an answer changes with every message, and the tickets of one
+    /// conversation are soon counted.
     pub(super) fn name_of_total(&self, store: &StoreId, filter: &TicketFilter, shown: Shown, tests: &[FieldTest]) -> Option<Name> {
         // Whatever else a filter goes by has to change the mark: a member that comes is one to be considered here.
         let TicketFilter {
             statuses: _,
-            conversation_id: _,
+            conversation_id: None,
             account_ids: _,
             assignee_user_ids: _,
             handled_by_user_ids: _,
@@ -113,13 +113,16 @@ impl Db {
         }
     }
 
-    /// Counts what a statement counts, and tells the mark of that moment.
-    pub(super) async fn count_at(&self, mut count: Sql, push_mark: impl Fn(&mut Sql)) -> Result<(u64, Option<Mark>)> {
+    /// Counts what a statement counts, and keeps it with the mark of that moment.
+    pub(super) async fn count_and_keep(&self, name: Name, mut count: Sql, push_mark: impl Fn(&mut Sql)) -> Result<u64> {
         let counting = count.split_off(0);
         count.push("SELECT (").push(&counting).push("), ");
         push_mark(&mut count);
         let found = self.first(count, |cells| Ok((cells.take::<i64>()?, cells.take::<Mark>()?))).await?;
-        Ok(found.map_or((0, None), |(total, mark)| (u64::try_from(total).unwrap_or(0), Some(mark))))
+        let Some((total, mark)) = found else { return Ok(0) };
+        let total = u64::try_from(total).unwrap_or(0);
+        self.remembered().keep(name, mark, total);
+        Ok(total)
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a filter of tickets asks for, as conditions of the statements that list and count them.
 //!
-//! Called by `tickets` and `starts`.
+//! Called by `tickets`, `starts` and `remembered`.
 
 use std::{cmp::Reverse, collections::BTreeSet};
 

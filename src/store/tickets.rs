@@ -88,19 +88,22 @@ impl Db {
         }
         let Some(counted) = counted else { return self.page_of(&source, conditions, page).await };
         let push_mark = |sql: &mut Sql| self.push_mark(sql, shown, filter.is_spam, now);
-        let (found, mark) = self.page_beside::<_, Mark>(&source, conditions, page, push_mark).await?;
         let name = self.name_of_total(store, filter, shown, tests);
+        let (found, mark) = match name {
+            Some(_) => self.page_beside::<_, Mark>(&source, conditions, page, push_mark).await?,
+            None => (self.page_of(&source, conditions, page).await?, None),
+        };
         let known = || self.remembered().at(name?, mark.as_deref()?);
         let total = match found.whole(page).or_else(known) {
             Some(total) => total,
             None => {
                 let further = if start.is_none() { self.start_of_total(store, filter, shown, tests, now).await? } else { None };
                 let start = start.as_ref().or(further.as_ref());
-                let (total, mark) = self.count_at(self.filtered_total_sql(filter, shown, tests, start, counted), push_mark).await?;
-                if let (Some(name), Some(mark)) = (name, mark) {
-                    self.remembered().keep(name, mark, total);
+                let count = self.filtered_total_sql(filter, shown, tests, start, counted);
+                match name {
+                    Some(name) => self.count_and_keep(name, count, push_mark).await?,
+                    None => self.count(count).await?,
                 }
-                total
             }
         };
         Ok(Page { total: Some(total), ..found })

@@ -1,6 +1,7 @@
 //! How many tickets and contacts a store has, without counting them: the database keeps the numbers as rows come and go
-//! (migration `m0008_totals` says how). Called by the lists, for the first page of a walk that counts; and by the server
-//! from time to time to put their parts together. Guarantee: a total is what a count in the same statement would be.
+//! (migration `m0008_totals` says how). Called by the lists, for the first page of a walk that counts, and for
+//! whether a total that was counted still holds (`remembered`); by the server from time to time, and by imports at their end, to put
+//! their parts together. Guarantee: a total is what a count in the same statement would be.
 
 use sea_orm::{ConnectionTrait, DbBackend};
 

@@ -163,6 +163,8 @@ async fn field_tests_follow_the_values_and_negative_ones_match_unset_fields() {
     // Another field's values never count.
     fixture.values("4", "other", [text("a"), Comparable::Number(1.0)]).await;
     let numbers = |numbers: &[f64]| numbers.iter().copied().map(Comparable::Number).collect::<Vec<_>>();
+    // From 15 down, further than -3.
+    let falling = |many: i32| numbers(&(0..many).map(|i| f64::from(15 - i)).collect::<Vec<_>>());
     for (field, test, expected) in [
         ("f", Test::Present, "3 2 1"),
         ("f", Test::Absent, "4"),
@@ -189,7 +191,12 @@ async fn field_tests_follow_the_values_and_negative_ones_match_unset_fields() {
         ("f", Test::Contains("\0".into()), ""),
         ("n", Test::AnyOf(numbers(&[1.0])), "1"),
         ("n", Test::AnyOf(numbers(&[1.0, 2.5, 7.0])), "2 1"),
+        ("n", Test::AnyOf(falling(20)), "3 1"),
+        ("n", Test::AnyOf(falling(21)), "3 1"),
+        ("n", Test::AnyOf(numbers(&[f64::INFINITY, -0.0, f64::NEG_INFINITY, 0.0])), ""),
         ("n", Test::NoneOf(numbers(&[1.0])), "4 3 2"),
+        ("n", Test::NoneOf(numbers(&[9.0, 2.5, -3.0, 4.0])), "4 1"),
+        ("n", Test::AllOf(numbers(&[2.5, 1.0, -3.0])), ""),
         ("n", Test::AllOf(numbers(&[1.0])), "1"),
         ("n", Test::Above(1.0), "2"),
         ("n", Test::Below(1.0), "3"),

@@ -266,24 +266,28 @@ impl Sql {
         self.list(values.iter().copied().map(Param::Integer).collect())
     }
 
-    /// `(…)` of at least one value.
-    pub fn numbers(&mut self, values: impl IntoIterator<Item = f64>) -> &mut Self {
-        self.list(values.into_iter().map(Param::Number).collect())
-    }
-
     /// Pushes ` AND ` and the test of an upper bound on a descending list's sort column. Behind a cursor the bound is
     /// kept out of the index: SQLite uses one upper bound only, and it must be the cursor's, or deep pages start over.
     pub fn and_below(&mut self, page: &PageRequest, test: &str) -> &mut Self {
         self.push(if page.after.is_some() { " AND +" } else { " AND " }).push(test)
     }
 
-    fn list(&mut self, mut values: Vec<Param>) -> &mut Self {
-        let length = LIST_LENGTHS.into_iter().find(|length| *length >= values.len()).unwrap_or(values.len().max(LIST_MAX));
-        if let Some(last) = values.last().filter(|_| values.len() < length).cloned() {
-            values.resize(length, last);
+    /// A test whether `tested`, named twice, is one of at least one value, which come in their order: compared with one after the
+    /// other, if it is within their bounds.
+    pub fn one_by_one(&mut self, tested: &str, values: Vec<Param>) -> &mut Self {
+        let values = filled(values);
+        let (first, last) = (self.values.len() + 1, self.values.len() + values.len());
+        self.push(&format!("{tested} BETWEEN ${first} AND ${last} AND CASE {tested}"));
+        for value in values {
+            self.push(" WHEN ").bind(value).push(" THEN TRUE");
         }
+        self.push(" END")
+    }
+
+    /// `(…)` of at least one value.
+    pub fn list(&mut self, values: Vec<Param>) -> &mut Self {
         self.push("(");
-        for (i, value) in values.into_iter().enumerate() {
+        for (i, value) in filled(values).into_iter().enumerate() {
             if i > 0 {
                 self.push(", ");
             }
@@ -300,7 +304,16 @@ impl Sql {
     }
 }
 
-fn text_value(text: &str) -> Param {
+/// As many values as one of the lengths of lists.
+fn filled(mut values: Vec<Param>) -> Vec<Param> {
+    let length = LIST_LENGTHS.into_iter().find(|length| *length >= values.len()).unwrap_or(values.len().max(LIST_MAX));
+    if let Some(last) = values.last().filter(|_| values.len() < length).cloned() {
+        values.resize(length, last);
+    }
+    values
+}
+
+pub(super) fn text_value(text: &str) -> Param {
     Param::Text(without_nul(text).into_owned())
 }
 

@@ -37,12 +37,12 @@ use super::{
     error::tells_of_loss,
     kept::{Kept, RESTED},
     lines::Lines,
+    minute::ForAMinute,
     postgres::Server,
     readers::Readers,
-    remembered::Remembered,
+    remembered::Counted,
     replica::{self, Replica, Transaction},
     sql::{Gathered, Sql},
-    starts::Many,
     writer::{Sole, Writer},
 };
 
@@ -121,8 +121,8 @@ pub struct Db {
     /// What store transactions run on.
     writes: Writes,
     own: Arc<Own>,
-    many: Arc<Many>,
-    remembered: Arc<Remembered>,
+    many: Arc<ForAMinute<()>>,
+    totals: Arc<ForAMinute<Counted>>,
     gathered: Arc<Gathered>,
     on_statement: Option<OnStatement>,
     replica: Option<Arc<Replica>>,
@@ -161,7 +161,7 @@ impl Db {
             writes,
             own: Arc::default(),
             many: Arc::default(),
-            remembered: Arc::default(),
+            totals: Arc::default(),
             gathered: Arc::default(),
             on_statement,
             replica: None,
@@ -222,13 +222,13 @@ impl Db {
     }
 
     /// What filters asked for and many tickets had.
-    pub(super) fn many(&self) -> &Many {
+    pub(super) fn many(&self) -> &ForAMinute<()> {
         &self.many
     }
 
     /// Totals of filters that were counted.
-    pub(super) fn remembered(&self) -> &Remembered {
-        &self.remembered
+    pub(super) fn counted(&self) -> &ForAMinute<Counted> {
+        &self.totals
     }
 
     /// Look-ups by a key that go together.

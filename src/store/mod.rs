@@ -35,6 +35,7 @@ mod lines;
 mod lock;
 mod marks;
 pub mod messages;
+mod minute;
 pub mod outbound;
 mod postgres;
 pub mod queue;

@@ -9,18 +9,11 @@
 //!
 //! Called by `tickets`.
 
-use std::{
-    collections::HashMap,
-    hash::{BuildHasher, RandomState},
-    sync::Mutex,
-    time::{Duration, Instant},
-};
-
 use sea_orm::DbBackend;
 
 use super::{
     Db, Result,
-    lock::lock,
+    minute::Name,
     sql::Sql,
     ticket_filters::sieved,
     totals::{push_snoozed, push_total},
@@ -35,36 +28,8 @@ use crate::domain::{
 /// What the tickets, the labels and the values of a store were like at a moment.
 pub(super) type Mark = String;
 
-/// A filter of a store, by a hash of 64 bits whose key nobody knows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Name(u64);
-
-#[derive(Default)]
-pub(super) struct Remembered {
-    totals: Mutex<HashMap<Name, (Mark, u64, Instant)>>,
-    hasher: RandomState,
-}
-
-/// How long a total is kept.
-const KEPT: Duration = Duration::from_secs(60);
-/// How many are.
-const MOST: usize = 10_000;
-
-impl Remembered {
-    pub fn at(&self, name: Name, mark: &str) -> Option<u64> {
-        let totals = lock(&self.totals);
-        let (_, total, _) = totals.get(&name).filter(|(then, _, since)| then == mark && since.elapsed() < KEPT)?;
-        Some(*total)
-    }
-
-    pub fn keep(&self, name: Name, mark: Mark, total: u64) {
-        let mut totals = lock(&self.totals);
-        if totals.len() >= MOST && !totals.contains_key(&name) {
-            totals.clear();
-        }
-        totals.insert(name, (mark, total, Instant::now()));
-    }
-}
+/// A total, and the mark of the moment at which it was counted.
+pub(super) type Counted = (Mark, u64);
 
 impl Db {
     /// What a total of this filter is kept under, if it is: who waits for an answer changes with every message, and the tickets of one
@@ -95,7 +60,7 @@ impl Db {
             self.push_labels(&mut all, labels);
         }
         self.push_field_tests(&mut all, &sieved(tests), None);
-        Some(Name(self.remembered().hasher.hash_one((all.as_str(), all.params()))))
+        Some(self.counted().name(&all))
     }
 
     /// The mark of the store `$1`. A standby's is its own: it may show one of two changes, and its primary the other.
@@ -113,6 +78,11 @@ impl Db {
         }
     }
 
+    /// The total of that name that was counted at that mark.
+    pub(super) fn counted_at(&self, name: Name, mark: &str) -> Option<u64> {
+        self.counted().of(name, |(then, total)| (then == mark).then_some(*total))
+    }
+
     /// Counts what a statement counts, and keeps it with the mark of that moment.
     pub(super) async fn count_and_keep(&self, name: Name, mut count: Sql, push_mark: impl Fn(&mut Sql)) -> Result<u64> {
         let counting = count.split_off(0);
@@ -121,7 +91,7 @@ impl Db {
         let found = self.first(count, |cells| Ok((cells.take::<i64>()?, cells.take::<Mark>()?))).await?;
         let Some((total, mark)) = found else { return Ok(0) };
         let total = u64::try_from(total).unwrap_or(0);
-        self.remembered().keep(name, mark, total);
+        self.counted().keep(name, (mark, total));
         Ok(total)
     }
 }

@@ -12,19 +12,13 @@
 //!
 //! Called by `tickets`.
 
-use std::{
-    borrow::Cow,
-    collections::{BTreeSet, HashMap},
-    hash::{BuildHasher, RandomState},
-    sync::Mutex,
-    time::{Duration, Instant},
-};
+use std::{borrow::Cow, collections::BTreeSet};
 
 use sea_orm::DbBackend;
 
 use super::{
     Db, Result,
-    lock::lock,
+    minute::Name,
     sql::{FENCE, Sql},
     ticket_filters::leading_label,
 };
@@ -56,41 +50,6 @@ const FEW_ON_POSTGRES: i64 = 1000;
 const DEARER: i64 = 40;
 const DEARER_ON_POSTGRES: i64 = 10;
 
-/// What many tickets had when they were counted.
-#[derive(Default)]
-pub(super) struct Many {
-    /// When that was, by a hash: of two that share one, the other's list is walked.
-    counted: Mutex<HashMap<u64, Instant>>,
-    hasher: RandomState,
-}
-
-/// How long it is taken for so.
-const STILL: Duration = Duration::from_secs(60);
-/// Of how many that is remembered.
-const REMEMBERED: usize = 10_000;
-
-impl Many {
-    fn name(&self, source: &Sql) -> u64 {
-        self.hasher.hash_one((source.as_str(), source.params()))
-    }
-
-    fn holds(&self, name: u64) -> bool {
-        self.lock().get(&name).is_some_and(|counted| counted.elapsed() < STILL)
-    }
-
-    fn note(&self, name: u64) {
-        let mut counted = self.lock();
-        if counted.len() >= REMEMBERED {
-            counted.clear();
-        }
-        counted.insert(name, Instant::now());
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<u64, Instant>> {
-        lock(&self.counted)
-    }
-}
-
 impl Db {
     /// What the fewest tickets have that the filter asks for, when they are few, and not a list already.
     pub(super) async fn start<'a>(
@@ -110,7 +69,7 @@ impl Db {
             self.push_source(&mut source, &start, shown);
             (self.many().name(&source), start)
         });
-        let mut starts: Vec<(u64, Start<'_>)> = named.filter(|(name, _)| !self.many().holds(*name)).collect();
+        let mut starts: Vec<(Name, Start<'_>)> = named.filter(|(name, _)| self.many().of(*name, |()| Some(())).is_none()).collect();
         if starts.is_empty() {
             return Ok(None);
         }
@@ -140,7 +99,7 @@ impl Db {
         let mut fewest = None;
         for (at, count) in counts.unwrap_or_default().into_iter().enumerate() {
             if count > few {
-                self.many().note(starts[at].0);
+                self.many().keep(starts[at].0, ());
             } else if fewest.is_none_or(|(fewest, _)| count < fewest) {
                 fewest = Some((count, at));
             }
@@ -315,7 +274,7 @@ mod tests {
             assert_eq!(asked(store, &labels(&["l"]), &half).await, (1, false));
             assert_eq!(asked(store, &labels(&["l"]), &half).await, (0, false));
         }
-        db.many().lock().values_mut().for_each(|counted| *counted -= STILL);
+        db.many().let_a_minute_pass();
         assert_eq!(asked(store, &none, &half).await, (1, false), "a minute later");
         db.close().await.unwrap();
     }

@@ -93,7 +93,7 @@ impl Db {
             Some(_) => self.page_beside::<_, Mark>(&source, conditions, page, push_mark).await?,
             None => (self.page_of(&source, conditions, page).await?, None),
         };
-        let known = || self.remembered().at(name?, mark.as_deref()?);
+        let known = || self.counted_at(name?, mark.as_deref()?);
         let total = match found.whole(page).or_else(known) {
             Some(total) => total,
             None => {

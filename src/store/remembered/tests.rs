@@ -47,13 +47,13 @@ async fn total(fixture: &Fixture, shown: Shown, (filter, tests): &(TicketFilter,
 
 /// What is told is what a count says that remembers nothing.
 async fn agree(fixture: &Fixture, now: Timestamp) {
-    let remembered = fixture.db.remembered();
+    let counted = fixture.db.counted();
     for shown in [Shown::Open, Shown::Closed, Shown::All] {
         for filter in filters() {
             let told = total(fixture, shown, &filter, now).await;
-            let kept = std::mem::take(&mut *lock(&remembered.totals));
+            let kept = counted.take();
             assert_eq!(told, total(fixture, shown, &filter, now).await, "{shown:?}, {filter:?}");
-            lock(&remembered.totals).extend(kept);
+            counted.put_back(kept);
         }
     }
 }
@@ -220,7 +220,7 @@ async fn what_was_counted_is_not_counted_again_until_something_changes() {
     assert_eq!(cost(1_003).await, counted);
     assert_eq!(cost(1_004).await, kept);
     // As another instant, which names no other total.
-    lock(&fixture.db.remembered().totals).values_mut().for_each(|(_, _, since)| *since -= KEPT);
+    fixture.db.counted().let_a_minute_pass();
     assert_eq!(cost(1_005).await, counted);
 }
 

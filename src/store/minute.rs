@@ -1,0 +1,68 @@
+//! What is known for a minute, by a hash of what it was asked of: of two that share one, the later is known.
+//!
+//! Called by `starts` and `remembered`, for whom a minute is how long they may be mistaken.
+
+use std::{
+    collections::HashMap,
+    hash::{BuildHasher, RandomState},
+    sync::Mutex,
+    time::{Duration, Instant},
+};
+
+use super::{lock::lock, sql::Sql};
+
+/// A statement, or a part of one, with its values: 64 bits whose key nobody knows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Name(u64);
+
+pub(super) struct ForAMinute<T> {
+    known: Mutex<HashMap<Name, (T, Instant)>>,
+    hasher: RandomState,
+}
+
+const MINUTE: Duration = Duration::from_secs(60);
+/// Of how many something is known.
+const MOST: usize = 10_000;
+
+impl<T> Default for ForAMinute<T> {
+    fn default() -> Self {
+        Self { known: Mutex::default(), hasher: RandomState::new() }
+    }
+}
+
+impl<T> ForAMinute<T> {
+    pub fn name(&self, sql: &Sql) -> Name {
+        Name(self.hasher.hash_one((sql.as_str(), sql.params())))
+    }
+
+    /// What `tell` makes of what is known.
+    pub fn of<V>(&self, name: Name, tell: impl FnOnce(&T) -> Option<V>) -> Option<V> {
+        let known = lock(&self.known);
+        let (what, _) = known.get(&name).filter(|(_, since)| since.elapsed() < MINUTE)?;
+        tell(what)
+    }
+
+    pub fn keep(&self, name: Name, what: T) {
+        let mut known = lock(&self.known);
+        if known.len() >= MOST && !known.contains_key(&name) {
+            known.clear();
+        }
+        known.insert(name, (what, Instant::now()));
+    }
+
+    #[cfg(test)]
+    pub fn let_a_minute_pass(&self) {
+        lock(&self.known).values_mut().for_each(|(_, since)| *since -= MINUTE);
+    }
+
+    /// All that is known, of which nothing is left.
+    #[cfg(test)]
+    pub fn take(&self) -> HashMap<Name, (T, Instant)> {
+        std::mem::take(&mut *lock(&self.known))
+    }
+
+    #[cfg(test)]
+    pub fn put_back(&self, known: HashMap<Name, (T, Instant)>) {
+        lock(&self.known).extend(known);
+    }
+}

@@ -44,6 +44,16 @@ fn of_ticket(differ: &str) -> String {
     format!("UPDATE OF {columns} ON tickets FOR EACH ROW WHEN (OLD.account_id <> '' AND ({differs}))")
 }
 
+/// The triggers of whole rows, each by its name, what it follows, and which of its two versions tells of the store.
+fn of_rows(trigger: impl Fn(&str, &str, &str) -> String) -> Vec<String> {
+    let of = |table: &str| {
+        [("come", "INSERT", "NEW"), ("go", "DELETE", "OLD")]
+            .map(|(end, event, row)| trigger(&format!("{table}_changed_{end}"), &format!("{event} ON {table}"), row))
+    };
+    let updates = TABLES.map(|table| trigger(&format!("{table}_changed"), &format!("UPDATE ON {table}"), "NEW"));
+    ["tickets"].iter().chain(&TABLES).flat_map(|table| of(table)).chain(updates).collect()
+}
+
 fn up_on_sqlite() -> Vec<String> {
     let trigger = |name: &str, event: &str, row: &str| {
         format!(
@@ -52,15 +62,7 @@ fn up_on_sqlite() -> Vec<String> {
              ON CONFLICT (store_id, name) DO UPDATE SET value = value + 1; END"
         )
     };
-    let mut statements = vec![trigger("tickets_changed", &of_ticket("IS NOT"), "NEW")];
-    for table in ["tickets"].iter().chain(&TABLES) {
-        statements.push(trigger(&format!("{table}_changed_come"), &format!("INSERT ON {table}"), "NEW"));
-        statements.push(trigger(&format!("{table}_changed_go"), &format!("DELETE ON {table}"), "OLD"));
-    }
-    for table in TABLES {
-        statements.push(trigger(&format!("{table}_changed"), &format!("UPDATE ON {table}"), "NEW"));
-    }
-    statements
+    [vec![trigger("tickets_changed", &of_ticket("IS NOT"), "NEW")], of_rows(trigger)].concat()
 }
 
 fn up_on_postgres() -> Vec<String> {
@@ -80,13 +82,7 @@ fn up_on_postgres() -> Vec<String> {
         function("ticket_changed", "VALUES (NEW.store_id, 'tickets.changed', 1)"),
         format!("CREATE TRIGGER tickets_changed AFTER {} EXECUTE FUNCTION ticket_changed()", of_ticket("IS DISTINCT FROM")),
     ];
-    for table in ["tickets"].iter().chain(&TABLES) {
-        statements.push(trigger(&format!("{table}_changed_come"), &format!("INSERT ON {table}"), "NEW"));
-        statements.push(trigger(&format!("{table}_changed_go"), &format!("DELETE ON {table}"), "OLD"));
-    }
-    for table in TABLES {
-        statements.push(trigger(&format!("{table}_changed"), &format!("UPDATE ON {table}"), "NEW"));
-    }
+    statements.extend(of_rows(trigger));
     statements
 }
 

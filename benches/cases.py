@@ -10,8 +10,8 @@ LIST = "/v1/tickets/list?pageSize=20"
 
 
 def shop(tickets, write):
-    """Import lines of a shop with so many tickets, a message each, a fifth of them open, the same on every run. Each value of
-    the two fields and the label that the filters ask for is had by a fifth."""
+    """Import lines of a shop with so many tickets, a message each, a fifth of them open, the same on every run. What the
+    filters ask for, of a field or the label, is had by a fifth."""
     r = random.Random(7).random
     conversations = max(1, tickets * 8 // 10)
 
@@ -23,7 +23,7 @@ def shop(tickets, write):
     put("account", id="widget", channel="widget", name="Chat", status="healthy")
     for n in range(5):
         put("label", id="label-%d" % n, label="Label %d" % n, color="#336699", createdAt=at(0), updatedAt=at(0))
-    for name, kind, data in (("region", "text", "string"), ("score", "integer", "number")):
+    for name, kind, data in (("region", "text", "string"), ("score", "integer", "number"), ("tier", "text", "string")):
         put("ticketField", id=name, name=name, displayType=kind, dataType=data, sortOrder=1, isRequired=False, active=True, createdAt=at(0), updatedAt=at(0))
     for n in range(conversations):
         put("contact", id="k%d" % n, fullName="Contact %d" % n, firstName="Contact", phone="+668%08d" % n, createdAt=at(n), updatedAt=at(n))
@@ -32,7 +32,8 @@ def shop(tickets, write):
     for n in range(tickets):
         # The last ticket of a conversation may be open.
         opened, is_open = n * 25, n >= tickets - conversations and r() < 0.25
-        fields = {"region": "%s-%d" % ("north south east west centre".split()[int(r() * 5)], n % 1000), "score": int(r() * 100)}
+        fields = {"region": "%s-%d" % ("north south east west centre".split()[int(r() * 5)], n % 1000), "score": int(r() * 100),
+                  "tier": "gold silver bronze iron tin".split()[n % 5]}
         ended = {} if is_open else {"closedAt": at(opened + 20)}
         put("ticket", id="t%d" % n, conversationId="c%d" % (n % conversations), contactId="k%d" % (n % conversations), accountId="widget", channel="widget",
             isOpen=is_open, isSpam=False, isFollowUp=False, openedAt=at(opened), createdAt=at(opened), updatedAt=at(opened), ticketFields=fields, **ended)
@@ -42,12 +43,13 @@ def shop(tickets, write):
 def field(name, operator, **operand): return {"ticketFieldId": name, "operator": operator, **operand}
 
 
-# Two filters on fields and one on the label; each lets a fifth through.
+# Two filters on fields and one on the label; each lets a fifth through. Among them are all kinds: beginnings, parts, bounds, values.
 LABEL = {"operator": "contains_any", "labelIds": ["label-3"]}
 NORTH, LOW = field("region", "starts_with", value="north"), field("score", "between", min=0, max=19)
 FILTERS = {
     "prefix and range": [NORTH, LOW],
     "contains and below": [field("region", "text_contains", value="orth"), field("score", "less_than", value=20)],
+    "prefix and equality": [NORTH, field("tier", "equal", value="gold")],
     "prefix and one of": [NORTH, field("score", "is_one_of", value=list(range(20)))],
 }
 

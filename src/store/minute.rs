@@ -1,6 +1,8 @@
-//! What is known for a minute, by a hash of what it was asked of: of two that share one, the later is known.
+//! What is known for a minute, by a hash of the statement that told it. Two statements that shared one would be taken for each
+//! other, which 64 bits whose key nobody knows make as good as impossible.
 //!
-//! Called by `starts` and `remembered`, for whom a minute is how long they may be mistaken.
+//! Called by `starts`, whose list is walked where few have something by now that many had, and `remembered`, which says itself how long
+//! what it knows is true.
 
 use std::{
     collections::HashMap,
@@ -11,7 +13,7 @@ use std::{
 
 use super::{lock::lock, sql::Sql};
 
-/// A statement, or a part of one, with its values: 64 bits whose key nobody knows.
+/// A statement, or a part of one, with its values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Name(u64);
 

@@ -12,6 +12,7 @@ mod visits;
 
 use std::{
     borrow::Cow,
+    cmp::Ordering,
     collections::BTreeSet,
     hash::{Hash, Hasher},
 };
@@ -94,7 +95,7 @@ impl From<Param> for Value {
 /// What keeps a subquery that it ends from being joined with the rows around it. PostgreSQL's own.
 pub(super) const FENCE: &str = " OFFSET 0";
 
-/// What keeps a column of numbers that it stands before from the indexes that have it.
+/// What keeps a column of numbers that it stands before from the indexes that have it, and on SQLite whatever it stands before.
 pub(super) const ASIDE: &str = "+";
 
 /// Lengths of bound lists. A list is filled up to the next one with its last value, so that there are few texts.
@@ -272,12 +273,18 @@ impl Sql {
         self.push(if page.after.is_some() { " AND +" } else { " AND " }).push(test)
     }
 
-    /// A test whether `tested`, named twice, is one of at least one value, which come in their order: compared with one after the
-    /// other, if it is within their bounds.
-    pub fn one_by_one(&mut self, tested: &str, values: Vec<Param>) -> &mut Self {
+    /// A test whether a column, or what an index holds of it, is one of at least one value of a kind: compared with one after the
+    /// other where it is within their bounds, and kept from the indexes. SQLite's own.
+    pub fn one_by_one(&mut self, tested: &str, mut values: Vec<Param>) -> &mut Self {
+        // As they are bound, which may not be as they were sent.
+        values.sort_by(|one, other| match (one, other) {
+            (Param::Number(one), Param::Number(other)) => one.total_cmp(other),
+            (Param::Text(one), Param::Text(other)) => one.cmp(other),
+            _ => Ordering::Equal,
+        });
         let values = filled(values);
         let (first, last) = (self.values.len() + 1, self.values.len() + values.len());
-        self.push(&format!("{tested} BETWEEN ${first} AND ${last} AND CASE {tested}"));
+        self.push(&format!("{ASIDE}{tested} BETWEEN ${first} AND ${last} AND CASE {ASIDE}{tested}"));
         for value in values {
             self.push(" WHEN ").bind(value).push(" THEN TRUE");
         }

@@ -2,11 +2,7 @@
 //!
 //! Called by `tickets`, `starts` and `remembered`.
 
-use std::{
-    cmp::{Ordering, Reverse},
-    collections::BTreeSet,
-    ops::RangeInclusive,
-};
+use std::{cmp::Reverse, collections::BTreeSet, ops::RangeInclusive};
 
 use sea_orm::DbBackend;
 
@@ -313,12 +309,6 @@ fn column(values: &[Comparable]) -> &'static str {
 
 /// `aside`: of one ticket's values, on SQLite.
 fn push_one_of(sql: &mut Sql, values: &[Comparable], aside: bool) {
-    let mut values: Vec<&Comparable> = values.iter().collect();
-    values.sort_by(|one, other| match (one, other) {
-        (Comparable::Number(one), Comparable::Number(other)) => one.total_cmp(other),
-        (Comparable::Text(one), Comparable::Text(other)) => one.cmp(other),
-        _ => Ordering::Equal,
-    });
     let texts = values.iter().filter_map(|value| match value {
         Comparable::Text(text) => Some(text.as_str()),
         Comparable::Number(_) => None,
@@ -327,17 +317,15 @@ fn push_one_of(sql: &mut Sql, values: &[Comparable], aside: bool) {
         Comparable::Number(number) => Param::Number(*number),
         Comparable::Text(text) => text_value(beginning(text)),
     });
-    let tested = match (values.first(), aside) {
-        (Some(Comparable::Number(_)), true) => "+v.number_value",
-        (Some(Comparable::Number(_)), false) => "v.number_value",
-        (_, true) => "+substr(v.text_value, 1, 200)",
-        (_, false) => "substr(v.text_value, 1, 200)",
+    let tested = match values.first() {
+        Some(Comparable::Number(_)) => "v.number_value",
+        _ => "substr(v.text_value, 1, 200)",
     };
     sql.push(" AND ");
     if aside && ONE_BY_ONE.contains(&values.len()) {
         sql.one_by_one(tested, params.collect());
     } else {
-        sql.push(tested).push(" IN ").list(params.collect());
+        sql.push(if aside { ASIDE } else { "" }).push(tested).push(" IN ").list(params.collect());
     }
     // A shorter text is its own beginning and no longer one's.
     if texts.clone().any(|text| text.chars().nth(INDEXED_CHARS - 1).is_some()) {

@@ -43,7 +43,7 @@ def shop(tickets, write):
 def field(name, operator, **operand): return {"ticketFieldId": name, "operator": operator, **operand}
 
 
-# Two filters on fields and one on the label; each lets a fifth through. Among them are all kinds: beginnings, parts, bounds, values.
+# Two filters on fields and one on the label; each lets a fifth through. Among them is every kind that finds by what is there: beginnings, parts, bounds, values.
 LABEL = {"operator": "contains_any", "labelIds": ["label-3"]}
 NORTH, LOW = field("region", "starts_with", value="north"), field("score", "between", min=0, max=19)
 FILTERS = {

@@ -186,7 +186,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--connections", type=int, default=16)
     parser.add_argument("--postgres")
-    parser.add_argument("--only", default="")
+    parser.add_argument("--only", default="", help="cases whose names contain this, and the list to compare with")
     args = parser.parse_args()
     revision = subprocess.run([args.binary, "--version"], capture_output=True, text=True, check=True).stdout.strip()
     print(f"{revision}, {'PostgreSQL' if args.postgres else 'SQLite'}, {os.cpu_count()} cores, {args.rounds} rounds of {args.seconds} s\n", flush=True)
@@ -206,21 +206,22 @@ def main():
             # Its first page tells the total, which is counted for whoever asks first; here each asks for another range with the same tickets.
             if "revision A" in revision and LOW in filters: cases["filters: the same, counted anew"] = lambda _, body=body: ("POST", LIST, body.replace('"min": 0', '"min": -%d'))
         cases["insert"] = lambda _: ("POST", "/v1/messages", '{"conversationId":"c%d","text":"Where is my package? It is late, please help"}')
-        plain = []
-        for name, of in cases.items():
-            if args.only and args.only not in name: continue
-            requests = [of(shop) for shop in shops]
-            connections = 32 if name == "insert" else args.connections
-            rounds = [[] for _ in shops]
+        wanted = {name: [of(shop) for shop in shops] for name, of in cases.items() if args.only in name or name == "list"}
+        # A round has every case, so that what is compared was measured within the same minute. Writes come last: they change what is read.
+        groups = [[name for name in wanted if name != "insert"], [name for name in wanted if name == "insert"]]
+        measured = {name: [[] for _ in shops] for name in wanted}
+        for names in groups:
             for number in range(-1, args.rounds):
-                for shop, request, measured in zip(shops, requests, rounds):
-                    one = wrk(shop, request, 1 if number < 0 else args.seconds, connections, number + 2)
-                    if number >= 0: measured.append(one)
+                for name in names:
+                    for shop, request, rounds in zip(shops, wanted[name], measured[name]):
+                        one = wrk(shop, request, 1 if number < 0 else args.seconds, 32 if name == "insert" else args.connections, number + 2)
+                        if number >= 0: rounds.append(one)
+        def ratio(ones, others): return f"{statistics.median(one['cpu'] / other['cpu'] for one, other in zip(ones, others)):.2f}"
+        for name, shops_rounds in measured.items():
             def middle(one, key): return statistics.median(round[key] for round in one)
-            told = [f"{middle(one, 'cpu'):.3f}, {middle(one, 'p50'):.1f} / {middle(one, 'p99'):.1f}, {middle(one, 'rate'):,.0f}" for one in rounds]
-            if name == "list": plain = [middle(one, "cpu") for one in rounds]
-            beside = " / ".join(f"{middle(one, 'cpu') / list_page:.2f}" for one, list_page in zip(rounds, plain)) or "–"
-            print(f"| {name} | " + " | ".join(told) + f" | {middle(rounds[-1], 'cpu') / middle(rounds[0], 'cpu'):.2f} | {beside} |", flush=True)
+            told = [f"{middle(one, 'cpu'):.3f}, {middle(one, 'p50'):.1f} / {middle(one, 'p99'):.1f}, {middle(one, 'rate'):,.0f}" for one in shops_rounds]
+            beside = " / ".join(map(ratio, shops_rounds, measured["list"])) if name != "insert" else "–"
+            print(f"| {name} | " + " | ".join(told) + f" | {ratio(shops_rounds[-1], shops_rounds[0])} | {beside} |", flush=True)
         for shop in shops:
             print(f"\n{shop.tickets:,} tickets, afterwards: {status(shop.process.pid, 'RssAnon'):.0f} MB anonymous, {status(shop.process.pid, 'VmRSS'):.0f} MB in all")
     finally:

@@ -122,7 +122,7 @@ pub struct Db {
     writes: Writes,
     own: Arc<Own>,
     many: Arc<ForAMinute<()>>,
-    totals: Arc<ForAMinute<Counted>>,
+    counted: Arc<ForAMinute<Counted>>,
     gathered: Arc<Gathered>,
     on_statement: Option<OnStatement>,
     replica: Option<Arc<Replica>>,
@@ -161,7 +161,7 @@ impl Db {
             writes,
             own: Arc::default(),
             many: Arc::default(),
-            totals: Arc::default(),
+            counted: Arc::default(),
             gathered: Arc::default(),
             on_statement,
             replica: None,
@@ -228,7 +228,7 @@ impl Db {
 
     /// Totals of filters that were counted.
     pub(super) fn counted(&self) -> &ForAMinute<Counted> {
-        &self.totals
+        &self.counted
     }
 
     /// Look-ups by a key that go together.

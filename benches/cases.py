@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """What a request costs, case by case, and how that grows with the data. `cases.sh` says how it is called."""
-import argparse, http.client, json, os, pathlib, random, re, shutil, signal, statistics, subprocess, sys, tempfile, time
+import argparse, http.client, itertools, json, os, pathlib, random, re, shutil, signal, statistics, subprocess, sys, tempfile, time
 from urllib.parse import urlsplit
 from load import load
 
@@ -211,11 +211,10 @@ def main():
         groups = [[name for name in wanted if name != "insert"], [name for name in wanted if name == "insert"]]
         measured = {name: [[] for _ in shops] for name in wanted}
         for names in groups:
-            for number in range(-1, args.rounds):
-                for name in names:
-                    for shop, request, rounds in zip(shops, wanted[name], measured[name]):
-                        one = wrk(shop, request, 1 if number < 0 else args.seconds, 32 if name == "insert" else args.connections, number + 2)
-                        if number >= 0: rounds.append(one)
+            for number, name in itertools.product(range(-1, args.rounds), names):
+                for shop, request, rounds in zip(shops, wanted[name], measured[name]):
+                    one = wrk(shop, request, 1 if number < 0 else args.seconds, 32 if name == "insert" else args.connections, number + 2)
+                    if number >= 0: rounds.append(one)
         def ratio(ones, others): return f"{statistics.median(one['cpu'] / other['cpu'] for one, other in zip(ones, others)):.2f}"
         for name, shops_rounds in measured.items():
             def middle(one, key): return statistics.median(round[key] for round in one)

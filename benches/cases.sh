@@ -6,7 +6,7 @@
 #   benches/cases.sh --rev-a                           revision A, whose first pages tell the total
 #   benches/cases.sh --postgres postgres://…           in databases made on this server, whose processes are counted in;
 #                                                      it has to run on this machine, and its data folder be readable
-#   --only filters  --rounds 3  --seconds 3  --connections 16
+#   --only filters (and the list)  --rounds 3  --seconds 3  --connections 16
 #
 # Needs wrk and python3. TMPDIR is where the data goes: a disk, not memory.
 set -euo pipefail

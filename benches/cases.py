@@ -125,6 +125,8 @@ class Shop:
         while self.call("GET", "/readyz")[0] != 200: time.sleep(0.002)
         ready = (time.perf_counter() - begun) * 1000
         rest([self.process.pid])
+        # What only the start needed is given back within some seconds.
+        time.sleep(5)
         self.notes.append(f"ready after {ready:.0f} ms; idle {status(self.process.pid, 'VmRSS'):.0f} MB, {status(self.process.pid, 'RssAnon'):.0f} MB of it anonymous")
         self.roots = [self.process.pid]
         if args.postgres:
@@ -149,7 +151,7 @@ class Shop:
         finally: connection.close()
 
     def deep(self):
-        """The cursor behind 50,000 closed tickets, or nine tenths of them."""
+        """The cursor behind 50,000 closed tickets, or seven tenths as many as there are tickets."""
         cursor, seen = "", 0
         depth = min(50_000, self.tickets * 7 // 10)
         while seen < depth:

@@ -86,7 +86,12 @@ def rest(roots):
         last = now
 
 
-def status(pid, name): return int(re.search(name + r":\s+(\d+)", pathlib.Path(f"/proc/{pid}/status").read_text())[1]) / 1024
+def memory(pid):
+    """What a process keeps at rest: what it needed for a moment, as at its start, is given back within some seconds."""
+    time.sleep(5)
+    told = pathlib.Path(f"/proc/{pid}/status").read_text()
+    anonymous, whole = (int(re.search(name + r":\s+(\d+)", told)[1]) / 1024 for name in ("RssAnon", "VmRSS"))
+    return f"{anonymous:.0f} MB anonymous, {whole:.0f} MB in all"
 
 
 class Shop:
@@ -125,9 +130,7 @@ class Shop:
         while self.call("GET", "/readyz")[0] != 200: time.sleep(0.002)
         ready = (time.perf_counter() - begun) * 1000
         rest([self.process.pid])
-        # What only the start needed is given back within some seconds.
-        time.sleep(5)
-        self.notes.append(f"ready after {ready:.0f} ms; idle {status(self.process.pid, 'VmRSS'):.0f} MB, {status(self.process.pid, 'RssAnon'):.0f} MB of it anonymous")
+        self.notes.append(f"ready after {ready:.0f} ms; idle {memory(self.process.pid)}")
         self.roots = [self.process.pid]
         if args.postgres:
             postmaster = self.sql("select setting from pg_settings where name = 'data_directory'").strip()
@@ -224,7 +227,7 @@ def main():
             beside = " / ".join(map(ratio, shops_rounds, measured["list"])) if name != "insert" else "–"
             print(f"| {name} | " + " | ".join(told) + f" | {ratio(shops_rounds[-1], shops_rounds[0])} | {beside} |", flush=True)
         for shop in shops:
-            print(f"\n{shop.tickets:,} tickets, afterwards: {status(shop.process.pid, 'RssAnon'):.0f} MB anonymous, {status(shop.process.pid, 'VmRSS'):.0f} MB in all")
+            print(f"\n{shop.tickets:,} tickets, afterwards: {memory(shop.process.pid)}")
     finally:
         for shop in shops: shop.stop()
         shutil.rmtree(scratch, ignore_errors=True)

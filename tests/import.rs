@@ -438,7 +438,7 @@ fn an_import_and_a_message_do_not_wait_for_each_other() {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
                 let mut message = sqlx::PgConnection::connect(&world.url).await.unwrap();
-                message.execute("BEGIN; SELECT id FROM conversations WHERE id = 'v1' FOR UPDATE").await.unwrap();
+                message.execute("BEGIN; SELECT id FROM conversations WHERE id = 'v1' FOR NO KEY UPDATE").await.unwrap();
                 let import = world
                     .command(&["import", "--store", "one", "again.ndjson"])
                     .stdout(Stdio::null())
@@ -450,7 +450,7 @@ fn an_import_and_a_message_do_not_wait_for_each_other() {
                 while sqlx::query_scalar::<_, i64>(waits).fetch_one(&mut watch).await.unwrap() == 0 {
                     tokio::time::sleep(std::time::Duration::from_millis(20)).await;
                 }
-                message.execute("SELECT id FROM tickets WHERE conversation_id = 'v1' FOR UPDATE").await.unwrap();
+                message.execute("SELECT id FROM tickets WHERE conversation_id = 'v1' FOR NO KEY UPDATE").await.unwrap();
                 message.execute("UPDATE messages SET external_id = 'x2' WHERE id = 'm1'; COMMIT").await.unwrap();
                 let output = import.wait_with_output().unwrap();
                 assert!(output.status.success(), "{kind}: {}", String::from_utf8_lossy(&output.stderr));

@@ -21,6 +21,7 @@ mod m0007_bridges;
 mod m0008_totals;
 mod m0009_labelled;
 mod m0010_changed;
+mod m0011_recounted;
 
 pub use sea_orm_migration::{MigrationStatus, MigratorTrait};
 
@@ -40,6 +41,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0008_totals::Migration),
             Box::new(m0009_labelled::Migration),
             Box::new(m0010_changed::Migration),
+            Box::new(m0011_recounted::Migration),
         ]
     }
 }

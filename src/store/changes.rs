@@ -273,3 +273,49 @@ impl Write {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::Arc, time::Duration};
+
+    use sea_orm::DbBackend;
+    use tokio::time::{sleep, timeout};
+
+    use super::*;
+    use crate::{
+        domain::clock::{Clock, SystemClock},
+        store::{fixture::Fixture, sql::Sql},
+    };
+
+    /// The one looks for the conversation at its commit, with the ticket in hand; the other waits for the ticket, with the
+    /// conversation.
+    #[tokio::test]
+    async fn who_changes_a_ticket_and_who_changes_its_conversation_do_not_wait_for_each_other() {
+        let fixture = Fixture::alone().await;
+        if fixture.db.backend() != DbBackend::Postgres {
+            return;
+        }
+        fixture.ticket("t", |_| {}).await;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let begin = || fixture.db.write(&fixture.store, &clock);
+        let (fields, labels) = (begin().await.unwrap(), begin().await.unwrap());
+
+        let ticket = fields.ticket(&"t".into()).await.unwrap().unwrap();
+        fields.save_field_values(&ticket.id, &[("size".into(), vec![Comparable::Text("L".to_owned())])]).await.unwrap();
+        fields.save_ticket(&ticket).await.unwrap();
+
+        let conversation = labels.conversation(&ticket.conversation_id).await.unwrap().unwrap();
+        let waits = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        let ended = async {
+            while fixture.db.first(Sql::fixed(waits), |cells| cells.take::<i32>()).await.unwrap().is_none() {
+                sleep(Duration::from_millis(5)).await;
+            }
+            fields.commit().await
+        };
+        let both = async { tokio::join!(labels.hold_tickets_of(&conversation.id), ended) };
+        let (held, ended) = timeout(Duration::from_secs(10), both).await.unwrap();
+        ended.unwrap();
+        held.unwrap();
+        labels.commit().await.unwrap();
+    }
+}

@@ -307,10 +307,8 @@ impl Db {
 
     /// Answers once the database does, the way requests ask it.
     pub async fn ping(&self) -> Result<()> {
-        let mut sql = Sql::fixed("SELECT 1");
-        // Behind no statement of a request.
-        sql.unbounded();
-        self.first(sql, |_| Ok(())).await.map(|_| ())
+        // Beside those that are bounded by their keys, so that it waits for none that may take long.
+        self.first(Sql::fixed("SELECT 1"), |_| Ok(())).await.map(|_| ())
     }
 
     /// Closes every connection; on SQLite the write-ahead log is folded into the file, where it is being copied once that has ended.

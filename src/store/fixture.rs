@@ -104,6 +104,14 @@ impl Fixture {
         fixture
     }
 
+    /// Takes a migration back, and whatever was migrated behind it, and migrates again.
+    pub async fn migrate_again(&self, name: &str) {
+        let all = self.db.migrations().await.unwrap();
+        let at = all.iter().position(|(other, _)| other == name).unwrap();
+        self.db.migrate_down((all.len() - at) as u32).await.unwrap();
+        self.db.migrate_up().await.unwrap();
+    }
+
     /// Runs a statement as it stands.
     pub async fn execute(&self, statement: &str) -> Result<(), super::Error> {
         let tx = self.db.begin().await?;

@@ -213,8 +213,8 @@ impl Import {
     pub async fn hold(&self, brings: impl Fn(Kind) -> bool) -> Result<()> {
         self.run("ANALYZE import_touched", []).await?;
         for (kind, sql) in [
-            (Kind::User, "SELECT COUNT(*) FROM (SELECT id FROM users WHERE store_id = ? ORDER BY id FOR UPDATE) AS held"),
-            (Kind::Account, "SELECT COUNT(*) FROM (SELECT id FROM accounts WHERE store_id = ? ORDER BY id FOR UPDATE) AS held"),
+            (Kind::User, "SELECT COUNT(*) FROM (SELECT id FROM users WHERE store_id = ? ORDER BY id FOR NO KEY UPDATE) AS held"),
+            (Kind::Account, "SELECT COUNT(*) FROM (SELECT id FROM accounts WHERE store_id = ? ORDER BY id FOR NO KEY UPDATE) AS held"),
         ] {
             if brings(kind) {
                 self.run(sql, [self.store.as_str().into()]).await?;
@@ -222,9 +222,9 @@ impl Import {
         }
         for sql in [
             "SELECT COUNT(*) FROM (SELECT c.id FROM conversations c JOIN import_touched t ON t.id = c.id \
-             WHERE c.store_id = ? ORDER BY c.id FOR UPDATE OF c) AS held",
+             WHERE c.store_id = ? ORDER BY c.id FOR NO KEY UPDATE OF c) AS held",
             "SELECT COUNT(*) FROM (SELECT k.id FROM tickets k JOIN import_touched t ON t.id = k.conversation_id \
-             WHERE k.store_id = ? ORDER BY k.id FOR UPDATE OF k) AS held",
+             WHERE k.store_id = ? ORDER BY k.id FOR NO KEY UPDATE OF k) AS held",
         ] {
             self.run(sql, [self.store.as_str().into()]).await?;
         }

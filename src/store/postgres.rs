@@ -38,6 +38,10 @@ const STATEMENTS: usize = 256;
 /// How long one that has rested may take to answer, or to be closed.
 const PROMPT: Duration = Duration::from_secs(1);
 
+/// After how long without an acknowledgement, or without a word, a server's machine is taken for gone: until then what is under way
+/// there counts as one of the connections that are allowed. On Linux; other systems have their own minds.
+const VANISHED: Duration = Duration::from_secs(30);
+
 /// A command that does nothing.
 pub(super) const NOTHING: &str = "";
 
@@ -73,6 +77,7 @@ impl Server {
         if let Some(settings) = options.get_options() {
             config.options(settings);
         }
+        config.tcp_user_timeout(VANISHED).keepalives_idle(VANISHED / 2).keepalives_interval(VANISHED / 6);
         config.ssl_mode(tls::mode(options.get_ssl_mode()));
         Self { config, mode: options.get_ssl_mode(), told }
     }
@@ -202,6 +207,7 @@ mod tests {
         assert_eq!(config.get_dbname(), Some("da ta"));
         assert_eq!(config.get_application_name(), Some("inbox"));
         assert_eq!(config.get_options(), Some("-c search_path=x"));
+        assert_eq!(config.get_tcp_user_timeout(), Some(&VANISHED));
         assert_eq!(config.get_ssl_mode(), SslMode::Require);
         // What cannot be part of a URL.
         let odd = PgConnectOptions::new_without_pgpass().username("a/b@c:d?#").host("a:b").socket("/a folder/é");

@@ -181,7 +181,12 @@ async fn field_tests_follow_the_values_and_negative_ones_match_unset_fields() {
         ("f", Test::StartsWith("grösse".into()), "1"),
         ("f", Test::StartsWith("_".into()), "2"),
         ("f", Test::StartsWith("%".into()), ""),
-        // Stored texts have no U+0000; what is bound for it sorts behind it.
+        // Stored texts have no U+0000, nor what is bound for it, wherever that sorts.
+        ("last", Test::AnyOf(vec![text("\0a")]), ""),
+        ("last", Test::NoneOf(vec![text("\0a")]), "4 3 2 1"),
+        ("last", Test::Contains("\0a".into()), ""),
+        ("last", Test::StartsWith("\0".into()), ""),
+        ("last", Test::Contains("\u{1}a".into()), "2"),
         ("last", Test::AnyOf(vec![text("\0b"), text("\u{1}a"), text("z")]), "2"),
         ("last", Test::NoneOf(vec![text("\0b"), text("\u{1}a"), text("z")]), "4 3 1"),
         ("last", Test::StartsWith("qz".into()), "4"),

@@ -3,7 +3,7 @@
 //! sqlx gives each SQLite connection a thread of its own, and a statement crosses to it and back: measured, that costs
 //! five times what a look-up by key does. The statements of `sql` therefore run on connections of our own, on the spot. Those whose
 //! keys do not bound the work ([`Reach::Rows`]) may take so many steps there, which most pages do with; where that is not enough,
-//! they begin again on one of the runtime's blocking threads.
+//! they begin again on one of the runtime's blocking threads, and end there once nobody waits for them.
 //!
 //! A thread that reads on the spot keeps to a connection: what SQLite writes down in one's memory, at each statement, would go from
 //! one core's cache to another's and back, and so would the lock of a list that they all took theirs from.
@@ -13,7 +13,7 @@
 use std::{
     path::{Path, PathBuf},
     sync::{
-        Arc, Mutex,
+        Arc, Mutex, Weak,
         atomic::{AtomicUsize, Ordering},
     },
     time::{Duration, Instant},
@@ -39,8 +39,9 @@ pub(super) struct Readers {
     /// For the others.
     elsewhere: Idle,
     anchor: Anchor,
-    /// Holds unbounded statements to a number, so that they cannot take every blocking thread.
-    unbounded: Semaphore,
+    /// Holds unbounded statements to a number, so that they cannot take every blocking thread. One counts until it has ended, whether
+    /// or not somebody waits for it.
+    unbounded: Arc<Semaphore>,
     on_the_spot: Duration,
 }
 
@@ -61,15 +62,31 @@ thread_local! {
 /// A connection that cannot write.
 struct Reader {
     connection: Connection,
-    /// What its statement may take yet, if not whatever it takes.
+    /// How long its statement goes on, if not to its end.
     left: Arc<Mutex<Option<Left>>>,
 }
 
-/// Of a statement on the spot.
-struct Left {
-    /// How many times it is asked whether it goes on.
-    asks: u32,
-    until: Instant,
+/// What is left to a statement.
+enum Left {
+    /// On the spot: how many times it is asked whether it goes on, and until when.
+    Asks(u32, Instant),
+    /// As long as there is whoever waits for it.
+    WhileWanted(Weak<()>),
+}
+
+impl Left {
+    fn is_none(&self) -> bool {
+        match self {
+            Self::Asks(asks, _) => *asks == 0,
+            Self::WhileWanted(by) => by.strong_count() == 0,
+        }
+    }
+
+    fn asked(&mut self) {
+        if let Self::Asks(asks, until) = self {
+            *asks = if Instant::now() < *until { asks.saturating_sub(1) } else { 0 };
+        }
+    }
 }
 
 /// How many times it is asked: that is a quarter of a millisecond, which is what a long page of a list takes and its bytes.
@@ -93,7 +110,7 @@ impl Readers {
             spots: std::iter::repeat_with(Idle::default).take(SPOTS).collect(),
             elsewhere: Idle::default(),
             anchor,
-            unbounded: Semaphore::new(unbounded.max(1) as usize),
+            unbounded: Arc::new(Semaphore::new(unbounded.max(1) as usize)),
             on_the_spot: ON_THE_SPOT,
         })
     }
@@ -104,19 +121,29 @@ impl Readers {
         T: Send + 'static,
         D: Fn(&mut Cells<'_>) -> Result<T> + Send + 'static,
     {
+        let closed = || Error::Unavailable("the database was closed".to_owned());
+        if self.unbounded.is_closed() {
+            return Err(closed());
+        }
         let on_the_spot = match sql.reach() {
             Reach::Keys => self.run(self.spot(), &sql, &decode, None)?,
-            Reach::Rows => self.run(self.spot(), &sql, &decode, Some(Left { asks: ASKS, until: Instant::now() + self.on_the_spot }))?,
+            Reach::Rows => self.run(self.spot(), &sql, &decode, Some(Left::Asks(ASKS, Instant::now() + self.on_the_spot)))?,
             Reach::Table => None,
         };
         if let Some(rows) = on_the_spot {
             return Ok(rows);
         }
-        let closed = || Error::Unavailable("the database was closed".to_owned());
-        let _permit = self.unbounded.acquire().await.map_err(|_| closed())?;
-        let readers = self.clone();
-        let read = tokio::task::spawn_blocking(move || readers.run(&readers.elsewhere, &sql, &decode, None));
-        read.await.map_err(|error| Error::Unavailable(error.to_string()))??.ok_or_else(closed)
+        let permit = self.unbounded.clone().acquire_owned().await.map_err(|_| closed())?;
+        let waiting = Arc::new(());
+        let (readers, left) = (self.clone(), Left::WhileWanted(Arc::downgrade(&waiting)));
+        let read = tokio::task::spawn_blocking(move || {
+            let rows = readers.run(&readers.elsewhere, &sql, &decode, Some(left));
+            drop(permit);
+            rows
+        });
+        let read = read.await;
+        drop(waiting);
+        read.map_err(|error| Error::Unavailable(error.to_string()))??.ok_or_else(closed)
     }
 
     /// Where the connection of this thread is.
@@ -124,7 +151,7 @@ impl Readers {
         &self.spots[NUMBER.with(|number| number % SPOTS)]
     }
 
-    /// `None`: it takes more than that.
+    /// `None`: it takes more than what is left to it.
     fn run<T>(
         &self,
         Idle(idle): &Idle,
@@ -141,7 +168,7 @@ impl Readers {
         };
         *lock(&reader.left) = left;
         let rows = match read(&reader.connection, sql, decode) {
-            Err(_) if lock(&reader.left).as_ref().is_some_and(|left| left.asks == 0) => None,
+            Err(_) if lock(&reader.left).as_ref().is_some_and(Left::is_none) => None,
             // One that failed is not used again: whatever was wrong with it goes with it.
             rows => Some(rows?),
         };
@@ -153,12 +180,11 @@ impl Readers {
         let connection = open(&self.path)?;
         let left = Arc::<Mutex<Option<Left>>>::default();
         let asked = left.clone();
-        let is_enough = move || match &mut *lock(&asked) {
-            None => false,
-            Some(left) => {
-                left.asks = if Instant::now() < left.until { left.asks.saturating_sub(1) } else { 0 };
-                left.asks == 0
-            }
+        let is_enough = move || {
+            lock(&asked).as_mut().is_some_and(|left| {
+                left.asked();
+                left.is_none()
+            })
         };
         connection.progress_handler(STEPS, Some(is_enough))?;
         Ok(Reader { connection, left })
@@ -188,6 +214,8 @@ fn open(path: &Path) -> Result<Connection> {
 #[cfg(test)]
 mod tests {
     use std::thread::{ThreadId, current};
+
+    use tokio::time::{sleep, timeout};
 
     use super::{super::sql::Param, *};
 
@@ -233,7 +261,36 @@ mod tests {
         assert_eq!((readers.spot().0.lock().unwrap().len(), readers.elsewhere.0.lock().unwrap().len()), (1, 1));
         hurried.close().await;
         readers.close().await;
-        assert!(up_to(&readers, 100_000, Reach::Rows).await.is_err());
+        for reach in [Reach::Keys, Reach::Rows, Reach::Table] {
+            assert!(up_to(&readers, 1, reach).await.is_err());
+        }
+    }
+
+    #[tokio::test]
+    async fn what_nobody_waits_for_ends_and_counts_until_then() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("file.db");
+        Connection::open(&path).unwrap().execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE t (n INTEGER)").unwrap();
+        let readers = Readers::new(path, 2);
+        // Without an end.
+        let endless = || {
+            let mut sql = Sql::fixed("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT COUNT(*) FROM n");
+            sql.of_a_table();
+            readers.all(sql, |cells| cells.take::<i64>())
+        };
+        for _ in 0..5 {
+            let many = futures_util::future::join_all((0..4).map(|_| endless()));
+            assert!(timeout(Duration::from_millis(20), many).await.is_err());
+        }
+        let ended = async {
+            while readers.unbounded.available_permits() < 2 {
+                sleep(Duration::from_millis(1)).await;
+            }
+        };
+        timeout(Duration::from_secs(60), ended).await.expect("they end");
+        // And were no more than were allowed.
+        let connections = readers.elsewhere.0.lock().unwrap().len();
+        assert!((1..=2).contains(&connections), "{connections}");
     }
 
     #[test]

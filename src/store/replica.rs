@@ -93,10 +93,8 @@ impl Replica {
     }
 
     async fn look(&self) -> Result<()> {
-        let mut sql = Sql::fixed(SHOWN);
-        // Behind no statement of a request.
-        sql.unbounded();
-        let rows = timeout(LOOK, self.read.rows(&sql)).await;
+        // Beside those that are bounded by their keys, so that it waits for none that may take long.
+        let rows = timeout(LOOK, self.read.rows(&Sql::fixed(SHOWN))).await;
         let rows = rows.map_err(|_| Error::Unavailable("no answer in time".to_owned()))??;
         let row = rows.first().ok_or_else(|| Error::Unavailable("no snapshot".to_owned()))?;
         let (xmin, follows): (i64, bool) = (row.try_get(0)?, row.try_get(1)?);

@@ -15,12 +15,14 @@ use std::{
     cmp::Ordering,
     collections::BTreeSet,
     hash::{Hash, Hasher},
+    sync::LazyLock,
 };
 
 use rusqlite::types::FromSql;
 use sea_orm::{DbBackend, QueryResult, Statement, TryGetable, Value};
 use serde::de::DeserializeOwned;
 use tokio_postgres::types::FromSqlOwned;
+use uuid::Uuid;
 
 pub(super) use by_key::{Gathered, Sought};
 #[cfg(test)]
@@ -140,10 +142,13 @@ impl Sql {
         self
     }
 
-    /// Has the rows held until the end of the transaction, waiting for whoever holds them. PostgreSQL's own.
+    /// Has the rows held until the end of the transaction, waiting for whoever holds them. PostgreSQL's own. Not `FOR UPDATE`: that
+    /// is for those whose key goes, and keeps others from referring to them. A ticket that is changed twice in a transaction has its
+    /// reference to its conversation asked for at the commit, by someone who holds the ticket; whoever holds the conversation may be
+    /// waiting for that.
     pub fn hold(&mut self) -> &mut Self {
         self.holds = true;
-        self.push(" FOR UPDATE")
+        self.push(" FOR NO KEY UPDATE")
     }
 
     /// Has the rows stay as they are until the end of the transaction, beside others that want the same. PostgreSQL's own.
@@ -324,9 +329,11 @@ pub(super) fn text_value(text: &str) -> Param {
     Param::Text(without_nul(text).into_owned())
 }
 
-/// PostgreSQL refuses a text with U+0000, which no stored text contains; nor does an id contain the replacement.
+/// PostgreSQL refuses a text with U+0000, which no stored text contains. Nor does any contain what takes its place.
 pub(super) fn without_nul(text: &str) -> Cow<'_, str> {
-    if text.contains('\0') { text.replace('\0', "\u{1}").into() } else { text.into() }
+    /// Random, so that nobody can store it.
+    static NOWHERE: LazyLock<String> = LazyLock::new(|| Uuid::new_v4().to_string());
+    if text.contains('\0') { text.replace('\0', &NOWHERE).into() } else { text.into() }
 }
 
 /// A noun that is read by a fixed list of columns.

@@ -8,6 +8,10 @@ use sea_orm::{ConnectionTrait, DbBackend};
 use super::{Db, Result, sql::Sql};
 use crate::domain::{filters::Shown, ids::StoreId, time::Timestamp};
 
+/// Held by whoever puts parts together, until the transaction ends: two who took them in different orders would wait for each other.
+/// The number is this program's own.
+const FOLD_LOCK: &str = "SELECT pg_advisory_xact_lock(7305809155955062)";
+
 /// Parts of one total that may lie about before they are put together.
 const PARTS: i64 = 8;
 
@@ -57,6 +61,7 @@ impl Db {
                  INSERT INTO totals (store_id, name, value) SELECT store_id, name, SUM(value) FROM parts GROUP BY store_id, name"
             );
             let tx = self.begin().await?;
+            tx.execute_unprepared(FOLD_LOCK).await?;
             tx.execute_unprepared(&sql).await?;
             tx.commit().await?;
         }

@@ -183,6 +183,10 @@ impl Writer {
 
 impl Seat {
     fn connection(&mut self) -> Result<&Connection> {
+        let closed = || Error::Unavailable("the database was closed".to_owned());
+        if self.closed {
+            return Err(closed());
+        }
         if self.connection.is_none() {
             let connection = open(&self.path)?;
             connection.set_prepared_statement_cache_capacity(STATEMENTS);
@@ -193,7 +197,7 @@ impl Seat {
             connection.execute_batch(&settings)?;
             self.connection = Some(connection);
         }
-        self.connection.as_ref().ok_or_else(|| Error::Unavailable("the database was closed".to_owned()))
+        self.connection.as_ref().ok_or_else(closed)
     }
 
     /// Runs a statement without values or rows, prepared once.
@@ -439,6 +443,7 @@ mod tests {
         }
         writer.close().await;
         assert_eq!((count(1), count(2)), (ROWS, 0));
+        assert!(writer.turn().await.is_err());
     }
 
     /// Each commit of these turns writes one page, the same, as long as few rows are in it.

@@ -150,6 +150,25 @@ async fn totals_stay_exact_while_many_write_and_parts_are_put_together() {
     assert!(parts <= most, "{parts} parts");
 }
 
+#[tokio::test]
+async fn what_is_there_already_is_counted() {
+    let fixture = Fixture::alone().await;
+    for (id, open) in [(1, true), (2, true), (3, false)] {
+        fixture.execute(&insert(&fixture, id, open, false, None)).await.unwrap();
+    }
+    if fixture.db.backend() == DbBackend::Postgres {
+        // As a migration beside writers once left them.
+        fixture.execute("UPDATE totals SET value = value + 7").await.unwrap();
+        fixture.migrate_again("m0011_recounted").await;
+        agree(&fixture).await;
+    }
+    fixture.migrate_again("m0008_totals").await;
+    agree(&fixture).await;
+    assert_eq!(fixture.db.ticket_total(&fixture.store, Shown::All, false, NOW).await.unwrap(), 3);
+    fixture.execute("DELETE FROM tickets WHERE id = 't1'").await.unwrap();
+    agree(&fixture).await;
+}
+
 /// Behind a cursor there may be no row.
 #[tokio::test]
 async fn a_walk_may_ask_for_its_total_late() {

@@ -201,7 +201,7 @@ fn update(fixture: &Fixture, table: &str, id: &str, set: &str) -> String {
 }
 
 fn hold(fixture: &Fixture) -> String {
-    format!("SELECT 1 FROM conversations WHERE store_id = '{}' AND id = 'ct' FOR UPDATE", fixture.store)
+    format!("SELECT 1 FROM conversations WHERE store_id = '{}' AND id = 'ct' FOR NO KEY UPDATE", fixture.store)
 }
 
 /// What another does between the look and the end, committed before the end or while the end waits for it.

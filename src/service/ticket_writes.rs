@@ -140,6 +140,7 @@ impl Service {
             change.note(Fact::TicketFieldUpdated { ticket: ticket.clone(), change: field });
         }
         if closed {
+            change.derive_ticket_after(&ticket).await?;
             change.note(Fact::TicketClosed { ticket: ticket.clone() });
         }
         let view = self.expanded(by, ticket, expand).await?;

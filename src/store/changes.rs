@@ -64,6 +64,17 @@ impl Write {
         Ok(())
     }
 
+    /// Derives what follows for the ticket whose window begins where this one, which was closed just now, ends. There is one only where
+    /// an import brought an older ticket that was still open.
+    pub async fn derive_ticket_after(&self, ticket: &Ticket) -> Result<()> {
+        let mut sql = self.sql(DERIVE_TICKETS);
+        sql.push(" WHERE store_id = $1 AND id = (SELECT n.id FROM tickets n WHERE n.store_id = $1 AND n.conversation_id = ");
+        sql.text(ticket.conversation_id.as_str()).push(" AND (n.opened_at, n.id) > (").integer(ticket.opened_at.millis());
+        sql.push(", ").text(ticket.id.as_str()).push(") ORDER BY n.opened_at, n.id LIMIT 1)");
+        self.run(sql).await?;
+        Ok(())
+    }
+
     /// Replaces what the filters compare of some fields of a ticket, which is held.
     pub async fn save_field_values(&self, ticket: &TicketId, fields: &[(FieldId, Vec<Comparable>)]) -> Result<()> {
         for (field, values) in fields {

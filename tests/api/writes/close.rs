@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Desk, stamp, values_of, without};
-use crate::fixture::{ANN, BO, GHOST, NAMELESS, SHUT, STRANGER, at, line};
+use crate::fixture::{ANN, BO, GHOST, NAMELESS, SHUT, STRANGER, at, line, message, ticket, with};
 
 /// The values that a close leaves on a fresh ticket.
 #[track_caller]
@@ -210,4 +210,22 @@ fn a_ticket_stands_where_its_window_ends() {
     // The message of the future is no longer the ticket's.
     desk.api.get("/messages").query("ticketId", "t-ahead").query("pageSize", 1).send().lists(&[]);
     assert_eq!(first(json!(["closed"])), "t-shut");
+}
+
+/// Only an import brings a ticket that closed before an older one did.
+#[test]
+fn what_the_older_of_two_tickets_takes_the_other_no_longer_stands_by() {
+    let mut lines = crate::fixture::desk();
+    let shut = json!({"isOpen": false, "closedAt": at("03-05T00:00"), "updatedAt": at("03-05T00:00")});
+    for (id, talk, opened) in [("t-later", "conv-free", "03-02T00:00"), ("t-between", "conv-bare", "03-03T00:00")] {
+        let talk = lines.iter().map(|line| &line["record"]).find(|record| record["id"] == talk).unwrap();
+        lines.push(line("ticket", with(ticket(id, talk, &at(opened)), shut.clone())));
+    }
+    lines.push(line("message", message("m-2", "conv-free", "inbound", &at("03-04T00:00"), "to both")));
+    let desk = Desk::with(&[("desk", lines)]);
+    let closed = || desk.post("/tickets/list", json!({"statuses": ["closed"]})).send().ids();
+    assert_eq!(closed(), ["t-later", "t-between", "t-shut"]);
+    desk.close(json!({"ticketId": "t-free"})).ok();
+    assert_eq!(closed(), ["t-free", "t-between", "t-later", "t-shut"]);
+    desk.api.get("/messages").query("ticketId", "t-later").query("pageSize", 1).send().lists(&[]);
 }

@@ -112,6 +112,24 @@ fn writes_to_different_fields_do_not_undo_each_other() {
 }
 
 #[test]
+fn whoever_writes_a_ticket_and_whoever_writes_its_conversation_both_do() {
+    let desk = Desk::open();
+    for round in 0..7 {
+        let answers = race(16, |n| match n % 4 {
+            // Twice its row: with a value that no other had.
+            0 => desk.set("t-free", "f-text", json!(format!("{round} {n}"))),
+            1 if round % 2 == 0 => desk.label("conv-free", &[&format!("lab-{}", n / 4)], &[]),
+            1 => desk.label("conv-free", &["lab-9"], &[&format!("lab-{}", n / 4)]),
+            2 => desk.text("conv-free", "hello"),
+            _ => desk.read("conv-free"),
+        });
+        answers.iter().for_each(|answer| drop(answer.ok()));
+    }
+    // Two it had before.
+    assert_eq!(desk.conversation("conv-free")["labelIds"].as_array().map(Vec::len), Some(2 + 5));
+}
+
+#[test]
 fn of_the_same_contact_one_is_made() {
     let desk = Desk::open();
     let email = |n: usize| if n.is_multiple_of(2) { "ada@example.com" } else { "ADA@Example.COM" };

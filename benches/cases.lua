@@ -1,5 +1,6 @@
--- Sends one kind of request, `%d` in its path or body replaced by a random number. `benches/cases.py` says how it is called.
-local method, path, body, tickets
+-- Sends one kind of request, `%d` in its path or body replaced by a random number, `%u` by one that no other request has.
+-- `benches/cases.py` says how it is called.
+local method, path, body, tickets, number
 
 function init(args)
     wrk.headers["x-api-key"] = args[1]
@@ -8,7 +9,9 @@ function init(args)
     if body then
         wrk.headers["content-type"] = "application/json"
     end
-    if not (path .. (body or "")):find("%%d") then
+    -- Seeds are told apart, and no run has so many requests.
+    number = tonumber(args[2]) * 1e7
+    if not (path .. (body or "")):find("%%[du]") then
         local fixed = wrk.format(method, path, nil, body)
         request = function() return fixed end
     end
@@ -16,8 +19,9 @@ end
 
 function request()
     -- Four fifths of as many: so many conversations there are.
-    local number = tostring(math.random(0, math.floor(tickets * 8 / 10) - 1))
-    return wrk.format(method, (path:gsub("%%d", number)), nil, body and (body:gsub("%%d", number)))
+    number = number + 1
+    local numbers = { d = math.random(0, math.floor(tickets * 8 / 10) - 1), u = string.format("%d", number) }
+    return wrk.format(method, (path:gsub("%%([du])", numbers)), nil, body and (body:gsub("%%([du])", numbers)))
 end
 
 function done(summary, latency)

@@ -17,6 +17,6 @@ end
 
 function done(summary, latency)
     local errors = summary.errors
-    print(string.format("RESULT %.0f %.2f %.2f %d", summary.requests / (summary.duration / 1e6), latency:percentile(50) / 1000,
-        latency:percentile(99) / 1000, errors.status + errors.connect + errors.read + errors.write + errors.timeout))
+    print(string.format("RESULT %d %.0f %.2f %.2f %d", summary.requests, summary.requests / (summary.duration / 1e6),
+        latency:percentile(50) / 1000, latency:percentile(99) / 1000, errors.status + errors.connect + errors.read + errors.write + errors.timeout))
 end

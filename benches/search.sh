@@ -24,9 +24,10 @@ done
 command -v wrk >/dev/null || { echo "wrk is missing: install wrk" >&2; exit 1; }
 
 . "$root/tests/scratch.sh"
-server=""
+server="" made=""
 at_the_end() {
     [ -z "$server" ] || { kill "$server" && wait "$server"; } 2>/dev/null || true
+    [ -z "$made" ] || psql -q --no-psqlrc -c "drop database if exists $made with (force)" "$postgres" || true
 }
 
 (cd "$root" && cargo build --release --quiet)
@@ -40,9 +41,10 @@ for size in "${sizes[@]}"; do
     mkdir "$scratch/$size"
     export DATABASE_URL="sqlite://$scratch/$size/counterpart.db" COUNTERPART_INDEX_DIR="$scratch/$size/index"
     if [ -n "$postgres" ]; then
-        database=counterpart_search_bench
-        psql -q --no-psqlrc -c "drop database if exists $database" -c "create database $database" "$postgres"
-        DATABASE_URL=${postgres%/*}/$database
+        name=counterpart_search_$$
+        psql -q --no-psqlrc -c "create database $name" "$postgres"
+        made=$name
+        DATABASE_URL=$(python3 -c 'import sys, urllib.parse as u; print(u.urlunsplit(u.urlsplit(sys.argv[1])._replace(path="/" + sys.argv[2])))' "$postgres" "$name")
     fi
     echo "$size messages"
     "$counterpart" store create --id bench --name Bench >/dev/null
@@ -53,19 +55,25 @@ for size in "${sizes[@]}"; do
     key=$("$counterpart" key create --store bench --name bench --scopes messages:read)
     "$counterpart" serve --listen 127.0.0.1:0 >"$scratch/out" &
     server=$!
-    until grep -q listening "$scratch/out"; do sleep 0.1; done
-    url=$(sed -n 's/^listening on //p' "$scratch/out")
+    url=""
+    while [ -z "$url" ]; do
+        kill -0 "$server" 2>/dev/null || { echo "the server did not start" >&2; exit 1; }
+        sleep 0.05
+        url=$(sed -n 's/^listening on //p' "$scratch/out")
+    done
     # Opened, read once, and nothing left to be taken in.
     curl -sf --retry 100 --retry-delay 1 -H "x-api-key: $key" "$url/v1/messages/search?query=zyxquark" >/dev/null
     while read -r name queries; do
         arguments=()
         for query in $queries; do arguments+=("$(encoded "${query//_/ }")"); done
         hits=$(curl -s -H "x-api-key: $key" "$url/v1/messages/search?query=${arguments[0]}" | { grep -o "\"score\"" || true; } | wc -l)
+        ((hits > 0)) || { echo "$name: nothing was found" >&2; exit 1; }
         before=$(spent)
         result=$(wrk -t1 -c8 -d"${seconds}s" --latency -s "$root/benches/search.lua" "$url" -- "$key" "${arguments[@]}" | sed -n 's/^RESULT //p')
-        read -r rate p50 p99 errors <<<"$result"
-        each=$(awk -v ticks=$(($(spent) - before)) -v rate="$rate" -v seconds="$seconds" 'BEGIN { printf "%.2f", ticks * 10 / (rate * seconds) }')
-        printf '  %-20s %6s/s  p50 %7s ms  p99 %7s ms  CPU %6s ms  errors %s  (first page: %s)\n' "$name" "$rate" "$p50" "$p99" "$each" "$errors" "$hits"
+        read -r requests rate p50 p99 errors <<<"$result"
+        ((requests > 0 && errors == 0)) || { echo "$name: $errors of $requests answers were no 200" >&2; exit 1; }
+        each=$(awk -v ticks=$(($(spent) - before)) -v requests="$requests" 'BEGIN { printf "%.2f", ticks * 10 / requests }')
+        printf '  %-20s %6s/s  p50 %7s ms  p99 %7s ms  CPU %6s ms  (first page: %s)\n' "$name" "$rate" "$p50" "$p99" "$each" "$hits"
     done <<'CASES'
 rare zyxquark
 common-word order
@@ -80,5 +88,6 @@ CASES
     grep VmRSS "/proc/$server/status" | sed 's/^/  /'
     kill "$server" && wait "$server" || true
     server=""
-    [ -z "$postgres" ] || psql -q --no-psqlrc -c "drop database $database" "$postgres"
+    [ -z "$postgres" ] || psql -q --no-psqlrc -c "drop database $made" "$postgres"
+    made=""
 done

@@ -99,13 +99,13 @@ done
 
 echo "$("$counterpart" --version), $where; $(nproc) cores; POST /v1$path, $connections connections, $conversations conversations"
 printf '%-7s %12s %10s %10s %9s %9s\n' round requests/s 'p50 ms' 'p99 ms' not-200 broken
-answered=0
+answered=0 failed=0
 for ((round = 1; round <= rounds; round++)); do
     wrk -t1 -c"$connections" -d"${seconds}s" --latency -s "$root/benches/writes.lua" "$address/v1$path" -- \
         "$conversations" "round $round" "$key" "$round" >"$scratch/wrk.log"
     read -r _ rate p50 p99 ok refused broken < <(grep '^RESULT' "$scratch/wrk.log") || { cat "$scratch/wrk.log" >&2; exit 1; }
     printf '%-7s %12s %10s %10s %9s %9s\n' "$round" "$rate" "$p50" "$p99" "$refused" "$broken"
-    answered=$((answered + ok))
+    answered=$((answered + ok)) failed=$((failed + refused + broken))
 done
 
 # The last requests of a round may be done without an answer that wrk waited for.
@@ -117,6 +117,10 @@ unseen=$((rounds * connections))
 echo "answered 200: $answered; in the database: $there"
 if ((answered == 0)); then
     echo "FAILED: nothing was written" >&2
+    exit 1
+fi
+if ((failed > 0)); then
+    echo "FAILED: $failed requests were refused, or broke off" >&2
     exit 1
 fi
 if ((there < answered || there > answered + unseen)); then

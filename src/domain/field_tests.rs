@@ -55,7 +55,14 @@ impl FieldFilter {
     pub fn test(self, kind: Kind) -> Result<FieldTest, FilterError> {
         use FieldOperator as Op;
         if !self.operator.fits(kind) {
-            return Err(FilterError::new(format!("has the operator `{}`, which does not fit {}", self.operator.name(), describe(kind))));
+            let fitting: Vec<String> =
+                Op::ALL.into_iter().filter(|operator| operator.fits(kind)).map(|operator| format!("`{}`", operator.name())).collect();
+            return Err(FilterError::new(format!(
+                "has the operator `{}`, which does not fit {}; these do: {}",
+                self.operator.name(),
+                describe(kind),
+                fitting.join(", ")
+            )));
         }
         let scalar = kind.scalar;
         let Self { field_id, operator, value, min, max } = self;
@@ -161,8 +168,8 @@ fn many(scalar: Scalar, value: Option<Value>) -> Result<Vec<Comparable>, FilterE
         _ => return Err(FilterError::new(format!("needs a `value` that is an array of 1 to {MAX_FILTER_VALUES} values"))),
     };
     let mut distinct = Vec::with_capacity(values.len());
-    for value in values {
-        let value = one(scalar, "value", Some(value))?;
+    for (i, value) in values.into_iter().enumerate() {
+        let value = one(scalar, &format!("value[{i}]"), Some(value))?;
         if !distinct.contains(&value) {
             distinct.push(value);
         }
@@ -190,22 +197,7 @@ mod tests {
     #[test]
     fn operators_fit_their_kinds_only() {
         use FieldOperator::*;
-        let all = [
-            Equal,
-            NotEqual,
-            StartsWith,
-            TextContains,
-            IsOneOf,
-            IsNotOneOf,
-            ContainsAny,
-            ContainsAll,
-            DoesNotContainAny,
-            GreaterThan,
-            LessThan,
-            Between,
-            IsEmpty,
-            IsNotEmpty,
-        ];
+        let all = FieldOperator::ALL;
         let fitting = |scalar, multi| all.into_iter().filter(|op| op.fits(Kind { scalar, multi })).collect::<Vec<_>>();
         let numeric = [Equal, NotEqual, IsOneOf, IsNotOneOf, GreaterThan, LessThan, Between, IsEmpty, IsNotEmpty];
         let dates = [Equal, NotEqual, GreaterThan, LessThan, Between, IsEmpty, IsNotEmpty];
@@ -218,6 +210,16 @@ mod tests {
         for scalar in [Scalar::Text, Scalar::Number, Scalar::Boolean, Scalar::Date] {
             assert_eq!(fitting(scalar, true), [ContainsAny, ContainsAll, DoesNotContainAny, IsEmpty, IsNotEmpty]);
         }
+    }
+
+    #[test]
+    fn an_error_tells_what_would_be_right() {
+        let refused = |operator, kind, value| filter(operator, value).test(Kind { scalar: kind, multi: false }).unwrap_err().to_string();
+        let told = refused(FieldOperator::Between, Scalar::Boolean, json!(true));
+        let fitting = "these do: `equal`, `not_equal`, `is_empty`, `is_not_empty`";
+        assert_eq!(told, format!("has the operator `between`, which does not fit a yes-or-no field; {fitting}"));
+        let told = refused(FieldOperator::IsOneOf, Scalar::Text, json!(["x", null]));
+        assert_eq!(told, "has a `value[1]` that must be a string");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Field definitions and the values that fit them: sections 2.4 and 2.7 of the contract; decisions, sections 2, 5.6
 //! and 6.3.
 
-use std::collections::HashSet;
+use std::{borrow::Cow, collections::HashSet};
 
 use chrono::NaiveDate;
 use serde_json::Value;
@@ -90,36 +90,53 @@ impl Field {
             Value::Array(items) if kind.multi && items.is_empty() => return Ok(None),
             // Before anything looks at each of them: the writer waits for this.
             Value::Array(items) if kind.multi && items.len() as i64 > self.max_items.unwrap_or(most) => {
-                return Err(ValueError("holds more values than the field allows"));
+                let most = self.max_items.unwrap_or(most);
+                return Err(ValueError(format!("holds {} values; the field allows {most}", items.len()).into()));
             }
             value => kind.canonical(value)?,
         };
         let items = if kind.multi { value.as_array().map(Vec::as_slice).unwrap_or_default() } else { std::slice::from_ref(&value) };
         let mut seen = HashSet::with_capacity(items.len());
         if !items.iter().all(|item| seen.insert(item)) {
-            return Err(ValueError("must not hold a value twice"));
+            return Err("must not hold a value twice".into());
         }
         if let Some(options) = self.select_options.as_deref().filter(|_| matches!(self.display_type.as_str(), "select" | "multi_select")) {
-            let mut allowed = HashSet::new();
+            let mut allowed = Vec::new();
             collect_options(serde_json::from_str(options).unwrap_or_default(), kind.scalar, &mut allowed);
-            if !items.iter().all(|item| allowed.contains(item)) {
-                return Err(ValueError("must be one of the field's options"));
+            let known: HashSet<&Value> = allowed.iter().collect();
+            if let Some(i) = items.iter().position(|item| !known.contains(item)) {
+                let options = some_of(&allowed);
+                return Err(ValueError(if kind.multi {
+                    format!("must hold options of the field alone, which [{i}] is not: {options}").into()
+                } else {
+                    format!("must be one of the field's options: {options}").into()
+                }));
             }
         }
         if let Some(pattern) = &self.regex {
             // A pattern that does not compile was refused when the definition was made.
-            let pattern = regex::Regex::new(pattern).map_err(|_| ValueError("belongs to a field whose pattern is damaged"))?;
+            let pattern = regex::Regex::new(pattern).map_err(|_| "belongs to a field whose pattern is damaged")?;
             if items.iter().filter_map(Value::as_str).any(|text| !pattern.is_match(text)) {
-                return Err(ValueError("does not match the field's pattern"));
+                return Err(ValueError(format!("does not match the field's pattern, `{pattern}`").into()));
             }
         }
         Ok(Some(value))
     }
 }
 
-/// The values of every node of an option tree, in the form in which values are stored: `1` and `1.0` are one number, `1`
+/// How many options an error names.
+const NAMED: usize = 10;
+
+/// The first of these values, as JSON.
+fn some_of(values: &[Value]) -> String {
+    let named: Vec<String> = values.iter().take(NAMED).map(Value::to_string).collect();
+    let named = named.join(", ");
+    if values.len() > NAMED { format!("{named} and {} more", values.len() - NAMED) } else { named }
+}
+
+/// The values of every node of an option tree, in their order and in the form in which values are stored: `1` and `1.0` are one number, `1`
 /// and `"1"` are two values.
-fn collect_options(options: Value, scalar: Scalar, values: &mut HashSet<Value>) {
+fn collect_options(options: Value, scalar: Scalar, values: &mut Vec<Value>) {
     let Value::Array(options) = options else { return };
     for mut option in options {
         let mut take = |member: &str| option.get_mut(member).map(Value::take).unwrap_or_default();
@@ -173,7 +190,13 @@ pub struct Kind {
 /// Why a value does not fit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
-pub struct ValueError(pub &'static str);
+pub struct ValueError(Cow<'static, str>);
+
+impl From<&'static str> for ValueError {
+    fn from(reason: &'static str) -> Self {
+        Self(reason.into())
+    }
+}
 
 /// A value as the filters compare it: text (booleans as `true` and `false`), or a number (dates as Unix milliseconds).
 #[derive(Clone, Debug, PartialEq)]
@@ -226,7 +249,7 @@ impl Kind {
     pub fn comparables(self, value: &Value) -> Result<Vec<Comparable>, ValueError> {
         match value {
             Value::Array(values) if self.multi => values.iter().map(|value| self.scalar.comparable(value)).collect(),
-            _ if self.multi => Err(ValueError("must be an array")),
+            _ if self.multi => Err(ValueError::from("must be an array")),
             value => Ok(vec![self.scalar.comparable(value)?]),
         }
     }
@@ -238,7 +261,7 @@ impl Kind {
             Value::Array(values) if self.multi => {
                 Ok(Value::Array(values.into_iter().map(|value| self.scalar.canonical(value)).collect::<Result<_, _>>()?))
             }
-            _ if self.multi => Err(ValueError("must be an array")),
+            _ if self.multi => Err(ValueError::from("must be an array")),
             value => self.scalar.canonical(value),
         }
     }
@@ -249,10 +272,10 @@ pub const RESOLUTION_STATUS: &str = "resolutionStatus";
 
 impl Scalar {
     pub fn comparable(self, value: &Value) -> Result<Comparable, ValueError> {
-        let number = |number: Option<f64>, or: &'static str| number.map(Comparable::Number).ok_or(ValueError(or));
+        let number = |number: Option<f64>, or: &'static str| number.map(Comparable::Number).ok_or(ValueError::from(or));
         match self {
-            Self::Text => value.as_str().map(|text| Comparable::Text(text.to_owned())).ok_or(ValueError("must be a string")),
-            Self::Boolean => value.as_bool().map(|flag| Comparable::Text(flag.to_string())).ok_or(ValueError("must be a boolean")),
+            Self::Text => value.as_str().map(|text| Comparable::Text(text.to_owned())).ok_or(ValueError::from("must be a string")),
+            Self::Boolean => value.as_bool().map(|flag| Comparable::Text(flag.to_string())).ok_or(ValueError::from("must be a boolean")),
             // Further out two numbers may be one to the filters, and to whoever reads JSON with doubles.
             Self::Number => number(value.as_f64().filter(|number| number.abs() <= MAX_INTEGER), "must be a number within ±(2^53 − 1)"),
             Self::Integer => number(
@@ -354,7 +377,7 @@ mod tests {
             let field = field("multi_select", "number", None, max_items);
             let refused = |count| field.validate_up_to(most, numbers(count)).unwrap_err().0;
             assert_eq!(refused(allowed), "must not hold a value twice");
-            assert_eq!(refused(allowed + 1), "holds more values than the field allows");
+            assert_eq!(refused(allowed + 1), format!("holds {} values; the field allows {allowed}", allowed + 1));
         }
     }
 
@@ -375,6 +398,7 @@ mod tests {
         for (value, is) in [(json!(1), true), (json!(2.5), true), (json!(9_007_199_254_740_992_i64), false), (json!(3), false)] {
             assert_eq!(field.validate(value.clone()).is_ok(), is, "{value}");
         }
+        assert_eq!(field.validate(json!(3)).unwrap_err().to_string(), "must be one of the field's options: 1, 2.5");
     }
 
     #[test]

@@ -111,6 +111,25 @@ pub enum FieldOperator {
     IsNotEmpty,
 }
 
+impl FieldOperator {
+    pub const ALL: [Self; 14] = [
+        Self::Equal,
+        Self::NotEqual,
+        Self::StartsWith,
+        Self::TextContains,
+        Self::IsOneOf,
+        Self::IsNotOneOf,
+        Self::ContainsAny,
+        Self::ContainsAll,
+        Self::DoesNotContainAny,
+        Self::GreaterThan,
+        Self::LessThan,
+        Self::Between,
+        Self::IsEmpty,
+        Self::IsNotEmpty,
+    ];
+}
+
 /// Tests `openedAt`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenedAt {

@@ -22,7 +22,6 @@ use rusqlite::types::FromSql;
 use sea_orm::{DbBackend, QueryResult, Statement, TryGetable, Value};
 use serde::de::DeserializeOwned;
 use tokio_postgres::types::FromSqlOwned;
-use uuid::Uuid;
 
 pub(super) use by_key::{Gathered, Sought};
 #[cfg(test)]
@@ -30,7 +29,12 @@ pub(super) use pages::page_sql;
 pub(super) use pages::{Listed, Source, count_sql, fenced_count_sql};
 
 use super::{Db, Error, Result, connect::Reads, lines::Lines};
-use crate::domain::{ids::StoreId, paging::PageRequest, time::Timestamp};
+use crate::domain::{
+    clock::{Ids, RandomIds},
+    ids::StoreId,
+    paging::PageRequest,
+    time::Timestamp,
+};
 
 /// A statement, or its conditions, with the values bound so far.
 #[derive(Clone)]
@@ -332,7 +336,7 @@ pub(super) fn text_value(text: &str) -> Param {
 /// PostgreSQL refuses a text with U+0000, which no stored text contains. Nor does any contain what takes its place.
 pub(super) fn without_nul(text: &str) -> Cow<'_, str> {
     /// Random, so that nobody can store it.
-    static NOWHERE: LazyLock<String> = LazyLock::new(|| Uuid::new_v4().to_string());
+    static NOWHERE: LazyLock<String> = LazyLock::new(|| RandomIds.fresh());
     if text.contains('\0') { text.replace('\0', &NOWHERE).into() } else { text.into() }
 }
 

@@ -139,8 +139,8 @@ fn fit(fields: &mut Entries, place: &str, noun: &str, kind_of: impl Fn(&str) -> 
         if value.is_null() {
             return Err(Wrong::new(place(), "must not be null; leave the property out instead"));
         }
-        let value = kind.canonical(without_minus_zero(value)).map_err(|error| Wrong::new(place(), error.0))?;
-        let comparables = kind.comparables(&value).map_err(|error| Wrong::new(place(), error.0))?;
+        let value = kind.canonical(without_minus_zero(value)).map_err(|error| Wrong::new(place(), error.to_string()))?;
+        let comparables = kind.comparables(&value).map_err(|error| Wrong::new(place(), error.to_string()))?;
         if !comparables.is_empty() {
             values.push((FieldId::from(key.as_str()), comparables));
             kept.push((key, value));

@@ -1,6 +1,7 @@
 //! How a connection to PostgreSQL is encrypted, by libpq's names: `sslmode`, `sslrootcert`, `sslcert` and `sslkey`, as the
 //! other connections of the process take them. `prefer`, where none is named, and `require` encrypt and trust whoever answers;
-//! `verify-ca` asks for a certificate of an authority that is trusted, `verify-full` for one with the server's name.
+//! `verify-ca` asks for a certificate of an authority that is trusted, `verify-full` for one with the server's name. Where
+//! `sslrootcert` names authorities no others are trusted here, as by libpq; sqlx, which SeaORM's connections are, trusts public ones too.
 
 use std::sync::Arc;
 
@@ -34,11 +35,14 @@ pub(super) fn connector(mode: PgSslMode, told: &Url) -> Result<MakeRustlsConnect
     let named = |name: &str| told.query_pairs().find(|(key, _)| key == name).map(|(_, value)| Pem::of(&value));
     let config = ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions().map_err(unusable)?;
     let verifying = matches!(mode, PgSslMode::VerifyCa | PgSslMode::VerifyFull);
-    let mut roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
-    if verifying && let Some(pem) = named("sslrootcert") {
-        for root in pem.certificates("sslrootcert")? {
-            roots.add(root).map_err(unusable)?;
+    let mut roots = RootCertStore::empty();
+    match named("sslrootcert") {
+        Some(pem) if verifying => {
+            for root in pem.certificates("sslrootcert")? {
+                roots.add(root).map_err(unusable)?;
+            }
         }
+        _ => roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
     }
     let config = if matches!(mode, PgSslMode::VerifyFull) {
         config.with_root_certificates(roots)

@@ -61,7 +61,7 @@ impl Db {
             sql.push(" AND updated_at >= ").integer(from.millis());
         }
         if let Some(before) = filter.updated_before {
-            sql.and_below(page, "updated_at < ").integer(before.millis());
+            sql.and_below(page, "updated_at < ", before);
         }
         if filter.updated_after.or(filter.updated_before).is_some() {
             return self.page(sql, page).await;

@@ -96,7 +96,7 @@ pub(super) fn message_conditions(store: &StoreId, window: &TicketWindow, page: &
         sql.push(" AND sent_at > ").integer(after.millis());
     }
     if let Some(until) = window.until {
-        sql.and_below(page, "sent_at <= ").integer(until.millis());
+        sql.and_below(page, "sent_at <= ", until);
     }
     sql
 }

@@ -277,9 +277,13 @@ impl Sql {
     }
 
     /// Pushes ` AND ` and the test of an upper bound on a descending list's sort column. Behind a cursor the bound is
-    /// kept out of the index: SQLite uses one upper bound only, and it must be the cursor's, or deep pages start over.
-    pub fn and_below(&mut self, page: &PageRequest, test: &str) -> &mut Self {
-        self.push(if page.after.is_some() { " AND +" } else { " AND " }).push(test)
+    /// kept out of the index: SQLite uses one upper bound only, and it must be the cursor's, or deep pages start over. A cursor of
+    /// another walk may stand above the bound, and what lies between is read.
+    pub fn and_below(&mut self, page: &PageRequest, test: &str, bound: Timestamp) -> &mut Self {
+        if page.after.as_ref().is_some_and(|after| bound.millis() < after.at) {
+            self.unbounded();
+        }
+        self.push(if page.after.is_some() { " AND +" } else { " AND " }).push(test).integer(bound.millis())
     }
 
     /// A test whether a column, or what an index holds of it, is one of at least one value of a kind: compared with one after the

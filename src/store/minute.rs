@@ -7,9 +7,11 @@
 use std::{
     collections::HashMap,
     hash::{BuildHasher, RandomState},
-    sync::Mutex,
+    sync::{Arc, Mutex, Weak},
     time::{Duration, Instant},
 };
+
+use tokio::sync::Mutex as Turn;
 
 use super::{lock::lock, sql::Sql};
 
@@ -19,6 +21,7 @@ pub(super) struct Name(u64);
 
 pub(super) struct ForAMinute<T> {
     known: Mutex<HashMap<Name, (T, Instant)>>,
+    finding_out: Mutex<HashMap<Name, Weak<Turn<()>>>>,
     hasher: RandomState,
 }
 
@@ -28,7 +31,7 @@ const MOST: usize = 10_000;
 
 impl<T> Default for ForAMinute<T> {
     fn default() -> Self {
-        Self { known: Mutex::default(), hasher: RandomState::new() }
+        Self { known: Mutex::default(), finding_out: Mutex::default(), hasher: RandomState::new() }
     }
 }
 
@@ -50,6 +53,18 @@ impl<T> ForAMinute<T> {
             known.clear();
         }
         known.insert(name, (what, Instant::now()));
+    }
+
+    /// For whoever finds out what is not known: one at a time, so that those who come meanwhile may find it known.
+    pub fn turn(&self, name: Name) -> Arc<Turn<()>> {
+        let mut turns = lock(&self.finding_out);
+        if let Some(turn) = turns.get(&name).and_then(Weak::upgrade) {
+            return turn;
+        }
+        turns.retain(|_, turn| turn.strong_count() > 0);
+        let turn = Arc::default();
+        turns.insert(name, Arc::downgrade(&turn));
+        turn
     }
 
     #[cfg(test)]

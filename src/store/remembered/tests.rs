@@ -224,6 +224,22 @@ async fn what_was_counted_is_not_counted_again_until_something_changes() {
     assert_eq!(cost(1_005).await, counted);
 }
 
+#[tokio::test]
+async fn who_asks_while_it_is_counted_waits_for_that() {
+    let (statements, on_statement) = counter();
+    let fixture = Fixture::open(Some(on_statement)).await;
+    filled(&fixture).await;
+    let filter = (TicketFilter { unassigned: true, ..TicketFilter::default() }, vec![]);
+    for n in 1..4 {
+        let before = statements.load(Ordering::Relaxed);
+        let asked = futures_util::future::join_all((0..8).map(|_| total(&fixture, Shown::Open, &filter, NOW))).await;
+        assert_eq!(asked, [u64::from(TICKETS - n + 1); 8]);
+        // A page each, and one count.
+        assert_eq!(statements.load(Ordering::Relaxed) - before, 9);
+        change(&fixture, "UPDATE tickets SET assignee_user_id = 'u1' WHERE id = 't{n}' AND store_id = '{store}'", n).await;
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn what_is_told_last_is_exact_however_many_wrote_and_asked() {
     let fixture = std::sync::Arc::new(Fixture::alone().await);

@@ -25,9 +25,11 @@ impl MigrationTrait for Migration {
         if manager.get_database_backend() == DbBackend::Sqlite {
             return Ok(());
         }
+        // Of totals too: who puts parts together meanwhile would leave a sum that is neither seen nor removed here.
+        let alone = "LOCK TABLE tickets, contacts, totals IN SHARE ROW EXCLUSIVE MODE";
         // What was changed how often is no count of rows.
         let former = "DELETE FROM totals WHERE name <> 'tickets.changed'";
-        run_all(manager, vec!["LOCK TABLE tickets, contacts IN SHARE ROW EXCLUSIVE MODE".to_owned(), former.to_owned(), of_stored()]).await
+        run_all(manager, vec![alone.to_owned(), former.to_owned(), of_stored()]).await
     }
 
     /// The counts are right with or without it.

@@ -96,6 +96,7 @@ impl Service {
             Some(user) => !change.known_users(&[user]).await?.is_empty(),
             None => true,
         };
+        change.hold_tickets_beside(&closing.ticket_id).await?;
         let mut ticket = change.ticket(&closing.ticket_id).await?.ok_or_else(|| Error::missing("ticket", &closing.ticket_id))?;
         if !handler_known {
             return Err(Error::invalid("body.handledBy", "names nobody in this store"));

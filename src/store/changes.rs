@@ -64,8 +64,23 @@ impl Write {
         Ok(())
     }
 
+    /// Keeps the tickets of this one's conversation from being changed by others, itself too.
+    pub async fn hold_tickets_beside(&self, id: &TicketId) -> Result<()> {
+        let mut sql = self.sql(
+            "SELECT id FROM tickets WHERE store_id = $1 AND conversation_id = (SELECT t.conversation_id FROM tickets t \
+             WHERE t.store_id = $1 AND t.id = ",
+        );
+        sql.text(id.as_str()).push(") ORDER BY id");
+        self.hold(&mut sql);
+        // SQLite's one writer holds them anyway.
+        if sql.holds() {
+            self.all(sql, |cells| cells.id::<TicketId>()).await?;
+        }
+        Ok(())
+    }
+
     /// Derives what follows for the ticket whose window begins where this one, which was closed just now, ends. There is one only where
-    /// an import brought an older ticket that was still open.
+    /// an import brought an older ticket that was still open. Both are held.
     pub async fn derive_ticket_after(&self, ticket: &Ticket) -> Result<()> {
         let mut sql = self.sql(DERIVE_TICKETS);
         sql.push(" WHERE store_id = $1 AND id = (SELECT n.id FROM tickets n WHERE n.store_id = $1 AND n.conversation_id = ");

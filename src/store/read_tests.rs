@@ -5,7 +5,7 @@ use sea_orm::DbBackend;
 use super::{
     fixture::{Fixture, first},
     messages::message_conditions,
-    sql::Sql,
+    sql::{Reach, Sql},
     starts::Start,
 };
 use crate::domain::{
@@ -444,5 +444,11 @@ async fn plain_lists_are_read_in_the_order_of_an_index_at_any_depth() {
             [format!("SEARCH messages USING INDEX messages_by_conversation (store_id=? AND conversation_id=?{range})")],
             "{window:?}"
         );
+    }
+    // A cursor of another walk, above the bound.
+    let at = deep.after.as_ref().unwrap().at;
+    for (until, bounded) in [(at - 1, false), (at, true), (at + 1, true)] {
+        let conditions = message_conditions(store, &window(None, Some(until)), &deep);
+        assert_eq!(matches!(conditions.reach(), Reach::Keys), bounded, "{until}");
     }
 }

@@ -55,18 +55,22 @@ impl Db {
     /// the same part.
     pub async fn fold_totals(&self) -> Result<()> {
         if self.backend() == DbBackend::Postgres {
-            let sql = format!(
-                "WITH parts AS (DELETE FROM totals t USING (SELECT store_id, name FROM totals GROUP BY store_id, name \
-                 HAVING COUNT(*) > {PARTS}) f WHERE t.store_id = f.store_id AND t.name = f.name RETURNING t.store_id, t.name, t.value) \
-                 INSERT INTO totals (store_id, name, value) SELECT store_id, name, SUM(value) FROM parts GROUP BY store_id, name"
-            );
             let tx = self.begin().await?;
             tx.execute_unprepared(FOLD_LOCK).await?;
-            tx.execute_unprepared(&sql).await?;
+            tx.execute_unprepared(&fold_sql(PARTS)).await?;
             tx.commit().await?;
         }
         Ok(())
     }
+}
+
+/// Puts totals together of which there are more parts than this.
+fn fold_sql(parts: i64) -> String {
+    format!(
+        "WITH parts AS (DELETE FROM totals t USING (SELECT store_id, name FROM totals GROUP BY store_id, name \
+         HAVING COUNT(*) > {parts}) f WHERE t.store_id = f.store_id AND t.name = f.name RETURNING t.store_id, t.name, t.value) \
+         INSERT INTO totals (store_id, name, value) SELECT store_id, name, SUM(value) FROM parts GROUP BY store_id, name"
+    )
 }
 
 pub(super) fn push_total<const N: usize>(sql: &mut Sql, names: [&str; N]) {

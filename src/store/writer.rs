@@ -118,6 +118,7 @@ impl Writer {
     /// The next turn, once those before have had theirs.
     pub async fn turn(&self) -> Result<Turn> {
         let mut seat = self.sit().await?;
+        seat.is_open()?;
         if seat.group.is_none() {
             seat.begin().await?;
             tokio::spawn(self.clone().end_group());
@@ -129,6 +130,7 @@ impl Writer {
     /// The seat without a transaction, for one that runs on another connection.
     pub async fn sole(&self) -> Result<Sole> {
         let mut seat = self.sit().await?;
+        seat.is_open()?;
         self.commit_group(&mut seat);
         Ok(Sole(Mutex::new(seat)))
     }
@@ -181,12 +183,18 @@ impl Writer {
     }
 }
 
+fn closed() -> Error {
+    Error::Unavailable("the database was closed".to_owned())
+}
+
 impl Seat {
+    /// Nobody writes behind the last copying of the log.
+    fn is_open(&self) -> Result<()> {
+        if self.closed { Err(closed()) } else { Ok(()) }
+    }
+
     fn connection(&mut self) -> Result<&Connection> {
-        let closed = || Error::Unavailable("the database was closed".to_owned());
-        if self.closed {
-            return Err(closed());
-        }
+        self.is_open()?;
         if self.connection.is_none() {
             let connection = open(&self.path)?;
             connection.set_prepared_statement_cache_capacity(STATEMENTS);
@@ -443,7 +451,7 @@ mod tests {
         }
         writer.close().await;
         assert_eq!((count(1), count(2)), (ROWS, 0));
-        assert!(writer.turn().await.is_err());
+        assert!(writer.turn().await.is_err() && writer.sole().await.is_err() && writer.alone("").await.is_err());
     }
 
     /// Each commit of these turns writes one page, the same, as long as few rows are in it.

@@ -161,6 +161,18 @@ async fn what_is_there_already_is_counted() {
         fixture.execute("UPDATE totals SET value = value + 7").await.unwrap();
         fixture.migrate_again("m0011_recounted").await;
         agree(&fixture).await;
+        // While somebody puts the parts together.
+        let folding = fixture.db.begin().await.unwrap();
+        folding.execute_unprepared(&fold_sql(1)).await.unwrap();
+        let waits = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        let folded = async {
+            while fixture.db.first(Sql::fixed(waits), |cells| cells.take::<i64>()).await.unwrap() == Some(0) {
+                tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+            }
+            folding.commit().await.unwrap();
+        };
+        tokio::join!(fixture.migrate_again("m0011_recounted"), folded);
+        agree(&fixture).await;
     }
     fixture.migrate_again("m0008_totals").await;
     agree(&fixture).await;

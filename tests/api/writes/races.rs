@@ -6,7 +6,10 @@ use std::{sync::Barrier, thread};
 use serde_json::{Value, json};
 
 use super::{Desk, acknowledged, stamp};
-use crate::{client::Answer, fixture::at};
+use crate::{
+    client::Answer,
+    fixture::{at, conversation, line, ticket, with},
+};
 
 /// What so many callers get who all start at the same instant.
 pub fn race(callers: usize, act: impl Fn(usize) -> Answer + Sync) -> Vec<Answer> {
@@ -127,6 +130,28 @@ fn whoever_writes_a_ticket_and_whoever_writes_its_conversation_both_do() {
     }
     // Two it had before.
     assert_eq!(desk.conversation("conv-free")["labelIds"].as_array().map(Vec::len), Some(2 + 5));
+}
+
+/// An import brought the closed one. Its id comes first, and so everybody holds it first.
+#[test]
+fn whoever_closes_the_older_of_two_tickets_waits_for_nobody_who_waits_for_it() {
+    let mut lines = crate::fixture::desk();
+    let talk = conversation("", "acc-line", "line", "con-mia", &at("03-01T07:00"));
+    for n in 0..12 {
+        let talk = with(talk.clone(), json!({"id": format!("talk-{n}"), "referenceId": format!("talk-{n}")}));
+        lines.push(line("ticket", ticket(&format!("z-{n}"), &talk, &at("03-01T08:00"))));
+        let shut = json!({"isOpen": false, "closedAt": at("03-05T00:00"), "updatedAt": at("03-05T00:00")});
+        lines.push(line("ticket", with(ticket(&format!("a-{n}"), &talk, &at("03-02T00:00")), shut)));
+        lines.push(line("conversation", talk));
+    }
+    let desk = Desk::with(&[("desk", lines)]);
+    for n in 0..12 {
+        let answers = race(4, |caller| match caller {
+            0 => desk.close(json!({"ticketId": format!("z-{n}")})),
+            _ => desk.label(&format!("talk-{n}"), &[&format!("lab-{caller}")], &[]),
+        });
+        answers.iter().for_each(|answer| drop(answer.ok()));
+    }
 }
 
 #[test]

@@ -339,7 +339,7 @@ mod tests {
             fields.commit().await
         };
         let both = async { tokio::join!(labels.hold_tickets_of(&conversation.id), ended) };
-        let (held, ended) = timeout(Duration::from_secs(10), both).await.unwrap();
+        let (held, ended) = timeout(Duration::from_secs(60), both).await.unwrap();
         ended.unwrap();
         held.unwrap();
         labels.commit().await.unwrap();

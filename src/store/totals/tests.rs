@@ -163,7 +163,7 @@ async fn what_is_there_already_is_counted() {
         agree(&fixture).await;
         // While somebody puts the parts together.
         let folding = fixture.db.begin().await.unwrap();
-        folding.execute_unprepared(&fold_sql(1)).await.unwrap();
+        folding.execute_unprepared(&fold_sql(0)).await.unwrap();
         let waits = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
         let folded = async {
             while fixture.db.first(Sql::fixed(waits), |cells| cells.take::<i64>()).await.unwrap() == Some(0) {
@@ -171,7 +171,8 @@ async fn what_is_there_already_is_counted() {
             }
             folding.commit().await.unwrap();
         };
-        tokio::join!(fixture.migrate_again("m0011_recounted"), folded);
+        let both = async { tokio::join!(fixture.migrate_again("m0011_recounted"), folded) };
+        tokio::time::timeout(std::time::Duration::from_secs(60), both).await.unwrap();
         agree(&fixture).await;
     }
     fixture.migrate_again("m0008_totals").await;

@@ -24,15 +24,8 @@ done
 command -v wrk >/dev/null || { echo "wrk is missing: install wrk" >&2; exit 1; }
 
 . "$root/tests/scratch.sh"
-server="" made=""
-at_the_end() {
-    [ -z "$server" ] || { kill "$server" && wait "$server"; } 2>/dev/null || true
-    [ -z "$made" ] || psql -q --no-psqlrc -c "drop database if exists $made with (force)" "$postgres" || true
-}
-
-(cd "$root" && cargo build --release --quiet)
-target=$(cd "$root" && cargo metadata --format-version 1 --no-deps | python3 -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])')
-counterpart=$target/release/counterpart
+. "$root/benches/server.sh"
+at_the_end() { clear_away; }
 # User and system time of the server so far, in hundredths of a second.
 spent() { awk '{print $14 + $15}' "/proc/$server/stat"; }
 encoded() { python3 -c 'import sys, urllib.parse as u; print(u.quote(sys.argv[1]))' "$1"; }
@@ -41,10 +34,7 @@ for size in "${sizes[@]}"; do
     mkdir "$scratch/$size"
     export DATABASE_URL="sqlite://$scratch/$size/counterpart.db" COUNTERPART_INDEX_DIR="$scratch/$size/index"
     if [ -n "$postgres" ]; then
-        name=counterpart_search_$$
-        psql -q --no-psqlrc -c "create database $name" "$postgres"
-        made=$name
-        DATABASE_URL=$(python3 -c 'import sys, urllib.parse as u; print(u.urlunsplit(u.urlsplit(sys.argv[1])._replace(path="/" + sys.argv[2])))' "$postgres" "$name")
+        make_database "$postgres" "counterpart_search_$$"
     fi
     echo "$size messages"
     "$counterpart" store create --id bench --name Bench >/dev/null
@@ -53,23 +43,16 @@ for size in "${sizes[@]}"; do
     "$counterpart" reindex | sed 's/^/  /'
     echo "  index: $(du -sm "$COUNTERPART_INDEX_DIR" | cut -f1) MB"
     key=$("$counterpart" key create --store bench --name bench --scopes messages:read)
-    "$counterpart" serve --listen 127.0.0.1:0 >"$scratch/out" &
-    server=$!
-    url=""
-    while [ -z "$url" ]; do
-        kill -0 "$server" 2>/dev/null || { echo "the server did not start" >&2; exit 1; }
-        sleep 0.05
-        url=$(sed -n 's/^listening on //p' "$scratch/out")
-    done
+    start_server
     # Opened, read once, and nothing left to be taken in.
-    curl -sf --retry 100 --retry-delay 1 -H "x-api-key: $key" "$url/v1/messages/search?query=zyxquark" >/dev/null
+    curl -sf --retry 100 --retry-delay 1 -H "x-api-key: $key" "$address/v1/messages/search?query=zyxquark" >/dev/null
     while read -r name queries; do
         arguments=()
         for query in $queries; do arguments+=("$(encoded "${query//_/ }")"); done
-        hits=$(curl -s -H "x-api-key: $key" "$url/v1/messages/search?query=${arguments[0]}" | { grep -o "\"score\"" || true; } | wc -l)
+        hits=$(curl -s -H "x-api-key: $key" "$address/v1/messages/search?query=${arguments[0]}" | { grep -o "\"score\"" || true; } | wc -l)
         ((hits > 0)) || { echo "$name: nothing was found" >&2; exit 1; }
         before=$(spent)
-        result=$(wrk -t1 -c8 -d"${seconds}s" --latency -s "$root/benches/search.lua" "$url" -- "$key" "${arguments[@]}" | sed -n 's/^RESULT //p')
+        result=$(wrk -t1 -c8 -d"${seconds}s" --latency -s "$root/benches/search.lua" "$address" -- "$key" "${arguments[@]}" | sed -n 's/^RESULT //p')
         read -r requests rate p50 p99 errors <<<"$result"
         ((requests > 0 && errors == 0)) || { echo "$name: $errors of $requests answers were no 200" >&2; exit 1; }
         each=$(awk -v ticks=$(($(spent) - before)) -v requests="$requests" 'BEGIN { printf "%.2f", ticks * 10 / requests }')
@@ -86,8 +69,5 @@ short-beginning re
 beginning ret
 CASES
     grep VmRSS "/proc/$server/status" | sed 's/^/  /'
-    kill "$server" && wait "$server" || true
-    server=""
-    [ -z "$postgres" ] || psql -q --no-psqlrc -c "drop database $made" "$postgres"
-    made=""
+    clear_away
 done

@@ -40,16 +40,12 @@ esac
 command -v wrk >/dev/null || { echo "wrk is missing: install wrk" >&2; exit 1; }
 
 . "$root/tests/scratch.sh"
-server="" made=""
+. "$root/benches/server.sh"
 at_the_end() {
-    [ -z "$server" ] || { kill "$server" && wait "$server"; } 2>/dev/null || true
-    [ -z "$made" ] || psql --no-psqlrc --quiet --command "drop database if exists $made with (force)" "$postgres" || true
+    clear_away
     stop_postgres "$scratch"
 }
 
-(cd "$root" && cargo build --release --quiet)
-target=$(cd "$root" && cargo metadata --format-version 1 --no-deps | python3 -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])')
-counterpart=$target/release/counterpart
 # On PostgreSQL it would be in the folder that this is called from.
 export COUNTERPART_INDEX_DIR=$scratch/index
 
@@ -59,11 +55,7 @@ if [ "$database" = sqlite ]; then
     where="SQLite on $(stat -f -c %T "$scratch")"
 else
     [ -n "$postgres" ] || start_postgres "$scratch" >"$scratch/start.log" || { cat "$scratch/start.log" >&2; exit 1; }
-    name=counterpart_writes_$$
-    psql --no-psqlrc --quiet --command "create database $name" "$postgres"
-    made=$name
-    DATABASE_URL=$(python3 -c 'import sys, urllib.parse as u; print(u.urlunsplit(u.urlsplit(sys.argv[1])._replace(path="/" + sys.argv[2])))' "$postgres" "$name")
-    export DATABASE_URL
+    make_database "$postgres" "counterpart_writes_$$"
     ask() { psql --no-psqlrc --quiet --tuples-only --no-align --command "$1" "$postgres"; }
     where="PostgreSQL $(ask 'show server_version'), fsync=$(ask 'show fsync'), synchronous_commit=$(ask 'show synchronous_commit')"
 fi
@@ -88,14 +80,7 @@ LINES
 records | "$counterpart" import --store bench - 2>"$scratch/import.log" >&2 || { cat "$scratch/import.log" >&2; exit 1; }
 key=$("$counterpart" key create --store bench --name bench --scopes messages:write)
 
-"$counterpart" serve --listen 127.0.0.1:0 >"$scratch/address" 2>"$scratch/server.log" &
-server=$!
-address=""
-while [ -z "$address" ]; do
-    kill -0 "$server" 2>/dev/null || { cat "$scratch/server.log" >&2; exit 1; }
-    sleep 0.05
-    address=$(sed -n 's/^listening on //p' "$scratch/address")
-done
+start_server
 
 echo "$("$counterpart" --version), $where; $(nproc) cores; POST /v1$path, $connections connections, $conversations conversations"
 printf '%-7s %12s %10s %10s %9s %9s\n' round requests/s 'p50 ms' 'p99 ms' not-200 broken
@@ -109,9 +94,7 @@ for ((round = 1; round <= rounds; round++)); do
 done
 
 # The last requests of a round may be done without an answer that wrk waited for.
-kill "$server"
-wait "$server" || true
-server=""
+stop_server
 there=$("$counterpart" export --store bench | grep -c "^{\"kind\":\"$kind\"" || true)
 unseen=$((rounds * connections))
 echo "answered 200: $answered; in the database: $there"

@@ -1,0 +1,38 @@
+# The program as released, a server of it, and a database for that on somebody's PostgreSQL, for a script to source behind
+# tests/scratch.sh. `root` is the project's folder. Sets `counterpart`; whoever sources it calls `clear_away` at its end.
+
+(cd "$root" && cargo build --release --quiet)
+target=$(cd "$root" && cargo metadata --format-version 1 --no-deps | python3 -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])')
+counterpart=$target/release/counterpart
+server="" made=""
+
+# make_database SERVER NAME: on the server of this address; sets DATABASE_URL.
+make_database() {
+    psql --no-psqlrc --quiet --command "create database $2" "$1"
+    made_on=$1 made=$2
+    DATABASE_URL=$(python3 -c 'import sys, urllib.parse as u; print(u.urlunsplit(u.urlsplit(sys.argv[1])._replace(path="/" + sys.argv[2])))' "$1" "$2")
+    export DATABASE_URL
+}
+
+# Sets `server` to the process, and `address`.
+start_server() {
+    "$counterpart" serve --listen 127.0.0.1:0 >"$scratch/address" 2>"$scratch/server.log" &
+    server=$!
+    address=""
+    while [ -z "$address" ]; do
+        kill -0 "$server" 2>/dev/null || { cat "$scratch/server.log" >&2; exit 1; }
+        sleep 0.05
+        address=$(sed -n 's/^listening on //p' "$scratch/address")
+    done
+}
+
+stop_server() {
+    [ -z "$server" ] || { kill "$server" && wait "$server"; } 2>/dev/null || true
+    server=""
+}
+
+clear_away() {
+    stop_server
+    [ -z "$made" ] || psql --no-psqlrc --quiet --command "drop database if exists $made with (force)" "$made_on" || true
+    made=""
+}

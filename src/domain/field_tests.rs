@@ -169,7 +169,7 @@ fn many(scalar: Scalar, value: Option<Value>) -> Result<Vec<Comparable>, FilterE
     };
     let mut distinct = Vec::with_capacity(values.len());
     for (i, value) in values.into_iter().enumerate() {
-        let value = one(scalar, &format!("value[{i}]"), Some(value))?;
+        let value = scalar.comparable(&value).map_err(|reason| FilterError::new(format!("has a `value[{i}]` that {reason}")))?;
         if !distinct.contains(&value) {
             distinct.push(value);
         }

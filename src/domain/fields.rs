@@ -134,8 +134,8 @@ fn some_of(values: &[Value]) -> String {
     if values.len() > NAMED { format!("{named} and {} more", values.len() - NAMED) } else { named }
 }
 
-/// The values of every node of an option tree, in their order and in the form in which values are stored: `1` and `1.0` are one number, `1`
-/// and `"1"` are two values.
+/// The values of every node of an option tree, in their order and in the form in which values are stored: `1` and `1.0` are one
+/// number, `1` and `"1"` are two values.
 fn collect_options(options: Value, scalar: Scalar, values: &mut Vec<Value>) {
     let Value::Array(options) = options else { return };
     for mut option in options {

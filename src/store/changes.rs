@@ -4,7 +4,7 @@ use super::{
     Result,
     import::DERIVE_TICKETS,
     marks::{Marks, ValueMarks},
-    sql::Row,
+    sql::{Row, Sql},
     write::Write,
 };
 use crate::domain::{
@@ -66,17 +66,10 @@ impl Write {
 
     /// Keeps the tickets of this one's conversation from being changed by others, itself too.
     pub async fn hold_tickets_beside(&self, id: &TicketId) -> Result<()> {
-        let mut sql = self.sql(
-            "SELECT id FROM tickets WHERE store_id = $1 AND conversation_id = (SELECT t.conversation_id FROM tickets t \
-             WHERE t.store_id = $1 AND t.id = ",
-        );
-        sql.text(id.as_str()).push(") ORDER BY id");
-        self.hold(&mut sql);
-        // SQLite's one writer holds them anyway.
-        if sql.holds() {
-            self.all(sql, |cells| cells.id::<TicketId>()).await?;
-        }
-        Ok(())
+        self.hold_tickets(|sql| {
+            sql.push("(SELECT t.conversation_id FROM tickets t WHERE t.store_id = $1 AND t.id = ").text(id.as_str()).push(")");
+        })
+        .await
     }
 
     /// Derives what follows for the ticket whose window begins where this one, which was closed just now, ends. There is one only where
@@ -207,8 +200,14 @@ impl Write {
 
     /// Keeps the tickets of a conversation, which is held, from being changed by others.
     pub async fn hold_tickets_of(&self, conversation: &ConversationId) -> Result<()> {
+        self.hold_tickets(|sql| _ = sql.text(conversation.as_str())).await
+    }
+
+    /// In the order in which every writer holds them.
+    async fn hold_tickets(&self, push_conversation: impl FnOnce(&mut Sql)) -> Result<()> {
         let mut sql = self.sql("SELECT id FROM tickets WHERE store_id = $1 AND conversation_id = ");
-        sql.text(conversation.as_str()).push(" ORDER BY id");
+        push_conversation(&mut sql);
+        sql.push(" ORDER BY id");
         self.hold(&mut sql);
         // SQLite's one writer holds them anyway.
         if sql.holds() {
@@ -310,7 +309,7 @@ mod tests {
     use super::*;
     use crate::{
         domain::clock::{Clock, SystemClock},
-        store::{fixture::Fixture, sql::Sql},
+        store::fixture::Fixture,
     };
 
     /// The one looks for the conversation at its commit, with the ticket in hand; the other waits for the ticket, with the

@@ -11,7 +11,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use tokio::sync::Mutex as Turn;
+use tokio::sync::{Mutex as Turn, OwnedMutexGuard};
 
 use super::{lock::lock, sql::Sql};
 
@@ -56,15 +56,19 @@ impl<T> ForAMinute<T> {
     }
 
     /// For whoever finds out what is not known: one at a time, so that those who come meanwhile may find it known.
-    pub fn turn(&self, name: Name) -> Arc<Turn<()>> {
-        let mut turns = lock(&self.finding_out);
-        if let Some(turn) = turns.get(&name).and_then(Weak::upgrade) {
-            return turn;
+    pub async fn turn(&self, name: Name) -> OwnedMutexGuard<()> {
+        self.queue(name).lock_owned().await
+    }
+
+    fn queue(&self, name: Name) -> Arc<Turn<()>> {
+        let mut queues = lock(&self.finding_out);
+        if let Some(queue) = queues.get(&name).and_then(Weak::upgrade) {
+            return queue;
         }
-        turns.retain(|_, turn| turn.strong_count() > 0);
-        let turn = Arc::default();
-        turns.insert(name, Arc::downgrade(&turn));
-        turn
+        queues.retain(|_, queue| queue.strong_count() > 0);
+        let queue = Arc::default();
+        queues.insert(name, Arc::downgrade(&queue));
+        queue
     }
 
     #[cfg(test)]

@@ -4,8 +4,9 @@
 //! at an inbox asks again and again for the same few filters, though, and most messages change no total. So a total is kept with a mark that
 //! the database computes: how often its tickets, labels and values changed (migration `m0010_changed`), and how many are snoozed, since the
 //! clock ends a snooze without a change. A first page brings the mark of its own moment along, and what was counted at the same mark is
-//! told again, to those too who wait for it to be counted. Guarantee: a total that is told again is what a count within the statement of the page would be, but in the minute after
-//! the database was put back in time under the server, where the same mark may come again: no total is kept for longer.
+//! told again, to those too who wait for it to be counted. Guarantee: a total that is told again is what a count within the statement of
+//! the page would be, but in the minute after the database was put back in time under the server, where the same mark may come again: no
+//! total is kept for longer.
 //!
 //! Called by `tickets`.
 

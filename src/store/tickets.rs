@@ -97,9 +97,8 @@ impl Db {
         let total = match found.whole(page).or_else(known) {
             Some(total) => total,
             None => {
-                let turn = name.map(|name| self.counted().turn(name));
-                let _turn = match &turn {
-                    Some(turn) => Some(turn.lock().await),
+                let _turn = match name {
+                    Some(name) => Some(self.counted().turn(name).await),
                     None => None,
                 };
                 // Whoever counted before may have done so at this mark.

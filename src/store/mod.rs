@@ -33,6 +33,7 @@ mod keys;
 mod labelled_tests;
 mod lines;
 mod lock;
+mod log_writes;
 mod marks;
 pub mod messages;
 mod minute;

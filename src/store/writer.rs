@@ -34,6 +34,7 @@ use super::{
     Error, Result,
     connect::{MAPPED, WRITE_WAIT},
     copying::Copying,
+    log_writes::{self, gathered},
     sql::{Cells, Param, Sql},
 };
 
@@ -233,7 +234,7 @@ impl Seat {
     /// Ends the transaction and tells its writers how.
     fn commit(&mut self) {
         let Some(group) = self.group.take() else { return };
-        let outcome = self.step("COMMIT");
+        let outcome = gathered(|| self.step("COMMIT"));
         if let Err(error) = &outcome {
             tracing::error!(%error, writers = group.waiting.len(), "a commit failed; nothing of it was kept");
             // Whatever state it is in: it is closed, which takes everything back, and a new one is opened.
@@ -295,7 +296,7 @@ impl Alone {
 
     /// It waits for the disk.
     async fn end(self, sql: &'static str) -> Result<()> {
-        let ended = tokio::task::spawn_blocking(move || Ok(self.connection.execute_batch(sql)?));
+        let ended = tokio::task::spawn_blocking(move || Ok(gathered(|| self.connection.execute_batch(sql))?));
         ended.await.map_err(|error| Error::Unavailable(error.to_string()))?
     }
 }
@@ -373,7 +374,8 @@ fn wake_another() {
 /// A connection that writes.
 pub(super) fn open(path: &Path) -> Result<Connection> {
     // The file is there: `connect` opened it for writing first.
-    let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = Connection::open_with_flags_and_vfs(path, flags, log_writes::vfs()?)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     // Waiting for the lock is done in `begin`, where it blocks nobody.
     connection.execute_batch("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA busy_timeout = 0;")?;

@@ -22,6 +22,7 @@ mod m0008_totals;
 mod m0009_labelled;
 mod m0010_changed;
 mod m0011_recounted;
+mod m0012_threads;
 
 pub use sea_orm_migration::{MigrationStatus, MigratorTrait};
 
@@ -42,6 +43,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0009_labelled::Migration),
             Box::new(m0010_changed::Migration),
             Box::new(m0011_recounted::Migration),
+            Box::new(m0012_threads::Migration),
         ]
     }
 }

@@ -4,12 +4,14 @@
 use sea_orm::DbBackend;
 
 use super::{
+    conversations::conversations_of,
     entity::tickets,
     fixture::{Fixture, first},
     marks::ValueMarks,
     sql::{Sql, page_sql},
 };
 use crate::domain::{
+    conversations::Conversation,
     field_tests::{FieldTest, Test},
     fields::Comparable,
     filters::{LabelFilter, LabelOperator, Shown, TicketFilter},
@@ -179,6 +181,41 @@ async fn what_few_tickets_have_is_where_their_list_starts() {
         let visits = db.page_visits::<Ticket>(&source, conditions, &page).await;
         assert!(visits < 300 || found == 20 || !sqlite && !starts, "{filter:?}: {visits}");
     }
+}
+
+/// On SQLite they are put in order when they are listed; nobody else's are looked at.
+#[tokio::test]
+async fn a_contact_s_conversations_are_listed_from_its_own() {
+    let fixture = Fixture::alone().await;
+    let (db, store) = (&fixture.db, &fixture.store);
+    let conversations = format!(
+        "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 10000) \
+         INSERT INTO conversations (store_id, id, channel, account_id, contact_id, display_name, reference_id, label_ids, label_marks, \
+         is_spam, unread_count, message_count, sort_at, created_at, updated_at) \
+         SELECT '{store}', 'n' || i, 'widget', 'a1', CASE WHEN i % 200 = 0 THEN 'few' ELSE 'many' END, 'Ada', 'n' || i, '[]', 0, \
+         FALSE, 0, 0, i % 7, i, i FROM n"
+    );
+    for contact in ["few", "many"] {
+        fixture.contact(contact, 0).await;
+    }
+    fixture.execute(&conversations).await.unwrap();
+    if db.backend() == DbBackend::Postgres {
+        fixture.execute("ANALYZE conversations").await.unwrap();
+    }
+    let (mut page, mut walked) = (first(20), Vec::new());
+    loop {
+        let visits = db.page_visits::<Conversation>(&"conversations".into(), conversations_of(store, &"few".into()), &page).await;
+        assert!(visits < 2_500, "{visits}");
+        let read = db.conversations_of_contact(store, &"few".into(), &page).await.unwrap();
+        walked.extend(read.rows.iter().map(|row| (row.sort_at, row.id.to_string())));
+        match read.next {
+            Some(next) => page.after = Some(next),
+            None => break,
+        }
+    }
+    let mut right: Vec<_> = (1..=50).map(|i| i * 200).map(|i| (Timestamp::from_millis(i % 7), format!("n{i}"))).collect();
+    right.sort_by(|one, other| other.cmp(one));
+    assert_eq!(walked, right);
 }
 
 /// Whatever PostgreSQL believes of a table: nothing as long as nobody counted, or that stores are small.

@@ -6,14 +6,17 @@
 //! stand between it and its files. All files but logs are opened by its own, and have nothing of this.
 //!
 //! Called by `writer`. Guarantees: within [`gathered`] what goes to a log is there, in SQLite's order, before the log is read,
-//! measured, cut or synced, and at the latest once the page that ends a transaction is written; what is left when [`gathered`] ends, as
-//! where a commit failed, goes nowhere. Elsewhere a write is a write.
+//! measured, cut or synced, and, synced or not, before others are told of the transaction; what is left when [`gathered`] ends, as where
+//! a commit failed, goes nowhere. Elsewhere a write is a write.
 
 use std::{
     cell::RefCell,
     ffi::{CStr, c_int, c_void},
     ptr,
-    sync::LazyLock,
+    sync::{
+        LazyLock,
+        atomic::{AtomicPtr, Ordering},
+    },
 };
 
 use libsqlite3_sys as ffi;
@@ -39,13 +42,14 @@ struct Gathered {
     file: *mut ffi::sqlite3_file,
     at: i64,
     bytes: Vec<u8>,
-    /// Whether the page that the last header stands before ends its transaction.
+    /// Whether the last header is that of the page that ends its transaction.
     ends: bool,
 }
 
 impl Gathered {
     fn write(&mut self, file: *mut ffi::sqlite3_file, bytes: &[u8], at: i64) -> c_int {
-        if self.file != file || self.at + self.bytes.len() as i64 != at || self.bytes.len() + bytes.len() > PIECE {
+        let goes_on = self.file == file && self.at + self.bytes.len() as i64 == at;
+        if !goes_on || self.bytes.len() + bytes.len() > PIECE {
             let code = self.put();
             if code != ffi::SQLITE_OK {
                 return code;
@@ -53,12 +57,13 @@ impl Gathered {
             (self.file, self.at) = (file, at);
         }
         self.bytes.extend_from_slice(bytes);
-        if bytes.len() == FRAME_HEADER {
+        let is_header = bytes.len() == FRAME_HEADER;
+        if is_header {
             self.ends = bytes[SIZE_AFTER].iter().any(|byte| *byte != 0);
-        } else if self.ends {
-            return self.put();
         }
-        ffi::SQLITE_OK
+        // Where a page was written over, the headers behind it are written anew, without their pages: with the last of them the
+        // transaction ends.
+        if self.ends && (!is_header || !goes_on) { self.put() } else { ffi::SQLITE_OK }
     }
 
     /// Writes what there is. What could not be written is not kept: SQLite takes the transaction back.
@@ -84,7 +89,8 @@ pub(super) fn gathered<T>(commit: impl FnOnce() -> T) -> T {
         }
     }
     let bytes = Vec::with_capacity(PIECE);
-    GATHERED.set(Some(Gathered { file: ptr::null_mut(), at: 0, bytes, ends: false }));
+    let outer = GATHERED.replace(Some(Gathered { file: ptr::null_mut(), at: 0, bytes, ends: false }));
+    debug_assert!(outer.is_none(), "a commit within a commit would lose what that one wrote");
     let _end = End;
     commit()
 }
@@ -98,17 +104,16 @@ pub(super) fn vfs() -> Result<&'static CStr> {
     }
 }
 
-/// SQLite's own.
-fn own() -> *mut ffi::sqlite3_vfs {
-    // SAFETY: without a name it is asked for the default one, which is there for good.
-    unsafe { ffi::sqlite3_vfs_find(ptr::null()) }
-}
+/// SQLite's own, as it was when the room for its files was reckoned.
+static OWN: AtomicPtr<ffi::sqlite3_vfs> = AtomicPtr::new(ptr::null_mut());
 
 fn register() -> c_int {
-    // SAFETY: the copy is made of one that SQLite keeps, and lives for good. Its functions are the ones of its own, which go by
-    // what the copy has too, but for `open`.
+    // SAFETY: without a name SQLite is asked for its default, which is there for good, as is the copy. The copy's functions are the
+    // ones of its own, which go by what the copy has too, but for `open`.
     unsafe {
-        let Some(own) = own().as_ref() else { return ffi::SQLITE_ERROR };
+        let own = ffi::sqlite3_vfs_find(ptr::null());
+        OWN.store(own, Ordering::Release);
+        let Some(own) = own.as_ref() else { return ffi::SQLITE_ERROR };
         let copy = ffi::sqlite3_vfs {
             szOsFile: own.szOsFile + size_of::<File>() as c_int,
             zName: NAME.as_ptr(),
@@ -120,8 +125,8 @@ fn register() -> c_int {
     }
 }
 
-/// A log as SQLite sees it. The file of its own VFS stands behind it in the same piece of memory.
-#[repr(C)]
+/// A log as SQLite sees it. The file of its own VFS, which has numbers of eight bytes, stands behind it in the same piece of memory.
+#[repr(C, align(8))]
 struct File {
     base: ffi::sqlite3_file,
 }
@@ -165,8 +170,8 @@ unsafe extern "C" fn open(
     told: *mut c_int,
 ) -> c_int {
     unsafe {
-        let own = own();
-        let Some(open) = (*own).xOpen else { return ffi::SQLITE_CANTOPEN };
+        let own = OWN.load(Ordering::Acquire);
+        let Some(open) = own.as_ref().and_then(|own| own.xOpen) else { return ffi::SQLITE_CANTOPEN };
         if flags & ffi::SQLITE_OPEN_WAL == 0 {
             return open(own, name, file, flags, told);
         }
@@ -221,56 +226,33 @@ unsafe extern "C" fn close(file: *mut ffi::sqlite3_file) -> c_int {
     unsafe { ask!(file, xClose, ffi::SQLITE_OK) }
 }
 
-unsafe extern "C" fn read(file: *mut ffi::sqlite3_file, into: *mut c_void, count: c_int, at: i64) -> c_int {
-    match put(file) {
-        ffi::SQLITE_OK => unsafe { ask!(file, xRead, ffi::SQLITE_IOERR_READ, into, count, at) },
-        code => code,
-    }
+/// Methods of the file behind, what has to be done before, and what they return where it has none.
+macro_rules! methods {
+    ($($put:ident $name:ident($($argument:ident: $kind:ty),*) = $method:ident or $missing:expr;)*) => {$(
+        unsafe extern "C" fn $name(file: *mut ffi::sqlite3_file $(, $argument: $kind)*) -> c_int {
+            match $put(file) {
+                ffi::SQLITE_OK => unsafe { ask!(file, $method, $missing $(, $argument)*) },
+                code => code,
+            }
+        }
+    )*};
 }
 
-unsafe extern "C" fn truncate(file: *mut ffi::sqlite3_file, size: i64) -> c_int {
-    match put(file) {
-        ffi::SQLITE_OK => unsafe { ask!(file, xTruncate, ffi::SQLITE_IOERR_TRUNCATE, size) },
-        code => code,
-    }
+fn as_it_is(_: *mut ffi::sqlite3_file) -> c_int {
+    ffi::SQLITE_OK
 }
 
-unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, flags: c_int) -> c_int {
-    match put(file) {
-        ffi::SQLITE_OK => unsafe { ask!(file, xSync, ffi::SQLITE_IOERR_FSYNC, flags) },
-        code => code,
-    }
-}
-
-unsafe extern "C" fn file_size(file: *mut ffi::sqlite3_file, size: *mut i64) -> c_int {
-    match put(file) {
-        ffi::SQLITE_OK => unsafe { ask!(file, xFileSize, ffi::SQLITE_IOERR_FSTAT, size) },
-        code => code,
-    }
-}
-
-unsafe extern "C" fn lock(file: *mut ffi::sqlite3_file, level: c_int) -> c_int {
-    unsafe { ask!(file, xLock, ffi::SQLITE_OK, level) }
-}
-
-unsafe extern "C" fn unlock(file: *mut ffi::sqlite3_file, level: c_int) -> c_int {
-    unsafe { ask!(file, xUnlock, ffi::SQLITE_OK, level) }
-}
-
-unsafe extern "C" fn check_reserved_lock(file: *mut ffi::sqlite3_file, held: *mut c_int) -> c_int {
-    unsafe { ask!(file, xCheckReservedLock, ffi::SQLITE_OK, held) }
-}
-
-unsafe extern "C" fn file_control(file: *mut ffi::sqlite3_file, op: c_int, argument: *mut c_void) -> c_int {
-    unsafe { ask!(file, xFileControl, ffi::SQLITE_NOTFOUND, op, argument) }
-}
-
-unsafe extern "C" fn sector_size(file: *mut ffi::sqlite3_file) -> c_int {
-    unsafe { ask!(file, xSectorSize, 0) }
-}
-
-unsafe extern "C" fn device_characteristics(file: *mut ffi::sqlite3_file) -> c_int {
-    unsafe { ask!(file, xDeviceCharacteristics, 0) }
+methods! {
+    put read(into: *mut c_void, count: c_int, at: i64) = xRead or ffi::SQLITE_IOERR_READ;
+    put truncate(size: i64) = xTruncate or ffi::SQLITE_IOERR_TRUNCATE;
+    put sync(flags: c_int) = xSync or ffi::SQLITE_IOERR_FSYNC;
+    put file_size(size: *mut i64) = xFileSize or ffi::SQLITE_IOERR_FSTAT;
+    as_it_is lock(level: c_int) = xLock or ffi::SQLITE_OK;
+    as_it_is unlock(level: c_int) = xUnlock or ffi::SQLITE_OK;
+    as_it_is check_reserved_lock(held: *mut c_int) = xCheckReservedLock or ffi::SQLITE_OK;
+    as_it_is file_control(op: c_int, argument: *mut c_void) = xFileControl or ffi::SQLITE_NOTFOUND;
+    as_it_is sector_size() = xSectorSize or 0;
+    as_it_is device_characteristics() = xDeviceCharacteristics or 0;
 }
 
 #[cfg(test)]
@@ -346,20 +328,45 @@ mod tests {
         }
     }
 
-    /// A transaction that outgrows its cache reads its own pages back from the log and writes them again; all of that within
-    /// [`gathered`] is more than a commit does.
+    /// One that is not ended and outgrows its cache: what it wrote to the log already it reads back, and writes over.
+    fn begin_long(path: &Path, synchronous: &str) -> Connection {
+        let connection = open(path, &format!("PRAGMA synchronous = {synchronous}; PRAGMA cache_size = 10; PRAGMA cache_spill = 10"));
+        connection.execute_batch("BEGIN IMMEDIATE").unwrap();
+        fill(&connection, 0);
+        connection
+    }
+
+    /// Whatever is synced: a process that dies leaves a file and a log that another one reads.
+    #[test]
+    fn what_a_long_transaction_wrote_over_survives_a_kill() {
+        let home = tempfile::tempdir().unwrap();
+        for synchronous in ["FULL", "OFF"] {
+            let path = home.path().join(synchronous);
+            let connection = begin_long(&path, synchronous);
+            connection.execute_batch("UPDATE t SET n = 1").unwrap();
+            gathered(|| connection.execute_batch("COMMIT")).unwrap();
+            let left = home.path().join(format!("{synchronous}-left"));
+            for of in ["", "-wal"] {
+                let name = |path: &Path| format!("{}{of}", path.display());
+                std::fs::copy(name(&path), name(&left)).unwrap();
+            }
+            let left = Connection::open(&left).unwrap();
+            assert_eq!((count(&left, 1), is_whole(&left)), (ROWS, true), "{synchronous}");
+        }
+    }
+
+    /// More than a commit within [`gathered`].
     #[test]
     fn what_was_gathered_is_read_back() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("file");
-        let connection = open(&path, "PRAGMA synchronous = FULL; PRAGMA cache_size = 10; PRAGMA cache_spill = 10");
-        gathered(|| {
-            connection.execute_batch("BEGIN IMMEDIATE").unwrap();
-            fill(&connection, 0);
+        let connection = gathered(|| {
+            let connection = begin_long(&path, "FULL");
             connection.execute_batch("SAVEPOINT s; UPDATE t SET n = n + 1").unwrap();
             connection.execute_batch("ROLLBACK TO s; UPDATE t SET n = n + 2").unwrap();
             assert_eq!((count(&connection, 0), count(&connection, 1), count(&connection, 2)), (0, 0, ROWS));
             connection.execute_batch("COMMIT").unwrap();
+            connection
         });
         connection.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
         assert_eq!((count(&Connection::open(&path).unwrap(), 2), is_whole(&connection)), (ROWS, true));
@@ -370,11 +377,10 @@ mod tests {
     fn what_no_commit_ended_goes_nowhere() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("file");
-        let connection = open(&path, "PRAGMA synchronous = FULL; PRAGMA cache_size = 10; PRAGMA cache_spill = 10");
-        gathered(|| {
-            connection.execute_batch("BEGIN IMMEDIATE").unwrap();
-            fill(&connection, 0);
+        let connection = gathered(|| {
+            let connection = begin_long(&path, "FULL");
             connection.execute_batch("ROLLBACK").unwrap();
+            connection
         });
         let other = open(&path, "PRAGMA synchronous = FULL");
         fill(&other, 1);

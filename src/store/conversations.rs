@@ -67,12 +67,17 @@ impl Db {
 
     /// A page of a contact's conversations, most recent last message first.
     pub async fn conversations_of_contact(&self, store: &StoreId, contact: &ContactId, page: &PageRequest) -> Result<Page<Conversation>> {
-        let mut conversations = conversations_of(store, contact);
-        // SQLite has no index with their order, which each message would change: a page looks at all of them.
+        self.page(self.conversations_of(store, contact), page).await
+    }
+
+    /// Those of a contact. SQLite has no index with their order, which each message would change: a page looks at all of them.
+    pub(super) fn conversations_of(&self, store: &StoreId, contact: &ContactId) -> Sql {
+        let mut sql = Sql::of(store, "store_id = $1");
+        sql.push(" AND contact_id = ").text(contact.as_str());
         if self.backend() == DbBackend::Sqlite {
-            conversations.unbounded();
+            sql.unbounded();
         }
-        self.page(conversations, page).await
+        sql
     }
 
     /// A conversation as its messages and comments refer to it.
@@ -94,10 +99,4 @@ impl Db {
         })
         .await
     }
-}
-
-pub(super) fn conversations_of(store: &StoreId, contact: &ContactId) -> Sql {
-    let mut sql = Sql::of(store, "store_id = $1");
-    sql.push(" AND contact_id = ").text(contact.as_str());
-    sql
 }

@@ -1,10 +1,9 @@
-//! Pages cost the same at any depth, look-ups by id what they find, and totals no more than their lists, on both databases: what
-//! is looked at is counted, so that a lost index fails here.
+//! Pages cost the same at any depth (but for a contact's conversations on SQLite), look-ups by id what they find, and totals no more
+//! than their lists, on both databases: what is looked at is counted, so that a lost index fails here.
 
 use sea_orm::DbBackend;
 
 use super::{
-    conversations::conversations_of,
     entity::tickets,
     fixture::{Fixture, first},
     marks::ValueMarks,
@@ -204,7 +203,7 @@ async fn a_contact_s_conversations_are_listed_from_its_own() {
     }
     let (mut page, mut walked) = (first(20), Vec::new());
     loop {
-        let visits = db.page_visits::<Conversation>(&"conversations".into(), conversations_of(store, &"few".into()), &page).await;
+        let visits = db.page_visits::<Conversation>(&"conversations".into(), db.conversations_of(store, &"few".into()), &page).await;
         assert!(visits < 2_500, "{visits}");
         let read = db.conversations_of_contact(store, &"few".into(), &page).await.unwrap();
         walked.extend(read.rows.iter().map(|row| (row.sort_at, row.id.to_string())));

@@ -230,6 +230,7 @@ impl Follower {
         let mut followed = self.shared.front.followed.lock().await;
         followed.go_on_from(self.committed.clone());
         // Whatever is among them is behind the mark, or was read by the one who built the index.
+        self.shared.front.db.end_own_epoch();
         drop(self.shared.front.db.own_changes());
         let index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
         let view = View::new(index.reader.searcher(), index.fields)?;
@@ -313,7 +314,9 @@ fn commit(shared: &Shared, index: &mut Index, mark: &Mark) -> Result<()> {
         view.iter().flat_map(|view| &view.fresh).map(|(key, fresh)| (*key, fresh.clone())).collect()
     };
     for (key, fresh) in &written {
-        index.remove(*key);
+        if !fresh.new {
+            index.remove(*key);
+        }
         if !fresh.gone {
             index.add_with(&fresh.record, &fresh.terms)?;
         }
@@ -328,7 +331,7 @@ fn commit(shared: &Shared, index: &mut Index, mark: &Mark) -> Result<()> {
         }
     }
     let mut stale = HashSet::new();
-    for key in view.fresh.keys() {
+    for (key, _) in view.fresh.iter().filter(|(_, fresh)| !fresh.new) {
         stale.extend(view.documents(*key)?);
     }
     view.stale = stale;

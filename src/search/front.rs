@@ -3,7 +3,8 @@
 //! Called by `follow`, for each search and by its worker. The change log tells what any process has committed. Each search looks
 //! at it first, one look for all that wait, so that it sees every write that was acknowledged before it. Where the log runs far
 //! ahead, as after an import, no search looks at it, nor waits for more than a part, until the worker has taken all of it in; what
-//! this process itself has committed it still sees, since that is told beside the log.
+//! this process itself has committed it still sees, since that is told beside the log: messages that it inserted with what they say,
+//! so that nobody reads them again nor looks for an older state of them, which a twelfth of a send was spent on.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -33,7 +34,7 @@ use crate::{
     },
     store::{
         self, Db,
-        changelog::{Behind, Logged, Mark, RETITLED},
+        changelog::{Behind, Inserted, Logged, Mark, RETITLED},
     },
 };
 
@@ -69,6 +70,8 @@ pub struct Followed {
     own: Vec<Logged>,
     /// The positions of what it changed behind the mark that is.
     ahead: HashSet<i64>,
+    /// The last position that was looked at, of the log and of `own`.
+    newest: i64,
     /// Whether the log runs far ahead, and what is behind the mark is left to the worker.
     pub far: bool,
     /// The searches up to this one had their look at the log.
@@ -80,6 +83,8 @@ pub struct Change {
     pub key: Key,
     pub record: Searchable,
     pub gone: bool,
+    /// Whether nobody had it before.
+    pub new: bool,
 }
 
 impl Front {
@@ -124,6 +129,7 @@ impl Front {
         if followed.own.is_empty() {
             return Ok(());
         }
+        followed.doubt_what_may_be_known(self.db.own_epoch());
         // If this fails, or whoever waits for it goes away, they stay for the next one.
         self.show(self.changes(followed.own.iter()).await?)?;
         followed.is_ahead();
@@ -132,18 +138,24 @@ impl Front {
 
     /// What those records have become whose changes were not taken in before the log told of them.
     pub async fn unseen(&self, followed: &mut Followed, logged: &[Logged]) -> Result<Vec<Change>> {
+        followed.looks_at(logged);
         self.changes(logged.iter().filter(|change| !followed.ahead.remove(&change.position))).await
     }
 
     /// What the logged records have become.
     async fn changes(&self, logged: impl Iterator<Item = &Logged>) -> Result<Vec<Change>> {
         let mut ids: HashMap<(StoreId, Noun), BTreeSet<String>> = HashMap::new();
+        let mut inserted: HashMap<Key, Searchable> = HashMap::new();
         for one in logged {
-            if let Some(noun) = one.noun() {
+            if let Some(Inserted { record, .. }) = &one.inserted {
+                inserted.insert(Key::of(&record.store, record.noun, &record.id), record.clone());
+            } else if let Some(noun) = one.noun() {
                 ids.entry((one.store.clone(), noun)).or_default().insert(one.id.clone());
             } else if one.kind == RETITLED {
                 let messages = in_time(self.db.conversation_messages(&one.store, &one.id)).await?;
                 ids.entry((one.store.clone(), Noun::Message)).or_default().extend(messages);
+                // Some of them may have been inserted just now.
+                self.db.end_own_epoch();
             }
         }
         let mut changes = Vec::new();
@@ -155,13 +167,18 @@ impl Front {
             }
             for record in found {
                 ids.remove(&record.id);
-                changes.push(Change { key: Key::of(&store, noun, &record.id), record, gone: false });
+                changes.push(Change { key: Key::of(&store, noun, &record.id), record, gone: false, new: false });
             }
             changes.extend(ids.into_iter().map(|id| {
                 let key = Key::of(&store, noun, &id);
-                Change { key, record: Searchable { store: store.clone(), noun, id, at: 0, texts: vec![] }, gone: true }
+                Change { key, record: Searchable { store: store.clone(), noun, id, at: 0, texts: vec![] }, gone: true, new: false }
             }));
         }
+        // What was changed since is as it was read.
+        for change in &changes {
+            inserted.remove(&change.key);
+        }
+        changes.extend(inserted.into_iter().map(|(key, record)| Change { key, record, gone: false, new: true }));
         Ok(changes)
     }
 
@@ -169,14 +186,16 @@ impl Front {
     pub fn show(&self, changes: Vec<Change>) -> Result<()> {
         let fresh: Vec<(Key, Fresh)> = changes
             .into_iter()
-            .map(|Change { key, record, gone }| (key, Fresh { terms: Terms::of(&text(&record.texts)), record, gone }))
+            .map(|Change { key, record, gone, new }| (key, Fresh { terms: Terms::of(&text(&record.texts)), record, gone, new }))
             .collect();
         let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
         // While there is no index, whatever was committed is found by the one that follows.
         let Some(view) = view.as_mut() else { return Ok(()) };
         for (key, fresh) in fresh {
-            let stale = unpanicked(|| view.documents(key))?;
-            view.stale.extend(stale);
+            if !fresh.new {
+                let stale = unpanicked(|| view.documents(key))?;
+                view.stale.extend(stale);
+            }
             view.fresh.insert(key, fresh.into());
         }
         if view.fresh.len() > FRESH_MAX {
@@ -190,6 +209,19 @@ impl Followed {
     /// Goes on from a mark, whatever was followed before.
     pub fn go_on_from(&mut self, mark: Mark) {
         *self = Self { mark, ..Self::default() };
+    }
+
+    fn looks_at(&mut self, logged: &[Logged]) {
+        self.newest = logged.iter().map(|one| one.position).fold(self.newest, i64::max);
+    }
+
+    /// Takes a record for one that nobody had only where it cannot have been taken in before: by what the log tells, or with a later
+    /// change of it that was told here first, or by a reader of a whole conversation.
+    fn doubt_what_may_be_known(&mut self, epoch: u64) {
+        for one in &mut self.own {
+            one.inserted.take_if(|inserted| one.position <= self.newest || inserted.epoch != epoch);
+        }
+        self.newest = self.own.iter().map(|one| one.position).fold(self.newest, i64::max);
     }
 
     fn is_ahead(&mut self) {
@@ -220,8 +252,10 @@ mod tests {
         domain::{
             clock::{Clock, SystemClock},
             ids::ContactId,
+            messages::Message,
         },
         store::{
+            Write,
             fixture::{Fixture, counter},
             write::Changed,
         },
@@ -244,6 +278,81 @@ mod tests {
             write.changed(Changed::Contact(&ContactId::from(contact)));
         }
         write.commit().await.unwrap();
+    }
+
+    /// Inserts a message whose conversation has a subject, as has the message.
+    async fn insert(fixture: &Fixture, id: &str) -> Write {
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let write = fixture.db.write(&fixture.store, &clock).await.unwrap();
+        let payload = Some(r#"{"email": {"subject": "its own"}}"#.to_owned());
+        let message = Message { payload, ..fixture.sent(id, "mail", "text") };
+        write.insert_message(&message, None, None).unwrap();
+        write.inserted(&message, Some("the thread's"));
+        write
+    }
+
+    async fn mailbox() -> (Fixture, Front, Arc<AtomicU64>) {
+        let (counted, on_statement) = counter();
+        let fixture = Fixture::open(Some(on_statement)).await;
+        fixture.conversation("mail", |row| row.email_subject = Some("the thread's".to_owned())).await;
+        let front = Front::new(fixture.db.clone());
+        (fixture, front, counted)
+    }
+
+    #[tokio::test]
+    async fn what_this_process_inserted_is_known_without_reading_it() {
+        let (fixture, front, counted) = mailbox().await;
+        insert(&fixture, "m").await.commit().await.unwrap();
+        let before = counted.load(Ordering::Acquire);
+        let told = front.changes(fixture.db.own_changes().iter()).await.unwrap();
+        assert_eq!(counted.load(Ordering::Acquire), before);
+        let read = fixture.db.searchables(&fixture.store, Noun::Message, &["m"]).await.unwrap();
+        assert_eq!(read[0].texts, ["text", "its own", "the thread's"]);
+        assert_eq!(told.into_iter().map(|one| (one.record, one.gone, one.new)).collect::<Vec<_>>(), [(read[0].clone(), false, true)]);
+    }
+
+    #[tokio::test]
+    async fn what_may_have_been_taken_in_before_is_read() {
+        let (fixture, front, counted) = mailbox().await;
+        let mut followed = front.followed.lock().await;
+        let read = async |followed: &mut Followed, own: Vec<Logged>| {
+            let before = counted.load(Ordering::Acquire);
+            followed.own.extend(own);
+            front.take_in_own(followed).await.unwrap();
+            counted.load(Ordering::Acquire) - before
+        };
+        let inserted = async |id: &str| {
+            insert(&fixture, id).await.commit().await.unwrap();
+            fixture.db.own_changes()
+        };
+        let change = async |id: &str| {
+            let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+            let write = fixture.db.write(&fixture.store, &clock).await.unwrap();
+            write.changed(Changed::Message(&id.into()));
+            write.commit().await.unwrap();
+            fixture.db.own_changes()
+        };
+        let undisturbed = inserted("m1").await;
+        assert_eq!(read(&mut *followed, undisturbed).await, 0);
+        let with_its_change = [inserted("m2").await, change("m2").await].concat();
+        assert_eq!(read(&mut *followed, with_its_change).await, 1);
+        let (late, first) = (inserted("m3").await, change("m3").await);
+        assert_eq!(read(&mut *followed, first).await, 1);
+        assert_eq!(read(&mut *followed, late).await, 1);
+        let told_by_the_log = inserted("m4").await;
+        let from_the_log = [Logged { inserted: None, ..told_by_the_log[0].clone() }];
+        front.unseen(&mut followed, &from_the_log).await.unwrap();
+        assert_eq!(read(&mut *followed, told_by_the_log).await, 1);
+        let of_another_index = insert(&fixture, "m5").await;
+        front.db.end_own_epoch();
+        of_another_index.commit().await.unwrap();
+        assert_eq!(read(&mut *followed, fixture.db.own_changes()).await, 1);
+        let read_with_its_conversation = inserted("m6").await;
+        let retitled = Logged { kind: RETITLED.to_owned(), id: "mail".to_owned(), position: 0, ..from_the_log[0].clone() };
+        front.unseen(&mut followed, &[retitled]).await.unwrap();
+        assert_eq!(read(&mut *followed, read_with_its_conversation).await, 1);
+        let again = inserted("m7").await;
+        assert_eq!(read(&mut *followed, again).await, 0);
     }
 
     #[tokio::test]

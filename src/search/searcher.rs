@@ -80,6 +80,8 @@ pub struct Fresh {
     pub terms: Terms,
     /// It is no more: it has no terms, and hides what the index has of it.
     pub gone: bool,
+    /// The index has nothing of it.
+    pub new: bool,
 }
 
 /// What is searched at one moment.

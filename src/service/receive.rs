@@ -20,7 +20,7 @@ use crate::{
         tickets::Ticket,
         time::Timestamp,
     },
-    store::{self, write::Changed},
+    store,
 };
 
 impl Service {
@@ -83,7 +83,7 @@ impl Service {
         let message = self.message(&conversation, inbound, at)?;
         change.insert_message(&message, Some(&inbound.external_id), None)?;
         count(&change, &mut conversation, &message).await?;
-        change.changed(Changed::Message(&message.id));
+        change.inserted(&message, conversation.email_subject.as_deref());
         let ticket = self.ticket_for(&change, &conversation, former, at).await?;
         change.closed_tickets_got_message(&conversation.id, message.sent_at).await?;
         let ticket_id = ticket.as_ref().map(|(ticket, _)| ticket.id.clone());

@@ -25,7 +25,7 @@ use crate::{
         receive::{Person, is_mail},
         store::{Account, Template, WHATSAPP},
     },
-    store::{outbound::Mail, write::Changed},
+    store::outbound::Mail,
 };
 
 /// What an e-mail says, and to whom.
@@ -209,7 +209,7 @@ impl Service {
         let ticket_id = change.ticket_answered(&conversation.id, now).await?;
         change.insert_message(&message, None, Some(delivery))?;
         count(change, &mut conversation, &message).await?;
-        change.changed(Changed::Message(&message.id));
+        change.inserted(&message, conversation.email_subject.as_deref());
         if at_once {
             change.note(Fact::MessageSent { message, ticket_id });
             return Ok(());

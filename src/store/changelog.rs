@@ -4,9 +4,12 @@
 //! log from a [`Mark`] misses no change that was committed after it, in whatever order transactions commit, or is told that
 //! some of it is not there any more; a change may come twice.
 
-use std::sync::{
-    Mutex, PoisonError,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    collections::BTreeMap,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
 };
 
 use sea_orm::DbBackend;
@@ -16,7 +19,10 @@ use super::{
     Db, Error, Result,
     sql::{Cells, Param, Sql},
 };
-use crate::domain::{ids::StoreId, search::Noun};
+use crate::domain::{
+    ids::StoreId,
+    search::{Noun, Searchable},
+};
 
 /// What of the change log was seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,6 +45,16 @@ pub struct Logged {
     pub store: StoreId,
     pub kind: String,
     pub id: String,
+    /// What the record says, where this process has inserted it.
+    pub inserted: Option<Inserted>,
+}
+
+/// A record that nobody had before, as it was when its write was committed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Inserted {
+    pub record: Searchable,
+    /// See [`Db::own_epoch`].
+    pub epoch: u64,
 }
 
 impl Logged {
@@ -85,19 +101,38 @@ pub struct Behind {
 #[derive(Default)]
 pub(super) struct Own {
     followed: AtomicBool,
+    epoch: AtomicU64,
     changes: Mutex<Vec<Logged>>,
 }
 
+/// Of how many changes that nobody has asked for the records are kept, too.
+const RECORDS_KEPT: usize = 10_000;
+
+/// What a write notes of its changes: kind and id, and the record where it has inserted it.
+pub(super) type Noted = BTreeMap<(&'static str, String), Option<Inserted>>;
+
 impl Own {
     /// Called after the commit, before anybody learns of it.
-    pub fn add(&self, store: &StoreId, records: impl IntoIterator<Item = (i64, (&'static str, String))>) {
-        if !self.followed.load(Ordering::Acquire) {
+    pub fn add(&self, store: &StoreId, positions: Vec<i64>, noted: Noted) {
+        if !self.followed() {
             return;
         }
-        let logged = records.into_iter();
-        let logged = logged.map(|(position, (kind, id))| Logged { position, store: store.clone(), kind: kind.to_owned(), id });
-        let logged = logged.filter(|logged| logged.noun().is_some());
-        self.changes.lock().unwrap_or_else(PoisonError::into_inner).extend(logged);
+        let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
+        for (position, ((kind, id), inserted)) in positions.into_iter().zip(noted) {
+            let inserted = inserted.filter(|_| changes.len() < RECORDS_KEPT);
+            let logged = Logged { position, store: store.clone(), kind: kind.to_owned(), id, inserted };
+            if logged.noun().is_some() {
+                changes.push(logged);
+            }
+        }
+    }
+
+    pub fn followed(&self) -> bool {
+        self.followed.load(Ordering::Acquire)
+    }
+
+    pub fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Acquire)
     }
 }
 
@@ -110,6 +145,16 @@ impl Db {
     /// Every searchable record that this process changed since it was last asked.
     pub fn own_changes(&self) -> Vec<Logged> {
         std::mem::take(&mut *self.own().changes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Which epoch it is. What a write inserted that began in an earlier one may have been read by whoever follows.
+    pub fn own_epoch(&self) -> u64 {
+        self.own().epoch()
+    }
+
+    /// Begins another epoch. To be called where records were read that the log did not name.
+    pub fn end_own_epoch(&self) {
+        self.own().epoch.fetch_add(1, Ordering::AcqRel);
     }
 
     /// Where the log ends now.
@@ -222,12 +267,11 @@ fn mark(cells: &mut Cells<'_>) -> Result<Mark> {
 
 /// A place of the log, with all its ids.
 fn logged(cells: &mut Cells<'_>) -> Result<Logged> {
-    Ok(Logged { position: cells.take()?, store: cells.id()?, kind: cells.take()?, id: cells.take()? })
+    Ok(Logged { position: cells.take()?, store: cells.id()?, kind: cells.take()?, id: cells.take()?, inserted: None })
 }
 
 fn each(place: Logged) -> Vec<Logged> {
-    let Logged { position, store, kind, id: ids } = place;
-    ids.split(BETWEEN_IDS).map(|id| Logged { position, store: store.clone(), kind: kind.clone(), id: id.to_owned() }).collect()
+    place.id.split(BETWEEN_IDS).map(|id| Logged { id: id.to_owned(), ..place.clone() }).collect()
 }
 
 #[cfg(test)]

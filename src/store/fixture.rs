@@ -22,6 +22,7 @@ use crate::domain::{
     fields::Comparable,
     ids::{ConversationId, KeyId, StoreId},
     keys::SecretHash,
+    messages::Message,
     paging::PageRequest,
     records::Line,
     text::fold,
@@ -358,6 +359,27 @@ impl Fixture {
         };
         change(&mut row);
         self.put(row).await;
+    }
+
+    /// A message of the store that is not there yet.
+    pub fn sent(&self, id: &str, conversation: &str, text: &str) -> Message {
+        let at = Timestamp::from_millis(1);
+        Message {
+            id: id.into(),
+            conversation_id: conversation.into(),
+            account_id: "a1".into(),
+            inbound: false,
+            sent_at: at,
+            text: Some(text.to_owned()),
+            images: None,
+            kind: None,
+            author_user_id: None,
+            is_sent_from_app: Some(true),
+            sender: None,
+            payload: None,
+            created_at: at,
+            updated_at: at,
+        }
     }
 
     pub async fn user(&self, id: &str, user_id: Option<&str>, name: Option<&str>, created_at: i64) {

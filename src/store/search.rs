@@ -8,6 +8,7 @@ use super::{
 };
 use crate::domain::{
     ids::StoreId,
+    messages::Message,
     search::{Noun, Searchable},
 };
 
@@ -42,7 +43,10 @@ impl Db {
         let store = store.clone();
         self.all(sql, move |cells| {
             let (id, at) = (cells.take()?, cells.take()?);
-            let texts = if noun == Noun::Message { message_texts(cells)? } else { contact_texts(cells)? };
+            let texts = match noun {
+                Noun::Message => message_texts(cells.take()?, cells.take::<Option<String>>()?.as_deref(), cells.take()?),
+                Noun::Contact => contact_texts(cells)?,
+            };
             Ok(Searchable { store: store.clone(), noun, id, at, texts })
         })
         .await
@@ -69,12 +73,22 @@ fn parts(noun: Noun) -> (&'static str, &'static str) {
     }
 }
 
+/// A message as [`Db::searchables`] reads it. `subject`: of its conversation.
+pub(super) fn searchable(store: &StoreId, message: &Message, subject: Option<&str>) -> Searchable {
+    Searchable {
+        store: store.clone(),
+        noun: Noun::Message,
+        id: message.id.to_string(),
+        at: message.sent_at.millis(),
+        texts: message_texts(message.text.clone(), message.payload.as_deref(), subject.map(str::to_owned)),
+    }
+}
+
 /// Text and subjects: the message's own, and the conversation's if that is another.
-fn message_texts(cells: &mut Cells<'_>) -> Result<Vec<String>> {
-    let (text, payload, subject): (Option<String>, Option<String>, Option<String>) = (cells.take()?, cells.take()?, cells.take()?);
-    let own = payload.filter(|payload| payload.contains("\"subject\"")).and_then(|payload| own_subject(&payload));
+fn message_texts(text: Option<String>, payload: Option<&str>, subject: Option<String>) -> Vec<String> {
+    let own = payload.filter(|payload| payload.contains("\"subject\"")).and_then(own_subject);
     let subject = subject.filter(|subject| own.as_ref() != Some(subject));
-    Ok([text, own, subject].into_iter().flatten().collect())
+    [text, own, subject].into_iter().flatten().collect()
 }
 
 fn own_subject(payload: &str) -> Option<String> {

@@ -6,21 +6,19 @@
 
 mod at_once;
 
-use std::{
-    collections::BTreeSet,
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, AtomicI64, Ordering},
-    },
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicBool, AtomicI64, Ordering},
 };
 
 use self::at_once::AtOnce;
 use super::{
     Db, Error, Result,
     begun::Begun,
-    changelog::Own,
+    changelog::{Inserted, Noted, Own},
     connect::{OnStatement, Writes},
     lock::lock,
+    search::searchable,
     sql::{Cells, Param, Row, Sql},
     writer::Turn,
 };
@@ -29,6 +27,7 @@ use crate::domain::{
     conversations::Conversation,
     events::Event,
     ids::{AccountId, ContactId, ConversationId, MessageId, StoreId, TicketId},
+    messages::Message,
     time::Timestamp,
 };
 
@@ -43,7 +42,9 @@ pub struct Write {
     /// Milliseconds.
     now: AtomicI64,
     /// What goes into the change log with the commit.
-    log: Mutex<BTreeSet<(&'static str, String)>>,
+    log: Mutex<Noted>,
+    /// Of the change log, when this began.
+    epoch: u64,
     /// On PostgreSQL: statements that wait for the next one.
     later: Mutex<Vec<Sql>>,
     /// Whether rows were changed, as far as statements tell.
@@ -67,8 +68,8 @@ pub enum Changed<'a> {
     Message(&'a MessageId),
 }
 
-impl Changed<'_> {
-    fn parts(&self) -> (&'static str, &str) {
+impl<'a> Changed<'a> {
+    fn parts(self) -> (&'static str, &'a str) {
         match self {
             Self::Contact(id) => ("contact", id.as_str()),
             Self::Message(id) => ("message", id.as_str()),
@@ -115,6 +116,7 @@ impl Db {
             clock: clock.clone(),
             now,
             log: Mutex::default(),
+            epoch: self.own_epoch(),
             later: Mutex::default(),
             wrote: AtomicBool::new(false),
             own: self.own().clone(),
@@ -276,13 +278,21 @@ impl Write {
     /// Notes a changed record for whoever follows the change log.
     pub fn changed(&self, record: Changed<'_>) {
         let (kind, id) = record.parts();
-        lock(&self.log).insert((kind, id.to_owned()));
+        lock(&self.log).insert((kind, id.to_owned()), None);
+    }
+
+    /// Notes a message that this write inserts, for whoever follows the change log: nobody needs to read it again. `subject`: of its
+    /// conversation.
+    pub fn inserted(&self, message: &Message, subject: Option<&str>) {
+        let (kind, id) = Changed::Message(&message.id).parts();
+        let inserted = self.own.followed().then(|| Inserted { record: searchable(&self.store, message, subject), epoch: self.epoch });
+        lock(&self.log).insert((kind, id.to_owned()), inserted);
     }
 
     /// Writes the change log, and whatever waits along with its end; the positions of the log.
-    async fn write_log(&self, log: &BTreeSet<(&'static str, String)>) -> Result<Vec<i64>> {
+    async fn write_log(&self, log: &Noted) -> Result<Vec<i64>> {
         let transaction = if self.on_postgres() { ", pg_current_xact_id()::text::bigint)" } else { ", 0)" };
-        let log: Vec<_> = log.iter().collect();
+        let log: Vec<_> = log.keys().collect();
         let mut positions: Vec<i64> = Vec::with_capacity(log.len());
         for rows in log.chunks(ROWS_MAX) {
             let mut sql = self.sql("INSERT INTO changes (store_id, kind, record_ids, changed_at, transaction_id) VALUES ");
@@ -371,7 +381,7 @@ impl Write {
         let mut log = std::mem::take(&mut *lock(&self.log));
         // So there is a log for whatever waits to go along with.
         if log.is_empty() && self.wrote.load(Ordering::Relaxed) && self.on_postgres() {
-            log.insert((OTHER, self.store.to_string()));
+            log.insert((OTHER, self.store.to_string()), None);
         }
         let positions = self.write_log(&log).await?;
         match self.on {
@@ -380,7 +390,7 @@ impl Write {
             // With its log.
             On::AtOnce(_) => Ok(()),
         }?;
-        self.own.add(&self.store, positions.into_iter().zip(log));
+        self.own.add(&self.store, positions, log);
         Ok(())
     }
 }

@@ -57,9 +57,14 @@ async fn log(db: &Db, fixture: &Fixture, id: &str) {
     write.commit().await.unwrap();
 }
 
+/// Inserts a message as a write of this process.
 async fn write(fixture: &Fixture, id: &str, text: &str) {
-    fixture.message(id, "c0", 1, |row| row.text = Some(text.into())).await;
-    log(&fixture.db, fixture, id).await;
+    let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+    let write = fixture.db.write(&fixture.store, &clock).await.unwrap();
+    let message = fixture.sent(id, "c0", text);
+    write.insert_message(&message, None, None).unwrap();
+    write.inserted(&message, None);
+    write.commit().await.unwrap();
 }
 
 async fn soon(mut finds: impl AsyncFnMut() -> bool) {
@@ -84,6 +89,27 @@ async fn a_write_is_seen_at_once() {
         assert_eq!(running.finds(&fixture, &format!("word{number}")).await, [id]);
     }
     assert_eq!(running.finds(&fixture, "订单").await.len(), 30);
+    running.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_inserted_here_is_found_once_and_as_it_was_changed_since() {
+    let (fixture, home) = (Fixture::alone().await, tempfile::tempdir().unwrap());
+    let running = Running::start(&fixture.db, home.path()).await_ready(&fixture).await;
+    let change = async |text: &str| {
+        fixture.execute(&format!("UPDATE messages SET text = '{text}' WHERE id = 'm'")).await.unwrap();
+        log(&fixture.db, &fixture, "m").await;
+    };
+    write(&fixture, "m", "first same").await;
+    change("second same").await;
+    assert_eq!((running.finds(&fixture, "same").await, running.finds(&fixture, "first").await.len()), (vec!["m".to_owned()], 0));
+    write(&fixture, "n", "third same").await;
+    // By then both are in the index on the disk.
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    change("fourth same").await;
+    assert_eq!((running.finds(&fixture, "same").await.len(), running.finds(&fixture, "second").await.len()), (2, 0));
+    tokio::time::sleep(Duration::from_millis(1500)).await;
+    assert_eq!((running.finds(&fixture, "same").await.len(), running.finds(&fixture, "fourth").await), (2, vec!["m".to_owned()]));
     running.end().await;
 }
 

@@ -40,7 +40,7 @@ pub(super) fn freshen(view: &mut View, records: &[Searchable]) {
     for record in records {
         let key = Key::of(&record.store, record.noun, &record.id);
         view.stale.extend(view.documents(key).unwrap());
-        let fresh = Fresh { terms: Terms::of(&text(&record.texts)), record: record.clone(), gone: false };
+        let fresh = Fresh { terms: Terms::of(&text(&record.texts)), record: record.clone(), gone: false, new: false };
         view.fresh.insert(key, fresh.into());
     }
 }

@@ -33,7 +33,6 @@ mod keys;
 mod labelled_tests;
 mod lines;
 mod lock;
-mod log_writes;
 mod marks;
 pub mod messages;
 mod minute;
@@ -56,6 +55,7 @@ pub mod team;
 mod ticket_filters;
 pub mod tickets;
 mod totals;
+mod vfs;
 #[cfg(test)]
 mod visit_tests;
 pub mod webhooks;

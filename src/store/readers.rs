@@ -28,6 +28,7 @@ use super::{
     connect::{LOG_PAGES, MAPPED},
     lock::lock,
     sql::{Cells, Reach, Sql},
+    vfs::vfs,
     writer::read,
 };
 
@@ -203,7 +204,8 @@ impl Readers {
 /// A connection that cannot write, without a bound on what is done on it.
 fn open(path: &Path) -> Result<Connection> {
     // The file is there: whoever made these readers opened it for writing first.
-    let connection = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    let connection =
+        Connection::open_with_flags_and_vfs(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX, vfs()?)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     let settings = format!("PRAGMA query_only = ON; PRAGMA mmap_size = {MAPPED}; PRAGMA busy_timeout = 10000;");

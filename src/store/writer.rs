@@ -34,8 +34,8 @@ use super::{
     Error, Result,
     connect::{MAPPED, WRITE_WAIT},
     copying::Copying,
-    log_writes::{self, gathered},
     sql::{Cells, Param, Sql},
+    vfs::{gathered, vfs},
 };
 
 /// Prepared statements that the connection keeps.
@@ -375,7 +375,7 @@ fn wake_another() {
 pub(super) fn open(path: &Path) -> Result<Connection> {
     // The file is there: `connect` opened it for writing first.
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags_and_vfs(path, flags, log_writes::vfs()?)?;
+    let connection = Connection::open_with_flags_and_vfs(path, flags, vfs()?)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     // Waiting for the lock is done in `begin`, where it blocks nobody.
     connection.execute_batch("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA busy_timeout = 0;")?;

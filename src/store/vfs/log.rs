@@ -2,8 +2,7 @@
 //!
 //! For each page SQLite makes two system calls, one for the 24 bytes that stand before it there and one for the page. A group of
 //! two dozen messages has some 180 pages; measured, the kernel takes 430 µs for those calls and 60 µs for the same bytes in pieces
-//! of [`PIECE`], where the commit as a whole took 1,100 µs. This is a VFS in front of SQLite's own, which is how SQLite lets others
-//! stand between it and its files. All files but logs are opened by its own, and have nothing of this.
+//! of [`PIECE`], where the commit as a whole took 1,100 µs.
 //!
 //! Called by `writer`. Guarantees: within [`gathered`] what goes to a log is there, in SQLite's order, before the log is read,
 //! measured, cut or synced, and, synced or not, before others are told of the transaction; what is left when [`gathered`] ends, as where
@@ -11,17 +10,13 @@
 
 use std::{
     cell::RefCell,
-    ffi::{CStr, c_int, c_void},
+    ffi::{c_int, c_void},
     ptr,
-    sync::{
-        LazyLock,
-        atomic::{AtomicPtr, Ordering},
-    },
 };
 
 use libsqlite3_sys as ffi;
 
-use super::{Error, Result};
+use super::{ASKING, behind};
 
 /// How many bytes go to the file at a time, at most: of more SQLite's own VFS takes the number without its upper bits.
 const PIECE: usize = (1 << 17) - 1;
@@ -31,7 +26,16 @@ const PIECE: usize = (1 << 17) - 1;
 const FRAME_HEADER: usize = 24;
 const SIZE_AFTER: std::ops::Range<usize> = 4..8;
 
-const NAME: &CStr = c"counterpart-log-writes";
+/// The methods of a log.
+pub(super) static METHODS: ffi::sqlite3_io_methods = ffi::sqlite3_io_methods {
+    xClose: Some(close),
+    xRead: Some(read),
+    xWrite: Some(write),
+    xTruncate: Some(truncate),
+    xSync: Some(sync),
+    xFileSize: Some(file_size),
+    ..ASKING
+};
 
 thread_local! {
     static GATHERED: RefCell<Option<Gathered>> = const { RefCell::new(None) };
@@ -80,7 +84,7 @@ impl Gathered {
 }
 
 /// Runs a COMMIT so that what it writes to the log is gathered.
-pub(super) fn gathered<T>(commit: impl FnOnce() -> T) -> T {
+pub fn gathered<T>(commit: impl FnOnce() -> T) -> T {
     /// Also where `commit` panics.
     struct End;
     impl Drop for End {
@@ -93,105 +97,6 @@ pub(super) fn gathered<T>(commit: impl FnOnce() -> T) -> T {
     debug_assert!(outer.is_none(), "a commit within a commit would lose what that one wrote");
     let _end = End;
     commit()
-}
-
-/// The name of the VFS for connections whose commits are gathered.
-pub(super) fn vfs() -> Result<&'static CStr> {
-    static REGISTERED: LazyLock<c_int> = LazyLock::new(register);
-    match *REGISTERED {
-        ffi::SQLITE_OK => Ok(NAME),
-        code => Err(Error::Unavailable(format!("SQLite does not take a VFS (code {code})"))),
-    }
-}
-
-/// SQLite's own, as it was when the room for its files was reckoned.
-static OWN: AtomicPtr<ffi::sqlite3_vfs> = AtomicPtr::new(ptr::null_mut());
-
-fn register() -> c_int {
-    // SAFETY: without a name SQLite is asked for its default, which is there for good, as is the copy. The copy's functions are the
-    // ones of its own, which go by what the copy has too, but for `open`.
-    unsafe {
-        let own = ffi::sqlite3_vfs_find(ptr::null());
-        OWN.store(own, Ordering::Release);
-        let Some(own) = own.as_ref() else { return ffi::SQLITE_ERROR };
-        let copy = ffi::sqlite3_vfs {
-            szOsFile: own.szOsFile + size_of::<File>() as c_int,
-            zName: NAME.as_ptr(),
-            pNext: ptr::null_mut(),
-            xOpen: Some(open),
-            ..*own
-        };
-        ffi::sqlite3_vfs_register(Box::into_raw(Box::new(copy)), 0)
-    }
-}
-
-/// A log as SQLite sees it. The file of its own VFS, which has numbers of eight bytes, stands behind it in the same piece of memory.
-#[repr(C, align(8))]
-struct File {
-    base: ffi::sqlite3_file,
-}
-
-/// The methods of a log. Those for locks, shared memory and mapping are not asked of one.
-static METHODS: ffi::sqlite3_io_methods = ffi::sqlite3_io_methods {
-    iVersion: 1,
-    xClose: Some(close),
-    xRead: Some(read),
-    xWrite: Some(write),
-    xTruncate: Some(truncate),
-    xSync: Some(sync),
-    xFileSize: Some(file_size),
-    xLock: Some(lock),
-    xUnlock: Some(unlock),
-    xCheckReservedLock: Some(check_reserved_lock),
-    xFileControl: Some(file_control),
-    xSectorSize: Some(sector_size),
-    xDeviceCharacteristics: Some(device_characteristics),
-    xShmMap: None,
-    xShmLock: None,
-    xShmBarrier: None,
-    xShmUnmap: None,
-    xFetch: None,
-    xUnfetch: None,
-};
-
-/// The file behind.
-///
-/// SAFETY: `file` is a [`File`] that [`open`] made.
-unsafe fn behind(file: *mut ffi::sqlite3_file) -> *mut ffi::sqlite3_file {
-    unsafe { file.cast::<File>().add(1).cast() }
-}
-
-/// SAFETY: SQLite calls it with room for [`File`] and the file behind.
-unsafe extern "C" fn open(
-    _: *mut ffi::sqlite3_vfs,
-    name: ffi::sqlite3_filename,
-    file: *mut ffi::sqlite3_file,
-    flags: c_int,
-    told: *mut c_int,
-) -> c_int {
-    unsafe {
-        let own = OWN.load(Ordering::Acquire);
-        let Some(open) = own.as_ref().and_then(|own| own.xOpen) else { return ffi::SQLITE_CANTOPEN };
-        if flags & ffi::SQLITE_OPEN_WAL == 0 {
-            return open(own, name, file, flags, told);
-        }
-        let behind = behind(file);
-        (*behind).pMethods = ptr::null();
-        let code = open(own, name, behind, flags, told);
-        (*file).pMethods = if (*behind).pMethods.is_null() { ptr::null() } else { &raw const METHODS };
-        code
-    }
-}
-
-/// Calls a method of the file behind.
-macro_rules! ask {
-    ($file:expr, $method:ident, $missing:expr $(, $argument:expr)*) => {{
-        let behind = behind($file);
-        match (*behind).pMethods.as_ref().and_then(|methods| methods.$method) {
-            Some(method) => method(behind $(, $argument)*),
-            None => $missing,
-        }
-    }};
 }
 
 /// SAFETY: as [`behind`].
@@ -209,7 +114,6 @@ fn with_gathered<T>(work: impl FnOnce(&mut Gathered) -> T) -> Option<T> {
     GATHERED.try_with(|gathered| gathered.borrow_mut().as_mut().map(work)).ok().flatten()
 }
 
-/// SAFETY, here and below: SQLite calls it, with a file that [`open`] made and arguments that the file behind takes.
 unsafe extern "C" fn write(file: *mut ffi::sqlite3_file, bytes: *const c_void, count: c_int, at: i64) -> c_int {
     unsafe {
         let bytes = std::slice::from_raw_parts(bytes.cast::<u8>(), usize::try_from(count).unwrap_or(0));
@@ -217,42 +121,21 @@ unsafe extern "C" fn write(file: *mut ffi::sqlite3_file, bytes: *const c_void, c
     }
 }
 
-unsafe extern "C" fn close(file: *mut ffi::sqlite3_file) -> c_int {
+fn forget(file: *mut ffi::sqlite3_file) -> c_int {
     with_gathered(|gathered| {
         if gathered.file == file {
             gathered.bytes.clear();
         }
     });
-    unsafe { ask!(file, xClose, ffi::SQLITE_OK) }
-}
-
-/// Methods of the file behind, what has to be done before, and what they return where it has none.
-macro_rules! methods {
-    ($($put:ident $name:ident($($argument:ident: $kind:ty),*) = $method:ident or $missing:expr;)*) => {$(
-        unsafe extern "C" fn $name(file: *mut ffi::sqlite3_file $(, $argument: $kind)*) -> c_int {
-            match $put(file) {
-                ffi::SQLITE_OK => unsafe { ask!(file, $method, $missing $(, $argument)*) },
-                code => code,
-            }
-        }
-    )*};
-}
-
-fn as_it_is(_: *mut ffi::sqlite3_file) -> c_int {
     ffi::SQLITE_OK
 }
 
 methods! {
+    forget close() = xClose or ffi::SQLITE_OK;
     put read(into: *mut c_void, count: c_int, at: i64) = xRead or ffi::SQLITE_IOERR_READ;
     put truncate(size: i64) = xTruncate or ffi::SQLITE_IOERR_TRUNCATE;
     put sync(flags: c_int) = xSync or ffi::SQLITE_IOERR_FSYNC;
     put file_size(size: *mut i64) = xFileSize or ffi::SQLITE_IOERR_FSTAT;
-    as_it_is lock(level: c_int) = xLock or ffi::SQLITE_OK;
-    as_it_is unlock(level: c_int) = xUnlock or ffi::SQLITE_OK;
-    as_it_is check_reserved_lock(held: *mut c_int) = xCheckReservedLock or ffi::SQLITE_OK;
-    as_it_is file_control(op: c_int, argument: *mut c_void) = xFileControl or ffi::SQLITE_NOTFOUND;
-    as_it_is sector_size() = xSectorSize or 0;
-    as_it_is device_characteristics() = xDeviceCharacteristics or 0;
 }
 
 #[cfg(test)]
@@ -262,7 +145,7 @@ mod tests {
     use rusqlite::{Connection, OpenFlags};
 
     use super::*;
-    use crate::store::connect::PAGE_BYTES;
+    use crate::store::{connect::PAGE_BYTES, vfs::vfs};
 
     const ROWS: i64 = 300;
 

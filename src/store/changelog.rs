@@ -105,8 +105,10 @@ pub(super) struct Own {
     changes: Mutex<Vec<Logged>>,
 }
 
-/// Of how many changes that nobody has asked for the records are kept, too.
+/// Of how many changes that nobody has asked for the records are kept, too, and of how many bytes each at most: twenty megabytes where
+/// nobody asks, as while an index is built.
 const RECORDS_KEPT: usize = 10_000;
+const RECORD_BYTES: usize = 2_000;
 
 /// What a write notes of its changes: kind and id, and the record where it has inserted it.
 pub(super) type Noted = BTreeMap<(&'static str, String), Option<Inserted>>;
@@ -119,7 +121,7 @@ impl Own {
         }
         let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         for (position, ((kind, id), inserted)) in positions.into_iter().zip(noted) {
-            let inserted = inserted.filter(|_| changes.len() < RECORDS_KEPT);
+            let inserted = inserted.filter(|one| changes.len() < RECORDS_KEPT && one.record.bytes() <= RECORD_BYTES);
             let logged = Logged { position, store: store.clone(), kind: kind.to_owned(), id, inserted };
             if logged.noun().is_some() {
                 changes.push(logged);
@@ -271,7 +273,9 @@ fn logged(cells: &mut Cells<'_>) -> Result<Logged> {
 }
 
 fn each(place: Logged) -> Vec<Logged> {
-    place.id.split(BETWEEN_IDS).map(|id| Logged { id: id.to_owned(), ..place.clone() }).collect()
+    let Logged { position, store, kind, id: ids, .. } = place;
+    let one = |id: &str| Logged { position, store: store.clone(), kind: kind.clone(), id: id.to_owned(), inserted: None };
+    ids.split(BETWEEN_IDS).map(one).collect()
 }
 
 #[cfg(test)]

@@ -84,7 +84,7 @@ const FOR_CHORES: u32 = 4;
 
 /// How many bytes of a SQLite file are read through a mapping: as many as the library takes. Of what lies behind them each page
 /// is a system call, unless it is among the few that a connection keeps. What is mapped is the system's to take back.
-pub(super) const MAPPED: &str = "2147418112";
+pub(super) const MAPPED: i64 = 2_147_418_112;
 
 /// The bytes of a page in a SQLite file that is made here; one that is there keeps its own. A send changes some five pages of its own
 /// in a few places each, and the log takes whole pages: with pages twice as large a tenth fewer come in a second, and reads cost no less.
@@ -344,7 +344,7 @@ async fn open_sqlite(url: &str, connections: u32) -> Result<(DatabaseConnection,
         .synchronous(SqliteSynchronous::Full)
         .busy_timeout(WRITE_WAIT)
         .foreign_keys(true)
-        .pragma("mmap_size", MAPPED)
+        .pragma("mmap_size", MAPPED.to_string())
         .pragma("wal_autocheckpoint", (LAST * LOG_PAGES).to_string())
         .statement_cache_capacity(256)
         .disable_statement_logging();

@@ -83,8 +83,8 @@ fn register() -> c_int {
 #[repr(C, align(8))]
 struct File {
     base: ffi::sqlite3_file,
-    /// Of the database: pages that its mapping did not have, since it was last let go.
-    unmapped: u32,
+    /// Of the database: see `mapping`.
+    mapping: mapping::Kept,
 }
 
 /// The file behind.
@@ -113,7 +113,7 @@ unsafe extern "C" fn open(
         let behind = behind(file);
         (*behind).pMethods = ptr::null();
         let code = open(own, name, behind, flags, told);
-        (*file.cast::<File>()).unmapped = 0;
+        (*file.cast::<File>()).mapping = mapping::Kept::default();
         (*file).pMethods = if (*behind).pMethods.is_null() { ptr::null() } else { methods };
         code
     }
@@ -163,7 +163,7 @@ methods! {
     nothing shm_map(page: c_int, size: c_int, extend: c_int, told: *mut *mut c_void) = xShmMap or ffi::SQLITE_IOERR_SHMMAP;
     nothing shm_lock(offset: c_int, count: c_int, flags: c_int) = xShmLock or ffi::SQLITE_IOERR_SHMLOCK;
     nothing shm_unmap(delete: c_int) = xShmUnmap or ffi::SQLITE_OK;
-    nothing fetch(at: i64, count: c_int, told: *mut *mut c_void) = xFetch or ffi::SQLITE_IOERR_MMAP;
+    nothing fetch(at: i64, count: c_int, told: *mut *mut c_void) = xFetch or ffi::SQLITE_OK;
     nothing unfetch(at: i64, page: *mut c_void) = xUnfetch or ffi::SQLITE_OK;
 }
 

@@ -5,30 +5,63 @@
 //! commits a second that was a twentieth of what a message cost, for the look at its key alone.
 //!
 //! SQLite does so since the file may have become shorter and longer again, behind which some systems do not show through an old
-//! mapping what is there now. On Linux a mapping shows the file as it is, whatever its size was; elsewhere it is let go as before. And
-//! since the file may have become longer: what lies behind the mapping is read as where there is none, and once that was so for
-//! [`UNMAPPED`] pages the mapping is let go with the next state.
+//! mapping what is there now. On Linux a mapping shows the file as it is; elsewhere it is let go as before, and so it is on Linux where
+//! the file is shorter than when it was mapped: nothing is read behind its end, whatever a damaged page says. And SQLite does so since
+//! the file may have become longer: what lies behind the mapping is read as where there is none, and once that was so for [`UNMAPPED`]
+//! pages the mapping is let go with the next state.
 //!
-//! Guarantee: what is read is what SQLite's own VFS would have read.
+//! Guarantees: what is read is what SQLite's own VFS would have read; when a state begins, no mapping is longer than the file.
 
-use std::ffi::{c_int, c_void};
+use std::{
+    ffi::{c_int, c_void},
+    ptr,
+};
 
 use libsqlite3_sys as ffi;
 
 use super::{ASKING, File};
+use crate::store::connect::MAPPED;
 
 /// How many pages are read without the mapping before it is made anew, which costs as much as some twenty of those.
 const UNMAPPED: u32 = 100;
 
+/// So many bytes SQLite wants to be there behind a page that it reads through the mapping.
+const BEHIND_PAGE: i64 = 256;
+
 /// The methods of a database.
 pub(super) static METHODS: ffi::sqlite3_io_methods = ffi::sqlite3_io_methods { xFetch: Some(fetch), xUnfetch: Some(unfetch), ..ASKING };
 
+/// What is known of a mapping since it was last let go.
+#[derive(Default)]
+pub(super) struct Kept {
+    /// How long the file was when it was made; 0 where there is none.
+    length: i64,
+    /// Pages that it did not have, but would have if it were made now.
+    unmapped: u32,
+}
+
+/// SAFETY, here and below: the file is one that `open` made, and used by one thread at a time.
+unsafe fn kept<'a>(file: *mut ffi::sqlite3_file) -> &'a mut Kept {
+    unsafe { &mut (*file.cast::<File>()).mapping }
+}
+
+/// `None`: that cannot be told.
+unsafe fn length(file: *mut ffi::sqlite3_file) -> Option<i64> {
+    let mut length = 0;
+    let code = unsafe { super::file_size(file, &raw mut length) };
+    (code == ffi::SQLITE_OK).then_some(length)
+}
+
 unsafe extern "C" fn fetch(file: *mut ffi::sqlite3_file, at: i64, count: c_int, told: *mut *mut c_void) -> c_int {
     unsafe {
+        *told = ptr::null_mut();
+        let before = if kept(file).length == 0 { length(file) } else { None };
         let code = super::fetch(file, at, count, told);
-        if (*told).is_null() {
-            let unmapped = &mut (*file.cast::<File>()).unmapped;
-            *unmapped = unmapped.saturating_add(1);
+        let kept = kept(file);
+        if !(*told).is_null() {
+            kept.length = before.unwrap_or(kept.length);
+        } else if at + i64::from(count) + BEHIND_PAGE <= MAPPED {
+            kept.unmapped = kept.unmapped.saturating_add(1);
         }
         code
     }
@@ -38,11 +71,11 @@ unsafe extern "C" fn fetch(file: *mut ffi::sqlite3_file, at: i64, count: c_int, 
 unsafe extern "C" fn unfetch(file: *mut ffi::sqlite3_file, at: i64, page: *mut c_void) -> c_int {
     unsafe {
         if page.is_null() {
-            let unmapped = &mut (*file.cast::<File>()).unmapped;
-            if cfg!(target_os = "linux") && *unmapped < UNMAPPED {
+            let is_good = |kept: &Kept| kept.unmapped < UNMAPPED && length(file).is_some_and(|length| length >= kept.length);
+            if cfg!(target_os = "linux") && is_good(kept(file)) {
                 return ffi::SQLITE_OK;
             }
-            *unmapped = 0;
+            *kept(file) = Kept::default();
         }
         super::unfetch(file, at, page)
     }
@@ -129,9 +162,12 @@ mod tests {
         write(&writer, 1, 200);
         assert_eq!(sums(&reader), sums(&writer));
         let (before, length) = (mapped(&path), std::fs::metadata(&path).unwrap().len());
+        assert_eq!(before.len(), 1);
         writer.execute_batch("DELETE FROM t; VACUUM; PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
         assert!(std::fs::metadata(&path).unwrap().len() < length / 4);
-        assert_eq!((sums(&reader).0, mapped(&path)), (0, before.clone()));
+        assert_eq!(sums(&reader).0, 0);
+        let cut = mapped(&path);
+        assert!(cut.iter().all(|size| size < &before[0]), "{before:?} {cut:?}");
         for n in 2..6 {
             write(&writer, n, 60);
             assert_eq!(sums(&reader), sums(&writer), "{n}");

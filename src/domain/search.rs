@@ -26,13 +26,6 @@ pub struct Searchable {
     pub texts: Vec<String>,
 }
 
-impl Searchable {
-    /// Of its texts.
-    pub fn bytes(&self) -> usize {
-        self.texts.iter().map(String::len).sum()
-    }
-}
-
 /// A contact that a search found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContactHit {

@@ -212,7 +212,7 @@ impl Followed {
     }
 
     fn looks_at(&mut self, logged: &[Logged]) {
-        self.newest = logged.iter().map(|one| one.position).fold(self.newest, i64::max);
+        self.newest = newest(self.newest, logged);
     }
 
     /// Takes a record for one that nobody had only where it cannot have been taken in before: by what the log tells, or with a later
@@ -221,7 +221,7 @@ impl Followed {
         for one in &mut self.own {
             one.inserted.take_if(|inserted| one.position <= self.newest || inserted.epoch != epoch);
         }
-        self.newest = self.own.iter().map(|one| one.position).fold(self.newest, i64::max);
+        self.newest = newest(self.newest, &self.own);
     }
 
     fn is_ahead(&mut self) {
@@ -231,6 +231,10 @@ impl Followed {
         }
         self.ahead.extend(self.own.drain(..).map(|change| change.position));
     }
+}
+
+fn newest(before: i64, logged: &[Logged]) -> i64 {
+    logged.iter().map(|one| one.position).fold(before, i64::max)
 }
 
 /// Too much for the memory, and for a search to wait for. The messages of a conversation with another subject may be many.
@@ -256,7 +260,7 @@ mod tests {
         },
         store::{
             Write,
-            fixture::{Fixture, counter},
+            fixture::{Fixture, counter, sent},
             write::Changed,
         },
     };
@@ -281,11 +285,11 @@ mod tests {
     }
 
     /// Inserts a message whose conversation has a subject, as has the message.
-    async fn insert(fixture: &Fixture, id: &str) -> Write {
+    async fn insert(fixture: &Fixture, id: &str, text: &str) -> Write {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let write = fixture.db.write(&fixture.store, &clock).await.unwrap();
         let payload = Some(r#"{"email": {"subject": "its own"}}"#.to_owned());
-        let message = Message { payload, ..fixture.sent(id, "mail", "text") };
+        let message = Message { payload, ..sent(id, "mail", text) };
         write.insert_message(&message, None, None).unwrap();
         write.inserted(&message, Some("the thread's"));
         write
@@ -302,7 +306,7 @@ mod tests {
     #[tokio::test]
     async fn what_this_process_inserted_is_known_without_reading_it() {
         let (fixture, front, counted) = mailbox().await;
-        insert(&fixture, "m").await.commit().await.unwrap();
+        insert(&fixture, "m", "text").await.commit().await.unwrap();
         let before = counted.load(Ordering::Acquire);
         let told = front.changes(fixture.db.own_changes().iter()).await.unwrap();
         assert_eq!(counted.load(Ordering::Acquire), before);
@@ -322,7 +326,7 @@ mod tests {
             counted.load(Ordering::Acquire) - before
         };
         let inserted = async |id: &str| {
-            insert(&fixture, id).await.commit().await.unwrap();
+            insert(&fixture, id, "text").await.commit().await.unwrap();
             fixture.db.own_changes()
         };
         let change = async |id: &str| {
@@ -343,7 +347,7 @@ mod tests {
         let from_the_log = [Logged { inserted: None, ..told_by_the_log[0].clone() }];
         front.unseen(&mut followed, &from_the_log).await.unwrap();
         assert_eq!(read(&mut *followed, told_by_the_log).await, 1);
-        let of_another_index = insert(&fixture, "m5").await;
+        let of_another_index = insert(&fixture, "m5", "text").await;
         front.db.end_own_epoch();
         of_another_index.commit().await.unwrap();
         assert_eq!(read(&mut *followed, fixture.db.own_changes()).await, 1);
@@ -351,7 +355,9 @@ mod tests {
         let retitled = Logged { kind: RETITLED.to_owned(), id: "mail".to_owned(), position: 0, ..from_the_log[0].clone() };
         front.unseen(&mut followed, &[retitled]).await.unwrap();
         assert_eq!(read(&mut *followed, read_with_its_conversation).await, 1);
-        let again = inserted("m7").await;
+        insert(&fixture, "m7", &"long ".repeat(400)).await.commit().await.unwrap();
+        assert_eq!(read(&mut *followed, fixture.db.own_changes()).await, 1);
+        let again = inserted("m8").await;
         assert_eq!(read(&mut *followed, again).await, 0);
     }
 

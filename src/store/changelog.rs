@@ -116,12 +116,12 @@ pub(super) type Noted = BTreeMap<(&'static str, String), Option<Inserted>>;
 impl Own {
     /// Called after the commit, before anybody learns of it.
     pub fn add(&self, store: &StoreId, positions: Vec<i64>, noted: Noted) {
-        if !self.followed() {
+        if !self.followed.load(Ordering::Acquire) {
             return;
         }
         let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         for (position, ((kind, id), inserted)) in positions.into_iter().zip(noted) {
-            let inserted = inserted.filter(|one| changes.len() < RECORDS_KEPT && one.record.bytes() <= RECORD_BYTES);
+            let inserted = inserted.filter(|_| changes.len() < RECORDS_KEPT);
             let logged = Logged { position, store: store.clone(), kind: kind.to_owned(), id, inserted };
             if logged.noun().is_some() {
                 changes.push(logged);
@@ -129,8 +129,10 @@ impl Own {
         }
     }
 
-    pub fn followed(&self) -> bool {
-        self.followed.load(Ordering::Acquire)
+    /// Whether somebody is to be told what a record of so many bytes says. What is long is read again, and not by who holds the seat of
+    /// the writer.
+    pub fn tells(&self, bytes: usize) -> bool {
+        self.followed.load(Ordering::Acquire) && bytes <= RECORD_BYTES
     }
 
     pub fn epoch(&self) -> u64 {

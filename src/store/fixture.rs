@@ -60,6 +60,27 @@ pub(crate) fn counter() -> (Arc<AtomicU64>, OnStatement) {
     (counted, Arc::new(move || _ = count.fetch_add(1, Ordering::Relaxed)))
 }
 
+/// A message that is not stored yet.
+pub(crate) fn sent(id: &str, conversation: &str, text: &str) -> Message {
+    let at = Timestamp::from_millis(1);
+    Message {
+        id: id.into(),
+        conversation_id: conversation.into(),
+        account_id: "a1".into(),
+        inbound: false,
+        sent_at: at,
+        text: Some(text.to_owned()),
+        images: None,
+        kind: None,
+        author_user_id: None,
+        is_sent_from_app: Some(true),
+        sender: None,
+        payload: None,
+        created_at: at,
+        updated_at: at,
+    }
+}
+
 fn postgres() -> Option<String> {
     setting("COUNTERPART_TEST_POSTGRES")
 }
@@ -359,27 +380,6 @@ impl Fixture {
         };
         change(&mut row);
         self.put(row).await;
-    }
-
-    /// A message of the store that is not there yet.
-    pub fn sent(&self, id: &str, conversation: &str, text: &str) -> Message {
-        let at = Timestamp::from_millis(1);
-        Message {
-            id: id.into(),
-            conversation_id: conversation.into(),
-            account_id: "a1".into(),
-            inbound: false,
-            sent_at: at,
-            text: Some(text.to_owned()),
-            images: None,
-            kind: None,
-            author_user_id: None,
-            is_sent_from_app: Some(true),
-            sender: None,
-            payload: None,
-            created_at: at,
-            updated_at: at,
-        }
     }
 
     pub async fn user(&self, id: &str, user_id: Option<&str>, name: Option<&str>, created_at: i64) {

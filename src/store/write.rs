@@ -285,7 +285,9 @@ impl Write {
     /// conversation.
     pub fn inserted(&self, message: &Message, subject: Option<&str>) {
         let (kind, id) = Changed::Message(&message.id).parts();
-        let inserted = self.own.followed().then(|| Inserted { record: searchable(&self.store, message, subject), epoch: self.epoch });
+        let texts = [message.text.as_deref(), message.payload.as_deref(), subject];
+        let told = self.own.tells(texts.into_iter().flatten().map(str::len).sum());
+        let inserted = told.then(|| Inserted { record: searchable(&self.store, message, subject), epoch: self.epoch });
         lock(&self.log).insert((kind, id.to_owned()), inserted);
     }
 

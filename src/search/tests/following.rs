@@ -14,7 +14,12 @@ use crate::{
         ids::{ContactId, MessageId},
     },
     search::{Error, Searches},
-    store::{Db, changelog::Mark, fixture::Fixture, write::Changed},
+    store::{
+        Db,
+        changelog::Mark,
+        fixture::{Fixture, sent},
+        write::Changed,
+    },
 };
 
 struct Running {
@@ -61,7 +66,7 @@ async fn log(db: &Db, fixture: &Fixture, id: &str) {
 async fn write(fixture: &Fixture, id: &str, text: &str) {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let write = fixture.db.write(&fixture.store, &clock).await.unwrap();
-    let message = fixture.sent(id, "c0", text);
+    let message = sent(id, "c0", text);
     write.insert_message(&message, None, None).unwrap();
     write.inserted(&message, None);
     write.commit().await.unwrap();

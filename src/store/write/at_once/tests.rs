@@ -7,13 +7,13 @@ use crate::{
     domain::{
         clock::{Clock, SystemClock},
         events::{Actor, Event, Fact},
-        ids::MessageId,
         messages::Message,
         outbound::Delivery,
+        search::Noun,
     },
     store::{
         connect::{OnStatement, Writes},
-        fixture::{Fixture, counter},
+        fixture::{Fixture, counter, sent},
         write::{Changed, Ordering, Write},
     },
 };
@@ -54,26 +54,13 @@ async fn send(write: &Write, id: &str) -> Result<Option<TicketId>> {
         update
     });
     let ticket = ticket.await?;
-    let message = Message {
-        id: MessageId::from(id.to_owned()),
-        conversation_id: thread.id.clone(),
-        account_id: thread.account_id.clone(),
-        inbound: false,
-        sent_at: write.now(),
-        text: Some(id.to_owned()),
-        images: None,
-        kind: None,
-        author_user_id: None,
-        is_sent_from_app: Some(true),
-        sender: None,
-        payload: None,
-        created_at: write.now(),
-        updated_at: write.now(),
-    };
+    let at = write.now();
+    let account_id = thread.account_id.clone();
+    let message = Message { account_id, sent_at: at, created_at: at, updated_at: at, ..sent(id, thread.id.as_str(), id) };
     write.insert_message(&message, None, Some(Delivery::Sent))?;
     thread.message_count += 1;
     write.save_counters(&thread)?;
-    write.changed(Changed::Message(&message.id));
+    write.inserted(&message, None);
     let fact = Fact::MessageSent { message, ticket_id: ticket.clone() };
     write.record(&[(Event { id: format!("e{id}"), at: write.now(), actor: Actor::System, fact }, vec![1])]).await?;
     Ok(ticket)
@@ -110,7 +97,10 @@ async fn all_of_it_is_written_and_the_open_ticket_told() {
     let told = Sql::of(&fixture.store, "SELECT sort_at FROM tickets WHERE store_id = $1 AND id = 't'");
     assert_eq!(fixture.db.first(told, |cells| cells.time()).await.unwrap(), Some(at));
     let logged = fixture.db.changes_since(&mark, 1_000).await.unwrap().unwrap().changes;
-    assert_eq!(fixture.db.own_changes(), logged.into_iter().filter(|one| one.store == fixture.store).collect::<Vec<_>>());
+    let mut own = fixture.db.own_changes();
+    let told = own.iter_mut().filter_map(|one| one.inserted.take()).map(|inserted| inserted.record).collect::<Vec<_>>();
+    assert_eq!(own, logged.into_iter().filter(|one| one.store == fixture.store).collect::<Vec<_>>());
+    assert_eq!(told, fixture.db.searchables(&fixture.store, Noun::Message, &["m1"]).await.unwrap());
 }
 
 /// The server's process that the next write is done by.

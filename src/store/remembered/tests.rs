@@ -72,7 +72,8 @@ const FOUND_BY: [&str; 19] = [
     "UPDATE tickets SET is_open = FALSE, conversation_id = 'v1' WHERE id = 't{n}'",
     "DELETE FROM ticket_field_values WHERE ticket_id = 't{n}'; DELETE FROM tickets WHERE id = 't{n}'",
     "INSERT INTO conversation_labels (store_id, conversation_id, label_id) VALUES ('{store}', 'v{n}', 'l0') ON CONFLICT DO NOTHING",
-    "UPDATE conversation_labels SET label_id = 'l1' WHERE conversation_id = 'v{n}'",
+    "DELETE FROM conversation_labels WHERE conversation_id = 'v{n}' AND label_id = 'l0'; \
+     INSERT INTO conversation_labels (store_id, conversation_id, label_id) VALUES ('{store}', 'v{n}', 'l1') ON CONFLICT DO NOTHING",
     "DELETE FROM conversation_labels WHERE conversation_id = 'v{n}'",
     "INSERT INTO ticket_field_values (store_id, ticket_id, field_id, position, text_value, folded) \
      SELECT '{store}', 't{n}', 'f', 0, 'x', 'x' FROM tickets WHERE id = 't{n}' ON CONFLICT DO NOTHING",
@@ -84,6 +85,10 @@ const FOUND_BY: [&str; 19] = [
     "UPDATE ticket_field_values SET text_value = 'y', folded = 'y' WHERE ticket_id = 't{n}'",
     "DELETE FROM ticket_field_values WHERE ticket_id = 't{n}'",
 ];
+
+/// The key of a label, which nothing changes: on SQLite the label's list would not follow (`m0009_labelled`), so that it cannot be
+/// among steps that go on from it. It is marked all the same.
+const RELABELLED: &str = "UPDATE conversation_labels SET label_id = 'l1' WHERE conversation_id = 'v{n}'";
 
 /// What messages change, and nobody's total goes by.
 const OF_MESSAGES: [&str; 2] = [
@@ -158,7 +163,7 @@ async fn every_change_that_a_filter_goes_by_is_marked_and_no_message_is() {
     }
     // Those that add come behind those that take away.
     let (adding, others): (Vec<&str>, Vec<&str>) = FOUND_BY.iter().partition(|statement| statement.starts_with("INSERT"));
-    for statement in others.into_iter().chain(adding) {
+    for statement in others.into_iter().chain(adding).chain([RELABELLED]) {
         let before = mark(&fixture, NOW).await;
         // One ticket goes; all else is done to another.
         change(&fixture, statement, if statement.contains("DELETE FROM tickets") { 5 } else { 2 }).await;

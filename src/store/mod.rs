@@ -49,6 +49,7 @@ pub mod search;
 mod secrets;
 mod settings;
 mod sql;
+mod sqlite;
 mod starts;
 pub mod stores;
 pub mod team;

@@ -19,7 +19,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rusqlite::{Connection, OpenFlags, config::DbConfig};
+use rusqlite::Connection;
 use tokio::sync::Semaphore;
 
 use super::{
@@ -28,8 +28,7 @@ use super::{
     connect::{LOG_PAGES, MAPPED},
     lock::lock,
     sql::{Cells, Reach, Sql},
-    vfs::vfs,
-    writer::read,
+    sqlite::{self, read},
 };
 
 /// The readers of one database file.
@@ -203,11 +202,8 @@ impl Readers {
 
 /// A connection that cannot write, without a bound on what is done on it.
 fn open(path: &Path) -> Result<Connection> {
-    // The file is there: whoever made these readers opened it for writing first.
-    let connection =
-        Connection::open_with_flags_and_vfs(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX, vfs()?)?;
+    let connection = sqlite::open(path)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     let settings = format!("PRAGMA query_only = ON; PRAGMA mmap_size = {MAPPED}; PRAGMA busy_timeout = 10000;");
     connection.execute_batch(&settings)?;
     Ok(connection)

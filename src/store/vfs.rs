@@ -3,7 +3,7 @@
 //! All that is done with a file is asked of the file behind, which SQLite's own VFS opened, but for what `log` does for a write-ahead
 //! log and `mapping` for the database itself. All other files are opened by SQLite's own, and have nothing of this.
 //!
-//! Called by `writer` and `readers`, whose connections name it. SeaORM's have SQLite's own: both go by the same locks, which its own
+//! Called by `sqlite`, whose connections name it, and by `writer`. SeaORM's have SQLite's own: both go by the same locks, which its own
 //! keeps by file.
 
 use std::{

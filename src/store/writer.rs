@@ -27,15 +27,16 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rusqlite::{Connection, OpenFlags, Statement, config::DbConfig};
+use rusqlite::Connection;
 use tokio::sync::{Mutex as Queue, OwnedMutexGuard, oneshot};
 
 use super::{
     Error, Result,
     connect::{MAPPED, WRITE_WAIT},
     copying::Copying,
-    sql::{Cells, Param, Sql},
-    vfs::{gathered, vfs},
+    sql::{Cells, Sql},
+    sqlite::{self, bind, read},
+    vfs::gathered,
 };
 
 /// Prepared statements that the connection keeps.
@@ -373,10 +374,7 @@ fn wake_another() {
 
 /// A connection that writes.
 pub(super) fn open(path: &Path) -> Result<Connection> {
-    // The file is there: `connect` opened it for writing first.
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags_and_vfs(path, flags, vfs()?)?;
-    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    let connection = sqlite::open(path)?;
     // Waiting for the lock is done in `begin`, where it blocks nobody.
     connection.execute_batch("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA busy_timeout = 0;")?;
     Ok(connection)
@@ -391,31 +389,6 @@ async fn begin(mut attempt: impl FnMut() -> Result<()>) -> Result<()> {
             outcome => return outcome,
         }
     }
-}
-
-/// Runs a statement that returns rows.
-pub(super) fn read<T>(connection: &Connection, sql: &Sql, decode: &impl Fn(&mut Cells<'_>) -> Result<T>) -> Result<Vec<T>> {
-    let mut statement = connection.prepare_cached(&sql.for_sqlite())?;
-    bind(&mut statement, sql.params())?;
-    let mut rows = statement.raw_query();
-    let mut decoded = Vec::new();
-    while let Some(row) = rows.next()? {
-        decoded.push(decode(&mut Cells::sqlite(row))?);
-    }
-    Ok(decoded)
-}
-
-pub(super) fn bind(statement: &mut Statement<'_>, params: &[Param]) -> Result<()> {
-    for (i, param) in params.iter().enumerate() {
-        match param {
-            Param::Text(text) => statement.raw_bind_parameter(i + 1, text.as_str())?,
-            Param::Integer(number) => statement.raw_bind_parameter(i + 1, number)?,
-            Param::Number(number) => statement.raw_bind_parameter(i + 1, number)?,
-            Param::Bytes(bytes) => statement.raw_bind_parameter(i + 1, bytes)?,
-            Param::Null | Param::NoInteger | Param::NoNumber => statement.raw_bind_parameter(i + 1, rusqlite::types::Null)?,
-        }
-    }
-    Ok(())
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::{Listed, Source, Sql, page_sql};
 use crate::{
     domain::paging::PageRequest,
-    store::{Db, writer::bind},
+    store::{Db, sqlite::bind},
 };
 
 impl Db {

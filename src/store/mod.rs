@@ -48,6 +48,7 @@ pub mod replica;
 pub mod search;
 mod secrets;
 mod settings;
+mod spots;
 mod sql;
 mod sqlite;
 mod starts;

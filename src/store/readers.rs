@@ -5,17 +5,14 @@
 //! keys do not bound the work ([`Reach::Rows`]) may take so many steps there, which most pages do with; where that is not enough,
 //! they begin again on one of the runtime's blocking threads, and end there once nobody waits for them.
 //!
-//! A thread that reads on the spot keeps to a connection: what SQLite writes down in one's memory, at each statement, would go from
-//! one core's cache to another's and back, and so would the lock of a list that they all took theirs from.
+//! A thread that reads on the spot keeps to a connection (`spots`): what SQLite writes down in one's memory, at each statement, would go
+//! from one core's cache to another's and back, and so would the lock of a list that they all took theirs from.
 //!
 //! Called by `sql`. Guarantees: a connection cannot write, and sees every change that was committed before it is asked.
 
 use std::{
     path::{Path, PathBuf},
-    sync::{
-        Arc, Mutex, Weak,
-        atomic::{AtomicUsize, Ordering},
-    },
+    sync::{Arc, Mutex, Weak},
     time::{Duration, Instant},
 };
 
@@ -27,6 +24,7 @@ use super::{
     anchor::Anchor,
     connect::{LOG_PAGES, MAPPED},
     lock::lock,
+    spots::{Spot, Spots},
     sql::{Cells, Reach, Sql},
     sqlite::{self, read},
 };
@@ -34,8 +32,8 @@ use super::{
 /// The readers of one database file.
 pub(super) struct Readers {
     path: PathBuf,
-    /// By the numbers of the threads that read on the spot.
-    spots: Vec<Idle>,
+    /// For those that read on the spot.
+    spots: Spots<Vec<Reader>>,
     /// For the others.
     elsewhere: Idle,
     anchor: Anchor,
@@ -45,19 +43,8 @@ pub(super) struct Readers {
     on_the_spot: Duration,
 }
 
-/// Connections that are open and not in use. There are never more than threads that read. Two locks do not share a line of memory.
-#[derive(Default)]
-#[repr(align(128))]
-struct Idle(Mutex<Vec<Reader>>);
-
-/// How many threads have connections apart from each other: more than a runtime has, on most machines.
-const SPOTS: usize = 64;
-
-static THREADS: AtomicUsize = AtomicUsize::new(0);
-
-thread_local! {
-    static NUMBER: usize = THREADS.fetch_add(1, Ordering::Relaxed);
-}
+/// Connections that are open and not in use. There are never more than threads that read.
+type Idle = Spot<Vec<Reader>>;
 
 /// A connection that cannot write.
 struct Reader {
@@ -107,7 +94,7 @@ impl Readers {
         let anchor = Anchor::new(LOG_PAGES, move || open(&file));
         Arc::new(Self {
             path,
-            spots: std::iter::repeat_with(Idle::default).take(SPOTS).collect(),
+            spots: Spots::default(),
             elsewhere: Idle::default(),
             anchor,
             unbounded: Arc::new(Semaphore::new(unbounded.max(1) as usize)),
@@ -126,8 +113,8 @@ impl Readers {
             return Err(closed());
         }
         let on_the_spot = match sql.reach() {
-            Reach::Keys => self.run(self.spot(), &sql, &decode, None)?,
-            Reach::Rows => self.run(self.spot(), &sql, &decode, Some(Left::Asks(ASKS, Instant::now() + self.on_the_spot)))?,
+            Reach::Keys => self.run(self.spots.here(), &sql, &decode, None)?,
+            Reach::Rows => self.run(self.spots.here(), &sql, &decode, Some(Left::Asks(ASKS, Instant::now() + self.on_the_spot)))?,
             Reach::Table => None,
         };
         if let Some(rows) = on_the_spot {
@@ -146,22 +133,11 @@ impl Readers {
         read.map_err(|error| Error::Unavailable(error.to_string()))??.ok_or_else(closed)
     }
 
-    /// Where the connection of this thread is.
-    fn spot(&self) -> &Idle {
-        &self.spots[NUMBER.with(|number| number % SPOTS)]
-    }
-
     /// `None`: it takes more than what is left to it.
-    fn run<T>(
-        &self,
-        Idle(idle): &Idle,
-        sql: &Sql,
-        decode: &impl Fn(&mut Cells<'_>) -> Result<T>,
-        left: Option<Left>,
-    ) -> Result<Option<Vec<T>>> {
+    fn run<T>(&self, idle: &Idle, sql: &Sql, decode: &impl Fn(&mut Cells<'_>) -> Result<T>, left: Option<Left>) -> Result<Option<Vec<T>>> {
         self.anchor.read();
         // Not within the match, which would hold the lock while a connection is opened.
-        let reader = lock(idle).pop();
+        let reader = idle.lock().pop();
         let reader = match reader {
             Some(reader) => reader,
             None => self.open()?,
@@ -172,7 +148,7 @@ impl Readers {
             // One that failed is not used again: whatever was wrong with it goes with it.
             rows => Some(rows?),
         };
-        lock(idle).push(reader);
+        idle.lock().push(reader);
         Ok(rows)
     }
 
@@ -194,8 +170,8 @@ impl Readers {
     pub async fn close(&self) {
         self.unbounded.close();
         self.anchor.close().await;
-        for Idle(idle) in self.spots.iter().chain([&self.elsewhere]) {
-            lock(idle).clear();
+        for idle in self.spots.all().chain([&self.elsewhere]) {
+            idle.lock().clear();
         }
     }
 }
@@ -256,7 +232,7 @@ mod tests {
             }
         }
         // It was one connection each, which is as good as before.
-        assert_eq!((readers.spot().0.lock().unwrap().len(), readers.elsewhere.0.lock().unwrap().len()), (1, 1));
+        assert_eq!((readers.spots.here().lock().len(), readers.elsewhere.lock().len()), (1, 1));
         hurried.close().await;
         readers.close().await;
         for reach in [Reach::Keys, Reach::Rows, Reach::Table] {
@@ -287,7 +263,7 @@ mod tests {
         };
         timeout(Duration::from_secs(60), ended).await.expect("they end");
         // And were no more than were allowed.
-        let connections = readers.elsewhere.0.lock().unwrap().len();
+        let connections = readers.elsewhere.lock().len();
         assert!((1..=2).contains(&connections), "{connections}");
     }
 
@@ -300,12 +276,12 @@ mod tests {
         let _entered = runtime.enter();
         let readers = Readers::new(path, 1);
         let read = || {
-            readers.run(readers.spot(), &Sql::fixed("SELECT 1"), &|cells| cells.take::<i64>(), None).unwrap();
-            let idle = readers.spot().0.lock().unwrap();
+            readers.run(readers.spots.here(), &Sql::fixed("SELECT 1"), &|cells| cells.take::<i64>(), None).unwrap();
+            let idle = readers.spots.here().lock();
             assert_eq!(idle.len(), 1);
             // SAFETY: the address is told, and nothing is done with it.
             let connection = unsafe { idle[0].connection.handle() as usize };
-            (std::ptr::from_ref(readers.spot()) as usize, connection)
+            (std::ptr::from_ref(readers.spots.here()) as usize, connection)
         };
         let mine = read();
         let mut others = 0;

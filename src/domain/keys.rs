@@ -96,7 +96,7 @@ impl fmt::Debug for Secret {
 }
 
 /// SHA-256 of a secret in hexadecimal: what is stored and looked up.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SecretHash(String);
 
 impl SecretHash {

@@ -57,6 +57,7 @@ pub mod team;
 mod ticket_filters;
 pub mod tickets;
 mod totals;
+mod unchanged;
 mod vfs;
 #[cfg(test)]
 mod visit_tests;

@@ -21,12 +21,14 @@ use tokio::sync::Semaphore;
 
 use super::{
     Error, Result,
+    access::Callers,
     anchor::Anchor,
     connect::{LOG_PAGES, MAPPED},
     lock::lock,
     spots::{Spot, Spots},
     sql::{Cells, Reach, Sql},
     sqlite::{self, read},
+    vfs::{Head, State},
 };
 
 /// The readers of one database file.
@@ -36,6 +38,7 @@ pub(super) struct Readers {
     spots: Spots<Vec<Reader>>,
     /// For the others.
     elsewhere: Idle,
+    pub callers: Callers,
     anchor: Anchor,
     /// Holds unbounded statements to a number, so that they cannot take every blocking thread. One counts until it has ended, whether
     /// or not somebody waits for it.
@@ -49,6 +52,8 @@ type Idle = Spot<Vec<Reader>>;
 /// A connection that cannot write.
 struct Reader {
     connection: Connection,
+    /// Once it has read.
+    head: Option<Head>,
     /// How long its statement goes on, if not to its end.
     left: Arc<Mutex<Option<Left>>>,
 }
@@ -96,6 +101,7 @@ impl Readers {
             path,
             spots: Spots::default(),
             elsewhere: Idle::default(),
+            callers: Callers::default(),
             anchor,
             unbounded: Arc::new(Semaphore::new(unbounded.max(1) as usize)),
             on_the_spot: ON_THE_SPOT,
@@ -133,12 +139,21 @@ impl Readers {
         read.map_err(|error| Error::Unavailable(error.to_string()))??.ok_or_else(closed)
     }
 
+    /// The state that the file is in. While it is the same, whatever is read is the same. `None`: nobody can tell, as where this thread
+    /// has read nothing yet.
+    pub fn state(&self) -> Option<State> {
+        let idle = self.spots.here().lock();
+        let head = idle.last()?.head.as_ref()?;
+        // SAFETY: the lock keeps the connection open.
+        unsafe { head.state() }
+    }
+
     /// `None`: it takes more than what is left to it.
     fn run<T>(&self, idle: &Idle, sql: &Sql, decode: &impl Fn(&mut Cells<'_>) -> Result<T>, left: Option<Left>) -> Result<Option<Vec<T>>> {
         self.anchor.read();
         // Not within the match, which would hold the lock while a connection is opened.
         let reader = idle.lock().pop();
-        let reader = match reader {
+        let mut reader = match reader {
             Some(reader) => reader,
             None => self.open()?,
         };
@@ -148,6 +163,9 @@ impl Readers {
             // One that failed is not used again: whatever was wrong with it goes with it.
             rows => Some(rows?),
         };
+        if reader.head.is_none() {
+            reader.head = Head::of(&reader.connection);
+        }
         idle.lock().push(reader);
         Ok(rows)
     }
@@ -163,7 +181,7 @@ impl Readers {
             })
         };
         connection.progress_handler(STEPS, Some(is_enough))?;
-        Ok(Reader { connection, left })
+        Ok(Reader { connection, head: None, left })
     }
 
     /// Closes the connections that are not in use.

@@ -1,6 +1,6 @@
 //! One of something for each thread, so that threads share neither its lock nor its line of memory.
 //!
-//! Called by `readers`. A thread that ends leaves what it had to the one whose number comes round to it.
+//! Called by `readers` and `unchanged`. A thread that ends leaves what it had to the one whose number comes round to it.
 
 use std::sync::{
     Mutex, MutexGuard,

@@ -42,9 +42,11 @@ macro_rules! methods {
     )*};
 }
 
+mod head;
 mod log;
 mod mapping;
 
+pub(super) use head::{Head, State};
 pub(super) use log::gathered;
 
 const NAME: &CStr = c"counterpart";

@@ -88,8 +88,8 @@ fn a_record_by_its_id_is_looked_up_with_the_key() {
             call.clone().send().ok();
             statements(&api) - before
         };
-        let few = (0..4).map(|_| once()).min();
-        // SQLite answers the one as soon as the other.
-        assert_eq!(few, Some(if server.database.on_postgres() { 1 } else { 2 }), "{call:?}");
+        // On PostgreSQL they go together; on SQLite each thread looks the key up until it has it of a state that stays.
+        let few = (0..40).map(|_| once()).min();
+        assert_eq!(few, Some(1), "{call:?}");
     }
 }

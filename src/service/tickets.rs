@@ -8,7 +8,7 @@ use crate::domain::{
     field_tests::FieldTest,
     fields::Kind,
     filters::{FieldFilter, TicketFilter},
-    ids::{FieldId, StoreId, TicketId},
+    ids::{StoreId, TicketId},
     paging::{Page, PageRequest},
     tickets::{Ticket, TicketExpand, TicketView},
 };
@@ -41,16 +41,7 @@ impl Service {
     /// The filters on fields, checked against the definitions, which are read at once.
     async fn field_tests(&self, store: &StoreId, filters: Vec<FieldFilter>) -> Result<Vec<FieldTest>> {
         let ids = filters.iter().map(|filter| &filter.field_id).filter(|id| Kind::of_system_key(id.as_str()).is_none()).collect();
-        let kinds: HashMap<FieldId, Kind> = self
-            .db()
-            .ticket_fields_by_id(store, ids)
-            .await?
-            .into_iter()
-            .map(|field| {
-                let kind = field.kind();
-                (field.id, kind)
-            })
-            .collect();
+        let kinds = self.db().kinds_of_ticket_fields(store, ids).await?;
         let test = |(i, filter): (usize, FieldFilter)| {
             let place = || format!("body.advancedFilters.ticketFields[{i}]");
             let kind = Kind::of_system_key(filter.field_id.as_str())

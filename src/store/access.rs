@@ -7,7 +7,6 @@ use serde_json::json;
 
 use super::{
     Db, Error, Result,
-    connect::Reads,
     entity::server_secrets,
     replica::Transaction,
     sql::{Cells, FENCE, Listed, Sought, Sql, without_nul},
@@ -103,11 +102,7 @@ impl Db {
     }
 
     async fn caller(&self, hash: &SecretHash) -> Result<Option<(Timestamp, Known)>> {
-        let kept = match self.reads() {
-            // The state before the look-up, which so tells what holds in this one or in a later.
-            Reads::Sqlite(readers) => readers.state().map(|state| (state, &readers.callers)),
-            Reads::Postgres(_) => None,
-        };
+        let kept = self.unchanged(|readers| &readers.callers);
         if let Some((until, caller)) = kept.and_then(|(state, callers)| callers.in_state(state, hash)) {
             return Ok(Some((until, Known { caller, newest: None, ahead: Ahead::Unknown })));
         }

@@ -1,13 +1,19 @@
 //! Definitions of ticket and contact fields, in display order.
 
+use std::collections::HashMap;
+
 use super::{
     Db, Result,
     sql::{Cells, Row, Sql, batches},
+    unchanged::Unchanged,
 };
 use crate::domain::{
-    fields::{Field, TicketField},
+    fields::{Field, Kind, TicketField},
     ids::{FieldId, StoreId},
 };
+
+/// Kinds of fields that were looked up.
+pub(super) type Kinds = Unchanged<(StoreId, FieldId), Kind>;
 
 impl Row for Field {
     const COLUMNS: &'static str = "id, name, display_type, data_type, sort_order, active, description, select_options, regex, max_items";
@@ -51,20 +57,88 @@ impl Db {
         self.all(sql, TicketField::decode).await
     }
 
-    /// The definitions among `ids` that exist, in any order.
-    pub async fn ticket_fields_by_id(&self, store: &StoreId, ids: Vec<&FieldId>) -> Result<Vec<Field>> {
-        let mut fields = Vec::new();
-        for ids in batches(ids.into_iter().map(FieldId::as_str)) {
-            let mut sql = Sql::of(store, "SELECT ");
-            sql.push(Field::COLUMNS).push(" FROM ticket_fields WHERE store_id = $1 AND id IN ").texts(ids);
-            fields.append(&mut self.all(sql, Field::decode).await?);
+    /// Of what kind the fields among `ids` are that exist.
+    pub async fn kinds_of_ticket_fields(&self, store: &StoreId, ids: Vec<&FieldId>) -> Result<HashMap<FieldId, Kind>> {
+        let kept = self.unchanged(|readers| &readers.kinds);
+        let key = |id: &FieldId| (store.clone(), id.clone());
+        if let Some((state, kinds)) = kept
+            && let Some(all) = ids.iter().map(|id| Some(((*id).clone(), kinds.in_state(state, &key(id))?))).collect()
+        {
+            return Ok(all);
         }
-        Ok(fields)
+        let mut found = HashMap::new();
+        for ids in batches(ids.into_iter().map(FieldId::as_str)) {
+            let mut sql = Sql::of(store, "SELECT id, display_type, data_type, max_items FROM ticket_fields WHERE store_id = $1 AND id IN ");
+            sql.texts(ids);
+            let kind =
+                |cells: &mut Cells<'_>| Ok((cells.id()?, Kind::of(&cells.take::<String>()?, &cells.take::<String>()?, cells.take()?)));
+            found.extend(self.all(sql, kind).await?);
+        }
+        if let Some((state, kinds)) = kept {
+            found.iter().for_each(|(id, kind)| kinds.keep(state, key(id), *kind));
+        }
+        Ok(found)
     }
 
     pub async fn contact_fields(&self, store: &StoreId) -> Result<Vec<Field>> {
         let mut sql = Sql::of(store, "SELECT ");
         sql.push(Field::COLUMNS).push(" FROM contact_fields WHERE store_id = $1 ORDER BY sort_order, id");
         self.all(sql, Field::decode).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering;
+
+    use super::*;
+    use crate::store::fixture::{Fixture, counter};
+
+    #[tokio::test]
+    async fn kinds_are_told_again_until_a_field_is_another() {
+        let (statements, count) = counter();
+        let fixture = Fixture::open(Some(count)).await;
+        for id in ["size", "when"] {
+            let insert = format!(
+                "INSERT INTO ticket_fields (store_id, id, name, display_type, data_type, sort_order, is_required, active, created_at, updated_at) \
+                 VALUES ('{}', '{id}', '{id}', 'text', 'string', 1, FALSE, TRUE, 0, 0)",
+                fixture.store
+            );
+            fixture.execute(&insert).await.unwrap();
+        }
+        let (own, other) = (fixture.store.clone(), StoreId::from("another"));
+        let find = async |store: &StoreId, ids: &[&str]| {
+            let ids: Vec<FieldId> = ids.iter().map(|id| FieldId::from(*id)).collect();
+            let before = statements.load(Ordering::Relaxed);
+            let mut kinds: Vec<_> = fixture.db.kinds_of_ticket_fields(store, ids.iter().collect()).await.unwrap().into_iter().collect();
+            kinds.sort_by(|(one, _), (other, _)| one.cmp(other));
+            (kinds, statements.load(Ordering::Relaxed) - before)
+        };
+        let of = |kinds: &[(&str, &str, &str)]| -> Vec<_> {
+            kinds.iter().map(|(id, shown, stored)| (FieldId::from(*id), Kind::of(shown, stored, None))).collect()
+        };
+        let before = of(&[("size", "text", "string"), ("when", "text", "string")]);
+        // The first reads on this thread, in no state that could be told.
+        find(&own, &["size"]).await;
+        let again = if fixture.is_sqlite() { 0 } else { 1 };
+        for cost in [1, again, again] {
+            assert_eq!(find(&own, &["size", "when"]).await, (before.clone(), cost));
+        }
+        assert_eq!(find(&own, &["when"]).await, (before[1..].to_vec(), again));
+        assert_eq!(find(&own, &[]).await, (vec![], 0));
+        for _ in 0..2 {
+            assert_eq!(find(&own, &["size", "none"]).await, (before[..1].to_vec(), 1), "one of them is unknown");
+            assert_eq!(find(&other, &["size", "when"]).await, (vec![], 1), "they are another store's");
+        }
+        fixture
+            .execute(&format!("UPDATE ticket_fields SET display_type = 'integer' WHERE store_id = '{own}' AND id = 'size'"))
+            .await
+            .unwrap();
+        let after = of(&[("size", "integer", "string"), ("when", "text", "string")]);
+        for cost in [1, again] {
+            assert_eq!(find(&own, &["size", "when"]).await, (after.clone(), cost));
+        }
+        fixture.execute(&format!("DELETE FROM ticket_fields WHERE store_id = '{own}' AND id = 'size'")).await.unwrap();
+        assert_eq!(find(&own, &["size", "when"]).await, (after[1..].to_vec(), 1));
     }
 }

@@ -24,6 +24,7 @@ use super::{
     access::Callers,
     anchor::Anchor,
     connect::{LOG_PAGES, MAPPED},
+    fields::Kinds,
     lock::lock,
     spots::{Spot, Spots},
     sql::{Cells, Reach, Sql},
@@ -39,6 +40,7 @@ pub(super) struct Readers {
     /// For the others.
     elsewhere: Idle,
     pub callers: Callers,
+    pub kinds: Kinds,
     anchor: Anchor,
     /// Holds unbounded statements to a number, so that they cannot take every blocking thread. One counts until it has ended, whether
     /// or not somebody waits for it.
@@ -102,6 +104,7 @@ impl Readers {
             spots: Spots::default(),
             elsewhere: Idle::default(),
             callers: Callers::default(),
+            kinds: Kinds::default(),
             anchor,
             unbounded: Arc::new(Semaphore::new(unbounded.max(1) as usize)),
             on_the_spot: ON_THE_SPOT,

@@ -1,15 +1,15 @@
 //! What was read of a SQLite file, told again while nobody has committed to the file since.
 //!
 //! Every request looks up who calls, and most look the same caller up as the one before; behind a statement of SQLite that was a tenth
-//! of what one ticket costs. A state of the file that was seen before the look-up (`Readers::state`) and still is the state says that
-//! the look-up would find the same again: that is as good as another look-up, whichever process writes. On PostgreSQL nobody in this
-//! process can tell, and nothing is kept.
+//! of what one ticket costs, and to look up what kinds of fields a filter names was a thirtieth of its page. A state of the file that was
+//! seen before the look-up (`Readers::state`) and still is the state says that the look-up would find the same again: that is as good as
+//! another look-up, whichever process writes. On PostgreSQL nobody in this process can tell, and nothing is kept.
 //!
-//! Called by `access`. Guarantee: what is told is what a statement would find that began when it was asked for.
+//! Called by `access` and `fields`. Guarantee: what is told is what a statement would find that began when it was asked for.
 
 use std::{collections::HashMap, hash::Hash};
 
-use super::{spots::Spots, vfs::State};
+use super::{Db, connect::Reads, readers::Readers, spots::Spots, vfs::State};
 
 /// By thread, as the connections that it was read on.
 pub(super) struct Unchanged<K, T>(Spots<Kept<K, T>>);
@@ -22,6 +22,17 @@ struct Kept<K, T> {
 
 /// Of how many keys something is kept by a thread.
 const MOST: usize = 1_000;
+
+impl Db {
+    /// What was read of a kind, if it is kept, and the state to look it up in and to keep it by: before a look-up, which so tells what
+    /// holds in this state or in a later one.
+    pub(super) fn unchanged<K, T>(&self, of: impl Fn(&Readers) -> &Unchanged<K, T>) -> Option<(State, &Unchanged<K, T>)> {
+        match self.reads() {
+            Reads::Sqlite(readers) => readers.state().map(|state| (state, of(readers))),
+            Reads::Postgres(_) => None,
+        }
+    }
+}
 
 impl<K, T> Default for Kept<K, T> {
     fn default() -> Self {

@@ -67,10 +67,6 @@ impl Database {
         database
     }
 
-    pub fn on_postgres(&self) -> bool {
-        self.postgres.is_some()
-    }
-
     /// A SQLite file that this binary will make.
     pub fn of(binary: &str) -> Self {
         let home = tempfile::tempdir().expect("a directory for temporary files");

@@ -38,7 +38,7 @@ impl Service {
         Ok(Page { rows: self.expand_tickets(store, rows, expand).await?, next, total })
     }
 
-    /// The filters on fields, checked against the definitions, which are read at once.
+    /// The filters on fields, checked against their kinds, which are looked up at once.
     async fn field_tests(&self, store: &StoreId, filters: Vec<FieldFilter>) -> Result<Vec<FieldTest>> {
         let ids = filters.iter().map(|filter| &filter.field_id).filter(|id| Kind::of_system_key(id.as_str()).is_none()).collect();
         let kinds = self.db().kinds_of_ticket_fields(store, ids).await?;

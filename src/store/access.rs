@@ -20,7 +20,7 @@ use crate::domain::{
     time::Timestamp,
 };
 
-/// Every request looks its caller up, so this is written by hand.
+/// Nearly every request looks its caller up, so this is written by hand.
 const CALLERS: &str = " FROM api_key_secrets s \
      JOIN api_keys k ON k.store_id = s.store_id AND k.id = s.key_id \
      WHERE k.active = TRUE AND s.hash IN ";

@@ -8,7 +8,7 @@
 //! A thread that reads on the spot keeps to a connection (`spots`): what SQLite writes down in one's memory, at each statement, would go
 //! from one core's cache to another's and back, and so would the lock of a list that they all took theirs from.
 //!
-//! Called by `sql`. Guarantees: a connection cannot write, and sees every change that was committed before it is asked.
+//! Called by `sql` and `unchanged`. Guarantees: a connection cannot write, and sees every change that was committed before it is asked.
 
 use std::{
     path::{Path, PathBuf},
@@ -54,7 +54,7 @@ type Idle = Spot<Vec<Reader>>;
 /// A connection that cannot write.
 struct Reader {
     connection: Connection,
-    /// Once it has read.
+    /// Where the file has a log.
     head: Option<Head>,
     /// How long its statement goes on, if not to its end.
     left: Arc<Mutex<Option<Left>>>,
@@ -156,7 +156,7 @@ impl Readers {
         self.anchor.read();
         // Not within the match, which would hold the lock while a connection is opened.
         let reader = idle.lock().pop();
-        let mut reader = match reader {
+        let reader = match reader {
             Some(reader) => reader,
             None => self.open()?,
         };
@@ -166,9 +166,6 @@ impl Readers {
             // One that failed is not used again: whatever was wrong with it goes with it.
             rows => Some(rows?),
         };
-        if reader.head.is_none() {
-            reader.head = Head::of(&reader.connection);
-        }
         idle.lock().push(reader);
         Ok(rows)
     }
@@ -184,7 +181,10 @@ impl Readers {
             })
         };
         connection.progress_handler(STEPS, Some(is_enough))?;
-        Ok(Reader { connection, head: None, left })
+        // To ask for this is to read the file.
+        let journal: String = connection.query_row("PRAGMA journal_mode", (), |row| row.get(0))?;
+        let head = if journal == "wal" { Head::of(&connection) } else { None };
+        Ok(Reader { connection, head, left })
     }
 
     /// Closes the connections that are not in use.

@@ -1,9 +1,10 @@
 //! What stands between SQLite and its files: a VFS in front of SQLite's own, which is how SQLite lets others stand there.
 //!
 //! All that is done with a file is asked of the file behind, which SQLite's own VFS opened, but for what `log` does for a write-ahead
-//! log and `mapping` for the database itself. All other files are opened by SQLite's own, and have nothing of this.
+//! log and `mapping` for the database itself. All other files are opened by SQLite's own, and have nothing of this. `head` asks a file
+//! for the memory that its connections share.
 //!
-//! Called by `sqlite`, whose connections name it, and by `writer`. SeaORM's have SQLite's own: both go by the same locks, which its own
+//! Called by `sqlite`, whose connections name it, by `writer`, and by `readers` for the head. SeaORM's have SQLite's own: both go by the same locks, which its own
 //! keeps by file.
 
 use std::{

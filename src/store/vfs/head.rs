@@ -1,11 +1,13 @@
 //! What state a database is in, by what the head of its log's index says.
 //!
-//! Whoever commits, in this process or another, writes there how many pages the log has, a sum over all of them, and a number that
-//! grows, before the commit has ended; SQLite itself tells by these 48 bytes whether what a connection knows of the file still holds.
-//! Where they are what they were, nobody has committed since. To look at them is to read memory, a hundredth of the least statement.
+//! Whoever commits, in this process or another, writes there how many pages the log has, a sum over all of them, and two numbers that
+//! are drawn anew for each log, before the commit has ended; SQLite itself tells by these 48 bytes whether what a connection knows of
+//! the file still holds. Where they are what they were, nobody has committed since. To look at them is to read memory, a hundredth of
+//! the least statement.
 //!
-//! They are written twice, and the copy that is looked at here last. Whoever has it torn in two has one that was in no state: that
-//! is equal to none, and what is kept under it is never told.
+//! They stand there twice, and whoever writes them begins with the second. Where the two differ somebody is writing, or was killed when
+//! he did: what holds then a statement finds out. And where a log that has nothing was put in order after such a death, both are what
+//! they were at every other time that this was done; so they tell nothing before the first commit to a log.
 
 use std::{
     ffi::{c_int, c_void},
@@ -16,25 +18,28 @@ use std::{
 use libsqlite3_sys as ffi;
 use rusqlite::Connection;
 
-/// The size of the head of the index (`WalIndexHdr` in SQLite's wal.c), of which the second copy follows.
-const HEAD: usize = 48;
-/// Of the pieces in which SQLite maps the index, the first of which begins with the head (`WALINDEX_PGSZ`).
+/// The words of the head of the index (`WalIndexHdr` in SQLite's wal.c), of 48 bytes.
+const WORDS: usize = 6;
+/// The one that has both numbers of a log (`aSalt`), zeros before there is one.
+const LOG: usize = 4;
+/// The bytes of the pieces in which SQLite maps the index, the first of which begins with the two heads (`WALINDEX_PGSZ`).
 const PIECE: c_int = 32_768;
-/// What the head begins with (`WALINDEX_MAX_VERSION`). A file that has no log has no index, or one of zeros.
+/// What a head begins with (`WALINDEX_MAX_VERSION`).
 const VERSION: u32 = 3_007_000;
 
-/// A state of a database, equal to itself alone.
+/// A state of a database that has been committed to. Each commit makes another, which none before was equal to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::store) struct State([u64; HEAD / size_of::<u64>()]);
+pub(in crate::store) struct State([u64; WORDS]);
 
 /// Where the state of a connection's database is to be seen.
-pub(in crate::store) struct Head(NonNull<[AtomicU64; HEAD / size_of::<u64>()]>);
+pub(in crate::store) struct Head(NonNull<[[AtomicU64; WORDS]; 2]>);
 
 // SAFETY: it is memory that all connections of all processes share, and read by whole numbers.
 unsafe impl Send for Head {}
 
 impl Head {
-    /// Of a connection that has read its database, which is when SQLite maps the index. `None`: it has none.
+    /// Of a connection whose database has a log and that has read it, which is when SQLite maps the index. (One without would be given
+    /// an index that nobody takes away again.)
     pub fn of(connection: &Connection) -> Option<Self> {
         let mut file = ptr::null_mut::<ffi::sqlite3_file>();
         let mut piece = ptr::null_mut::<c_void>();
@@ -46,7 +51,6 @@ impl Head {
                 return None;
             }
             let map = file.as_ref()?.pMethods.as_ref()?.xShmMap?;
-            // Nothing is made where there is nothing.
             if map(file, 0, PIECE, 0, &raw mut piece) != ffi::SQLITE_OK {
                 return None;
             }
@@ -58,20 +62,28 @@ impl Head {
     ///
     /// SAFETY: the connection is open.
     pub unsafe fn state(&self) -> Option<State> {
+        // SAFETY: mapped as long as the connection is open, and at the beginning of a page.
+        let heads = unsafe { self.0.as_ref() };
+        let words = |head: &[AtomicU64; WORDS]| head.each_ref().map(|word| word.load(Ordering::Acquire));
         // What whoever committed did before he said so is seen behind this.
         fence(Ordering::SeqCst);
-        // SAFETY: mapped as long as the connection is open, and at the begin of a page.
-        let words = unsafe { self.0.as_ref() }.each_ref().map(|word| word.load(Ordering::Acquire));
-        let version = words[0].to_ne_bytes().first_chunk().map(|version| u32::from_ne_bytes(*version));
-        (version == Some(VERSION)).then_some(State(words))
+        let first = words(&heads[0]);
+        fence(Ordering::SeqCst);
+        let second = words(&heads[1]);
+        let version = first[0].to_ne_bytes().first_chunk().map(|version| u32::from_ne_bytes(*version));
+        (first == second && version == Some(VERSION) && first[LOG] != 0).then_some(State(first))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{path::Path, process::Command};
+    use std::{
+        path::{Path, PathBuf},
+        process::Command,
+    };
 
     use super::*;
+    use crate::store::{fixture::setting, readers::Readers, sql::Sql};
 
     /// A file with a table of one row.
     fn file(path: &Path, journal: &str) -> Connection {
@@ -145,8 +157,18 @@ mod tests {
         }
     }
 
-    /// It ends without closing the file, which a process that was killed does not either.
-    const ANOTHER: &str = "import os, sqlite3, sys; c = sqlite3.connect(sys.argv[1]); c.executescript(sys.argv[2]); os._exit(0)";
+    const FILE: &str = "COUNTERPART_TEST_FILE";
+    const STATEMENTS: &str = "COUNTERPART_TEST_STATEMENTS";
+
+    /// What the other process does. It ends without closing the file, as one that is killed.
+    #[test]
+    #[ignore = "a part of the test below"]
+    fn another() {
+        let (Some(path), Some(statements)) = (setting(FILE), setting(STATEMENTS)) else { return };
+        let connection = Connection::open(path).unwrap();
+        connection.execute_batch(&statements).unwrap();
+        std::process::exit(0);
+    }
 
     #[test]
     fn another_process_changes_the_state_and_so_does_one_that_ended_within_its_write() {
@@ -155,19 +177,25 @@ mod tests {
         let writer = file(&path, "WAL");
         let reader = reader(&path);
         let head = Head::of(&reader).unwrap();
-        let another = |script: &str| {
-            let ended = Command::new("python3").args(["-c", ANOTHER, path.to_str().unwrap(), script]).status().unwrap();
-            assert!(ended.success());
+        let another = |statements: &str| {
+            let name = format!("{}::another", module_path!().split_once("::").unwrap().1);
+            let mut process = Command::new(std::env::current_exe().unwrap());
+            process.args(["--ignored", "--exact", &name, "--nocapture"]).env(FILE, &path).env(STATEMENTS, statements);
+            let told = process.output().unwrap();
+            assert!(told.status.success(), "{told:?}");
         };
         let first = state(&head);
         another("UPDATE t SET n = 5");
         let second = state(&head);
         assert_ne!(first, second);
         assert_eq!(number(&reader), 5);
-        // Pages of the open transaction go to the log, since nothing is kept.
+        // Pages of a transaction go to the log before it ends, since few are kept.
+        let log = || std::fs::metadata(PathBuf::from(format!("{}-wal", path.display()))).unwrap().len();
+        let before = log();
         another(
             "PRAGMA cache_size = 1; PRAGMA cache_spill = 1; BEGIN; UPDATE t SET n = 6; CREATE TABLE u AS SELECT randomblob(100000) AS b",
         );
+        assert!(log() > before + 50_000);
         assert_eq!(state(&head), second);
         assert_eq!(number(&reader), 5);
         // Over what it left.
@@ -177,13 +205,42 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_a_log_is_in_no_state() {
+    fn heads_that_differ_or_are_of_no_log_tell_nothing() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("file.db");
-        let writer = file(&path, "DELETE");
+        drop(file(&path, "WAL"));
         let reader = reader(&path);
-        let state = Head::of(&reader).map(|head| state_or_none(&head));
-        assert!(matches!(state, None | Some(None)), "{state:?}");
-        drop((reader, writer));
+        let head = Head::of(&reader).unwrap();
+        assert_eq!(state_or_none(&head), None, "nobody has written since the file was closed");
+        let writer = Connection::open(&path).unwrap();
+        writer.execute_batch("UPDATE t SET n = 1").unwrap();
+        let written = state(&head);
+        // SAFETY: as when it is read. What stands there meanwhile nobody else looks at.
+        let heads = unsafe { head.0.as_ref() };
+        for word in &heads[1] {
+            // As by one who has written the second head, or so much of the first.
+            let was = word.fetch_add(1, Ordering::SeqCst);
+            assert_eq!(state_or_none(&head), None);
+            word.store(was, Ordering::SeqCst);
+            assert_eq!(state(&head), written);
+        }
+        // Killed there: whoever reads next puts it in order.
+        heads[0][2].fetch_add(1, Ordering::SeqCst);
+        assert_eq!(state_or_none(&head), None);
+        assert_eq!(number(&reader), 1);
+        assert!(state_or_none(&head).is_some());
+    }
+
+    #[tokio::test]
+    async fn a_file_without_a_log_is_in_no_state_and_gets_no_index() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("file.db");
+        let _writer = file(&path, "DELETE");
+        let readers = Readers::new(path.clone(), 1);
+        for _ in 0..2 {
+            readers.all(Sql::fixed("SELECT n FROM t"), |cells| cells.take::<i64>()).await.unwrap();
+            assert_eq!(readers.state(), None);
+        }
+        assert!(!home.path().join("file.db-shm").exists());
     }
 }

@@ -1,7 +1,7 @@
 //! What was read of a SQLite file, told again while nobody has committed to the file since.
 //!
 //! Every request looks up who calls, and most look the same caller up as the one before; behind a statement of SQLite that was a tenth
-//! of what one ticket costs, and to look up what kinds of fields a filter names was a thirtieth of its page. A state of the file that was
+//! of what one ticket costs, and to look up what kinds of fields a filter names was a twentieth of its page. A state of the file that was
 //! seen before the look-up (`Readers::state`) and still is the state says that the look-up would find the same again: that is as good as
 //! another look-up, whichever process writes. On PostgreSQL nobody in this process can tell, and nothing is kept.
 //!

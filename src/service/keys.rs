@@ -67,8 +67,8 @@ impl Uses {
 }
 
 impl Service {
-    /// Who presents this secret. Looked up on every call, so that a change of a key is seen at once by every process. What his request
-    /// names may be looked up with him.
+    /// Who presents this secret. Looked up on every call, unless the store knows that nothing has changed, so that a change of a key is
+    /// seen at once by every process. What his request names may be looked up with him.
     pub async fn authenticate(&self, secret: &str, named: impl FnOnce() -> Option<Named>) -> Result<Option<Known>> {
         let now = self.world().now();
         let found = self.db().find_caller(&SecretHash::of(secret), named, now).await?;

@@ -4,8 +4,8 @@
 //! log and `mapping` for the database itself. All other files are opened by SQLite's own, and have nothing of this. `head` asks a file
 //! for the memory that its connections share.
 //!
-//! Called by `sqlite`, whose connections name it, by `writer`, and by `readers` for the head. SeaORM's have SQLite's own: both go by the same locks, which its own
-//! keeps by file.
+//! Called by `sqlite`, whose connections name it, by `writer`, and by `readers` for the head. SeaORM's have SQLite's own: both go by
+//! the same locks, which its own keeps by file.
 
 use std::{
     ffi::{CStr, c_int, c_void},

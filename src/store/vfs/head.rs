@@ -160,27 +160,24 @@ mod tests {
     const FILE: &str = "COUNTERPART_TEST_FILE";
     const STATEMENTS: &str = "COUNTERPART_TEST_STATEMENTS";
 
-    /// What the other process does. It ends without closing the file, as one that is killed.
-    #[test]
-    #[ignore = "a part of the test below"]
-    fn another() {
-        let (Some(path), Some(statements)) = (setting(FILE), setting(STATEMENTS)) else { return };
-        let connection = Connection::open(path).unwrap();
-        connection.execute_batch(&statements).unwrap();
-        std::process::exit(0);
-    }
-
+    /// The other process is this test once more, told what to do. It ends without closing the file, as one that is killed.
     #[test]
     fn another_process_changes_the_state_and_so_does_one_that_ended_within_its_write() {
+        if let (Some(path), Some(statements)) = (setting(FILE), setting(STATEMENTS)) {
+            let connection = Connection::open(path).unwrap();
+            connection.execute_batch(&statements).unwrap();
+            std::process::exit(0);
+        }
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("file.db");
         let writer = file(&path, "WAL");
         let reader = reader(&path);
         let head = Head::of(&reader).unwrap();
         let another = |statements: &str| {
-            let name = format!("{}::another", module_path!().split_once("::").unwrap().1);
+            let (_, tests) = module_path!().split_once("::").unwrap();
+            let this = format!("{tests}::another_process_changes_the_state_and_so_does_one_that_ended_within_its_write");
             let mut process = Command::new(std::env::current_exe().unwrap());
-            process.args(["--ignored", "--exact", &name, "--nocapture"]).env(FILE, &path).env(STATEMENTS, statements);
+            process.args(["--exact", &this, "--nocapture"]).env(FILE, &path).env(STATEMENTS, statements);
             let told = process.output().unwrap();
             assert!(told.status.success(), "{told:?}");
         };

@@ -57,25 +57,34 @@ pub(super) fn pair(hash: &str, id: &str) -> String {
 }
 
 /// No hash contains it.
-const BETWEEN: char = '/';
+const BETWEEN: &str = "/";
 
 /// Those behind secrets, whether or not they are expired, with rows of their stores that may not be there, each for a [`pair`].
 /// PostgreSQL's own. As in [`Sql::by_ids`], nothing is left to be compared with reading all rows there are.
+///
+/// For one secret, which is all that most look-ups are for, it is bound by itself: to begin the plan for many takes a sixth longer.
 pub(super) fn callers_with_sql<'a>(row: (&str, &str), pairs: impl Iterator<Item = &'a str>) -> Sql {
     let mut wanted = BTreeMap::<&str, Vec<&str>>::new();
     for (hash, id) in pairs.filter_map(|pair| pair.split_once(BETWEEN)) {
         wanted.entry(hash).or_default().push(id);
     }
+    /// Ends with [`CALLERS`].
+    const CALLER: &str = "(SELECT s.hash, s.expires_at AS until, k.*";
     let (columns, table) = row;
-    let mut sql = Sql::fixed("SELECT n.key || '");
-    sql.push(&BETWEEN.to_string()).push(
-        "' || n.wanted, n.until, n.expires_at, n.store_id, n.id, n.scopes, n.owner_user_id, a.id IS NOT NULL, a.* \
-         FROM (SELECT w.key, jsonb_array_elements_text(w.value) AS wanted, s.expires_at AS until, k.* FROM jsonb_each(",
-    );
-    sql.text(&json!(wanted).to_string()).push("::jsonb) w CROSS JOIN LATERAL (SELECT * FROM api_key_secrets WHERE hash = w.key");
-    sql.push(FENCE).push(") s CROSS JOIN LATERAL (SELECT * FROM api_keys WHERE store_id = s.store_id AND id = s.key_id AND active = TRUE");
-    sql.push(FENCE).push(") k) n LEFT JOIN LATERAL (SELECT ").push(columns).push(" FROM ").push(table);
-    sql.push(" WHERE store_id = n.store_id AND id = n.wanted").push(FENCE).push(") a ON TRUE");
+    let mut sql = Sql::fixed("SELECT n.hash || '");
+    sql.push(BETWEEN).push("' || w.id, n.until, n.expires_at, n.store_id, n.id, n.scopes, n.owner_user_id, a.id IS NOT NULL, a.* FROM ");
+    match wanted.first_key_value() {
+        Some((hash, ids)) if wanted.len() == 1 => {
+            sql.push(CALLER).push(CALLERS).texts([*hash]).push(FENCE).push(") n CROSS JOIN jsonb_array_elements_text(");
+            sql.text(&json!(ids).to_string()).push("::jsonb)");
+        }
+        _ => {
+            sql.push("jsonb_each(").text(&json!(wanted).to_string()).push("::jsonb) e CROSS JOIN LATERAL ");
+            sql.push(CALLER).push(CALLERS).push("(e.key)").push(FENCE).push(") n CROSS JOIN jsonb_array_elements_text(e.value)");
+        }
+    }
+    sql.push(" w(id) LEFT JOIN LATERAL (SELECT ").push(columns).push(" FROM ").push(table);
+    sql.push(" WHERE store_id = n.store_id AND id = w.id").push(FENCE).push(") a ON TRUE");
     sql
 }
 
@@ -214,7 +223,7 @@ mod tests {
             assert!(matches!(&found[0], Some(Known { ahead: Ahead::Unknown, .. })), "{found:?}");
             return;
         }
-        assert_eq!(cost, 2, "the first one, and one for the others");
+        assert_eq!(cost, 1);
         let told = |known: Option<Known>| {
             let Known { caller, newest, ahead } = known?;
             assert!(newest.is_none());
@@ -238,6 +247,10 @@ mod tests {
             None,
         ];
         assert_eq!(found.into_iter().map(told).collect::<Vec<_>>(), expected);
+        // All of one key, which has a text of its own.
+        let found = join_all(asked[..6].iter().map(|(hash, id)| find(hash, id))).await;
+        assert_eq!(found.into_iter().map(told).collect::<Vec<_>>(), expected[..6]);
+        assert!(join_all(["a", "b"].map(|id| find(&inactive, id))).await.iter().all(Option::is_none));
     }
 
     #[tokio::test]

@@ -1,6 +1,9 @@
 //! Settings of the process, read once. Beside the `env` attributes of `cli`, the only place that reads the environment.
 
-use std::{num::NonZeroU32, path::PathBuf, thread::available_parallelism};
+use std::{
+    num::{NonZeroU32, NonZeroUsize},
+    path::PathBuf,
+};
 
 use clap::Args;
 
@@ -23,6 +26,10 @@ pub struct Config {
     #[arg(long, env = "COUNTERPART_CONNECTIONS", default_value = "12", value_name = "N", global = true)]
     pub connections: NonZeroU32,
 
+    /// Threads that work at a time [default: one a processor; on SQLite one more; beside a PostgreSQL on this machine half as many]
+    #[arg(long, env = "COUNTERPART_THREADS", value_name = "N", global = true)]
+    pub threads: Option<NonZeroUsize>,
+
     /// What is logged on standard error, for example `info` or `warn,counterpart=debug`.
     #[arg(long, env = "COUNTERPART_LOG", default_value = "warn", value_name = "FILTER", global = true)]
     pub log: String,
@@ -33,12 +40,6 @@ pub struct Config {
 }
 
 impl Config {
-    /// Of the runtime: one a processor, and on SQLite one more, since one may wait for the disk (`store::writer`). On PostgreSQL, where
-    /// none does, it would cost a ticket 7 in 100.
-    pub fn threads(&self) -> usize {
-        available_parallelism().map_or(1, usize::from) + usize::from(self.database_url.starts_with("sqlite:"))
-    }
-
     /// The folder of the search index, chosen or not.
     pub fn index_folder(&self) -> PathBuf {
         match (&self.index_dir, self.database_url.strip_prefix("sqlite:")) {

@@ -23,7 +23,7 @@ fn main() -> ExitCode {
         eprintln!("error: --log `{}` is not a filter: {error}", cli.config.log);
         return ExitCode::from(2);
     }
-    match tokio::runtime::Builder::new_multi_thread().worker_threads(cli.config.threads()).enable_all().build() {
+    match tokio::runtime::Builder::new_multi_thread().worker_threads(cli.threads()).enable_all().build() {
         Ok(runtime) => runtime.block_on(cli.run()),
         Err(error) => {
             eprintln!("error: the runtime cannot be started: {error}");

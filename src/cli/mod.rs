@@ -18,6 +18,7 @@ mod reindex;
 mod serve;
 mod settings;
 mod store;
+mod threads;
 mod webhook;
 
 pub mod demo_data;
@@ -93,6 +94,11 @@ impl<E: std::error::Error> From<E> for Failed {
 }
 
 impl Cli {
+    /// How many the runtime has.
+    pub fn threads(&self) -> usize {
+        threads::told(&self.config)
+    }
+
     /// Runs the command to its end.
     pub async fn run(self) -> ExitCode {
         self.command.run(&self.config).await

@@ -67,4 +67,5 @@ mod writer;
 
 pub use connect::{Db, OnStatement, Tx};
 pub use error::{Error, Result};
+pub(crate) use postgres::is_beside;
 pub use write::Write;

@@ -9,7 +9,7 @@
 
 mod tls;
 
-use std::{sync::Mutex, time::Duration};
+use std::{net::IpAddr, str::FromStr, sync::Mutex, time::Duration};
 
 use futures_util::TryStreamExt;
 use hashlink::LruCache;
@@ -90,6 +90,13 @@ impl Server {
         let connected = self.config.connect(tls::connector(self.mode, &self.told)?).await;
         Ok(connected.map(|(client, serving)| Connection::of(client, serving)))
     }
+}
+
+/// Whether a URL names a server on this machine, as far as its address tells.
+pub fn is_beside(url: &str) -> bool {
+    let Ok(options) = PgConnectOptions::from_str(url) else { return false };
+    let host = options.get_host().trim_matches(['[', ']']);
+    options.get_socket().is_some() || host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
 }
 
 /// A connection.
@@ -179,7 +186,7 @@ fn value(param: &Param) -> &(dyn ToSql + Sync) {
 
 #[cfg(test)]
 mod tests {
-    use std::{path::Path, str::FromStr};
+    use std::path::Path;
 
     use sea_orm::DbBackend;
     use sqlx::{Connection as _, postgres::PgConnection};

@@ -96,7 +96,7 @@ impl<E: std::error::Error> From<E> for Failed {
 impl Cli {
     /// How many the runtime has.
     pub fn threads(&self) -> usize {
-        threads::told(&self.config)
+        threads::told(self)
     }
 
     /// Runs the command to its end.

@@ -6,12 +6,15 @@
 
 use std::thread::available_parallelism;
 
-use crate::{config::Config, store::is_beside};
+use super::{Cli, Command};
+use crate::store::is_beside;
 
 /// As the command line says, or as many as suit the database.
-pub fn told(config: &Config) -> usize {
-    let usual = || usual(available_parallelism().map_or(1, usize::from), &config.database_url);
-    config.threads.map_or_else(usual, usize::from)
+pub fn told(cli: &Cli) -> usize {
+    // A demo has a file of its own.
+    let database_url = if matches!(cli.command, Command::Demo(_)) { "sqlite:" } else { &cli.config.database_url };
+    let usual = || usual(available_parallelism().map_or(1, usize::from), database_url);
+    cli.config.threads.map_or_else(usual, usize::from)
 }
 
 fn usual(processors: usize, database_url: &str) -> usize {
@@ -29,7 +32,6 @@ mod tests {
     use clap::Parser;
 
     use super::*;
-    use crate::cli::Cli;
 
     #[test]
     fn a_database_on_this_machine_is_left_half_the_processors() {
@@ -42,6 +44,8 @@ mod tests {
             ("postgres://user@[::1]/name", [1, 1, 4]),
             ("postgres://user@%2Fvar%2Frun%2Fpostgresql/name", [1, 1, 4]),
             ("postgres:///name?host=/var/run/postgresql", [1, 1, 4]),
+            ("postgres:///name", [1, 1, 4]),
+            ("postgres://user@LocalHost/name", [1, 1, 4]),
             ("neither", [1, 2, 8]),
         ] {
             assert_eq!([1, 2, 8].map(|processors| usual(processors, url)), threads, "{url}");
@@ -53,5 +57,7 @@ mod tests {
         let told = Cli::try_parse_from(["counterpart", "serve", "--threads", "5"]).unwrap();
         assert_eq!(told.threads(), 5);
         assert!(Cli::try_parse_from(["counterpart", "serve", "--threads", "0"]).is_err());
+        let demo = Cli::try_parse_from(["counterpart", "demo", "--database-url", "postgres://localhost/name"]).unwrap();
+        assert_eq!(demo.threads(), 1 + available_parallelism().unwrap().get());
     }
 }

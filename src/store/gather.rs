@@ -23,7 +23,6 @@ use scopeguard::guard;
 use tokio::{
     select,
     sync::oneshot,
-    task::JoinHandle,
     time::{Instant, Sleep, sleep_until},
 };
 
@@ -44,7 +43,8 @@ pub(super) struct Gather<K, A> {
 /// The newest look-up of a kind.
 struct Newest<A> {
     asked: Arc<Asked<A>>,
-    task: JoinHandle<()>,
+    /// Tells when it has ended.
+    ended: oneshot::Receiver<()>,
 }
 
 /// Whoever waits for a look-up; nobody more can once it has begun.
@@ -141,11 +141,15 @@ where
             },
             None => one,
         };
-        let former = newest.remove(&kind).map(|former| former.task);
+        let former = newest.remove(&kind).map(|former| former.ended);
         let asked = Arc::new(Asked(Mutex::new(Some(vec![one]))));
-        let ended = guard((self.clone(), kind.clone(), asked.clone()), |(gather, kind, asked)| gather.forget(&kind, &asked));
-        let task = tokio::spawn(async move {
-            let (gather, _, asked) = &*ended;
+        let (ending, ended) = oneshot::channel();
+        newest.insert(kind.clone(), Newest { asked: asked.clone(), ended });
+        drop(newest);
+        // However it ends, also where the runtime has ended and drops it at once, which is why the lock is free by now.
+        let forgotten = guard((self.clone(), kind, asked, ending), |(gather, kind, asked, _)| gather.forget(&kind, &asked));
+        tokio::spawn(async move {
+            let (gather, _, asked, _) = &*forgotten;
             if let Some(former) = former {
                 gather.alarms.patiently(former).await;
             }
@@ -159,7 +163,6 @@ where
                 _ = one.told.send(answer.clone());
             }
         });
-        newest.insert(kind, Newest { asked, task });
     }
 
     fn forget(&self, kind: &K, asked: &Arc<Asked<A>>) {
@@ -309,6 +312,22 @@ mod tests {
         drop(next(&asked));
         turns().await;
         assert!(lock(&gather.newest).is_empty());
+    }
+
+    #[test]
+    fn where_the_runtime_has_ended_nobody_waits() {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let ended = runtime.handle().clone();
+        drop(runtime);
+        let (tell, told) = std::sync::mpsc::channel();
+        // It would hold a lock that it waits for.
+        std::thread::spawn(move || {
+            let _within = ended.enter();
+            let gather = Arc::new(Gather::<&str, u32>::default());
+            let answer = gather.ask("k", "a", |_| async { 1 }).now_or_never();
+            tell.send((answer, lock(&gather.newest).len())).unwrap();
+        });
+        assert_eq!(told.recv_timeout(Duration::from_secs(30)), Ok((Some(None), 0)));
     }
 
     #[tokio::test(start_paused = true)]

@@ -95,8 +95,12 @@ impl Server {
 /// Whether a URL names a server on this machine, as far as its address tells.
 pub fn is_beside(url: &str) -> bool {
     let Ok(options) = PgConnectOptions::from_str(url) else { return false };
+    // Where no host is named, a folder of sockets is what takes its place.
     let host = options.get_host().trim_matches(['[', ']']);
-    options.get_socket().is_some() || host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+    options.get_socket().is_some()
+        || host.starts_with('/')
+        || host.eq_ignore_ascii_case("localhost")
+        || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
 }
 
 /// A connection.

@@ -156,7 +156,7 @@ impl Writer {
     }
 
     /// Commits the group, if there is one, and tells everybody in it. This waits for the disk, here: to cross to a thread that may
-    /// wait and back takes a sixth of the time that a group of sixteen has. The runtime has a thread more for it (`config`).
+    /// wait and back takes a sixth of the time that a group of sixteen has. The runtime has a thread more for it (`cli`).
     fn commit_group(&self, seat: &mut Seat) {
         if seat.group.is_some() {
             wake_another();

@@ -184,10 +184,12 @@ mod tests {
         fixture.ticket("a", |_| {}).await;
         fixture.db.ticket(&fixture.store, &TicketId::from("a".to_owned())).await.unwrap();
         let other = Fixture::new().await;
-        let sought = Sought::Rows { store: fixture.store.clone(), columns: "id, pg_sleep(9.87)", table: "tickets" };
+        // No other test's.
+        let columns: &'static str = format!("id, pg_sleep(9.87) AS \"{}\"", fixture.store).leak();
+        let sought = Sought::Rows { store: fixture.store.clone(), columns, table: "tickets" };
         let before = statements.load(Ordering::Relaxed);
         let look_ups = join_all((0..5).map(|_| fixture.db.by_key(sought.clone(), "a", |cells| cells.take::<String>())));
-        let there = "FROM pg_stat_activity WHERE query LIKE '%9.87%' AND pid <> pg_backend_pid()";
+        let there = format!("FROM pg_stat_activity WHERE query LIKE '%9.87%{}%' AND pid <> pg_backend_pid()", fixture.store);
         let count = async |what: &str| {
             other.db.first(Sql::fixed(&format!("SELECT COUNT({what}) {there}")), |cells| cells.take::<i64>()).await.unwrap()
         };

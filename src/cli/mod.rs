@@ -94,11 +94,6 @@ impl<E: std::error::Error> From<E> for Failed {
 }
 
 impl Cli {
-    /// How many the runtime has.
-    pub fn threads(&self) -> usize {
-        threads::told(self)
-    }
-
     /// Runs the command to its end.
     pub async fn run(self) -> ExitCode {
         self.command.run(&self.config).await

@@ -9,12 +9,14 @@ use std::thread::available_parallelism;
 use super::{Cli, Command};
 use crate::store::is_beside;
 
-/// As the command line says, or as many as suit the database.
-pub fn told(cli: &Cli) -> usize {
-    // A demo has a file of its own.
-    let database_url = if matches!(cli.command, Command::Demo(_)) { "sqlite:" } else { &cli.config.database_url };
-    let usual = || usual(available_parallelism().map_or(1, usize::from), database_url);
-    cli.config.threads.map_or_else(usual, usize::from)
+impl Cli {
+    /// Those of the runtime: as many as the command line says, or as suit the database.
+    pub fn threads(&self) -> usize {
+        // A demo has a file of its own.
+        let database_url = if matches!(self.command, Command::Demo(_)) { "sqlite:" } else { &self.config.database_url };
+        let usual = || usual(available_parallelism().map_or(1, usize::from), database_url);
+        self.config.threads.map_or_else(usual, usize::from)
+    }
 }
 
 fn usual(processors: usize, database_url: &str) -> usize {

@@ -25,6 +25,9 @@ const CALLERS: &str = " FROM api_key_secrets s \
      JOIN api_keys k ON k.store_id = s.store_id AND k.id = s.key_id \
      WHERE k.active = TRUE AND s.hash IN ";
 
+/// What comes before [`CALLERS`] where they are looked up within another statement.
+const WITHIN: &str = "(SELECT s.hash, s.expires_at AS until, k.*";
+
 /// What [`CALLERS`] tells besides where there is a replica: the newest transaction that changed the store.
 const NEWEST: &str = "COALESCE((SELECT c.transaction_id FROM changes c WHERE c.store_id = k.store_id AND c.transaction_id > 0 \
      ORDER BY c.transaction_id DESC LIMIT 1), 0)";
@@ -62,25 +65,23 @@ const BETWEEN: &str = "/";
 /// Those behind secrets, whether or not they are expired, with rows of their stores that may not be there, each for a [`pair`].
 /// PostgreSQL's own. As in [`Sql::by_ids`], nothing is left to be compared with reading all rows there are.
 ///
-/// For one secret, which is all that most look-ups are for, it is bound by itself: to begin the plan for many takes a sixth longer.
+/// For one secret, which is all that most look-ups are for, it is bound by itself: the plan for many takes a tenth longer.
 pub(super) fn callers_with_sql<'a>(row: (&str, &str), pairs: impl Iterator<Item = &'a str>) -> Sql {
     let mut wanted = BTreeMap::<&str, Vec<&str>>::new();
     for (hash, id) in pairs.filter_map(|pair| pair.split_once(BETWEEN)) {
         wanted.entry(hash).or_default().push(id);
     }
-    /// Ends with [`CALLERS`].
-    const CALLER: &str = "(SELECT s.hash, s.expires_at AS until, k.*";
     let (columns, table) = row;
     let mut sql = Sql::fixed("SELECT n.hash || '");
     sql.push(BETWEEN).push("' || w.id, n.until, n.expires_at, n.store_id, n.id, n.scopes, n.owner_user_id, a.id IS NOT NULL, a.* FROM ");
     match wanted.first_key_value() {
         Some((hash, ids)) if wanted.len() == 1 => {
-            sql.push(CALLER).push(CALLERS).texts([*hash]).push(FENCE).push(") n CROSS JOIN jsonb_array_elements_text(");
+            sql.push(WITHIN).push(CALLERS).texts([*hash]).push(FENCE).push(") n CROSS JOIN jsonb_array_elements_text(");
             sql.text(&json!(ids).to_string()).push("::jsonb)");
         }
         _ => {
             sql.push("jsonb_each(").text(&json!(wanted).to_string()).push("::jsonb) e CROSS JOIN LATERAL ");
-            sql.push(CALLER).push(CALLERS).push("(e.key)").push(FENCE).push(") n CROSS JOIN jsonb_array_elements_text(e.value)");
+            sql.push(WITHIN).push(CALLERS).push("(e.key)").push(FENCE).push(") n CROSS JOIN jsonb_array_elements_text(e.value)");
         }
     }
     sql.push(" w(id) LEFT JOIN LATERAL (SELECT ").push(columns).push(" FROM ").push(table);

@@ -153,14 +153,14 @@ where
             if let Some(former) = former {
                 gather.alarms.patiently(former).await;
             }
-            let waiting = asked.begin();
-            if waiting.is_empty() {
+            let (keys, told): (BTreeSet<_>, Vec<_>) = asked.begin().into_iter().map(|one| (one.key, one.told)).unzip();
+            if told.is_empty() {
                 return;
             }
-            let answer = look_up(waiting.iter().map(|one| one.key.clone()).collect()).await;
-            for one in waiting {
+            let answer = look_up(keys).await;
+            for one in told {
                 // He may have gone.
-                _ = one.told.send(answer.clone());
+                _ = one.send(answer.clone());
             }
         });
     }

@@ -46,7 +46,17 @@ impl From<store::Error> for Error {
                 tracing::error!(%detail, "the database cannot be reached");
                 Self::Unavailable { reason: "the database cannot be reached; try again".to_owned(), retry_after: 5 }
             }
-            other => Self::Internal(other.to_string()),
+            store::Error::Failing(detail) => {
+                tracing::error!(%detail, "the database cannot do its work");
+                Self::Unavailable { reason: "the database cannot do this at present; try again".to_owned(), retry_after: 5 }
+            }
+            store::Error::Unusable(detail) => {
+                tracing::error!(%detail, "the database is unusable until it is mended");
+                Self::Unavailable { reason: "the database is out of order; try again later".to_owned(), retry_after: 60 }
+            }
+            other @ (store::Error::Unique(_) | store::Error::ForeignKey(_) | store::Error::Damaged(_) | store::Error::Other(_)) => {
+                Self::Internal(other.to_string())
+            }
         }
     }
 }

@@ -160,10 +160,8 @@ impl Db {
         }
         let tx = self.begin().await?;
         let row = server_secrets::ActiveModel { name: Set(name.to_owned()), value: Set(fresh) };
-        server_secrets::Entity::insert(row)
-            .on_conflict(OnConflict::column(server_secrets::Column::Name).do_nothing().to_owned())
-            .exec_without_returning(&*tx)
-            .await?;
+        let fresh = server_secrets::Entity::insert(row);
+        tx.execute(&fresh.on_conflict(OnConflict::column(server_secrets::Column::Name).do_nothing().to_owned())).await?;
         tx.commit().await?;
         find().await?.map(|row| row.value).ok_or_else(|| Error::Damaged(format!("the server secret {name} is gone")))
     }
@@ -179,7 +177,6 @@ mod tests {
     use std::sync::atomic::Ordering;
 
     use futures_util::future::join_all;
-    use sea_orm::ConnectionTrait;
 
     use super::*;
     use crate::store::fixture::{Fixture, counter};
@@ -266,7 +263,7 @@ mod tests {
         let other = Db::open(&fixture.url, 1, None).await.unwrap();
         for active in [false, true, false, true] {
             let tx = other.begin().await.unwrap();
-            tx.execute_unprepared(&format!("UPDATE api_keys SET active = {active} WHERE id = '{}'", key.as_str())).await.unwrap();
+            tx.run(&Sql::fixed(&format!("UPDATE api_keys SET active = {active} WHERE id = '{}'", key.as_str()))).await.unwrap();
             assert_eq!(at(1).await, !active, "not committed");
             tx.commit().await.unwrap();
             for _ in 0..3 {

@@ -45,12 +45,12 @@ impl Begun {
     }
 
     pub async fn rows(&self, sql: &Sql) -> Result<Vec<Row>> {
-        self.noted(self.lent().await?.connection().rows(sql).await)
+        self.noted(self.lent().await?.connection().rows_within(sql).await)
     }
 
     /// The number of rows that a statement changed.
     pub async fn run(&self, sql: &Sql) -> Result<u64> {
-        self.noted(self.lent().await?.connection().run(sql).await)
+        self.noted(self.lent().await?.connection().run_within(sql).await)
     }
 
     pub async fn commit(self) -> Result<()> {

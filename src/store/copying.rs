@@ -70,7 +70,7 @@ impl Writer {
     pub fn copy_if_due(&self, seat: &mut Seat) {
         if seat.connection.as_ref().is_some_and(|connection| seat.copying.is_due(connection)) {
             seat.copying.underway = true;
-            let (writer, path) = (self.clone(), seat.path.clone());
+            let (writer, path) = (self.clone(), seat.file.path().to_owned());
             tokio::spawn(async move { writer.copy(path).await });
         }
     }
@@ -190,6 +190,7 @@ mod tests {
     use super::*;
     use crate::store::{
         anchor::Anchor,
+        file_identity::opened,
         sql::{Param, Sql},
     };
 
@@ -249,7 +250,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("file.db");
         let file = file(&path);
-        let writer = Writer::new(path, PAGES);
+        let writer = Writer::new(opened(&path), PAGES);
         fill(&writer, &file, PAGES / 2).await;
         sleep(2 * PAUSE).await;
         assert!(log(&file, "NOOP").unwrap().is_left(1), "a short one is left");
@@ -267,7 +268,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("file.db");
         let file = file(&path);
-        let writer = Writer::new(path.clone(), PAGES);
+        let writer = Writer::new(opened(&path), PAGES);
         let writers = (0..8).map(|_| {
             let writer = writer.clone();
             tokio::spawn(async move {
@@ -297,7 +298,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("file.db");
         let file = file(&path);
-        let writer = Writer::new(path.clone(), PAGES);
+        let writer = Writer::new(opened(&path), PAGES);
         write(&writer, 0).await;
         let reader = Connection::open(&path).unwrap();
         reader.execute_batch("BEGIN").unwrap();
@@ -318,7 +319,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("file.db");
         let file = file(&path);
-        let writer = Writer::new(path.clone(), PAGES);
+        let writer = Writer::new(opened(&path), PAGES);
         let anchor = Anchor::new(PAGES, move || open(&path));
         write(&writer, 0).await;
         // Or SQLite would see to it, within a commit.
@@ -344,7 +345,7 @@ mod tests {
         let path = home.path().join("file.db");
         let file = file(&path);
         // Copies nothing itself.
-        let writer = Writer::new(path.clone(), 100 * PAGES);
+        let writer = Writer::new(opened(&path), 100 * PAGES);
         fill(&writer, &file, PAGES).await;
         let synced = std::cell::Cell::new(0);
         let refuses = |_: &Connection| {

@@ -33,6 +33,7 @@ mod tests {
     use rusqlite::Connection;
 
     use super::*;
+    use crate::store::file_identity::opened;
 
     #[tokio::test(flavor = "multi_thread")]
     async fn the_log_holds_a_commit_that_changes_nothing() {
@@ -43,7 +44,7 @@ mod tests {
         let number = |pragma: &str, column: usize| reader.query_row(pragma, (), |row| row.get::<_, i64>(column)).unwrap();
         let logged = || number("PRAGMA wal_checkpoint(NOOP)", 1);
         assert_eq!((number("PRAGMA user_version", 0), logged()), (7, 0));
-        let writer = Writer::new(path, 1000);
+        let writer = Writer::new(opened(&path), 1000);
         commit(&writer).await.unwrap();
         assert_eq!((number("PRAGMA user_version", 0), logged()), (7, 1));
         writer.close().await;

@@ -20,6 +20,7 @@ pub mod error;
 pub mod events;
 pub mod export;
 pub mod fields;
+mod file_identity;
 mod first_commit;
 #[cfg(test)]
 pub(crate) mod fixture;
@@ -57,15 +58,17 @@ pub mod team;
 mod ticket_filters;
 pub mod tickets;
 mod totals;
+mod transaction;
 mod unchanged;
 mod vfs;
 #[cfg(test)]
 mod visit_tests;
 pub mod webhooks;
 pub mod write;
+mod write_probe;
 mod writer;
 
-pub use connect::{Db, OnStatement, Tx};
+pub use connect::{Db, OnStatement};
 pub use error::{Error, Result};
 pub(crate) use postgres::is_beside;
 pub use write::Write;

@@ -3,7 +3,7 @@
 //! A claim is a lease: whoever dies with one loses it when `due_at` comes, and what it did late changes nothing, since
 //! every end names the claim. The oldest message of a conversation alone can be claimed, so that none overtakes another.
 
-use sea_orm::{ConnectionTrait, DbBackend};
+use sea_orm::DbBackend;
 
 use super::{
     Db, Error, Result,
@@ -177,12 +177,10 @@ impl Db {
             sql.push(" FOR UPDATE SKIP LOCKED");
         }
         let tx = self.begin().await?;
-        let due = tx.query_all_raw(sql.statement(self.backend())).await?;
+        let due: Vec<(i64, Place)> = tx.all(&sql, |cells| Ok((cells.take()?, (cells.id()?, cells.id()?)))).await?;
         let (mut busy, mut chosen) = (room.busy.clone(), Vec::new());
-        for row in &due {
-            let mut cells = Cells::orm(row);
-            let position: i64 = cells.take()?;
-            let attempts = busy.entry((cells.id()?, cells.id()?)).or_default();
+        for (position, place) in due {
+            let attempts = busy.entry(place).or_default();
             if *attempts < room.each && chosen.len() < room.all {
                 *attempts += 1;
                 chosen.push(position);
@@ -196,15 +194,14 @@ impl Db {
         sql = sql.with(Param::Text(claim.to_owned())).with(Param::Integer(lease.millis()));
         sql.integers(&chosen);
         sql.push(" RETURNING position, claim, attempts, parcel, store_id, account_id");
-        let rows = tx.query_all_raw(sql.statement(self.backend())).await?;
-        let bridges = endpoints(&tx, self.backend(), &chosen, now).await?;
-        tx.commit().await?;
+        let bridges = endpoints(&tx, &chosen, now).await?;
         let decode = |cells: &mut Cells<'_>| {
             let (position, claim, attempts, parcel) = (cells.take()?, cells.take()?, cells.take()?, cells.json()?);
             let bridge = bridges.get(&(cells.id()?, cells.id()?)).cloned();
             Ok(Claimed { position, claim, attempts, parcel, bridge })
         };
-        let mut claimed = rows.iter().map(|row| decode(&mut Cells::orm(row))).collect::<Result<Vec<_>>>()?;
+        let mut claimed = tx.all(&sql, decode).await?;
+        tx.commit().await?;
         claimed.sort_by_key(|one| one.position);
         Ok(claimed)
     }

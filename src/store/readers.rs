@@ -11,7 +11,7 @@
 //! Called by `sql` and `unchanged`. Guarantees: a connection cannot write, and sees every change that was committed before it is asked.
 
 use std::{
-    path::{Path, PathBuf},
+    path::Path,
     sync::{Arc, Mutex, Weak},
     time::{Duration, Instant},
 };
@@ -23,8 +23,9 @@ use super::{
     Error, Result,
     access::Callers,
     anchor::Anchor,
-    connect::{LOG_PAGES, MAPPED},
+    connect::LOG_PAGES,
     fields::Kinds,
+    file_identity::FileIdentity,
     lock::lock,
     spots::{Spot, Spots},
     sql::{Cells, Reach, Sql},
@@ -34,7 +35,7 @@ use super::{
 
 /// The readers of one database file.
 pub(super) struct Readers {
-    path: PathBuf,
+    file: Arc<FileIdentity>,
     /// For those that read on the spot.
     spots: Spots<Vec<Reader>>,
     /// For the others.
@@ -92,15 +93,18 @@ const ON_THE_SPOT: Duration = Duration::from_millis(1);
 /// After how many steps of SQLite's machine, of some ten nanoseconds each, a statement is asked.
 const STEPS: i32 = 500;
 
+/// The page cache of each connection, in KiB.
+const CACHE_KIB: u32 = 16 * 1024;
+
 /// Prepared statements that each connection keeps.
 const STATEMENTS: usize = 256;
 
 impl Readers {
-    pub fn new(path: PathBuf, unbounded: u32) -> Arc<Self> {
-        let file = path.clone();
-        let anchor = Anchor::new(LOG_PAGES, move || open(&file));
+    pub fn new(file: Arc<FileIdentity>, unbounded: u32) -> Arc<Self> {
+        let path = file.path().to_owned();
+        let anchor = Anchor::new(LOG_PAGES, move || open(&path));
         Arc::new(Self {
-            path,
+            file,
             spots: Spots::default(),
             elsewhere: Idle::default(),
             callers: Callers::default(),
@@ -171,7 +175,9 @@ impl Readers {
     }
 
     fn open(&self) -> Result<Reader> {
-        let connection = open(&self.path)?;
+        // Another file of that name has other records.
+        self.file.check()?;
+        let connection = open(self.file.path())?;
         let left = Arc::<Mutex<Option<Left>>>::default();
         let asked = left.clone();
         let is_enough = move || {
@@ -201,8 +207,8 @@ impl Readers {
 fn open(path: &Path) -> Result<Connection> {
     let connection = sqlite::open(path)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
-    let settings = format!("PRAGMA query_only = ON; PRAGMA mmap_size = {MAPPED}; PRAGMA busy_timeout = 10000;");
-    connection.execute_batch(&settings)?;
+    // Never through a memory mapping: a read error of the disk, or a file that was cut short, would end the process.
+    connection.execute_batch(&format!("PRAGMA query_only = ON; PRAGMA cache_size = -{CACHE_KIB}; PRAGMA busy_timeout = 10000;"))?;
     Ok(connection)
 }
 
@@ -212,7 +218,10 @@ mod tests {
 
     use tokio::time::{sleep, timeout};
 
-    use super::{super::sql::Param, *};
+    use super::{
+        super::{file_identity::opened, sql::Param},
+        *,
+    };
 
     #[tokio::test]
     async fn what_takes_long_gets_a_thread() {
@@ -220,7 +229,7 @@ mod tests {
         let path = home.path().join("file.db");
         Connection::open(&path).unwrap().execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE t (n INTEGER)").unwrap();
         let bounded = |on_the_spot: Duration| {
-            let readers = Readers::new(path.clone(), 1);
+            let readers = Readers::new(opened(&path), 1);
             Arc::new(Readers { on_the_spot, ..Arc::into_inner(readers).unwrap() })
         };
         // However busy the machine is.
@@ -266,7 +275,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("file.db");
         Connection::open(&path).unwrap().execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE t (n INTEGER)").unwrap();
-        let readers = Readers::new(path, 2);
+        let readers = Readers::new(opened(&path), 2);
         // Without an end.
         let endless = || {
             let mut sql = Sql::fixed("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT COUNT(*) FROM n");
@@ -295,7 +304,7 @@ mod tests {
         Connection::open(&path).unwrap().execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE t (n INTEGER)").unwrap();
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let _entered = runtime.enter();
-        let readers = Readers::new(path, 1);
+        let readers = Readers::new(opened(&path), 1);
         let read = || {
             readers.run(readers.spots.here(), &Sql::fixed("SELECT 1"), &|cells| cells.take::<i64>(), None).unwrap();
             let idle = readers.spots.here().lock();

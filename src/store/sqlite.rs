@@ -39,7 +39,10 @@ pub(super) fn bind(statement: &mut Statement<'_>, params: &[Param]) -> Result<()
             Param::Integer(number) => statement.raw_bind_parameter(i + 1, number)?,
             Param::Number(number) => statement.raw_bind_parameter(i + 1, number)?,
             Param::Bytes(bytes) => statement.raw_bind_parameter(i + 1, bytes)?,
-            Param::Null | Param::NoInteger | Param::NoNumber => statement.raw_bind_parameter(i + 1, rusqlite::types::Null)?,
+            Param::Flag(flag) => statement.raw_bind_parameter(i + 1, flag)?,
+            Param::Null | Param::NoInteger | Param::NoNumber | Param::NoFlag => {
+                statement.raw_bind_parameter(i + 1, rusqlite::types::Null)?
+            }
         }
     }
     Ok(())

@@ -76,7 +76,7 @@ mod tests {
     use rusqlite::Connection;
 
     use super::*;
-    use crate::store::{readers::Readers, sql::Sql};
+    use crate::store::{file_identity::opened, readers::Readers, sql::Sql};
 
     #[test]
     fn it_is_told_in_its_state_alone_and_of_so_many_keys() {
@@ -86,7 +86,7 @@ mod tests {
         writer.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE t (n INTEGER)").unwrap();
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
         runtime.block_on(async {
-            let readers = Readers::new(path.clone(), 1);
+            let readers = Readers::new(opened(&path), 1);
             let read = async || readers.all(Sql::fixed("SELECT COUNT(*) FROM t"), |cells| cells.take::<i64>()).await.unwrap();
             assert_eq!(readers.state(), None, "nothing was read");
             read().await;
@@ -122,7 +122,7 @@ mod tests {
             .unwrap();
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let _entered = runtime.enter();
-        let readers = Readers::new(path, 1);
+        let readers = Readers::new(opened(&path), 1);
         let (unchanged, committed) = (Unchanged::<(), i64>::default(), AtomicI64::new(0));
         let (told, looked_up) = (AtomicU64::new(0), AtomicU64::new(0));
         // As long as it takes to see enough of both.

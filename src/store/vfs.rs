@@ -1,7 +1,7 @@
 //! What stands between SQLite and its files: a VFS in front of SQLite's own, which is how SQLite lets others stand there.
 //!
 //! All that is done with a file is asked of the file behind, which SQLite's own VFS opened, but for what `log` does for a write-ahead
-//! log and `mapping` for the database itself. All other files are opened by SQLite's own, and have nothing of this. `head` asks a file
+//! log. All other files are opened by SQLite's own, and have nothing of this. `head` asks a file
 //! for the memory that its connections share.
 //!
 //! Called by `sqlite`, whose connections name it, by `writer`, and by `readers` for the head. SeaORM's have SQLite's own: both go by
@@ -45,7 +45,6 @@ macro_rules! methods {
 
 mod head;
 mod log;
-mod mapping;
 
 pub(super) use head::{Head, State};
 pub(super) use log::gathered;
@@ -86,8 +85,6 @@ fn register() -> c_int {
 #[repr(C, align(8))]
 struct File {
     base: ffi::sqlite3_file,
-    /// Of the database: see `mapping`.
-    mapping: mapping::Kept,
 }
 
 /// The file behind.
@@ -110,13 +107,12 @@ unsafe extern "C" fn open(
         let Some(open) = own.as_ref().and_then(|own| own.xOpen) else { return ffi::SQLITE_CANTOPEN };
         let methods = match flags {
             _ if flags & ffi::SQLITE_OPEN_WAL != 0 => &raw const log::METHODS,
-            _ if flags & ffi::SQLITE_OPEN_MAIN_DB != 0 => &raw const mapping::METHODS,
+            _ if flags & ffi::SQLITE_OPEN_MAIN_DB != 0 => &raw const PLAIN,
             _ => return open(own, name, file, flags, told),
         };
         let behind = behind(file);
         (*behind).pMethods = ptr::null();
         let code = open(own, name, behind, flags, told);
-        (*file.cast::<File>()).mapping = mapping::Kept::default();
         (*file).pMethods = if (*behind).pMethods.is_null() { ptr::null() } else { methods };
         code
     }
@@ -144,6 +140,9 @@ const ASKING: ffi::sqlite3_io_methods = ffi::sqlite3_io_methods {
     xFetch: Some(fetch),
     xUnfetch: Some(unfetch),
 };
+
+/// The methods of a database.
+static PLAIN: ffi::sqlite3_io_methods = ASKING;
 
 fn nothing(_: *mut ffi::sqlite3_file) -> c_int {
     ffi::SQLITE_OK

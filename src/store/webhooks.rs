@@ -3,7 +3,7 @@
 //! What is queued is claimed for an attempt as in `outbound`: a claim is a lease, and every end names it. Each
 //! subscription is claimed for by itself, so that a long queue of one cannot keep another's from being seen.
 
-use sea_orm::{ConnectionTrait, DbBackend};
+use sea_orm::DbBackend;
 
 use super::{
     Db, Result,
@@ -340,14 +340,12 @@ impl Db {
 
     /// Claims until `lease` what is due, of every subscription by itself but those that have all they can do.
     pub async fn claim_deliveries(&self, now: Timestamp, lease: Timestamp, claim: &str, room: Room<'_, Place>) -> Result<Vec<Claimed>> {
-        let backend = self.backend();
         let tx = self.begin().await?;
-        let rows = tx.query_all_raw(due(backend, now, room).statement(backend)).await?;
+        let rows: Vec<(i64, Place)> =
+            tx.all(&due(self.backend(), now, room), |cells| Ok((cells.take()?, (cells.id()?, cells.id()?)))).await?;
         let (mut busy, mut chosen) = (room.busy.clone(), Vec::new());
-        for row in &rows {
-            let mut cells = Cells::orm(row);
-            let position: i64 = cells.take()?;
-            let attempts = busy.entry((cells.id()?, cells.id()?)).or_default();
+        for (position, place) in rows {
+            let attempts = busy.entry(place).or_default();
             if *attempts < room.each {
                 *attempts += 1;
                 chosen.push((*attempts, position));
@@ -368,10 +366,8 @@ impl Db {
              (SELECT w.url FROM webhooks w WHERE w.store_id = deliveries.store_id AND w.id = deliveries.webhook_id), sequence, \
              COALESCE(body, (SELECT e.body FROM events e WHERE e.store_id = deliveries.store_id AND e.id = deliveries.event_id))",
         );
-        let rows = tx.query_all_raw(sql.statement(backend)).await?;
         let (mut claimed, mut damaged) = (Vec::new(), Vec::new());
-        for row in &rows {
-            let (one, whole) = decode_claimed(&mut Cells::orm(row))?;
+        for (one, whole) in tx.all(&sql, decode_claimed).await? {
             if whole {
                 claimed.push(one);
             } else {
@@ -383,7 +379,7 @@ impl Db {
             tracing::error!(store = %one.shipment.store_id, event = one.shipment.event_id, "the recorded event is damaged; it is not delivered");
             let mut sql = Sql::fixed("UPDATE deliveries SET claim = NULL, due_at = NULL WHERE position = ");
             sql.integer(one.position);
-            tx.execute_raw(sql.statement(backend)).await?;
+            tx.run(&sql).await?;
         }
         let mut places: Vec<Place> = claimed.iter().map(|one| (one.shipment.store_id.clone(), one.shipment.webhook_id.clone())).collect();
         places.sort();
@@ -391,8 +387,7 @@ impl Db {
         for (store, webhook) in places {
             let mut sql = Sql::of(&store, "SELECT secret FROM webhook_secrets WHERE store_id = $1 AND webhook_id = ");
             sql.text(webhook.as_str()).push(" AND (ends_at IS NULL OR ends_at > ").integer(now.millis()).push(") ORDER BY position DESC");
-            let rows = tx.query_all_raw(sql.statement(backend)).await?;
-            let secrets = rows.iter().map(|row| Cells::orm(row).bytes().map(SigningSecret)).collect::<Result<Vec<_>>>()?;
+            let secrets = tx.all(&sql, |cells| cells.bytes().map(SigningSecret)).await?;
             for one in claimed.iter_mut().filter(|one| one.shipment.store_id == store && one.shipment.webhook_id == webhook) {
                 one.shipment.secrets.clone_from(&secrets);
             }

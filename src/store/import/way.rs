@@ -23,8 +23,8 @@ use crate::store::{
 const STATEMENTS: usize = 64;
 
 /// Pages that the transaction changed and has not written yet, in KiB: the indexes of a large import outgrow the default
-/// of 2 MB. An import into a file that is large already reads through it, too, and not through a mapping of the file.
-const PAGES: &str = "PRAGMA cache_size = -65536; PRAGMA temp.cache_size = -8192; PRAGMA mmap_size = 0";
+/// of 2 MB. An import into a file that is large already reads through it, too.
+const PAGES: &str = "PRAGMA cache_size = -65536; PRAGMA temp.cache_size = -8192";
 
 /// What sorts the rows of an index that is built takes as much as the cache may.
 pub(super) const SORTING: &str = "PRAGMA cache_size = -32768";

@@ -83,7 +83,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::store::{fixture::setting, readers::Readers, sql::Sql};
+    use crate::store::{file_identity::opened, fixture::setting, readers::Readers, sql::Sql};
 
     /// A file with a table of one row.
     fn file(path: &Path, journal: &str) -> Connection {
@@ -233,7 +233,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("file.db");
         let _writer = file(&path, "DELETE");
-        let readers = Readers::new(path.clone(), 1);
+        let readers = Readers::new(opened(&path), 1);
         for _ in 0..2 {
             readers.all(Sql::fixed("SELECT n FROM t"), |cells| cells.take::<i64>()).await.unwrap();
             assert_eq!(readers.state(), None);

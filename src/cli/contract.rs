@@ -8,7 +8,7 @@ use std::{
 
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::{Failed, print};
+use super::{Failed, complain, note, print};
 use crate::contract::{self, Class, Document, Notes, Report};
 
 #[derive(Subcommand, Debug)]
@@ -79,7 +79,7 @@ impl Command {
             Ok(true) => ExitCode::SUCCESS,
             Ok(false) => ExitCode::FAILURE,
             Err(Failed(reason)) => {
-                eprintln!("error: {reason}");
+                complain(&reason.to_string());
                 ExitCode::from(2)
             }
         }
@@ -97,7 +97,7 @@ impl Diff {
         if let Some(file) = &self.notes {
             let notes: Notes = serde_json::from_str(&text(file)?).map_err(|error| Failed(format!("{file} holds no notes: {error}")))?;
             // The report is no less true for that, so it changes no exit code.
-            report.annotate(&notes).to_string().lines().for_each(|gap| eprintln!("warning: {gap}"));
+            report.annotate(&notes).to_string().lines().for_each(|gap| note(&format!("warning: {gap}")));
         }
         let shown = match self.format {
             Format::Text => report.text(),

@@ -48,14 +48,18 @@ pub struct Listen {
 impl Serve {
     pub async fn run(self, config: &Config) -> Outcome {
         let metrics = Metrics::default();
-        let mut db = open_migrated(config, Some(&metrics)).await?;
+        let (mut db, world) = (open_migrated(config, Some(&metrics)).await?, World::real());
+        if db.is_one_writer() {
+            // A file that cannot be written does not become one that can. PostgreSQL may be failing over.
+            db.prove_writable(world.now()).await.map_err(|error| Failed(format!("the database takes no writes: {error}")))?;
+        }
         if let Some(url) = &self.read_url {
             db = db.with_replica(url, config.connections.get()).await?;
         }
         let connectors = if self.simulate_channels { Connectors::every(Arc::new(Simulator)) } else { Connectors::none() };
         let targets = if self.allow_private_targets { Targets::Any } else { Targets::Public };
         let rate = self.rate_limit.map(RateLimit::new);
-        let app = App::new(db, World::real(), metrics, rate, connectors, targets, config.index_folder()).await?;
+        let app = App::new(db, world, metrics, rate, connectors, targets, config.index_folder()).await?;
         self.listen.serve(&app, |url| print(&format!("listening on {url}"))).await
     }
 }

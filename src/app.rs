@@ -11,7 +11,7 @@ use poem::{
     listener::{Acceptor, Listener, TcpListener},
     web::Data,
 };
-use tokio::sync::watch;
+use tokio::{sync::watch, task::JoinHandle};
 
 use crate::{
     config::Config,
@@ -29,10 +29,12 @@ use crate::{
         settings::{self, page},
         slow::Timed,
     },
+    readiness::Readiness,
     revision,
     search::Searches,
     service::{self, Service},
     store::{self, Db, forgetting::Pass},
+    supervisor::{Pulse, Supervisor},
     telemetry::Metrics,
 };
 
@@ -43,6 +45,8 @@ pub struct App {
     connectors: Connectors,
     targets: Targets,
     searches: Searches,
+    supervisor: Supervisor,
+    readiness: Readiness,
 }
 
 /// Opens the database as it is.
@@ -59,8 +63,10 @@ pub async fn open_migrated(config: &Config, metrics: Option<&Metrics>) -> store:
 
 /// How long requests in progress may take once the server was asked to stop.
 const GRACE: Duration = Duration::from_secs(10);
-/// How long a readiness probe waits for the database.
-const PROBE: Duration = Duration::from_secs(2);
+/// How long a background task may report nothing: a delivery worker, whose longest wait is one for the database, and what reads or
+/// writes more at a time.
+const WORKER_SILENCE: Duration = Duration::from_secs(60);
+const LONG_SILENCE: Duration = Duration::from_secs(600);
 
 /// Every use-case, with events in the shapes of the compiled revision.
 pub fn service(db: Db, world: World) -> Service {
@@ -89,7 +95,10 @@ impl App {
         let service = service.searched_by(searches.clone());
         let seal = Seal::new(&service.server_secret("cursor").await?);
         let replica = service.db().has_replica().then(|| service.on_replica());
-        Ok(Self { api: Arc::new(Api { service, replica, seal, metrics, rate }), connectors, targets, searches })
+        let supervisor = Supervisor::new(metrics.clone());
+        let readiness = Readiness::new(service.clone(), supervisor.clone());
+        let api = Arc::new(Api { service, replica, seal, metrics, rate });
+        Ok(Self { api, connectors, targets, searches, supervisor, readiness })
     }
 
     /// Everything that is served.
@@ -121,13 +130,14 @@ impl App {
         let mut operations = Operations::default();
         operations.add(document::contract());
         operations.add(settings::plane());
-        let pages = route.data(pages).data(self.api.clone()).map_to_response().boxed();
+        let pages = route.data(pages).data(self.readiness.clone()).data(self.api.clone()).map_to_response().boxed();
         Edge { served: Served { operations, pages }, api: self.api.clone() }
     }
 
-    /// Follows the database for searches until `stop` resolves; without it they find no index.
-    pub async fn follow(self, stop: impl Future<Output = ()>) {
-        self.searches.run(stop).await;
+    /// Follows the database for searches, for tests that serve nothing.
+    #[cfg(test)]
+    pub async fn follow(self) {
+        self.searches.run(std::future::pending(), Pulse::unheard()).await;
     }
 
     /// Serves, delivers, and follows the database for searches, until `stop` resolves; what is in progress is then finished,
@@ -137,22 +147,9 @@ impl App {
         let address = acceptor.local_addr().into_iter().find_map(|address| address.as_socket_addr().map(ToString::to_string));
         let server = Server::new_with_acceptor(Timed(acceptor)).name("counterpart");
         ready(format!("http://{}", address.unwrap_or_else(|| listen.to_owned())));
+        // A sender that is dropped stops the background tasks as well.
         let (stop_workers, stopped) = watch::channel(());
-        // A sender that is dropped stops the workers as well.
-        let stopped = || {
-            let mut stopped = stopped.clone();
-            async move { _ = stopped.changed().await }
-        };
-        let service = &self.api.service;
-        let messages = Worker::new(Messages::new(service.clone(), self.connectors.clone(), self.targets).map_err(io::Error::other)?);
-        let webhooks = Worker::new(Webhooks::new(service.clone(), self.targets).map_err(io::Error::other)?);
-        let chores = chores(service.clone(), stopped());
-        let workers = [
-            tokio::spawn(messages.run(stopped())),
-            tokio::spawn(webhooks.run(stopped())),
-            tokio::spawn(chores),
-            tokio::spawn(self.clone().follow(stopped())),
-        ];
+        let workers = self.start(&stopped)?;
         let served = server.run_with_graceful_shutdown(self.endpoint(), stop, Some(GRACE)).await;
         drop(stop_workers);
         match tokio::time::timeout(GRACE, join_all(workers)).await {
@@ -164,12 +161,38 @@ impl App {
     }
 }
 
+impl App {
+    /// Starts the background tasks: deliveries to channels and to webhooks, the chores, and the search follower.
+    fn start(&self, stop: &watch::Receiver<()>) -> io::Result<[JoinHandle<()>; 4]> {
+        let stopped = || {
+            let stop = stop.clone();
+            move || {
+                let mut stop = stop.clone();
+                async move { _ = stop.changed().await }
+            }
+        };
+        let (service, supervisor) = (&self.api.service, &self.supervisor);
+        let messages = Messages::new(service.clone(), self.connectors.clone(), self.targets).map_err(io::Error::other)?;
+        let webhooks = Webhooks::new(service.clone(), self.targets).map_err(io::Error::other)?;
+        let (searches, chored) = (self.searches.clone(), service.clone());
+        let (a, b, c, d) = (stopped(), stopped(), stopped(), stopped());
+        Ok([
+            supervisor
+                .run("delivery to channels", WORKER_SILENCE, stop.clone(), move |pulse| Worker::new(messages.clone()).run(a(), pulse)),
+            supervisor
+                .run("delivery to webhooks", WORKER_SILENCE, stop.clone(), move |pulse| Worker::new(webhooks.clone()).run(b(), pulse)),
+            supervisor.run("chores", LONG_SILENCE, stop.clone(), move |pulse| chores(chored.clone(), c(), pulse)),
+            supervisor.run("search index", LONG_SILENCE, stop.clone(), move |pulse| searches.clone().run(d(), pulse)),
+        ])
+    }
+}
+
 /// How often the chores are done.
 const CHORES: Duration = Duration::from_secs(60);
 
 /// A first commit, and what is done from time to time and at the end: writing down when keys were last used, putting totals
 /// together, forgetting the oldest of the change log.
-async fn chores(service: Service, stopped: impl Future<Output = ()>) {
+async fn chores(service: Service, stopped: impl Future<Output = ()>, pulse: Pulse) {
     let mut stopped = std::pin::pin!(stopped);
     let mut forgetting = Pass::default();
     let mut stop = tokio::select! {
@@ -183,6 +206,7 @@ async fn chores(service: Service, stopped: impl Future<Output = ()>) {
         () = &mut stopped => true,
     };
     loop {
+        pulse.beat();
         stop = stop || tokio::time::timeout(CHORES, &mut stopped).await.is_ok();
         if let Err(error) = service.save_key_uses().await {
             tracing::warn!(%error, "it could not be written down when keys were last used");
@@ -259,19 +283,15 @@ fn healthz() -> Response {
     text("application/json", body.to_string())
 }
 
-/// The process can answer: its database does.
+/// The process can do its work; if not, why.
 #[handler]
-async fn readyz(Data(api): Data<&Arc<Api>>) -> Response {
-    let ping = tokio::time::timeout(PROBE, api.service.db().ping()).await;
-    match ping.map_err(|_| store::Error::Unavailable("no answer in time".to_owned())).flatten() {
-        Ok(()) => text("application/json", "{\"status\":\"ready\"}"),
-        Err(error) => {
-            tracing::error!(%error, "the database does not answer");
-            text("application/json", "{\"status\":\"the database does not answer\"}")
-                .with_status(StatusCode::SERVICE_UNAVAILABLE)
-                .into_response()
-        }
+async fn readyz(Data(readiness): Data<&Readiness>) -> Response {
+    let reasons = readiness.reasons().await;
+    if reasons.is_empty() {
+        return text("application/json", "{\"status\":\"ready\"}");
     }
+    let body = serde_json::json!({ "status": "not ready", "reasons": reasons });
+    text("application/json", body.to_string()).with_status(StatusCode::SERVICE_UNAVAILABLE).into_response()
 }
 
 #[handler]

@@ -3,19 +3,21 @@
 use std::path::{Path, PathBuf};
 
 /// The rooms, each with those that it may import from.
-const MAY_IMPORT: [(&str, &[&str]); 12] = [
+const MAY_IMPORT: [(&str, &[&str]); 14] = [
     ("contract", &[]),
     ("domain", &[]),
     ("config", &["domain"]),
     ("telemetry", &["config", "domain"]),
     ("store", &["domain"]),
-    ("search", &["domain", "store"]),
+    ("supervisor", &["telemetry"]),
+    ("search", &["domain", "store", "supervisor"]),
     ("service", &["domain", "store", "search"]),
-    ("delivery", &["domain", "store", "service"]),
+    ("delivery", &["domain", "store", "service", "supervisor"]),
+    ("readiness", &["service", "store", "supervisor"]),
     ("revision", &["domain", "service", "http"]),
     ("http", &["domain", "service", "revision", "telemetry", "config", "contract"]),
     ("cli", &["domain", "service", "store", "search", "delivery", "http", "revision", "config", "telemetry", "app", "contract"]),
-    ("app", &["domain", "service", "store", "search", "delivery", "http", "revision", "config", "telemetry"]),
+    ("app", &["domain", "service", "store", "search", "delivery", "http", "revision", "config", "telemetry", "supervisor", "readiness"]),
 ];
 
 /// A line of code: its file, the room that the file stands in, and the code without comments.

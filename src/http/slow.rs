@@ -22,7 +22,7 @@ use poem::{
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    time::{Instant, Sleep, sleep_until},
+    time::{Instant, Sleep, sleep, sleep_until},
 };
 
 /// The longest from the first byte of a request to the first byte of its answer.
@@ -32,6 +32,9 @@ const IDLE: Duration = Duration::from_secs(75);
 /// The longest that the system may take none of an answer. It does once about a third of its buffer is free, which may be a megabyte:
 /// whoever reads more than some kilobytes a second gets the whole.
 const UNTAKEN: Duration = Duration::from_secs(300);
+
+/// The pause after a connection could not be accepted.
+const REFUSED: Duration = Duration::from_millis(100);
 
 /// An acceptor whose connections keep the time.
 #[derive(Debug)]
@@ -45,8 +48,17 @@ impl<A: Acceptor> Acceptor for Timed<A> {
     }
 
     async fn accept(&mut self) -> io::Result<(Self::Io, LocalAddr, RemoteAddr, Scheme)> {
-        let (stream, local, remote, scheme) = self.0.accept().await?;
-        Ok((TimedStream::new(stream), local, remote, scheme))
+        match self.0.accept().await {
+            Ok((stream, local, remote, scheme)) => Ok((TimedStream::new(stream), local, remote, scheme)),
+            Err(error) => {
+                // A peer that is gone again costs nothing. No file descriptor left is a state that lasts, and the caller tries at once.
+                if !matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset) {
+                    tracing::error!(%error, "a connection cannot be accepted");
+                    sleep(REFUSED).await;
+                }
+                Err(error)
+            }
+        }
     }
 }
 

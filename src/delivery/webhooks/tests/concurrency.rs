@@ -17,6 +17,7 @@ use crate::{
     domain::webhooks::{Along, Answer, Replay},
     service::{Error, Service, webhooks::LEASE_MILLIS},
     store::{Db, queue::Room, webhooks::Claimed},
+    supervisor::Pulse,
 };
 
 #[tokio::test]
@@ -96,7 +97,7 @@ async fn an_endpoint_that_hangs_delays_its_own_alone() {
         worker.begin_due().await.unwrap();
         assert!(worker.attempts.len() <= 4 * PLACE_MAX);
         // The look for what is due may have seen the last of the others end.
-        if let Ok(Some(ended)) = tokio::time::timeout(SHORT, worker.attempts.join_next()).await {
+        if let Ok(Some(ended)) = tokio::time::timeout(SHORT, worker.attempts.join_next_with_id()).await {
             worker.ended(ended);
         }
     }
@@ -121,7 +122,7 @@ async fn every_event_of_concurrent_writers_goes_to_everybody_once() {
     for _ in 0..2 {
         let (stop, stopped) = oneshot::channel::<()>();
         let worker = Worker::new(Webhooks::new(another(&bench).await, Targets::Any).unwrap());
-        workers.push(tokio::spawn(worker.run(async { _ = stopped.await })));
+        workers.push(tokio::spawn(worker.run(async { _ = stopped.await }, Pulse::unheard())));
         stops.push(stop);
     }
     let mut writers = Vec::new();
@@ -168,7 +169,7 @@ async fn disabling_amid_deliveries_leaves_nothing_queued() {
     let (id, _) = bench.hook(&endpoint.url).await;
     let (stop, stopped) = oneshot::channel::<()>();
     let worker = Worker::new(Webhooks::new(another(&bench).await, Targets::Any).unwrap());
-    let worker = tokio::spawn(worker.run(async { _ = stopped.await }));
+    let worker = tokio::spawn(worker.run(async { _ = stopped.await }, Pulse::unheard()));
     let (writer, store) = (another(&bench).await, bench.store().clone());
     let writer = tokio::spawn(async move {
         for _ in 0..60 {

@@ -34,6 +34,7 @@ pub mod params;
 pub mod rate;
 pub mod related;
 pub mod reply;
+pub mod rest;
 pub mod settings;
 pub mod shape;
 pub mod slow;

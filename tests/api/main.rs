@@ -27,6 +27,7 @@ mod contacts;
 mod conversations;
 mod coverage;
 mod document;
+mod early_answers;
 mod expand;
 mod failures;
 mod fuzz;

@@ -18,6 +18,7 @@ pub mod messages;
 pub mod money;
 pub mod outbound;
 pub mod paging;
+pub mod patterns;
 pub mod receive;
 pub mod records;
 pub mod retry;

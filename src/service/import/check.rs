@@ -12,7 +12,9 @@ use crate::domain::{
     entries::{Entries, Object},
     ids::{MAX_ID_CHARS, UserId},
     messages::MESSAGE_TYPES,
-    records::{Account, Comment, Contact, ContactField, Conversation, Label, Message, Role, Team, Template, Ticket, TicketField, User},
+    records::{
+        Account, Comment, Contact, ContactField, Conversation, Label, Message, Role, Team, Template, Ticket, TicketField, TooLong, User,
+    },
     store::{ACCOUNT_STATUSES, CHANNELS, PARAMETER_FORMATS, TEMPLATE_CATEGORIES, TEMPLATE_STATUSES},
     team::ROLE_KINDS,
 };
@@ -37,6 +39,11 @@ impl Wrong {
 /// A record that can be checked.
 pub trait Check {
     fn id(&self) -> &str;
+
+    /// What is too long in it, where the contract gives no limit.
+    fn too_long(&self) -> Option<TooLong> {
+        None
+    }
 
     /// Refuses what is not allowed, and brings values into the form in which they are stored.
     fn check(&mut self, definitions: &Definitions) -> Result<(), Wrong>;
@@ -176,6 +183,10 @@ impl Check for Contact {
         self.id.as_str()
     }
 
+    fn too_long(&self) -> Option<TooLong> {
+        self.too_long()
+    }
+
     fn check(&mut self, definitions: &Definitions) -> Result<(), Wrong> {
         id("id", self.id.as_str())?;
         not_blank("fullName", &self.full_name)?;
@@ -217,6 +228,10 @@ impl Check for Conversation {
 impl Check for Ticket {
     fn id(&self) -> &str {
         self.id.as_str()
+    }
+
+    fn too_long(&self) -> Option<TooLong> {
+        self.too_long()
     }
 
     fn check(&mut self, _: &Definitions) -> Result<(), Wrong> {
@@ -281,6 +296,10 @@ impl Check for Message {
 impl Check for Comment {
     fn id(&self) -> &str {
         self.id.as_str()
+    }
+
+    fn too_long(&self) -> Option<TooLong> {
+        self.too_long()
     }
 
     fn check(&mut self, _: &Definitions) -> Result<(), Wrong> {

@@ -29,7 +29,7 @@ use crate::{
 pub struct TicketFieldUpdate {
     ticket_id: String,
     ticket_field_id: String,
-    /// The type depends on the field; `null` unsets it.
+    /// The type depends on the field; `null` unsets it. Its texts are at most 64 KiB in UTF-8 together.
     new_value: Any,
     /// The ticket's `ticketFieldsUpdatedAt` as last received. The write is refused when it is another by now; omitted, the
     /// write is made whatever happened since.
@@ -61,7 +61,8 @@ pub struct TicketClosing {
     /// ISO 4217 code of `totalRevenue`; the store's currency when omitted.
     #[oai(validator(pattern = "^[A-Z]{3}$"))]
     currency: Option<String>,
-    /// Field values, keyed by field id. `null` is refused: only PATCH /tickets/field-values unsets a field.
+    /// Field values, keyed by field id; the texts of each are at most 64 KiB in UTF-8 together. `null` is refused: only PATCH
+    /// /tickets/field-values unsets a field.
     ticket_fields: Option<FieldValues>,
 }
 
@@ -164,7 +165,7 @@ impl ContactCreation {
 pub struct ContactFieldInput {
     contact_id: String,
     contact_field_id: String,
-    /// The type depends on the field; `null` unsets it.
+    /// The type depends on the field; `null` unsets it. Its texts are at most 64 KiB in UTF-8 together.
     value: Any,
     /// The contact's `customFieldsUpdatedAt` as last received; where that is absent, its `updatedAt`.
     updated_at: Timestamp,

@@ -16,6 +16,7 @@ pub mod contacts;
 pub mod context;
 pub mod conversations;
 pub mod cursor;
+pub mod docs;
 pub mod document;
 pub mod edge;
 pub mod error;

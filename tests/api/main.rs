@@ -34,6 +34,7 @@ mod fuzz;
 mod isolation;
 mod keys;
 mod labels;
+mod limits;
 mod messages;
 mod migrations;
 mod pagination;

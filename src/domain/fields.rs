@@ -8,8 +8,9 @@ use serde_json::Value;
 
 use super::{
     ids::{AccountId, FieldId},
+    lengths::{bytes_of_texts, too_long},
     patterns,
-    text::{bytes_of_texts, fold, too_long},
+    text::fold,
     time::Timestamp,
 };
 

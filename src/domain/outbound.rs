@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use super::{
     events::Actor,
     ids::{AccountId, ConversationId, MessageId, StoreId, TemplateId, TicketId},
+    lengths::too_long,
     retry,
     store::{Channel, NAMED, Template, WHATSAPP},
-    text::too_long,
     time::Timestamp,
 };
 

@@ -13,7 +13,6 @@ use super::{
         AccountId, CommentId, ContactId, ConversationId, FieldId, LabelId, MessageId, RoleId, SeatId, TeamId, TemplateId, TicketId, UserId,
     },
     store::Channel,
-    text::{bytes_of_texts, too_long},
     time::Timestamp,
 };
 
@@ -375,56 +374,7 @@ pub enum Record {
     Comment(Comment),
 }
 
-impl Comment {
-    /// What is too long in it, and why. Such a record was stored before there was a limit.
-    pub fn too_long(&self) -> Option<TooLong> {
-        TooLong::of("text", self.text.len())
-    }
-}
-
-impl Ticket {
-    pub fn too_long(&self) -> Option<TooLong> {
-        values_too_long("ticketFields", &self.ticket_fields)
-    }
-}
-
-impl Contact {
-    pub fn too_long(&self) -> Option<TooLong> {
-        let note = self.note.as_ref().and_then(|note| TooLong::of("note", note.len()));
-        let addresses = self.addresses.iter().flatten().enumerate();
-        let mut addresses = addresses.filter_map(|(place, address)| TooLong::of(&format!("addresses[{place}]"), address.len()));
-        note.or_else(|| addresses.next()).or_else(|| self.custom_fields.as_ref().and_then(|fields| values_too_long("customFields", fields)))
-    }
-}
-
-/// A text that is longer than allowed: its place below the record, and the reason.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TooLong {
-    pub place: String,
-    pub reason: String,
-}
-
-impl TooLong {
-    fn of(place: &str, bytes: usize) -> Option<Self> {
-        too_long(bytes).map(|reason| Self { place: place.to_owned(), reason })
-    }
-}
-
-fn values_too_long(place: &str, fields: &Entries) -> Option<TooLong> {
-    fields.0.iter().find_map(|(key, value)| TooLong::of(&format!("{place}.{key}"), bytes_of_texts(value)))
-}
-
 impl Record {
-    /// What is too long in it, and why.
-    pub fn too_long(&self) -> Option<TooLong> {
-        match self {
-            Self::Contact(record) => record.too_long(),
-            Self::Ticket(record) => record.too_long(),
-            Self::Comment(record) => record.too_long(),
-            _ => None,
-        }
-    }
-
     pub fn id(&self) -> &str {
         match self {
             Self::Role(record) => record.id.as_str(),

@@ -3,7 +3,6 @@
 
 use icu_casemap::CaseMapper;
 use icu_normalizer::ComposingNormalizer;
-use serde_json::Value;
 
 /// `text` without differences of case and of Unicode form.
 pub fn fold(text: &str) -> String {
@@ -44,25 +43,6 @@ pub fn joined_name(name: &str) -> String {
         rest = next;
     }
     joined + rest
-}
-
-/// The longest text of a request or a record, in bytes of UTF-8, where the contract gives no limit. E-mails and messages of channels
-/// are as long as a body may be.
-pub const MAX_TEXT_BYTES: usize = 64 * 1024;
-
-/// Why a text is too long.
-pub fn too_long(bytes: usize) -> Option<String> {
-    (bytes > MAX_TEXT_BYTES).then(|| format!("is {bytes} bytes long in UTF-8; the most is {MAX_TEXT_BYTES}"))
-}
-
-/// The bytes of all texts in a JSON value.
-pub fn bytes_of_texts(value: &Value) -> usize {
-    match value {
-        Value::String(text) => text.len(),
-        Value::Array(items) => items.iter().map(bytes_of_texts).sum(),
-        Value::Object(members) => members.values().map(bytes_of_texts).sum(),
-        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
-    }
 }
 
 /// `text` with runs of white space as one space, cut after `limit` characters.

@@ -13,6 +13,7 @@ use crate::{
     domain::{
         contacts::{is_e164, is_email},
         ids::UserId,
+        lengths::too_long,
         receive::Person,
         time::Timestamp,
     },
@@ -175,6 +176,11 @@ impl From<ContactFieldInput> for ContactFieldUpdate {
     fn from(input: ContactFieldInput) -> Self {
         Self { contact_id: input.contact_id.into(), field_id: input.contact_field_id.into(), value: input.value.0, stamp: input.updated_at }
     }
+}
+
+/// Refuses a text for which the contract gives no limit beyond ours.
+pub fn bounded(place: &str, text: &str) -> Result<(), ApiError> {
+    too_long(text.len()).map_or(Ok(()), |reason| Err(ApiError::field(place, reason)))
 }
 
 fn user_id(place: &str, text: &str) -> Result<UserId, ApiError> {

@@ -9,8 +9,7 @@ use poem_openapi::{
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, value::RawValue};
 
-use super::error::ApiError;
-use crate::domain::{entries::Entries, ids::UserId, store::Channel, text::too_long, time::Timestamp};
+use crate::domain::{entries::Entries, ids::UserId, store::Channel, time::Timestamp};
 
 /// Marks an open enumeration until `document` writes it as `x-extensible-enum`.
 pub const OPEN_ENUM: &str = "x-open-enum";
@@ -266,11 +265,6 @@ impl From<UserId> for UserIdText {
 /// A number from 0 on, as the text that it was sent as.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Amount(pub Box<RawValue>);
-
-/// Refuses a text for which the contract gives no limit beyond ours.
-pub fn bounded(place: &str, text: &str) -> Result<(), ApiError> {
-    too_long(text.len()).map_or(Ok(()), |reason| Err(ApiError::field(place, reason)))
-}
 
 /// The longest e-mail address of a new contact (section 8).
 pub const MAX_EMAIL_CHARS: usize = 100;

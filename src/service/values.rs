@@ -11,8 +11,8 @@ use crate::{
     domain::{
         fields::{Field, ValueError},
         ids::{FieldId, StoreId},
+        lengths::bytes_of_texts,
         patterns,
-        text::bytes_of_texts,
     },
     store::fields::Noun,
 };

@@ -4,7 +4,7 @@ use poem_openapi::Object;
 use serde::Deserialize;
 
 use crate::{
-    http::{error::ApiError, values::bounded},
+    http::{error::ApiError, inputs::bounded},
     service::conversation_writes::LabelUpdate,
 };
 

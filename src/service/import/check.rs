@@ -11,10 +11,9 @@ use crate::domain::{
     contacts::{is_e164, is_email},
     entries::{Entries, Object},
     ids::{MAX_ID_CHARS, UserId},
+    lengths::TooLong,
     messages::MESSAGE_TYPES,
-    records::{
-        Account, Comment, Contact, ContactField, Conversation, Label, Message, Role, Team, Template, Ticket, TicketField, TooLong, User,
-    },
+    records::{Account, Comment, Contact, ContactField, Conversation, Label, Message, Role, Team, Template, Ticket, TicketField, User},
     store::{ACCOUNT_STATUSES, CHANNELS, PARAMETER_FORMATS, TEMPLATE_CATEGORIES, TEMPLATE_STATUSES},
     team::ROLE_KINDS,
 };

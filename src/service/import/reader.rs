@@ -15,7 +15,8 @@ use super::{
 use crate::{
     domain::{
         ids::AccountId,
-        records::{ImportedTicket, Kind, Line, Ticket, TooLong},
+        lengths::TooLong,
+        records::{ImportedTicket, Kind, Line, Ticket},
     },
     store::import::Batch,
 };

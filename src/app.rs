@@ -7,8 +7,8 @@ use poem::{
     Endpoint, EndpointExt, IntoResponse, Response, Route, Server,
     endpoint::make_sync,
     get, handler,
-    http::StatusCode,
-    listener::{Acceptor, Listener, TcpListener},
+    http::{StatusCode, header},
+    listener::Acceptor,
     web::Data,
 };
 use tokio::{sync::watch, task::JoinHandle};
@@ -16,18 +16,19 @@ use tokio::{sync::watch, task::JoinHandle};
 use crate::{
     config::Config,
     delivery::{connector::Connectors, guard::Targets, outbound::Messages, webhooks::Webhooks, worker::Worker},
-    domain::clock::World,
+    domain::{clock::World, settings::Bounds},
     http::{
         api::Api,
         changes,
         cursor::Seal,
+        docs::DocsPage,
         document,
         edge::{Edge, Served},
         events::{self, WireEvents},
         operations::Operations,
         rate::RateLimit,
         settings::{self, page},
-        slow::Timed,
+        slow,
     },
     readiness::Readiness,
     revision,
@@ -47,6 +48,14 @@ pub struct App {
     searches: Searches,
     supervisor: Supervisor,
     readiness: Readiness,
+}
+
+/// What callers may ask for.
+#[derive(Debug, Default)]
+pub struct Limits {
+    /// Absent: any number of requests.
+    pub rate: Option<RateLimit>,
+    pub bounds: Bounds,
 }
 
 /// Opens the database as it is.
@@ -85,19 +94,19 @@ impl App {
         db: Db,
         world: World,
         metrics: Metrics,
-        rate: Option<RateLimit>,
+        limits: Limits,
         connectors: Connectors,
         targets: Targets,
         index: PathBuf,
     ) -> service::Result<Self> {
-        let service = service(db.clone(), world);
+        let service = service(db.clone(), world).bounded_by(limits.bounds);
         let searches = Searches::new(db, index, database_id(&service).await?);
         let service = service.searched_by(searches.clone());
         let seal = Seal::new(&service.server_secret("cursor").await?);
         let replica = service.db().has_replica().then(|| service.on_replica());
         let supervisor = Supervisor::new(metrics.clone());
         let readiness = Readiness::new(service.clone(), supervisor.clone());
-        let api = Arc::new(Api { service, replica, seal, metrics, rate });
+        let api = Arc::new(Api { service, replica, seal, metrics, rate: limits.rate });
         Ok(Self { api, connectors, targets, searches, supervisor, readiness })
     }
 
@@ -105,10 +114,10 @@ impl App {
     pub fn endpoint(&self) -> impl Endpoint<Output = Response> + 'static {
         let (contract, plane) = (document::document(), settings::document());
         let pages = Arc::new(Pages {
-            docs: document::page(),
+            docs: DocsPage::new(document::page()),
             json: document::json(&contract),
             yaml: document::yaml(&contract),
-            settings_docs: settings::docs(),
+            settings_docs: DocsPage::new(settings::docs()),
             settings_json: document::json(&plane),
             events_json: document::json(&events::document::document()),
         });
@@ -143,9 +152,9 @@ impl App {
     /// Serves, delivers, and follows the database for searches, until `stop` resolves; what is in progress is then finished,
     /// and the database is closed. `ready` is told the bound address.
     pub async fn serve(&self, listen: &str, stop: impl Future<Output = ()>, ready: impl FnOnce(String)) -> io::Result<()> {
-        let acceptor = TcpListener::bind(listen.to_owned()).into_acceptor().await?;
+        let acceptor = slow::listen(listen).await?;
         let address = acceptor.local_addr().into_iter().find_map(|address| address.as_socket_addr().map(ToString::to_string));
-        let server = Server::new_with_acceptor(Timed(acceptor)).name("counterpart");
+        let server = Server::new_with_acceptor(acceptor).name("counterpart");
         ready(format!("http://{}", address.unwrap_or_else(|| listen.to_owned())));
         // A sender that is dropped stops the background tasks as well.
         let (stop_workers, stopped) = watch::channel(());
@@ -224,21 +233,21 @@ async fn chores(service: Service, stopped: impl Future<Output = ()>, pulse: Puls
 }
 
 struct Pages {
-    docs: String,
+    docs: DocsPage,
     json: String,
     yaml: String,
-    settings_docs: String,
+    settings_docs: DocsPage,
     settings_json: String,
     events_json: String,
 }
 
 fn text(media_type: &'static str, body: impl Into<poem::Body>) -> Response {
-    Response::builder().content_type(media_type).body(body)
+    Response::builder().content_type(media_type).header(header::X_CONTENT_TYPE_OPTIONS, "nosniff").body(body)
 }
 
 #[handler]
 fn docs(Data(pages): Data<&Arc<Pages>>) -> Response {
-    text("text/html; charset=utf-8", pages.docs.clone())
+    pages.docs.response()
 }
 
 #[handler]
@@ -268,7 +277,7 @@ fn openapi_events(Data(pages): Data<&Arc<Pages>>) -> Response {
 
 #[handler]
 fn settings_docs(Data(pages): Data<&Arc<Pages>>) -> Response {
-    text("text/html; charset=utf-8", pages.settings_docs.clone())
+    pages.settings_docs.response()
 }
 
 #[handler]

@@ -7,6 +7,8 @@ use std::{
 
 use clap::Args;
 
+use crate::domain::settings::Bounds;
+
 /// What every subcommand takes.
 #[derive(Args, Clone, Debug)]
 pub struct Config {
@@ -30,6 +32,14 @@ pub struct Config {
     #[arg(long, env = "COUNTERPART_THREADS", value_name = "N", global = true)]
     pub threads: Option<NonZeroUsize>,
 
+    /// The most webhooks that a store may have. Those that it has already stay.
+    #[arg(long, env = "COUNTERPART_MAX_WEBHOOKS", default_value = "100", value_name = "N", global = true)]
+    pub max_webhooks: u32,
+
+    /// The most API keys that a store may have. Those that it has already stay.
+    #[arg(long, env = "COUNTERPART_MAX_KEYS", default_value = "100", value_name = "N", global = true)]
+    pub max_keys: u32,
+
     /// What is logged on standard error, for example `info` or `warn,counterpart=debug`.
     #[arg(long, env = "COUNTERPART_LOG", default_value = "warn", value_name = "FILTER", global = true)]
     pub log: String,
@@ -40,6 +50,10 @@ pub struct Config {
 }
 
 impl Config {
+    pub fn bounds(&self) -> Bounds {
+        Bounds { webhooks: self.max_webhooks, keys: self.max_keys }
+    }
+
     /// The folder of the search index, chosen or not.
     pub fn index_folder(&self) -> PathBuf {
         match (&self.index_dir, self.database_url.strip_prefix("sqlite:")) {

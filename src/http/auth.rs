@@ -169,6 +169,9 @@ impl<'a, S: Requires, N: Names> ApiExtractor<'a> for Authorised<S, N> {
         let secret = presented(request)?;
         let known = api.service.authenticate(secret, || N::named(query)).await.map_err(ApiError::from)?;
         let Some(known) = known else {
+            if let Some(rate) = &api.rate {
+                rate.take_refused(request.remote_addr(), context.received_at()).map_err(ApiError::from)?;
+            }
             return Err(ApiError::unauthorized("`x-api-key` is not a valid key: it is unknown, inactive, expired or deleted").into());
         };
         let caller = known.caller;
@@ -177,10 +180,7 @@ impl<'a, S: Requires, N: Names> ApiExtractor<'a> for Authorised<S, N> {
             return Err(ApiError::new(StatusCode::FORBIDDEN, format!("`x-api-key` lacks the scope {}", S::SCOPE)).into());
         }
         if let Some(rate) = &api.rate {
-            rate.take(&caller.store_id, &caller.key_id, context.received_at()).map_err(|seconds| ApiError {
-                retry_after: Some(seconds),
-                ..ApiError::new(StatusCode::TOO_MANY_REQUESTS, "`x-api-key` has used up its rate limit; wait for `Retry-After` seconds")
-            })?;
+            rate.take(&caller.store_id, &caller.key_id, context.received_at()).map_err(ApiError::from)?;
         }
         let on_replica = match known.newest {
             Some(newest) if S::SCOPE.only_reads() => api.service.db().replica_shows(newest).await,

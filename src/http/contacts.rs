@@ -9,7 +9,7 @@ use super::{
     error::{ApiError, Failure, FilteredListing, Listing, Lookup},
     expand::NoExpand,
     fields::ContactField,
-    paging::Walk,
+    paging::OpenedCursor,
     params::{CursorText, Id, PageSize, Query, Required},
     reply::{All, One, Paged, Reply},
     values::{AddressText, AnyObject, Stored},
@@ -147,9 +147,10 @@ impl ContactReads {
         page: PageParam,
         _expand: NoExpand,
     ) -> Result<Reply<Paged<Contact>>, Failure<FilteredListing>> {
+        let opened = OpenedCursor::read(&request, "listContacts", &cursor.0)?;
         let (filters, spelled) = filters.filters()?;
         let filter = filters.check()?;
-        let walk = Walk::step(&request, "listContacts", page_size.0.0, &cursor.0, &page, &spelled)?;
+        let walk = opened.step(&request, page_size.0.0, &page, &spelled)?;
         let contacts = request.reads().contacts(request.store(), filter, walk.request()).await?;
         Ok(walk.reply(&request, contacts))
     }

@@ -9,7 +9,7 @@ use super::{
     expand::{Expand, FieldExpand},
     fields::TicketField,
     filters::TicketFilters,
-    paging::Walk,
+    paging::OpenedCursor,
     params::{CursorText, Id, PageSize, Query, Required},
     reply::{All, One, Paged, Reply},
 };
@@ -60,9 +60,10 @@ impl TicketReads {
         /// Replaces `accountId`, `conversationId`, `assigneeUserId` or `handledBy` by an object.
         expand: Query<Expand<TicketExpand>>,
     ) -> Result<Reply<Paged<Ticket>>, Failure<FilteredListing>> {
+        let opened = OpenedCursor::read(&request, "listTickets", &cursor.0)?;
         let (filters, spelled) = filters.filters()?;
         let filter = filters.check()?;
-        let walk = Walk::step(&request, "listTickets", page_size.0.0, &cursor.0, &page, &spelled)?;
+        let walk = opened.step(&request, page_size.0.0, &page, &spelled)?;
         let tickets = request.reads().tickets(request.store(), filter, walk.request(), expand.0.0).await?;
         Ok(walk.reply(&request, tickets))
     }

@@ -137,7 +137,7 @@ pub(super) enum Begun<'s> {
 impl Service {
     pub(super) async fn begin<T>(&self, by: &By<'_, T>) -> Result<Begun<'_>> {
         let Some(once) = &by.once else { return Ok(Begun::Fresh(self.begin_by(by).await?)) };
-        let busy = || Error::InProgress { reason: "a request with this `Idempotency-Key` is in progress".to_owned(), retry_after: 1 };
+        let busy = || Error::InProgress { reason: "`Idempotency-Key` belongs to a request that is in progress".to_owned(), retry_after: 1 };
         let name = format!("{}\u{1f}{}\u{1f}{}", by.store, once.operation, once.key);
         let held = self.in_progress.hold(name).ok_or_else(busy)?;
         let mut change = self.begin_by(by).await?;
@@ -152,7 +152,7 @@ impl Service {
         }
         if let Some(kept) = change.kept(once.operation, once.key, change.now().plus_millis(-KEPT_MILLIS)).await? {
             if kept.request_hash != once.request_hash {
-                return Err(Error::Conflict("`Idempotency-Key` was used for another request; send a new key".to_owned()));
+                return Err(Error::KeyReused);
             }
             // The first answer counts only once it is durable.
             change.end().await?;

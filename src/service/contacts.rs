@@ -14,7 +14,7 @@ impl Service {
             Some(known) => known,
             None => self.db().contact(store, id).await?,
         };
-        found.ok_or_else(|| Error::missing("contact", id))
+        found.ok_or_else(|| Error::missing("contactId", "contact", id))
     }
 
     /// Most recently updated first; with `search`, where the revision has it so, by relevance before that.

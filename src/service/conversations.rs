@@ -28,9 +28,9 @@ impl Service {
                     Some(known) => known,
                     None => self.db().conversation(store, id).await?,
                 };
-                let row = found.ok_or_else(|| Error::missing("conversation", id))?;
+                let row = found.ok_or_else(|| Error::missing("conversationId", "conversation", id))?;
                 if contact.is_some_and(|contact| *contact != row.contact_id) {
-                    return Err(Error::missing("conversation of that contact", id));
+                    return Err(Error::missing("conversationId", "conversation of that contact", id));
                 }
                 Page { rows: vec![row], next: None, total: page.count.then_some(1) }
             }

@@ -32,7 +32,7 @@ fn service(db: Db, user_name_fallback: bool) -> Service {
 fn shape<T>(result: super::Result<T>) -> String {
     match result {
         Ok(_) => "ok".to_owned(),
-        Err(Error::NotFound(text)) => format!("missing: {text}"),
+        Err(error @ Error::NotFound { .. }) => format!("missing: {error}"),
         Err(Error::Invalid { field, .. }) => format!("invalid: {field}"),
         Err(other) => format!("other: {other}"),
     }
@@ -78,10 +78,13 @@ async fn tickets_expand_what_is_known_in_three_statements() {
     assert_eq!(named.handled_by.unwrap().name, "Invited user");
     let one = TicketExpand { handled_by: true, ..TicketExpand::default() };
     assert_eq!(plain.ticket(store, &"1".into(), Ahead::Unknown, one).await.unwrap().assignee, None);
-    assert_eq!(shape(plain.ticket(store, &"9".into(), Ahead::Unknown, EVERYTHING).await), "missing: no ticket with id `9` in this store");
+    assert_eq!(
+        shape(plain.ticket(store, &"9".into(), Ahead::Unknown, EVERYTHING).await),
+        "missing: `ticketId`: no ticket with id `9` in this store"
+    );
     assert_eq!(
         shape(plain.ticket(&"another".into(), &"1".into(), Ahead::Unknown, EVERYTHING).await),
-        "missing: no ticket with id `1` in this store"
+        "missing: `ticketId`: no ticket with id `1` in this store"
     );
 }
 
@@ -133,10 +136,10 @@ async fn ids_that_do_not_belong_together_are_missing() {
     for (conversation, contact, expected) in [
         (Some("c1"), None, "ok"),
         (Some("c1"), Some("k1"), "ok"),
-        (Some("c1"), Some("k2"), "missing: no conversation of that contact with id `c1` in this store"),
-        (Some("gone"), Some("k1"), "missing: no conversation with id `gone` in this store"),
+        (Some("c1"), Some("k2"), "missing: `conversationId`: no conversation of that contact with id `c1` in this store"),
+        (Some("gone"), Some("k1"), "missing: `conversationId`: no conversation with id `gone` in this store"),
         (None, Some("k2"), "ok"),
-        (None, Some("gone"), "missing: no contact with id `gone` in this store"),
+        (None, Some("gone"), "missing: `contactId`: no contact with id `gone` in this store"),
         (None, None, "invalid: conversationId"),
     ] {
         let (conversation, contact) = (conversation.map(Into::into), contact.map(Into::into));
@@ -147,9 +150,9 @@ async fn ids_that_do_not_belong_together_are_missing() {
         (Some("c1"), None, "ok"),
         (Some("c1"), Some("1"), "ok"),
         (None, Some("1"), "ok"),
-        (Some("other"), Some("1"), "missing: no ticket of that conversation with id `1` in this store"),
-        (Some("gone"), None, "missing: no conversation with id `gone` in this store"),
-        (None, Some("gone"), "missing: no ticket with id `gone` in this store"),
+        (Some("other"), Some("1"), "missing: `ticketId`: no ticket of that conversation with id `1` in this store"),
+        (Some("gone"), None, "missing: `conversationId`: no conversation with id `gone` in this store"),
+        (None, Some("gone"), "missing: `ticketId`: no ticket with id `gone` in this store"),
         (None, None, "invalid: conversationId"),
     ] {
         let (conversation, ticket) = (conversation.map(Into::into), ticket.map(Into::into));
@@ -158,7 +161,7 @@ async fn ids_that_do_not_belong_together_are_missing() {
     }
     assert_eq!(
         shape(service.comments(store, &"gone".into(), first(1), CommentExpand::default()).await),
-        "missing: no conversation with id `gone` in this store"
+        "missing: `conversationId`: no conversation with id `gone` in this store"
     );
     let page = service.conversations(store, None, Some(&"k1".into()), Ahead::Unknown, first(2), true).await.unwrap();
     assert_eq!((page.rows.len(), page.total, page.next.is_some()), (2, Some(3), true));
@@ -240,7 +243,7 @@ async fn the_catalogues_are_read() {
     assert_eq!(shape(service.templates(store, &"a1".into(), TemplateFilter::default()).await), "invalid: accountId");
     assert_eq!(
         shape(service.templates(store, &"gone".into(), TemplateFilter::default()).await),
-        "missing: no account with id `gone` in this store"
+        "missing: `accountId`: no account with id `gone` in this store"
     );
 
     let fields = service.ticket_fields(store, true).await.unwrap();

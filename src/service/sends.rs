@@ -9,7 +9,8 @@ use serde_json::Value;
 use super::{
     By, Error, Outcome, Result, Service,
     change::{Change, begin},
-    threads::{ATTEMPTS, Halt, Opening, count},
+    error::shown,
+    threads::{ATTEMPTS, Halt, Opening, channel_reference, count, thread_of},
 };
 use crate::{
     domain::{
@@ -78,7 +79,7 @@ impl Service {
         id: &ConversationId,
         text: &str,
     ) -> std::result::Result<Outcome<()>, Halt> {
-        let conversation = change.conversation(id).await?.ok_or_else(|| Error::missing("conversation", id))?;
+        let conversation = change.conversation(id).await?.ok_or_else(|| Error::missing("body.conversationId", "conversation", id))?;
         let kind =
             text_kind(conversation.channel.as_str(), conversation.last_inbound_at, change.now()).map_err(|closed| self.window(closed))?;
         let content = if is_mail(conversation.channel.as_str()) {
@@ -95,7 +96,7 @@ impl Service {
 
     pub async fn send_mail_reply(&self, by: &By<'_, ()>, id: ConversationId, letter: Letter) -> Result<Outcome<()>> {
         let mut change = begin!(self, by);
-        let conversation = change.conversation(&id).await?.ok_or_else(|| Error::missing("conversation", &id))?;
+        let conversation = change.conversation(&id).await?.ok_or_else(|| Error::missing("body.conversationId", "conversation", &id))?;
         if !is_mail(conversation.channel.as_str()) {
             return Err(Error::invalid("body.conversationId", not_of_channel("conversation", &conversation.channel.0, "gmail or outlook")));
         }
@@ -112,11 +113,11 @@ impl Service {
 
     pub async fn send_template_reply(&self, by: &By<'_, ()>, id: ConversationId, filling: Filling) -> Result<Outcome<()>> {
         let mut change = begin!(self, by);
-        let conversation = change.conversation(&id).await?.ok_or_else(|| Error::missing("conversation", &id))?;
-        let template = template(&change, &conversation.account_id, &filling.template_id).await?;
+        let conversation = change.conversation(&id).await?.ok_or_else(|| Error::missing("body.conversationId", "conversation", &id))?;
         if conversation.channel.as_str() != WHATSAPP {
             return Err(Error::invalid("body.conversationId", not_of_channel("conversation", &conversation.channel.0, WHATSAPP)));
         }
+        let template = template(&change, &conversation.account_id, &filling.template_id).await?;
         let content = (MessageId::from(self.world().ids.fresh()), Content::Template(fill(&template, &filling)?));
         self.send(&mut change, conversation, None, content).await?;
         change.finish(by, ()).await
@@ -140,7 +141,7 @@ impl Service {
 
     async fn try_send_first(&self, by: &By<'_, ()>, id: &AccountId, first: &First<'_>) -> std::result::Result<Outcome<()>, Halt> {
         let mut change = begin!(self, by);
-        let account = change.account(id).await?.ok_or_else(|| Error::missing("account", id))?;
+        let account = change.account(id).await?.ok_or_else(|| Error::missing("body.accountId", "account", id))?;
         let channel = account.channel.as_str();
         let (conversation, content) = match first {
             First::Mail(letter) => {
@@ -157,13 +158,14 @@ impl Service {
                 (self.open_thread(&change, &account, opening).await?, (id, content))
             }
             First::Template { phone, filling } => {
-                let template = template(&change, &account.id, &filling.template_id).await?;
                 if channel != WHATSAPP {
                     return Err(Error::invalid("body.accountId", not_of_channel("account", channel, WHATSAPP)).into());
                 }
+                let template = template(&change, &account.id, &filling.template_id).await?;
                 let content = Content::Template(fill(&template, filling)?);
-                let conversation = match change.conversation_of_thread(&account.id, phone).await? {
-                    Some(conversation) => conversation,
+                let conversation = match thread_of(&change, &account, phone).await? {
+                    // The message goes to the phone, whatever the conversation's reference.
+                    Some(conversation) => Conversation { reference_id: (*phone).to_owned(), ..conversation },
                     None => {
                         let phone = (*phone).to_owned();
                         let person = Person { first_name: phone.clone(), last_name: None, email: None, phone: Some(phone.clone()) };
@@ -214,13 +216,14 @@ impl Service {
             change.note(Fact::MessageSent { message, ticket_id });
             return Ok(());
         }
+        let reference_id = channel_reference(change, &conversation).await?;
         let parcel = Parcel {
             store_id: change.store().clone(),
             message_id: message.id,
             conversation_id: conversation.id,
             account_id: conversation.account_id,
             channel: conversation.channel,
-            reference_id: conversation.reference_id,
+            reference_id,
             kind: message.kind,
             content,
             actor: change.actor().clone(),
@@ -316,7 +319,7 @@ fn mail_name(mail: &Mail) -> Option<String> {
 /// A template of this account.
 async fn template(change: &Change<'_>, account: &AccountId, id: &TemplateId) -> Result<Template> {
     let template = change.template(id).await?.filter(|template| template.account_id == *account);
-    template.ok_or_else(|| Error::NotFound(format!("no template with id `{id}` on this account")))
+    template.ok_or_else(|| Error::not_found("body.templateId", format!("no template with id `{}` on this account", shown(id))))
 }
 
 fn fill(template: &Template, filling: &Filling) -> Result<TemplateMessage> {
@@ -328,6 +331,7 @@ fn fill(template: &Template, filling: &Filling) -> Result<TemplateMessage> {
         Unsendable::Named => {
             Error::invalid("body.templateId", "names a template with named placeholders, which `variables` cannot fill in")
         }
+        Unsendable::TooLong(reason) => Error::invalid("body.variables", format!("make a text that {reason}")),
         Unsendable::Variables { wanted, given } => {
             Error::invalid("body.variables", format!("must hold {wanted} values, one a placeholder of the template; it holds {given}"))
         }

@@ -19,9 +19,9 @@ impl Service {
             Some(known) => known,
             None => self.db().ticket(store, id).await?,
         };
-        let ticket = found.ok_or_else(|| Error::missing("ticket", id))?;
+        let ticket = found.ok_or_else(|| Error::missing("ticketId", "ticket", id))?;
         let mut views = self.expand_tickets(store, vec![ticket], expand).await?;
-        views.pop().ok_or_else(|| Error::missing("ticket", id))
+        views.pop().ok_or_else(|| Error::Internal(format!("ticket {id} was not expanded")))
     }
 
     /// Newest message first.

@@ -12,6 +12,13 @@ use crate::domain::{
     ids::{FieldId, StoreId},
 };
 
+/// What fields are of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Noun {
+    Ticket,
+    Contact,
+}
+
 /// Kinds of fields that were looked up.
 pub(super) type Kinds = Unchanged<(StoreId, FieldId), Kind>;
 
@@ -76,6 +83,21 @@ impl Db {
         }
         if let Some((state, kinds)) = kept {
             found.iter().for_each(|(id, kind)| kinds.keep(state, key(id), *kind));
+        }
+        Ok(found)
+    }
+
+    /// Those of the fields that have a pattern.
+    pub async fn fields_with_pattern(&self, store: &StoreId, noun: Noun, ids: Vec<&FieldId>) -> Result<Vec<Field>> {
+        let table = match noun {
+            Noun::Ticket => "ticket_fields",
+            Noun::Contact => "contact_fields",
+        };
+        let mut found = Vec::new();
+        for ids in batches(ids.into_iter().map(FieldId::as_str)) {
+            let mut sql = Sql::of(store, "SELECT ");
+            sql.push(Field::COLUMNS).push(" FROM ").push(table).push(" WHERE store_id = $1 AND regex IS NOT NULL AND id IN ").texts(ids);
+            found.extend(self.all(sql, Field::decode).await?);
         }
         Ok(found)
     }

@@ -164,7 +164,10 @@ impl Db {
     pub async fn claim_parcels(&self, now: Timestamp, lease: Timestamp, claim: &str, room: Room<'_, Place>) -> Result<Vec<Claimed>> {
         let mut sql = Sql::fixed("SELECT o.position, o.store_id, o.account_id FROM outbound o WHERE o.due_at <= ");
         sql.integer(now.millis());
-        // Those of a full account must not hide the others behind the limit.
+        // Those of a full store or account must not hide the others behind the limit.
+        for store in room.full_stores() {
+            sql.push(" AND o.store_id <> ").text(store.as_str());
+        }
         for (store, account) in room.full() {
             sql.push(" AND NOT (o.store_id = ").text(store.as_str()).push(" AND o.account_id = ").text(account.as_str()).push(")");
         }
@@ -178,11 +181,9 @@ impl Db {
         }
         let tx = self.begin().await?;
         let due: Vec<(i64, Place)> = tx.all(&sql, |cells| Ok((cells.take()?, (cells.id()?, cells.id()?)))).await?;
-        let (mut busy, mut chosen) = (room.busy.clone(), Vec::new());
+        let (mut picker, mut chosen) = (room.picker(), Vec::new());
         for (position, place) in due {
-            let attempts = busy.entry(place).or_default();
-            if *attempts < room.each && chosen.len() < room.all {
-                *attempts += 1;
+            if picker.take(&place) {
                 chosen.push(position);
             }
         }

@@ -267,6 +267,20 @@ impl Db {
         Ok(self.first(sql, |cells| cells.take()).await?.unwrap_or(0))
     }
 
+    /// Whether the store recorded an event of this id, or a test event of it was made for the subscription.
+    pub async fn knows_event(&self, store: &StoreId, webhook: &WebhookId, event: &str) -> Result<bool> {
+        let mut recorded = Sql::of(store, "SELECT 1 FROM events WHERE store_id = $1 AND id = ");
+        recorded.text(event).push(" LIMIT 1");
+        let mut tests = Sql::of(store, "SELECT 1 FROM deliveries WHERE store_id = $1 AND body IS NOT NULL AND webhook_id = ");
+        tests.text(webhook.as_str()).push(" AND event_id = ").text(event).push(" LIMIT 1");
+        for sql in [recorded, tests] {
+            if self.first(sql, |cells| cells.take::<i32>()).await?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// How many events a replay would queue.
     pub async fn count_again(&self, store: &StoreId, webhook: &WebhookId, replay: &Replay, now: Timestamp) -> Result<i64> {
         let mut recorded = Sql::of(store, "SELECT COUNT(*) FROM events e JOIN webhooks w ON w.store_id = e.store_id AND w.id = ");
@@ -343,22 +357,20 @@ impl Db {
         let tx = self.begin().await?;
         let rows: Vec<(i64, Place)> =
             tx.all(&due(self.backend(), now, room), |cells| Ok((cells.take()?, (cells.id()?, cells.id()?)))).await?;
-        let (mut busy, mut chosen) = (room.busy.clone(), Vec::new());
+        let (mut busy, mut due) = (room.busy.clone(), Vec::with_capacity(rows.len()));
         for (position, place) in rows {
-            let attempts = busy.entry(place).or_default();
-            if *attempts < room.each {
-                *attempts += 1;
-                chosen.push((*attempts, position));
-            }
+            let attempts = busy.entry(place.clone()).or_default();
+            *attempts += 1;
+            due.push((*attempts, position, place));
         }
-        // Where there is not room for all, whoever has the least going on comes first.
-        chosen.sort_by_key(|(attempts, _)| *attempts);
-        chosen.truncate(room.all);
+        // Where there is not room for all, the subscription that has the least going on comes first.
+        due.sort_by_key(|(attempts, _, _)| *attempts);
+        let mut picker = room.picker();
+        let chosen: Vec<i64> = due.into_iter().filter(|(_, _, place)| picker.take(place)).map(|(_, position, _)| position).collect();
         if chosen.is_empty() {
             tx.commit().await?;
             return Ok(Vec::new());
         }
-        let chosen: Vec<i64> = chosen.into_iter().map(|(_, position)| position).collect();
         let mut sql = Sql::fixed("UPDATE deliveries SET claim = $1, attempts = attempts + 1, due_at = $2 WHERE position IN ");
         sql = sql.with(Param::Text(claim.to_owned())).with(Param::Integer(lease.millis()));
         sql.integers(&chosen).push(
@@ -407,6 +419,9 @@ fn due(backend: DbBackend, now: Timestamp, room: Room<'_, Place>) -> Sql {
     sql.push(" FROM deliveries x WHERE x.store_id = w.store_id AND x.webhook_id = w.id AND x.due_at IS NOT NULL AND x.due_at <= ");
     sql.integer(now.millis()).push(" ORDER BY x.due_at, x.position").limit(i64::try_from(room.each).unwrap_or(i64::MAX));
     sql.push(if lateral { " FOR UPDATE SKIP LOCKED) d ON TRUE" } else { ")" }).push(" WHERE w.enabled = TRUE");
+    for store in room.full_stores() {
+        sql.push(" AND w.store_id <> ").text(store.as_str());
+    }
     for (store, webhook) in room.full() {
         sql.push(" AND NOT (w.store_id = ").text(store.as_str()).push(" AND w.id = ").text(webhook.as_str()).push(")");
     }

@@ -15,6 +15,8 @@
 //! - [`contract`] compares OpenAPI documents, for the command line and the page of changes; it knows none of the others either.
 
 #![warn(clippy::unwrap_used, clippy::expect_used)]
+// These macros panic where the stream cannot be written: `cli::print` and `cli::note` do not.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod app;
 pub mod cli;

@@ -53,6 +53,12 @@ impl Begun {
         self.noted(self.lent().await?.connection().run_within(sql).await)
     }
 
+    /// Runs statements without values, for tests.
+    #[cfg(test)]
+    pub async fn script(&self, statements: &str) -> Result<()> {
+        self.noted(self.lent().await?.connection().script(statements).await)
+    }
+
     pub async fn commit(self) -> Result<()> {
         if self.failed.load(Ordering::Relaxed) {
             return Err(Error::Damaged("a transaction was to be committed of which a statement had failed".to_owned()));

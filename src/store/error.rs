@@ -197,7 +197,7 @@ mod tests {
     use sea_orm::DbBackend;
 
     use super::*;
-    use crate::store::{fixture::Fixture, sql::Sql};
+    use crate::store::fixture::Fixture;
 
     #[tokio::test]
     async fn what_passes_is_told_from_what_does_not() {
@@ -208,7 +208,7 @@ mod tests {
         for code in ["55P03", "57014", "40P01", "40001", "55000", "57P01", "57P03", "53300", "22012"] {
             let tx = fixture.db.begin().await.unwrap();
             let raise = format!("DO $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '{code}'; END $$");
-            let error = tx.run(&Sql::fixed(&raise)).await.unwrap_err();
+            let error = tx.script(&raise).await.unwrap_err();
             let told = match error {
                 Error::Busy => "busy",
                 Error::Unavailable(_) => "away",

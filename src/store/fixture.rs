@@ -137,7 +137,7 @@ impl Fixture {
     /// Runs a statement as it stands.
     pub async fn execute(&self, statement: &str) -> Result<(), super::Error> {
         let tx = self.db.begin().await?;
-        tx.run(&Sql::fixed(statement)).await?;
+        tx.script(statement).await?;
         tx.commit().await
     }
 

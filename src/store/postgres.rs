@@ -181,6 +181,12 @@ impl Connection {
         self.client.batch_execute(text).await
     }
 
+    /// Runs statements without values, for tests.
+    #[cfg(test)]
+    pub async fn script(&self, statements: &str) -> Outcome<()> {
+        self.client.batch_execute(statements).await
+    }
+
     async fn prepared(&self, sql: &Sql) -> Outcome<Statement> {
         let known = {
             let mut known = lock(&self.known);

@@ -22,7 +22,7 @@ pub struct Tx {
 
 enum On {
     Sqlite(Turn),
-    Postgres(Begun),
+    Postgres(Box<Begun>),
 }
 
 impl Db {
@@ -30,7 +30,7 @@ impl Db {
     pub async fn begin(&self) -> Result<Tx> {
         let on = match self.writes() {
             Writes::Sqlite(writer) => On::Sqlite(writer.turn().await?),
-            Writes::Postgres(kept) => On::Postgres(kept.begin().await?),
+            Writes::Postgres(kept) => On::Postgres(Box::new(kept.begin().await?)),
         };
         Ok(Tx { on, on_statement: self.on_statement().cloned() })
     }
@@ -65,6 +65,15 @@ impl Tx {
         match &self.on {
             On::Sqlite(turn) => turn.run(sql),
             On::Postgres(begun) => begun.run(sql).await,
+        }
+    }
+
+    /// Runs statements without values, for tests.
+    #[cfg(test)]
+    pub(super) async fn script(&self, statements: &str) -> Result<()> {
+        match &self.on {
+            On::Sqlite(turn) => turn.script(statements),
+            On::Postgres(begun) => begun.script(statements).await,
         }
     }
 

@@ -345,6 +345,12 @@ impl Turn {
         self.with(|connection| read(connection, sql, decode))
     }
 
+    /// Runs statements without values, for tests.
+    #[cfg(test)]
+    pub fn script(&self, statements: &str) -> Result<()> {
+        self.with(|connection| Ok(connection.execute_batch(statements)?))
+    }
+
     /// The number of rows that a statement changed.
     pub fn run(&self, sql: &Sql) -> Result<u64> {
         self.with(|connection| {

@@ -83,7 +83,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::store::{file_identity::opened, fixture::setting, readers::Readers, sql::Sql};
+    use crate::store::fixture::setting;
 
     /// A file with a table of one row.
     fn file(path: &Path, journal: &str) -> Connection {
@@ -226,18 +226,5 @@ mod tests {
         assert_eq!(state_or_none(&head), None);
         assert_eq!(number(&reader), 1);
         assert!(state_or_none(&head).is_some());
-    }
-
-    #[tokio::test]
-    async fn a_file_without_a_log_is_in_no_state_and_gets_no_index() {
-        let home = tempfile::tempdir().unwrap();
-        let path = home.path().join("file.db");
-        let _writer = file(&path, "DELETE");
-        let readers = Readers::new(opened(&path), 1);
-        for _ in 0..2 {
-            readers.all(Sql::fixed("SELECT n FROM t"), |cells| cells.take::<i64>()).await.unwrap();
-            assert_eq!(readers.state(), None);
-        }
-        assert!(!home.path().join("file.db-shm").exists());
     }
 }

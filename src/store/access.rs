@@ -10,7 +10,6 @@ use super::{
     entity::server_secrets,
     replica::Transaction,
     sql::{Cells, FENCE, Listed, Sought, Sql, without_nul},
-    unchanged::Unchanged,
 };
 use crate::domain::{
     ahead::{Ahead, Named},
@@ -40,9 +39,6 @@ pub struct Known {
     pub newest: Option<Transaction>,
     pub ahead: Ahead,
 }
-
-/// Callers that were looked up, by the hashes of their secrets, and until when they are callers.
-pub(super) type Callers = Unchanged<SecretHash, (Timestamp, Caller)>;
 
 /// Those behind secrets with these hashes, at least one, whether or not they are expired.
 pub(super) fn callers_sql<'a>(with_newest: bool, hashes: impl Iterator<Item = &'a str>) -> Sql {
@@ -112,23 +108,14 @@ impl Db {
     }
 
     async fn caller(&self, hash: &SecretHash) -> Result<Option<(Timestamp, Known)>> {
-        let kept = self.unchanged(|readers| &readers.callers);
-        if let Some((until, caller)) = kept.and_then(|(state, callers)| callers.in_state(state, hash)) {
-            return Ok(Some((until, Known { caller, newest: None, ahead: Ahead::Unknown })));
-        }
         let with_newest = self.has_replica();
-        let found = self.by_key(Sought::Callers { with_newest }, hash.as_str(), move |cells| {
+        self.by_key(Sought::Callers { with_newest }, hash.as_str(), move |cells| {
             cells.skip();
             let (until, caller) = decode(cells)?;
             let newest = if with_newest { Some(Transaction(cells.take()?)) } else { None };
             Ok((until, Known { caller, newest, ahead: Ahead::Unknown }))
-        });
-        let found = found.await?;
-        // Not what is unknown, of which there is no end.
-        if let (Some((state, callers)), Some((until, known))) = (kept, &found) {
-            callers.keep(state, hash.clone(), (*until, known.caller.clone()));
-        }
-        Ok(found)
+        })
+        .await
     }
 
     async fn caller_with<T: Listed + Send + 'static, I: AsRef<str>>(
@@ -217,7 +204,7 @@ mod tests {
         let cost = statements.load(Ordering::Relaxed) - before;
         if fixture.is_sqlite() {
             // The other key is of another file.
-            assert_eq!(cost, 8, "the key twice until it is kept, and whatever is unknown each time");
+            assert_eq!(cost, 12, "each is looked up");
             assert!(matches!(&found[0], Some(Known { ahead: Ahead::Unknown, .. })), "{found:?}");
             return;
         }
@@ -252,7 +239,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn who_is_told_again_is_one_no_longer_than_he_is_one() {
+    async fn a_changed_key_counts_at_once() {
         let fixture = Fixture::new().await;
         let (key, hash) = fixture.key("valid", true, 1000).await;
         let at = async |now: i64| fixture.db.find_caller(&hash, || None, Timestamp::from_millis(now)).await.unwrap().is_some();

@@ -59,7 +59,6 @@ mod ticket_filters;
 pub mod tickets;
 mod totals;
 mod transaction;
-mod unchanged;
 mod vfs;
 #[cfg(test)]
 mod visit_tests;

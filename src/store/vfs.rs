@@ -1,10 +1,9 @@
 //! What stands between SQLite and its files: a VFS in front of SQLite's own, which is how SQLite lets others stand there.
 //!
 //! All that is done with a file is asked of the file behind, which SQLite's own VFS opened, but for what `log` does for a write-ahead
-//! log. All other files are opened by SQLite's own, and have nothing of this. `head` asks a file
-//! for the memory that its connections share.
+//! log. All other files are opened by SQLite's own, and have nothing of this.
 //!
-//! Called by `sqlite`, whose connections name it, by `writer`, and by `readers` for the head. SeaORM's have SQLite's own: both go by
+//! Called by `sqlite`, whose connections name it, and by `writer`. SeaORM's have SQLite's own: both go by
 //! the same locks, which its own keeps by file.
 
 use std::{
@@ -43,10 +42,8 @@ macro_rules! methods {
     )*};
 }
 
-mod head;
 mod log;
 
-pub(super) use head::{Head, State};
 pub(super) use log::gathered;
 
 const NAME: &CStr = c"counterpart";

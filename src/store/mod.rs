@@ -59,7 +59,6 @@ mod ticket_filters;
 pub mod tickets;
 mod totals;
 mod transaction;
-mod vfs;
 #[cfg(test)]
 mod visit_tests;
 pub mod webhooks;

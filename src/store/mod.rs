@@ -5,7 +5,6 @@
 
 pub mod access;
 pub mod accounts;
-mod anchor;
 pub mod audit;
 mod begun;
 pub mod bridges;
@@ -21,7 +20,6 @@ pub mod events;
 pub mod export;
 pub mod fields;
 mod file_identity;
-mod first_commit;
 #[cfg(test)]
 pub(crate) mod fixture;
 pub mod forgetting;

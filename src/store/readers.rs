@@ -21,8 +21,6 @@ use tokio::sync::Semaphore;
 
 use super::{
     Error, Result,
-    anchor::Anchor,
-    connect::LOG_PAGES,
     file_identity::FileIdentity,
     lock::lock,
     spots::{Spot, Spots},
@@ -37,7 +35,6 @@ pub(super) struct Readers {
     spots: Spots<Vec<Reader>>,
     /// For the others.
     elsewhere: Idle,
-    anchor: Anchor,
     /// Holds unbounded statements to a number, so that they cannot take every blocking thread. One counts until it has ended, whether
     /// or not somebody waits for it.
     unbounded: Arc<Semaphore>,
@@ -94,13 +91,10 @@ const STATEMENTS: usize = 256;
 
 impl Readers {
     pub fn new(file: Arc<FileIdentity>, unbounded: u32) -> Arc<Self> {
-        let path = file.path().to_owned();
-        let anchor = Anchor::new(LOG_PAGES, move || open(&path));
         Arc::new(Self {
             file,
             spots: Spots::default(),
             elsewhere: Idle::default(),
-            anchor,
             unbounded: Arc::new(Semaphore::new(unbounded.max(1) as usize)),
             on_the_spot: ON_THE_SPOT,
         })
@@ -139,7 +133,6 @@ impl Readers {
 
     /// `None`: it takes more than what is left to it.
     fn run<T>(&self, idle: &Idle, sql: &Sql, decode: &impl Fn(&mut Cells<'_>) -> Result<T>, left: Option<Left>) -> Result<Option<Vec<T>>> {
-        self.anchor.read();
         // Not within the match, which would hold the lock while a connection is opened.
         let reader = idle.lock().pop();
         let reader = match reader {
@@ -175,7 +168,6 @@ impl Readers {
     /// Closes the connections that are not in use.
     pub async fn close(&self) {
         self.unbounded.close();
-        self.anchor.close().await;
         for idle in self.spots.all().chain([&self.elsewhere]) {
             idle.lock().clear();
         }

@@ -31,12 +31,11 @@ use super::{
     file_identity::FileIdentity,
     kept::{Kept, RESTED},
     lines::Lines,
-    minute::ForAMinute,
     postgres::Server,
     readers::Readers,
-    remembered::Counted,
     replica::{self, Replica, Transaction},
     sql::{Gathered, Sql},
+    starts::BroadConditions,
     writer::Writer,
 };
 
@@ -83,8 +82,7 @@ pub struct Db {
     /// What store transactions run on.
     writes: Writes,
     own: Arc<Own>,
-    many: Arc<ForAMinute<()>>,
-    counted: Arc<ForAMinute<Counted>>,
+    broad: BroadConditions,
     gathered: Arc<Gathered>,
     on_statement: Option<OnStatement>,
     replica: Option<Arc<Replica>>,
@@ -143,8 +141,7 @@ impl Db {
             reads,
             writes,
             own: Arc::default(),
-            many: Arc::default(),
-            counted: Arc::default(),
+            broad: BroadConditions::default(),
             gathered: Arc::default(),
             on_statement,
             replica: None,
@@ -204,14 +201,9 @@ impl Db {
         &self.own
     }
 
-    /// What filters asked for and many tickets had.
-    pub(super) fn many(&self) -> &ForAMinute<()> {
-        &self.many
-    }
-
-    /// Totals of filters that were counted.
-    pub(super) fn counted(&self) -> &ForAMinute<Counted> {
-        &self.counted
+    /// Conditions of filters that many tickets fulfilled.
+    pub(super) fn broad(&self) -> &BroadConditions {
+        &self.broad
     }
 
     /// Look-ups by a key that go together.

@@ -74,7 +74,7 @@ fn imports_leave_few_parts_of_a_total() {
 }
 
 #[test]
-fn a_record_by_its_id_is_looked_up_with_the_key() {
+fn a_record_by_its_id_costs_two_statements() {
     let server = Server::with(&[("many", many(2))]);
     let api = server.api("many", &ALL_SCOPES);
     let calls = [
@@ -88,9 +88,7 @@ fn a_record_by_its_id_is_looked_up_with_the_key() {
             call.clone().send().ok();
             statements(&api) - before
         };
-        // The key and the record, which go together on PostgreSQL.
-        let most = if server.database.postgres.is_some() { 1 } else { 2 };
         let few = (0..20).map(|_| once()).min();
-        assert_eq!(few, Some(most), "{call:?}");
+        assert_eq!(few, Some(2), "the key and the record: {call:?}");
     }
 }

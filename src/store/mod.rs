@@ -60,6 +60,8 @@ mod visit_tests;
 pub mod webhooks;
 pub mod write;
 mod write_probe;
+#[cfg(test)]
+mod write_tests;
 mod writer;
 
 pub use connect::{Db, OnStatement};

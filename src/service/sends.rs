@@ -127,7 +127,8 @@ impl Service {
         let mut change = begin!(self, by);
         let account = change.account(id).await?.ok_or_else(|| Error::missing("body.accountId", "account", id))?;
         let channel = account.channel.as_str();
-        let (conversation, content) = match first {
+        // A new conversation has no ticket.
+        let (thread, content) = match first {
             First::Mail(letter) => {
                 if !is_mail(channel) {
                     return Err(Error::invalid("body.accountId", not_of_channel("account", channel, "gmail or outlook")).into());
@@ -139,7 +140,7 @@ impl Service {
                     person: correspondents_person(&letter.to),
                     email_subject: letter.subject.clone().filter(|subject| !subject.is_empty()),
                 };
-                (self.open_thread(&change, &account, opening).await?, (id, content))
+                ((self.open_thread(&change, &account, opening).await?, None), (id, content))
             }
             First::Template { phone, filling } => {
                 if channel != WHATSAPP {
@@ -147,20 +148,22 @@ impl Service {
                 }
                 let template = template(&change, &account.id, &filling.template_id).await?;
                 let content = Content::Template(fill(&template, filling)?);
-                let conversation = match thread_of(&change, &account, phone).await? {
-                    // The message goes to the phone, whatever the conversation's reference.
-                    Some(conversation) => Conversation { reference_id: (*phone).to_owned(), ..conversation },
+                let thread = match thread_of(&change, &account, phone).await? {
+                    Some(conversation) => {
+                        let ticket = change.open_ticket(&conversation.id).await?;
+                        // The message goes to the phone, whatever the conversation's reference.
+                        (Conversation { reference_id: (*phone).to_owned(), ..conversation }, ticket)
+                    }
                     None => {
                         let phone = (*phone).to_owned();
                         let person = Person { first_name: phone.clone(), last_name: None, email: None, phone: Some(phone.clone()) };
-                        self.open_thread(&change, &account, Opening { reference_id: phone, person, email_subject: None }).await?
+                        (self.open_thread(&change, &account, Opening { reference_id: phone, person, email_subject: None }).await?, None)
                     }
                 };
-                (conversation, (MessageId::from(self.world().ids.fresh()), content))
+                (thread, (MessageId::from(self.world().ids.fresh()), content))
             }
         };
-        let ticket = change.open_ticket(&conversation.id).await?;
-        self.send(&mut change, (conversation, ticket), None, content).await?;
+        self.send(&mut change, thread, None, content).await?;
         Ok(change.finish(by, ()).await?)
     }
 

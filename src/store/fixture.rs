@@ -375,6 +375,8 @@ impl Fixture {
             sender: None,
             payload: None,
             external_id: None,
+            delivery: None,
+            failure: None,
             created_at: sent_at,
             updated_at: sent_at,
         };

@@ -39,12 +39,11 @@ impl Import {
     pub(super) async fn put_claimed<E>(
         &self,
         kind: Kind,
-        models: impl Iterator<Item = E::Model>,
+        models: impl Iterator<Item = impl IntoActiveModel<E::ActiveModel>>,
         claims: impl IntoIterator<Item = Claims>,
     ) -> Result<Outcome>
     where
         E: EntityTrait,
-        E::Model: IntoActiveModel<E::ActiveModel>,
         E::ActiveModel: Send,
     {
         let claims: Vec<Claims> = claims.into_iter().filter(|claims| !claims.claims.is_empty()).collect();

@@ -48,10 +48,12 @@ impl Kept {
 
 impl Begun {
     fn noted<T>(&self, outcome: Outcome<T>) -> Result<T> {
-        if outcome.is_err() {
+        outcome.map_err(|error| {
+            let error = error.into();
             self.failed.store(true, Ordering::Relaxed);
-        }
-        Ok(outcome?)
+            self.kept.last_failure().note(&error);
+            error
+        })
     }
 
     /// Runs statements one after the other in one flight. A first flight is repeated where its connection had rested and turns out to

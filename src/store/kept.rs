@@ -26,6 +26,7 @@ use super::{
     lock::lock,
     postgres::{Connection, NOTHING, Server},
     sql::Sql,
+    write_probe::LastFailure,
 };
 
 /// How long a connection may rest before it is asked whether it lives.
@@ -48,6 +49,7 @@ struct Shared {
     permits: Arc<Semaphore>,
     /// How long a statement waits for a connection.
     patience: Duration,
+    last_failure: LastFailure,
 }
 
 struct Idle {
@@ -79,7 +81,12 @@ impl Kept {
     /// None is made before it is needed.
     pub fn new(server: Arc<Server>, connections: u32, patience: Duration) -> Self {
         let permits = Arc::new(Semaphore::new(connections.max(1) as usize));
-        Self(Arc::new(Shared { server, idle: Mutex::default(), permits, patience }))
+        Self(Arc::new(Shared { server, idle: Mutex::default(), permits, patience, last_failure: LastFailure::default() }))
+    }
+
+    /// Of the transactions on these connections.
+    pub fn last_failure(&self) -> &LastFailure {
+        &self.0.last_failure
     }
 
     /// The rows of a statement that only reads, or may be run twice.

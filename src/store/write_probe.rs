@@ -1,17 +1,49 @@
-//! The write probe: a small write that proves what a read cannot, that the database takes writes.
+//! Health of writes: a small write that proves what a read cannot, and when a write last failed for want of disk or right.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
 
 use sea_orm::{ActiveValue::Set, DbBackend, EntityTrait, sea_query::OnConflict};
 
 use super::{
-    Db, Result,
+    Db, Error, Result,
+    connect::Writes,
     entity::write_probes::{ActiveModel, Column, Entity},
+    lock::lock,
 };
 use crate::domain::time::Timestamp;
 
 /// The one row.
 const ROW: i64 = 1;
 
+/// When a write last failed because the database could not do its work. A disk that is nearly full takes the small write of a probe and
+/// refuses what requests write.
+#[derive(Clone, Default)]
+pub(super) struct LastFailure(Arc<Mutex<Option<Instant>>>);
+
+impl LastFailure {
+    pub fn note(&self, error: &Error) {
+        if matches!(error, Error::Failing(_) | Error::Unusable(_)) {
+            *lock(&self.0) = Some(Instant::now());
+        }
+    }
+
+    fn is_within(&self, time: Duration) -> bool {
+        lock(&self.0).is_some_and(|at| at.elapsed() < time)
+    }
+}
+
 impl Db {
+    /// Whether the database could not do its work for a write of this process within this time.
+    pub fn failed_a_write_within(&self, time: Duration) -> bool {
+        match self.writes() {
+            Writes::Sqlite(writer) => writer.last_failure().is_within(time),
+            Writes::Postgres(kept) => kept.last_failure().is_within(time),
+        }
+    }
+
     /// Answers once the database has answered a read the way requests ask it, and has made a write durable the way requests write.
     pub async fn prove_writable(&self, now: Timestamp) -> Result<()> {
         self.ping().await?;

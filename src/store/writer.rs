@@ -43,6 +43,7 @@ use super::{
     file_identity::FileIdentity,
     sql::{Cells, Sql},
     sqlite::{self, bind, read},
+    write_probe::LastFailure,
 };
 
 /// Prepared statements that the connection keeps.
@@ -81,6 +82,7 @@ pub(super) struct Seat {
     ending: Option<JoinHandle<()>>,
     /// Since when groups have followed each other without a pause.
     stretch: Option<(Instant, Instant)>,
+    last_failure: LastFailure,
 }
 
 /// Turns that wait for one commit.
@@ -91,7 +93,7 @@ struct Group {
 
 /// The seat and the queue before it.
 #[derive(Clone)]
-pub(super) struct Writer(Arc<Queue<Seat>>);
+pub(super) struct Writer(Arc<Queue<Seat>>, LastFailure);
 
 /// The seat while it is taken.
 type Taken = OwnedMutexGuard<Seat>;
@@ -118,8 +120,23 @@ pub(super) struct Turn {
 impl Writer {
     /// From so many pages on the log is copied into the file.
     pub fn new(file: Arc<FileIdentity>, pages: u32) -> Self {
-        let copying = Copying::new(pages);
-        Self(Arc::new(Queue::new(Seat { file, connection: None, copying, closed: false, group: None, ending: None, stretch: None })))
+        let (copying, last_failure) = (Copying::new(pages), LastFailure::default());
+        let seat = Seat {
+            file,
+            connection: None,
+            copying,
+            closed: false,
+            group: None,
+            ending: None,
+            stretch: None,
+            last_failure: last_failure.clone(),
+        };
+        Self(Arc::new(Queue::new(seat)), last_failure)
+    }
+
+    /// Known without waiting for a turn.
+    pub fn last_failure(&self) -> &LastFailure {
+        &self.1
     }
 
     pub(super) async fn sit(&self) -> Result<Taken> {
@@ -244,7 +261,7 @@ impl Seat {
             }
             _ => self.stretch = Some((now, now)),
         }
-        begin(|| self.step("BEGIN IMMEDIATE")).await?;
+        begin(|| self.step("BEGIN IMMEDIATE")).await.inspect_err(|error| self.last_failure.note(error))?;
         self.group = Some(Group::default());
         self.file.check().inspect_err(|_| self.abandon())
     }
@@ -262,6 +279,7 @@ impl Seat {
         let outcome = self.step("COMMIT").and_then(|()| self.file.check());
         if let Err(error) = &outcome {
             tracing::error!(%error, writers = group.waiting.len(), "a commit failed; nothing of it was kept");
+            self.last_failure.note(error);
             self.abandon();
         }
         for waiting in group.waiting {
@@ -332,9 +350,13 @@ impl Turn {
         }
         let connection = seat.connection()?;
         let outcome = work(connection);
-        if outcome.is_err() && connection.is_autocommit() {
-            // SQLite has ended the transaction, and with it the turns before this one.
-            seat.abandon();
+        let ended = connection.is_autocommit();
+        if let Err(error) = &outcome {
+            seat.last_failure.note(error);
+            if ended {
+                // SQLite has ended the transaction, and with it the turns before this one.
+                seat.abandon();
+            }
         }
         outcome
     }

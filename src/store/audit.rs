@@ -1,24 +1,34 @@
-//! What was changed of a store's settings. Rows are added with the change and stay: the database refuses anything else.
+//! The audit log: changes to a store's settings, append-only. The database refuses to change or remove its rows.
 
-use super::{Db, Result, sql::Sql, write::Write};
+use sea_orm::{
+    ActiveValue::{NotSet, Set},
+    ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait,
+};
+
+use super::{Db, Result, entity::audit, write::Write};
 use crate::domain::{
     ids::{StoreId, UserId},
     settings::{Audited, Editor, Entry, Subject},
+    time::Timestamp,
 };
 
 impl Write {
-    /// Writes changes down, all by one hand.
+    /// Writes the changes of one editor down.
     pub async fn audit(&self, editor: &Editor, entries: &[Entry]) -> Result<()> {
         for entry in entries {
-            let mut sql = self
-                .sql("INSERT INTO audit (store_id, at, user_id, via, request_id, action, subject_kind, subject_id, detail) VALUES ($1, ");
-            sql.integer(self.now().millis()).push(", ").optional_text(editor.user_id.as_ref().map(UserId::as_str));
-            sql.push(", ").text(editor.via.name()).push(", ").optional_text(editor.request_id.as_deref());
-            for text in [entry.action, entry.subject.name(), &entry.subject_id, &entry.detail.to_string()] {
-                sql.push(", ").text(text);
-            }
-            sql.push(")");
-            self.run(sql).await?;
+            let row = audit::ActiveModel {
+                position: NotSet,
+                store_id: Set(self.store().to_string()),
+                at: Set(self.now().millis()),
+                user_id: Set(editor.user_id.as_ref().map(UserId::to_string)),
+                via: Set(editor.via.name().to_owned()),
+                request_id: Set(editor.request_id.clone()),
+                action: Set(entry.action.to_owned()),
+                subject_kind: Set(entry.subject.name().to_owned()),
+                subject_id: Set(entry.subject_id.clone()),
+                detail: Set(entry.detail.to_string()),
+            };
+            self.execute(&audit::Entity::insert(row)).await?;
         }
         Ok(())
     }
@@ -27,30 +37,29 @@ impl Write {
 impl Db {
     /// At most `limit` changes before a position, the newest first.
     pub async fn audited(&self, store: &StoreId, subject: Option<Subject>, before: Option<i64>, limit: i64) -> Result<Vec<Audited>> {
-        let mut sql = Sql::of(
-            store,
-            "SELECT position, at, user_id, via, request_id, action, subject_kind, subject_id, detail FROM audit WHERE store_id = $1",
-        );
-        if let Some(subject) = subject {
-            sql.push(" AND subject_kind = ").text(subject.name());
+        let rows = audit::Entity::find()
+            .filter(audit::Column::StoreId.eq(store))
+            .apply_if(subject, |query, subject| query.filter(audit::Column::SubjectKind.eq(subject.name())))
+            .apply_if(before, |query, before| query.filter(audit::Column::Position.lt(before)))
+            .order_by_desc(audit::Column::Position)
+            .limit(u64::try_from(limit).unwrap_or_default())
+            .all(self.read());
+        Ok(rows.await?.into_iter().map(Into::into).collect())
+    }
+}
+
+impl From<audit::Model> for Audited {
+    fn from(row: audit::Model) -> Self {
+        Self {
+            position: row.position,
+            at: Timestamp::from_millis(row.at),
+            user_id: row.user_id.map(Into::into),
+            via: row.via,
+            request_id: row.request_id,
+            action: row.action,
+            subject_kind: row.subject_kind,
+            subject_id: row.subject_id,
+            detail: row.detail,
         }
-        if let Some(before) = before {
-            sql.push(" AND position < ").integer(before);
-        }
-        sql.push(" ORDER BY position DESC").limit(limit);
-        self.all(sql, |cells| {
-            Ok(Audited {
-                position: cells.take()?,
-                at: cells.time()?,
-                user_id: cells.optional_id()?,
-                via: cells.take()?,
-                request_id: cells.take()?,
-                action: cells.take()?,
-                subject_kind: cells.take()?,
-                subject_id: cells.take()?,
-                detail: cells.take()?,
-            })
-        })
-        .await
     }
 }

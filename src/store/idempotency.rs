@@ -1,10 +1,12 @@
-//! The end of kept answers.
+//! Idempotency keys: removal of answers that are too old to be repeated.
 
-use super::{Result, write::Write};
+use sea_orm::{ColumnTrait, EntityTrait, ExprTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait, sea_query::Expr};
+
+use super::{Result, entity::idempotency_keys, write::Write};
 use crate::domain::time::Timestamp;
 
 /// Rows that one write removes at most: several times what is added until another one does, and too few to be felt.
-const BATCH: i64 = 50;
+const BATCH: u64 = 50;
 
 impl Write {
     /// Removes some of the store's answers that were kept until `since` and are too old to be repeated, unless another
@@ -13,12 +15,16 @@ impl Write {
         if !self.try_name("forget kept answers").await? {
             return Ok(());
         }
-        let mut sql = self.sql(
-            "DELETE FROM idempotency_keys WHERE (store_id, operation, key) IN \
-             (SELECT store_id, operation, key FROM idempotency_keys WHERE store_id = $1 AND created_at <= ",
-        );
-        sql.integer(since.millis()).push(" ORDER BY created_at").limit(BATCH).push(")");
-        self.run(sql).await?;
+        let key = [idempotency_keys::Column::StoreId, idempotency_keys::Column::Operation, idempotency_keys::Column::Key];
+        let oldest = idempotency_keys::Entity::find()
+            .select_only()
+            .columns(key)
+            .filter(idempotency_keys::Column::StoreId.eq(self.store()))
+            .filter(idempotency_keys::Column::CreatedAt.lte(since))
+            .order_by_asc(idempotency_keys::Column::CreatedAt)
+            .limit(BATCH);
+        let among = Expr::tuple(key.map(Expr::col)).in_subquery(oldest.into_query());
+        self.execute(&idempotency_keys::Entity::delete_many().filter(among)).await?;
         Ok(())
     }
 }
@@ -58,9 +64,9 @@ mod tests {
         forget(&other).await;
         for left in [BATCH + 5, 5, 0] {
             let write = fixture.db.write(&fixture.store, &clock(9)).await.unwrap();
-            let mut held = 0;
+            let mut held = 0_u64;
             for key in &old {
-                held += i64::from(write.kept("op", key, Timestamp::from_millis(0)).await.unwrap().is_some());
+                held += u64::from(write.kept("op", key, Timestamp::from_millis(0)).await.unwrap().is_some());
             }
             assert_eq!(held, left);
             assert!(write.kept("op", "young", Timestamp::from_millis(0)).await.unwrap().is_some());

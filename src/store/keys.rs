@@ -1,8 +1,17 @@
-//! API keys as they are made and changed. Who a secret belongs to is looked up in `access`.
+//! API keys as they are made and changed. The look-up of a caller by its secret is in `access`.
+
+use std::collections::HashMap;
+
+use sea_orm::{
+    ActiveValue::{NotSet, Set},
+    ColumnTrait, Condition, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
+    sea_query::Expr,
+};
 
 use super::{
     Db, Result,
-    sql::{Cells, Sql},
+    entity::{api_key_secrets, api_keys},
+    statement::model,
     write::Write,
 };
 use crate::domain::{
@@ -12,106 +21,126 @@ use crate::domain::{
     time::Timestamp,
 };
 
-const COLUMNS: &str = "k.id, k.name, k.scopes, k.active, k.owner_user_id, k.created_at, k.expires_at, k.last_used_at, ";
-
-const LAST_FOUR: &str =
-    "(SELECT s.last_four FROM api_key_secrets s WHERE s.store_id = k.store_id AND s.key_id = k.id ORDER BY s.expires_at DESC LIMIT 1)";
-
-const KEYS: &str = " FROM api_keys k WHERE k.store_id = $1";
-
-fn decode(cells: &mut Cells<'_>) -> Result<ApiKey> {
-    Ok(ApiKey {
-        id: cells.id()?,
-        name: cells.take()?,
-        scopes: ScopeSet::from_stored(&cells.take::<String>()?),
-        active: cells.take()?,
-        owner: cells.optional_id()?,
-        created_at: cells.time()?,
-        expires_at: cells.time()?,
-        last_used_at: cells.optional_time()?,
-        last_four: cells.take::<Option<String>>()?.unwrap_or_default(),
-    })
+fn key(row: api_keys::Model, last_four: Option<String>) -> ApiKey {
+    ApiKey {
+        id: row.id.into(),
+        name: row.name,
+        scopes: ScopeSet::from_stored(&row.scopes),
+        active: row.active,
+        owner: row.owner_user_id.map(UserId::from),
+        created_at: Timestamp::from_millis(row.created_at),
+        expires_at: Timestamp::from_millis(row.expires_at),
+        last_used_at: row.last_used_at.map(Timestamp::from_millis),
+        last_four: last_four.unwrap_or_default(),
+    }
 }
 
 impl Db {
     /// Every key of the store, oldest first.
     pub async fn keys(&self, store: &StoreId) -> Result<Vec<ApiKey>> {
-        let mut sql = Sql::of(store, "SELECT ");
-        sql.push(COLUMNS).push(LAST_FOUR).push(KEYS).push(" ORDER BY k.created_at, k.id");
-        self.all(sql, decode).await
+        let keys = api_keys::Entity::find()
+            .filter(api_keys::Column::StoreId.eq(store))
+            .order_by_asc(api_keys::Column::CreatedAt)
+            .order_by_asc(api_keys::Column::Id)
+            .all(self.read());
+        let secrets = api_key_secrets::Entity::find()
+            .filter(api_key_secrets::Column::StoreId.eq(store))
+            .order_by_asc(api_key_secrets::Column::ExpiresAt)
+            .all(self.read());
+        // The last secret of a key that is put in stays.
+        let (keys, secrets) = (keys.await?, secrets.await?);
+        let mut last_four: HashMap<String, String> = secrets.into_iter().map(|secret| (secret.key_id, secret.last_four)).collect();
+        Ok(keys.into_iter().map(|row| (last_four.remove(&row.id), row)).map(|(last_four, row)| key(row, last_four)).collect())
     }
 }
 
 impl Write {
     /// Stores a new key; it has no secret yet.
     pub async fn insert_key(&self, key: &ApiKey) -> Result<()> {
-        let mut sql = self.sql(
-            "INSERT INTO api_keys (store_id, id, name, scopes, active, owner_user_id, created_at, updated_at, expires_at) VALUES ($1, ",
-        );
-        sql.text(key.id.as_str()).push(", ").text(&key.name).push(", ").text(&key.scopes.to_string()).push(", TRUE, ");
-        sql.optional_text(key.owner.as_ref().map(UserId::as_str));
-        for at in [key.created_at, key.created_at, key.expires_at] {
-            sql.push(", ").integer(at.millis());
-        }
-        sql.push(")");
-        self.run(sql).await?;
+        let row = api_keys::ActiveModel {
+            store_id: Set(self.store().to_string()),
+            id: Set(key.id.to_string()),
+            name: Set(key.name.clone()),
+            scopes: Set(key.scopes.to_string()),
+            active: Set(true),
+            owner_user_id: Set(key.owner.as_ref().map(UserId::to_string)),
+            created_at: Set(key.created_at.millis()),
+            updated_at: Set(key.created_at.millis()),
+            expires_at: Set(key.expires_at.millis()),
+            last_used_at: NotSet,
+        };
+        self.execute(&api_keys::Entity::insert(row)).await?;
         Ok(())
     }
 
     /// The key, held until the end of the transaction.
     pub async fn key(&self, id: &KeyId) -> Result<Option<ApiKey>> {
-        let mut sql = self.sql("SELECT k.id");
-        sql.push(KEYS).push(" AND k.id = ").text(id.as_str());
-        self.hold(&mut sql);
-        if self.first(sql, |cells| cells.id::<KeyId>()).await?.is_none() {
-            return Ok(None);
-        }
-        // Only once it is held: whoever held it may have given it another secret.
-        let mut sql = self.sql("SELECT ");
-        sql.push(COLUMNS).push(LAST_FOUR).push(KEYS).push(" AND k.id = ").text(id.as_str());
-        self.first(sql, decode).await
+        let found = api_keys::Entity::find().filter(self.of_key(id));
+        let Some(row) = self.select_held(found, model::<api_keys::Entity>).await?.pop() else { return Ok(None) };
+        // Only once the key is held: the transaction that held it before may have given it another secret.
+        let newest = api_key_secrets::Entity::find()
+            .filter(api_key_secrets::Column::StoreId.eq(self.store()))
+            .filter(api_key_secrets::Column::KeyId.eq(id))
+            .order_by_desc(api_key_secrets::Column::ExpiresAt)
+            .limit(1);
+        let last_four = self.select(newest, model::<api_key_secrets::Entity>).await?.pop().map(|secret| secret.last_four);
+        Ok(Some(key(row, last_four)))
     }
 
     /// Writes what can be changed of a key.
     pub async fn save_key(&self, key: &ApiKey) -> Result<()> {
-        let mut sql = self.sql("UPDATE api_keys SET name = ");
-        sql.text(&key.name).push(", scopes = ").text(&key.scopes.to_string());
-        sql.push(if key.active { ", active = TRUE" } else { ", active = FALSE" });
-        sql.push(", expires_at = ").integer(key.expires_at.millis()).push(", updated_at = ").integer(self.now().millis());
-        sql.push(" WHERE store_id = $1 AND id = ").text(key.id.as_str());
-        self.run(sql).await?;
+        let changed = api_keys::ActiveModel {
+            name: Set(key.name.clone()),
+            scopes: Set(key.scopes.to_string()),
+            active: Set(key.active),
+            expires_at: Set(key.expires_at.millis()),
+            updated_at: Set(self.now().millis()),
+            ..Default::default()
+        };
+        self.execute(&api_keys::Entity::update_many().set(changed).filter(self.of_key(&key.id))).await?;
         Ok(())
     }
 
     /// A secret of a key beside those that it has, which end at `others_end` unless they end before.
     pub async fn add_key_secret(&self, key: &ApiKey, hash: &SecretHash, others_end: Timestamp) -> Result<()> {
-        let mut sql = self.sql("UPDATE api_key_secrets SET expires_at = ");
-        sql.integer(others_end.millis()).push(" WHERE store_id = $1 AND key_id = ").text(key.id.as_str());
-        sql.push(" AND expires_at > ").integer(others_end.millis());
-        self.run(sql).await?;
-        let mut sql = self.sql("INSERT INTO api_key_secrets (store_id, hash, key_id, last_four, created_at, expires_at) VALUES ($1, ");
-        sql.text(hash.as_str()).push(", ").text(key.id.as_str()).push(", ").text(&key.last_four);
-        sql.push(", ").integer(self.now().millis()).push(", ").integer(key.expires_at.millis()).push(")");
-        self.run(sql).await?;
+        let shortened = api_key_secrets::Entity::update_many()
+            .col_expr(api_key_secrets::Column::ExpiresAt, Expr::value(others_end))
+            .filter(api_key_secrets::Column::StoreId.eq(self.store()))
+            .filter(api_key_secrets::Column::KeyId.eq(&key.id))
+            .filter(api_key_secrets::Column::ExpiresAt.gt(others_end));
+        self.execute(&shortened).await?;
+        let secret = api_key_secrets::ActiveModel {
+            hash: Set(hash.as_str().to_owned()),
+            store_id: Set(self.store().to_string()),
+            key_id: Set(key.id.to_string()),
+            last_four: Set(key.last_four.clone()),
+            created_at: Set(self.now().millis()),
+            expires_at: Set(key.expires_at.millis()),
+        };
+        self.execute(&api_key_secrets::Entity::insert(secret)).await?;
         Ok(())
     }
 
     /// Removes a key and its secrets.
     pub async fn delete_key(&self, id: &KeyId) -> Result<()> {
-        let mut sql = self.sql("DELETE FROM api_keys WHERE store_id = $1 AND id = ");
-        sql.text(id.as_str());
-        self.run(sql).await?;
+        self.execute(&api_keys::Entity::delete_many().filter(self.of_key(id))).await?;
         Ok(())
     }
 
     /// Notes when keys were last used.
     pub async fn save_key_uses(&self, uses: &[(KeyId, Timestamp)]) -> Result<()> {
+        let last_used = api_keys::Column::LastUsedAt;
         for (id, at) in uses {
-            let mut sql = self.sql("UPDATE api_keys SET last_used_at = ");
-            sql.integer(at.millis()).push(" WHERE store_id = $1 AND id = ").text(id.as_str());
-            sql.push(" AND (last_used_at IS NULL OR last_used_at < ").integer(at.millis()).push(")");
-            self.run(sql).await?;
+            let noted = api_keys::Entity::update_many()
+                .col_expr(last_used, Expr::value(*at))
+                .filter(self.of_key(id))
+                .filter(Condition::any().add(last_used.is_null()).add(last_used.lt(*at)));
+            self.execute(&noted).await?;
         }
         Ok(())
+    }
+
+    fn of_key(&self, id: &KeyId) -> Condition {
+        Condition::all().add(api_keys::Column::StoreId.eq(self.store())).add(api_keys::Column::Id.eq(id))
     }
 }

@@ -49,6 +49,7 @@ mod spots;
 mod sql;
 mod sqlite;
 mod starts;
+mod statement;
 pub mod stores;
 pub mod team;
 mod ticket_filters;

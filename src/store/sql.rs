@@ -143,6 +143,11 @@ impl Sql {
         self.push(" FOR NO KEY UPDATE")
     }
 
+    /// Notes that the text has its rows held.
+    pub fn note_held(&mut self) {
+        self.holds = true;
+    }
+
     /// Has the rows stay as they are until the end of the transaction, beside others that want the same. PostgreSQL's own.
     pub fn share(&mut self) -> &mut Self {
         self.holds = true;

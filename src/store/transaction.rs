@@ -4,13 +4,13 @@
 //! itself when the disk is full or fails, and sqlx, which does not notice, would keep a pooled connection that holds the write lock
 //! for good. On PostgreSQL it is a transaction on a pooled connection (`begun`).
 
-use sea_orm::{DbBackend, QueryTrait, Statement, Value};
+use sea_orm::DbBackend;
 
 use super::{
-    Db, Error, Result,
+    Db, Result,
     begun::Begun,
     connect::{OnStatement, Writes},
-    sql::{Cells, Param, Sql},
+    sql::{Cells, Sql},
     writer::Turn,
 };
 
@@ -77,34 +77,12 @@ impl Tx {
         }
     }
 
-    /// The number of rows that a statement changed which SeaORM builds from an entity.
-    pub(super) async fn execute(&self, built: &impl QueryTrait) -> Result<u64> {
-        self.run(&sql_of(built.build(self.backend()))?).await
-    }
-
     pub async fn commit(self) -> Result<()> {
         match self.on {
             On::Sqlite(turn) => turn.commit().await,
             On::Postgres(begun) => begun.commit(&[]).await.map(|_| ()),
         }
     }
-}
-
-/// A statement of SeaORM's for the connections of this room.
-fn sql_of(statement: Statement) -> Result<Sql> {
-    let values = statement.values.map_or_else(Vec::new, |values| values.0);
-    values.into_iter().try_fold(Sql::fixed(&statement.sql), |sql, value| Ok(sql.with(param(value)?)))
-}
-
-fn param(value: Value) -> Result<Param> {
-    Ok(match value {
-        Value::String(text) => text.map_or(Param::Null, Param::Text),
-        Value::BigInt(number) => number.map_or(Param::NoInteger, Param::Integer),
-        Value::Double(number) => number.map_or(Param::NoNumber, Param::Number),
-        Value::Bool(flag) => flag.map_or(Param::NoFlag, Param::Flag),
-        Value::Bytes(Some(bytes)) => Param::Bytes(bytes),
-        other => return Err(Error::Damaged(format!("no column holds a value such as {other:?}"))),
-    })
 }
 
 #[cfg(test)]

@@ -11,6 +11,8 @@ use std::sync::{
     atomic::{AtomicBool, AtomicI64, Ordering},
 };
 
+use sea_orm::DbBackend;
+
 use super::{
     Db, Result,
     begun::Begun,
@@ -195,6 +197,10 @@ impl Write {
 
     pub(super) fn on_postgres(&self) -> bool {
         matches!(self.on, On::Postgres(_))
+    }
+
+    pub(super) fn backend(&self) -> DbBackend {
+        if self.on_postgres() { DbBackend::Postgres } else { DbBackend::Sqlite }
     }
 
     /// A conversation, as it stays until the end.

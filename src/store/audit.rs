@@ -28,7 +28,7 @@ impl Write {
                 subject_id: Set(entry.subject_id.clone()),
                 detail: Set(entry.detail.to_string()),
             };
-            self.execute(&audit::Entity::insert(row)).await?;
+            self.insert(row).await?;
         }
         Ok(())
     }

@@ -1,10 +1,21 @@
 //! The rows that writes read and change, each within [`Write`].
 
+use sea_orm::{
+    ActiveValue::{NotSet, Set},
+    ColumnTrait, Condition, EntityTrait, ExprTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait,
+    sea_query::Expr,
+};
+
 use super::{
     Result,
+    entity::{
+        account_users, accounts, comments, contacts, conversation_labels, conversations, labels, ticket_field_values, tickets, users,
+    },
     import::DERIVE_TICKETS,
     marks::{Marks, ValueMarks},
+    settings::role_kind,
     sql::{Row, Sql},
+    statement::model,
     write::Write,
 };
 use crate::domain::{
@@ -13,8 +24,10 @@ use crate::domain::{
     fields::{Comparable, Field},
     ids::{AccountId, ContactId, ConversationId, FieldId, LabelId, TicketId, UserId},
     messages::Comment,
+    settings::OWNER,
     store::Account,
     tickets::Ticket,
+    time::Timestamp,
 };
 
 impl Write {
@@ -41,20 +54,22 @@ impl Write {
 
     /// Writes the properties of a ticket that writes change. A closed one waits for no reply.
     pub async fn save_ticket(&self, ticket: &Ticket) -> Result<()> {
-        let mut sql = self.sql("UPDATE tickets SET is_open = ");
-        sql.push(if ticket.is_open { "TRUE" } else { "FALSE, waiting_since = NULL" });
-        for (column, at) in
-            [(", closed_at = ", ticket.closed_at), (", reopened_at = ", ticket.reopened_at), (", snoozed_until = ", ticket.snoozed_until)]
-        {
-            sql.push(column).optional_integer(at.map(|at| at.millis()));
-        }
-        sql.push(", assignee_user_id = ").optional_text(ticket.assignee_user_id.as_ref().map(UserId::as_str));
-        sql.push(", handled_by = ").optional_text(ticket.handled_by.as_ref().map(UserId::as_str));
-        sql.push(", ticket_fields = ").text(&ticket.fields);
-        sql.push(", ticket_fields_updated_at = ").optional_integer(ticket.fields_updated_at.map(|at| at.millis()));
-        sql.push(", updated_at = ").integer(ticket.updated_at.millis());
-        sql.push(" WHERE store_id = $1 AND id = ").text(ticket.id.as_str());
-        self.run(sql).await?;
+        self.update(tickets::ActiveModel {
+            store_id: Set(self.store().to_string()),
+            id: Set(ticket.id.to_string()),
+            is_open: Set(ticket.is_open),
+            waiting_since: if ticket.is_open { NotSet } else { Set(None) },
+            closed_at: Set(ticket.closed_at.map(Timestamp::millis)),
+            reopened_at: Set(ticket.reopened_at.map(Timestamp::millis)),
+            snoozed_until: Set(ticket.snoozed_until.map(Timestamp::millis)),
+            assignee_user_id: Set(ticket.assignee_user_id.as_ref().map(UserId::to_string)),
+            handled_by: Set(ticket.handled_by.as_ref().map(UserId::to_string)),
+            ticket_fields: Set(ticket.fields.clone()),
+            ticket_fields_updated_at: Set(ticket.fields_updated_at.map(Timestamp::millis)),
+            updated_at: Set(ticket.updated_at.millis()),
+            ..Default::default()
+        })
+        .await?;
         if ticket.closed_at.is_some_and(|closed_at| closed_at < ticket.sort_at) {
             // Its newest message is dated behind its end, which leaves it outside of the ticket's window.
             let mut sql = self.sql(DERIVE_TICKETS);
@@ -104,20 +119,26 @@ impl Write {
     }
 
     async fn save_values_of(&self, ticket: &TicketId, field: &FieldId, values: &[Comparable]) -> Result<()> {
-        let mut sql = self.sql("DELETE FROM ticket_field_values WHERE store_id = $1 AND ticket_id = ");
-        sql.text(ticket.as_str()).push(" AND field_id = ").text(field.as_str());
-        self.run(sql).await?;
+        let of_field = Condition::all()
+            .add(ticket_field_values::Column::StoreId.eq(self.store()))
+            .add(ticket_field_values::Column::TicketId.eq(ticket))
+            .add(ticket_field_values::Column::FieldId.eq(field));
+        self.execute(&ticket_field_values::Entity::delete_many().filter(of_field)).await?;
         for (position, value) in (0_i64..).zip(values) {
             let (text, number) = match value {
-                Comparable::Text(text) => (Some(text.as_str()), None),
+                Comparable::Text(text) => (Some(text.clone()), None),
                 Comparable::Number(number) => (None, Some(*number)),
             };
-            let mut sql = self.sql(
-                "INSERT INTO ticket_field_values (store_id, ticket_id, field_id, position, text_value, number_value, folded) VALUES ($1, ",
-            );
-            sql.text(ticket.as_str()).push(", ").text(field.as_str()).push(", ").integer(position).push(", ").optional_text(text);
-            sql.push(", ").optional_number(number).push(", ").optional_text(value.folded().as_deref()).push(")");
-            self.run(sql).await?;
+            self.insert(ticket_field_values::ActiveModel {
+                store_id: Set(self.store().to_string()),
+                ticket_id: Set(ticket.to_string()),
+                field_id: Set(field.to_string()),
+                position: Set(position),
+                text_value: Set(text),
+                number_value: Set(number),
+                folded: Set(value.folded()),
+            })
+            .await?;
         }
         Ok(())
     }
@@ -141,46 +162,60 @@ impl Write {
         self.first(self.sql("SELECT currency FROM stores WHERE id = $1"), |cells| cells.take()).await
     }
 
-    /// Which of these are users of the store.
+    /// Which of these are users of the store, held as they are until the end of the transaction.
     pub async fn known_users(&self, ids: &[&UserId]) -> Result<Vec<UserId>> {
-        if ids.is_empty() {
-            return Ok(Vec::new());
-        }
-        let mut sql = self.sql("SELECT user_id FROM users WHERE store_id = $1 AND user_id IN ");
-        sql.texts(ids.iter().map(|id| id.as_str())).push(" ORDER BY id");
-        self.share(&mut sql);
-        self.all(sql, |cells| cells.id()).await
+        let query = users::Entity::find()
+            .select_only()
+            .column(users::Column::UserId)
+            .filter(users::Column::StoreId.eq(self.store()))
+            .filter(users::Column::UserId.is_in(ids.iter().copied()))
+            .order_by_asc(users::Column::Id);
+        self.select_shared(query, |cells| cells.id()).await
     }
 
-    /// Keeps the accounts of these tickets as they are, with whom they list. Before the tickets are held: who takes access
+    /// Keeps the accounts of these tickets as they are, with the users that they list. Before the tickets are held: what takes access
     /// away holds the account first and the tickets then.
     pub async fn keep_accounts_of(&self, tickets: &[&TicketId]) -> Result<()> {
-        let mut sql = self.sql(
-            "SELECT a.id FROM accounts a WHERE a.store_id = $1 AND a.id IN (SELECT t.account_id FROM tickets t WHERE t.store_id = $1 AND t.id IN ",
-        );
-        sql.texts(tickets.iter().map(|id| id.as_str())).push(") ORDER BY a.id");
-        self.share(&mut sql);
-        // One writer keeps them anyway.
-        if sql.holds() {
-            self.all(sql, |cells| cells.id::<AccountId>()).await?;
+        // SQLite's one writer keeps them anyway.
+        if !self.on_postgres() {
+            return Ok(());
         }
+        let of_tickets = tickets::Entity::find()
+            .select_only()
+            .column(tickets::Column::AccountId)
+            .filter(tickets::Column::StoreId.eq(self.store()))
+            .filter(tickets::Column::Id.is_in(tickets.iter().copied()));
+        let query = accounts::Entity::find()
+            .select_only()
+            .column(accounts::Column::Id)
+            .filter(accounts::Column::StoreId.eq(self.store()))
+            .filter(accounts::Column::Id.in_subquery(of_tickets.into_query()))
+            .order_by_asc(accounts::Column::Id);
+        self.select_shared(query, |_| Ok(())).await?;
         Ok(())
     }
 
-    /// The owner of the store who has been one the longest.
+    /// The user who has been an owner of the store the longest.
     pub async fn oldest_owner(&self) -> Result<Option<UserId>> {
-        let sql = self.sql(
-            "SELECT u.user_id FROM users u JOIN roles r ON r.store_id = u.store_id AND r.id = u.role_id \
-             WHERE u.store_id = $1 AND r.kind = 'owner' AND u.user_id IS NOT NULL ORDER BY u.created_at, u.id LIMIT 1",
-        );
-        self.first(sql, |cells| cells.id()).await
+        let query = users::Entity::find()
+            .select_only()
+            .column(users::Column::UserId)
+            .filter(users::Column::StoreId.eq(self.store()))
+            .filter(users::Column::UserId.is_not_null())
+            .filter(Expr::from(role_kind()).eq(OWNER))
+            .order_by_asc(users::Column::CreatedAt)
+            .order_by_asc(users::Column::Id)
+            .limit(1);
+        Ok(self.select(query, |cells| cells.id()).await?.pop())
     }
 
     /// The users that each of these accounts lists; an account that lists none is open to all.
     pub async fn account_users(&self, accounts: &[&AccountId]) -> Result<Vec<(AccountId, UserId)>> {
-        let mut sql = self.sql("SELECT account_id, user_id FROM account_users WHERE store_id = $1 AND account_id IN ");
-        sql.texts(accounts.iter().map(|id| id.as_str()));
-        self.all(sql, |cells| Ok((cells.id()?, cells.id()?))).await
+        let query = account_users::Entity::find()
+            .filter(account_users::Column::StoreId.eq(self.store()))
+            .filter(account_users::Column::AccountId.is_in(accounts.iter().copied()));
+        let rows = self.select(query, model::<account_users::Entity>).await?;
+        Ok(rows.into_iter().map(|row| (row.account_id.into(), row.user_id.into())).collect())
     }
 
     pub async fn has_open_ticket(&self, id: &ConversationId) -> Result<bool> {
@@ -191,11 +226,14 @@ impl Write {
 
     /// Writes the unread count and stamp of a conversation.
     pub async fn save_unread_count(&self, conversation: &Conversation) -> Result<()> {
-        let mut sql = self.sql("UPDATE conversations SET unread_count = ");
-        sql.integer(conversation.unread_count).push(", updated_at = ").integer(conversation.updated_at.millis());
-        sql.push(" WHERE store_id = $1 AND id = ").text(conversation.id.as_str());
-        self.run(sql).await?;
-        Ok(())
+        self.update(conversations::ActiveModel {
+            store_id: Set(self.store().to_string()),
+            id: Set(conversation.id.to_string()),
+            unread_count: Set(conversation.unread_count),
+            updated_at: Set(conversation.updated_at.millis()),
+            ..Default::default()
+        })
+        .await
     }
 
     /// Keeps the tickets of a conversation, which is held, from being changed by others.
@@ -220,40 +258,50 @@ impl Write {
     pub async fn save_labels(&self, conversation: &Conversation) -> Result<()> {
         let labels = serde_json::to_string(&conversation.label_ids).map_err(|error| super::Error::Damaged(error.to_string()))?;
         let marks = Marks::of_labels(&conversation.label_ids).bits();
-        let mut sql = self.sql("UPDATE conversations SET label_ids = ");
-        sql.text(&labels).push(", label_marks = ").integer(marks);
-        sql.push(", updated_at = ").integer(conversation.updated_at.millis());
-        sql.push(" WHERE store_id = $1 AND id = ").text(conversation.id.as_str());
-        self.run(sql).await?;
-        let mut sql = self.sql("UPDATE tickets SET label_marks = ");
-        sql.integer(marks).push(" WHERE store_id = $1 AND conversation_id = ").text(conversation.id.as_str());
-        sql.push(" AND label_marks <> ").integer(marks);
-        self.run(sql).await?;
+        self.update(conversations::ActiveModel {
+            store_id: Set(self.store().to_string()),
+            id: Set(conversation.id.to_string()),
+            label_ids: Set(labels),
+            label_marks: Set(marks),
+            updated_at: Set(conversation.updated_at.millis()),
+            ..Default::default()
+        })
+        .await?;
+        let marked = tickets::Entity::update_many()
+            .col_expr(tickets::Column::LabelMarks, Expr::value(marks))
+            .filter(tickets::Column::StoreId.eq(self.store()))
+            .filter(tickets::Column::ConversationId.eq(&conversation.id))
+            .filter(tickets::Column::LabelMarks.ne(marks));
+        self.execute(&marked).await?;
         Ok(())
     }
 
     pub async fn add_label(&self, conversation: &ConversationId, label: &LabelId) -> Result<()> {
-        let mut sql = self.sql("INSERT INTO conversation_labels (store_id, conversation_id, label_id) VALUES ($1, ");
-        sql.text(conversation.as_str()).push(", ").text(label.as_str()).push(")");
-        self.run(sql).await?;
-        Ok(())
+        self.insert(conversation_labels::ActiveModel {
+            store_id: Set(self.store().to_string()),
+            conversation_id: Set(conversation.to_string()),
+            label_id: Set(label.to_string()),
+        })
+        .await
     }
 
     pub async fn remove_label(&self, conversation: &ConversationId, label: &LabelId) -> Result<()> {
-        let mut sql = self.sql("DELETE FROM conversation_labels WHERE store_id = $1 AND conversation_id = ");
-        sql.text(conversation.as_str()).push(" AND label_id = ").text(label.as_str());
-        self.run(sql).await?;
+        let labelled = Condition::all()
+            .add(conversation_labels::Column::StoreId.eq(self.store()))
+            .add(conversation_labels::Column::ConversationId.eq(conversation))
+            .add(conversation_labels::Column::LabelId.eq(label));
+        self.execute(&conversation_labels::Entity::delete_many().filter(labelled)).await?;
         Ok(())
     }
 
     /// The texts of the labels among `ids` that the store has.
     pub async fn label_texts(&self, ids: &[&LabelId]) -> Result<Vec<(LabelId, String)>> {
-        if ids.is_empty() {
-            return Ok(vec![]);
-        }
-        let mut sql = self.sql("SELECT id, label FROM labels WHERE store_id = $1 AND id IN ");
-        sql.texts(ids.iter().map(|id| id.as_str()));
-        self.all(sql, |cells| Ok((cells.id()?, cells.take()?))).await
+        let query = labels::Entity::find()
+            .select_only()
+            .columns([labels::Column::Id, labels::Column::Label])
+            .filter(labels::Column::StoreId.eq(self.store()))
+            .filter(labels::Column::Id.is_in(ids.iter().copied()));
+        self.select(query, |cells| Ok((cells.id()?, cells.take()?))).await
     }
 
     pub async fn contact(&self, id: &ContactId) -> Result<Option<Contact>> {
@@ -261,41 +309,47 @@ impl Write {
     }
 
     pub async fn insert_contact(&self, contact: &Contact) -> Result<()> {
-        let email_key = contact.email.as_deref().map(str::to_lowercase);
-        let mut sql = self.sql(
-            "INSERT INTO contacts (store_id, id, full_name, first_name, last_name, email, email_key, phone, created_at, updated_at) VALUES ($1, ",
-        );
-        sql.text(contact.id.as_str()).push(", ").text(&contact.full_name).push(", ").text(&contact.first_name);
-        for text in [contact.last_name.as_deref(), contact.email.as_deref(), email_key.as_deref(), contact.phone.as_deref()] {
-            sql.push(", ").optional_text(text);
-        }
-        sql.push(", ").integer(contact.created_at.millis()).push(", ").integer(contact.updated_at.millis()).push(")");
-        self.run(sql).await?;
-        Ok(())
+        self.insert(contacts::ActiveModel {
+            store_id: Set(self.store().to_string()),
+            id: Set(contact.id.to_string()),
+            full_name: Set(contact.full_name.clone()),
+            first_name: Set(contact.first_name.clone()),
+            last_name: Set(contact.last_name.clone()),
+            email: Set(contact.email.clone()),
+            email_key: Set(contact.email.as_deref().map(str::to_lowercase)),
+            phone: Set(contact.phone.clone()),
+            created_at: Set(contact.created_at.millis()),
+            updated_at: Set(contact.updated_at.millis()),
+            ..Default::default()
+        })
+        .await
     }
 
     /// Writes a contact's custom fields and stamps.
     pub async fn save_contact(&self, contact: &Contact) -> Result<()> {
-        let mut sql = self.sql("UPDATE contacts SET custom_fields = ");
-        sql.optional_text(contact.custom_fields.as_deref());
-        sql.push(", custom_fields_updated_at = ").optional_integer(contact.custom_fields_updated_at.map(|at| at.millis()));
-        sql.push(", updated_at = ").integer(contact.updated_at.millis());
-        sql.push(" WHERE store_id = $1 AND id = ").text(contact.id.as_str());
-        self.run(sql).await?;
-        Ok(())
+        self.update(contacts::ActiveModel {
+            store_id: Set(self.store().to_string()),
+            id: Set(contact.id.to_string()),
+            custom_fields: Set(contact.custom_fields.clone()),
+            custom_fields_updated_at: Set(contact.custom_fields_updated_at.map(Timestamp::millis)),
+            updated_at: Set(contact.updated_at.millis()),
+            ..Default::default()
+        })
+        .await
     }
 
     pub async fn insert_comment(&self, comment: &Comment) -> Result<()> {
-        let mut sql = self
-            .sql("INSERT INTO comments (store_id, id, conversation_id, text, created_by, sent_at, created_at, updated_at) VALUES ($1, ");
-        sql.text(comment.id.as_str()).push(", ").text(comment.conversation_id.as_str()).push(", ").text(&comment.text);
-        sql.push(", ").text(comment.created_by.as_str());
-        for at in [comment.sent_at, comment.created_at, comment.updated_at] {
-            sql.push(", ").integer(at.millis());
-        }
-        sql.push(")");
-        self.run(sql).await?;
-        Ok(())
+        self.insert(comments::ActiveModel {
+            store_id: Set(self.store().to_string()),
+            id: Set(comment.id.to_string()),
+            conversation_id: Set(comment.conversation_id.to_string()),
+            text: Set(comment.text.clone()),
+            created_by: Set(comment.created_by.to_string()),
+            sent_at: Set(comment.sent_at.millis()),
+            created_at: Set(comment.created_at.millis()),
+            updated_at: Set(comment.updated_at.millis()),
+        })
+        .await
     }
 }
 

@@ -69,8 +69,7 @@ impl Write {
             expires_at: Set(key.expires_at.millis()),
             last_used_at: NotSet,
         };
-        self.execute(&api_keys::Entity::insert(row)).await?;
-        Ok(())
+        self.insert(row).await
     }
 
     /// The key, held until the end of the transaction.
@@ -90,6 +89,8 @@ impl Write {
     /// Writes what can be changed of a key.
     pub async fn save_key(&self, key: &ApiKey) -> Result<()> {
         let changed = api_keys::ActiveModel {
+            store_id: Set(self.store().to_string()),
+            id: Set(key.id.to_string()),
             name: Set(key.name.clone()),
             scopes: Set(key.scopes.to_string()),
             active: Set(key.active),
@@ -97,8 +98,7 @@ impl Write {
             updated_at: Set(self.now().millis()),
             ..Default::default()
         };
-        self.execute(&api_keys::Entity::update_many().set(changed).filter(self.of_key(&key.id))).await?;
-        Ok(())
+        self.update(changed).await
     }
 
     /// A secret of a key beside those that it has, which end at `others_end` unless they end before.
@@ -117,8 +117,7 @@ impl Write {
             created_at: Set(self.now().millis()),
             expires_at: Set(key.expires_at.millis()),
         };
-        self.execute(&api_key_secrets::Entity::insert(secret)).await?;
-        Ok(())
+        self.insert(secret).await
     }
 
     /// Removes a key and its secrets.

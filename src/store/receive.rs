@@ -1,6 +1,18 @@
 //! The rows that an inbound message reads and makes, each within [`Write`].
 
-use super::{Error, Result, import::DERIVE_TICKETS, sql::Row, write::Write};
+use sea_orm::{
+    ActiveValue::{NotSet, Set},
+    ColumnTrait, Condition, EntityTrait, ExprTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait,
+    sea_query::{Expr, OnConflict},
+};
+
+use super::{
+    Error, Result,
+    entity::{conversations, counters, messages, stores, tickets},
+    import::DERIVE_TICKETS,
+    sql::Row,
+    write::Write,
+};
 use crate::domain::{
     contacts::Contact,
     conversations::Conversation,
@@ -22,23 +34,37 @@ pub struct Former {
 impl Write {
     /// Hours within which an inbound message reopens a closed ticket.
     pub async fn reopen_window_hours(&self) -> Result<Option<i64>> {
-        self.first(self.sql("SELECT reopen_window_hours FROM stores WHERE id = $1"), |cells| cells.take()).await
+        let query = stores::Entity::find_by_id(self.store().as_str()).select_only().column(stores::Column::ReopenWindowHours);
+        Ok(self.select(query, |cells| cells.take()).await?.pop())
     }
 
     pub async fn message_of_channel(&self, account: &AccountId, external_id: &str) -> Result<Option<Former>> {
-        // SQLite takes the partial index only where its condition is spelled out.
-        let mut sql = self
-            .sql("SELECT id, conversation_id, created_at FROM messages WHERE store_id = $1 AND external_id IS NOT NULL AND account_id = ");
-        sql.text(account.as_str()).push(" AND external_id = ").text(external_id);
-        self.first(sql, |cells| Ok(Former { message_id: cells.id()?, conversation_id: cells.id()?, received_at: cells.time()? })).await
+        let query = messages::Entity::find()
+            .select_only()
+            .columns([messages::Column::Id, messages::Column::ConversationId, messages::Column::CreatedAt])
+            .filter(messages::Column::StoreId.eq(self.store()))
+            .filter(messages::Column::AccountId.eq(account))
+            .filter(messages::Column::ExternalId.eq(external_id))
+            // SQLite takes the partial index only where its condition is spelled out.
+            .filter(messages::Column::ExternalId.is_not_null());
+        let former =
+            self.select(query, |cells| Ok(Former { message_id: cells.id()?, conversation_id: cells.id()?, received_at: cells.time()? }));
+        Ok(former.await?.pop())
     }
 
     /// The conversation's ticket that was open at that time.
     pub async fn ticket_at(&self, conversation: &ConversationId, at: Timestamp) -> Result<Option<TicketId>> {
-        let mut sql = self.sql("SELECT id FROM tickets WHERE store_id = $1 AND conversation_id = ");
-        sql.text(conversation.as_str()).push(" AND opened_at <= ").integer(at.millis());
-        sql.push(" AND (closed_at IS NULL OR closed_at >= ").integer(at.millis()).push(") ORDER BY opened_at DESC, id DESC LIMIT 1");
-        self.first(sql, |cells| cells.id()).await
+        let query = tickets::Entity::find()
+            .select_only()
+            .column(tickets::Column::Id)
+            .filter(tickets::Column::StoreId.eq(self.store()))
+            .filter(tickets::Column::ConversationId.eq(conversation))
+            .filter(tickets::Column::OpenedAt.lte(at))
+            .filter(Condition::any().add(tickets::Column::ClosedAt.is_null()).add(tickets::Column::ClosedAt.gte(at)))
+            .order_by_desc(tickets::Column::OpenedAt)
+            .order_by_desc(tickets::Column::Id)
+            .limit(1);
+        Ok(self.select(query, |cells| cells.id()).await?.pop())
     }
 
     /// The conversation of a thread, held until the end of the transaction.
@@ -78,47 +104,51 @@ impl Write {
 
     /// A conversation without messages.
     pub async fn insert_conversation(&self, conversation: &Conversation) -> Result<()> {
-        let mut sql = self.sql(
-            "INSERT INTO conversations (store_id, id, channel, account_id, contact_id, display_name, reference_id, email_subject, sort_at, \
-             created_at, updated_at, label_ids, label_marks, is_spam, unread_count, message_count) VALUES ($1, ",
-        );
-        sql.text(conversation.id.as_str()).push(", ").text(conversation.channel.as_str());
-        sql.push(", ").text(conversation.account_id.as_str()).push(", ").text(conversation.contact_id.as_str());
-        sql.push(", ").text(&conversation.display_name).push(", ").text(&conversation.reference_id);
-        sql.push(", ").optional_text(conversation.email_subject.as_deref());
-        for at in [conversation.sort_at, conversation.created_at, conversation.updated_at] {
-            sql.push(", ").integer(at.millis());
-        }
-        sql.push(", '[]', 0, FALSE, 0, 0)");
-        self.run(sql).await?;
-        Ok(())
+        self.insert(conversations::ActiveModel {
+            store_id: Set(self.store().to_string()),
+            id: Set(conversation.id.to_string()),
+            channel: Set(conversation.channel.as_str().to_owned()),
+            account_id: Set(conversation.account_id.to_string()),
+            contact_id: Set(conversation.contact_id.to_string()),
+            display_name: Set(conversation.display_name.clone()),
+            reference_id: Set(conversation.reference_id.clone()),
+            email_subject: Set(conversation.email_subject.clone()),
+            label_ids: Set("[]".to_owned()),
+            label_marks: Set(0),
+            is_spam: Set(false),
+            unread_count: Set(0),
+            message_count: Set(0),
+            sort_at: Set(conversation.sort_at.millis()),
+            created_at: Set(conversation.created_at.millis()),
+            updated_at: Set(conversation.updated_at.millis()),
+            ..Default::default()
+        })
+        .await
     }
 
     /// A message. `delivery`: of one that is sent here.
     pub fn insert_message(&self, message: &Message, external_id: Option<&str>, delivery: Option<Delivery>) -> Result<()> {
         let images = message.images.as_ref().map(serde_json::to_string).transpose().map_err(|error| Error::Damaged(error.to_string()))?;
-        let mut sql = self.sql(
-            "INSERT INTO messages (store_id, id, conversation_id, account_id, inbound, is_sent_from_app, sent_at, created_at, updated_at, \
-             text, images, sender, external_id, kind, payload, delivery) VALUES ($1, ",
-        );
-        sql.text(message.id.as_str()).push(", ").text(message.conversation_id.as_str()).push(", ").text(message.account_id.as_str());
-        sql.push(", ").flag(message.inbound).push(", ").optional_flag(message.is_sent_from_app);
-        for at in [message.sent_at, message.created_at, message.updated_at] {
-            sql.push(", ").integer(at.millis());
-        }
-        for text in [
-            message.text.as_deref(),
-            images.as_deref(),
-            message.sender.as_deref(),
-            external_id,
-            message.kind.as_deref(),
-            message.payload.as_deref(),
-            delivery.map(Delivery::as_str),
-        ] {
-            sql.push(", ").optional_text(text);
-        }
-        sql.push(")");
-        self.run_along(sql)
+        self.insert_along(messages::ActiveModel {
+            store_id: Set(self.store().to_string()),
+            id: Set(message.id.to_string()),
+            conversation_id: Set(message.conversation_id.to_string()),
+            account_id: Set(message.account_id.to_string()),
+            inbound: Set(message.inbound),
+            sent_at: Set(message.sent_at.millis()),
+            text: Set(message.text.clone()),
+            images: Set(images),
+            kind: Set(message.kind.clone()),
+            author_user_id: NotSet,
+            is_sent_from_app: Set(message.is_sent_from_app),
+            sender: Set(message.sender.clone()),
+            payload: Set(message.payload.clone()),
+            external_id: Set(external_id.map(str::to_owned)),
+            delivery: Set(delivery.map(|delivery| delivery.as_str().to_owned())),
+            failure: NotSet,
+            created_at: Set(message.created_at.millis()),
+            updated_at: Set(message.updated_at.millis()),
+        })
     }
 
     /// The newest message of a conversation.
@@ -132,15 +162,19 @@ impl Write {
     /// Writes what follows from the messages of a conversation, its unread count and stamp.
     pub fn save_counters(&self, conversation: &Conversation) -> Result<()> {
         let last = conversation.last_message.as_ref();
-        let mut sql = self.sql("UPDATE conversations SET unread_count = ");
-        sql.integer(conversation.unread_count).push(", message_count = ").integer(conversation.message_count);
-        sql.push(", last_inbound_at = ").optional_integer(conversation.last_inbound_at.map(|at| at.millis()));
-        sql.push(", last_message_at = ").optional_integer(last.map(|last| last.sent_at.millis()));
-        sql.push(", last_message_snippet = ").optional_text(last.map(|last| last.snippet.as_str()));
-        sql.push(", last_message_inbound = ").optional_flag(last.map(|last| last.sent_by_recipient));
-        sql.push(", sort_at = ").integer(conversation.sort_at.millis()).push(", updated_at = ").integer(conversation.updated_at.millis());
-        sql.push(" WHERE store_id = $1 AND id = ").text(conversation.id.as_str());
-        self.run_along(sql)
+        self.update_along(conversations::ActiveModel {
+            store_id: Set(self.store().to_string()),
+            id: Set(conversation.id.to_string()),
+            unread_count: Set(conversation.unread_count),
+            message_count: Set(conversation.message_count),
+            last_inbound_at: Set(conversation.last_inbound_at.map(Timestamp::millis)),
+            last_message_at: Set(last.map(|last| last.sent_at.millis())),
+            last_message_snippet: Set(last.map(|last| last.snippet.clone())),
+            last_message_inbound: Set(last.map(|last| last.sent_by_recipient)),
+            sort_at: Set(conversation.sort_at.millis()),
+            updated_at: Set(conversation.updated_at.millis()),
+            ..Default::default()
+        })
     }
 
     /// The open ticket of a conversation, else its latest one, held until the end of the transaction.
@@ -159,32 +193,46 @@ impl Write {
 
     /// The next number of a ticket. Others wait for the end of this transaction, so that no number is left out.
     pub async fn next_ticket_number(&self) -> Result<String> {
-        let sql = self.sql(
-            "INSERT INTO counters (store_id, name, value) VALUES ($1, 'ticket_number', 1) ON CONFLICT (store_id, name) DO UPDATE \
-             SET value = counters.value + 1 RETURNING value",
-        );
-        let value: Option<i64> = self.first(sql, |cells| cells.take()).await?;
+        let row = counters::ActiveModel { store_id: Set(self.store().to_string()), name: Set("ticket_number".to_owned()), value: Set(1) };
+        let next = Expr::col((counters::Entity, counters::Column::Value)).add(1_i64);
+        let conflict =
+            OnConflict::columns([counters::Column::StoreId, counters::Column::Name]).value(counters::Column::Value, next).to_owned();
+        let mut insert = counters::Entity::insert(row).on_conflict(conflict).into_query();
+        insert.returning_col(counters::Column::Value);
+        let value: Option<i64> = self.returned(&insert, |cells| cells.take()).await?.pop();
         value.map(|value| value.to_string()).ok_or_else(|| Error::Damaged("the counter of tickets".to_owned()))
     }
 
-    /// An open ticket that nobody has.
+    /// An open ticket without an assignee, of a conversation that is held.
     pub async fn insert_ticket(&self, ticket: &Ticket) -> Result<()> {
-        let mut sql = self.sql(
-            "INSERT INTO tickets (store_id, id, ticket_number, channel, contact_id, account_id, conversation_id, ticket_fields, opened_at, \
-             sort_at, created_at, updated_at, is_open, is_spam, is_follow_up, field_marks, text_marks, label_marks) VALUES ($1, ",
-        );
-        sql.text(ticket.id.as_str()).push(", ").text(&ticket.number).push(", ").text(ticket.channel.as_str());
-        sql.push(", ").text(ticket.contact_id.as_str()).push(", ").text(ticket.account_id.as_str());
-        sql.push(", ").text(ticket.conversation_id.as_str()).push(", ").text(&ticket.fields);
-        for at in [ticket.opened_at, ticket.sort_at, ticket.created_at, ticket.updated_at] {
-            sql.push(", ").integer(at.millis());
-        }
-        sql.push(", TRUE, FALSE, ").flag(ticket.is_follow_up);
-        sql.push(", 0, 0, (SELECT label_marks FROM conversations WHERE store_id = $1 AND id = ")
-            .text(ticket.conversation_id.as_str())
-            .push("))");
-        self.run(sql).await?;
-        Ok(())
+        let conversation = conversations::Entity::find()
+            .select_only()
+            .column(conversations::Column::LabelMarks)
+            .filter(conversations::Column::StoreId.eq(self.store()))
+            .filter(conversations::Column::Id.eq(&ticket.conversation_id));
+        let label_marks = self.select(conversation, |cells| cells.take()).await?.pop().unwrap_or_default();
+        self.insert(tickets::ActiveModel {
+            store_id: Set(self.store().to_string()),
+            id: Set(ticket.id.to_string()),
+            ticket_number: Set(ticket.number.clone()),
+            is_open: Set(true),
+            is_spam: Set(false),
+            is_follow_up: Set(ticket.is_follow_up),
+            channel: Set(ticket.channel.as_str().to_owned()),
+            contact_id: Set(ticket.contact_id.to_string()),
+            account_id: Set(ticket.account_id.to_string()),
+            conversation_id: Set(ticket.conversation_id.to_string()),
+            ticket_fields: Set(ticket.fields.clone()),
+            label_marks: Set(label_marks),
+            field_marks: Set(0),
+            text_marks: Set(0),
+            opened_at: Set(ticket.opened_at.millis()),
+            sort_at: Set(ticket.sort_at.millis()),
+            created_at: Set(ticket.created_at.millis()),
+            updated_at: Set(ticket.updated_at.millis()),
+            ..Default::default()
+        })
+        .await
     }
 
     /// Derives what follows from a ticket's messages; the ticket as it is then.

@@ -24,7 +24,7 @@ use crate::domain::{
 };
 
 /// The kind of a user's role, as a column of a query of users.
-fn role_kind() -> SelectStatement {
+pub(super) fn role_kind() -> SelectStatement {
     let mut query = Query::select();
     query
         .column((roles::Entity, roles::Column::Kind))
@@ -97,8 +97,7 @@ impl Write {
             created_at: Set(self.now().millis()),
             expires_at: Set(expires_at.millis()),
         };
-        self.execute(&grants::Entity::insert(row)).await?;
-        Ok(())
+        self.insert(row).await
     }
 
     /// Ends a grant; `false` when it is not there, so that of two requests that use a link up only one does.
@@ -244,7 +243,7 @@ impl Write {
             user_id: Set(user.to_string()),
         });
         for row in rows {
-            self.execute(&account_users::Entity::insert(row)).await?;
+            self.insert(row).await?;
         }
         Ok(())
     }

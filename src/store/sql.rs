@@ -148,12 +148,6 @@ impl Sql {
         self.holds = true;
     }
 
-    /// Has the rows stay as they are until the end of the transaction, beside others that want the same. PostgreSQL's own.
-    pub fn share(&mut self) -> &mut Self {
-        self.holds = true;
-        self.push(" FOR SHARE")
-    }
-
     /// How many rows at most. Spelled out: of a bound number PostgreSQL expects a tenth of all there are, and therefore plans the
     /// statement each time it is run, which costs a page of a list as much as finding it does.
     pub fn limit(&mut self, rows: i64) -> &mut Self {
@@ -226,10 +220,6 @@ impl Sql {
         self.bind(value.map_or(Param::NoInteger, Param::Integer))
     }
 
-    pub fn optional_number(&mut self, value: Option<f64>) -> &mut Self {
-        self.bind(value.map_or(Param::NoNumber, Param::Number))
-    }
-
     pub fn bytes(&mut self, value: Vec<u8>) -> &mut Self {
         self.bind(Param::Bytes(value))
     }
@@ -241,13 +231,6 @@ impl Sql {
     /// As a literal: a bound value would not select a partial index, nor tell PostgreSQL which half of an index it walks.
     pub fn flag(&mut self, flag: bool) -> &mut Self {
         self.push(if flag { "TRUE" } else { "FALSE" })
-    }
-
-    pub fn optional_flag(&mut self, flag: Option<bool>) -> &mut Self {
-        match flag {
-            Some(flag) => self.flag(flag),
-            None => self.push("NULL"),
-        }
     }
 
     pub fn number(&mut self, value: f64) -> &mut Self {

@@ -1,9 +1,15 @@
 //! Statements that SeaORM builds from entities, for the executors of this room, and rows decoded into an entity's model.
 
+use std::{
+    any::TypeId,
+    collections::HashMap,
+    sync::{Arc, LazyLock, PoisonError, RwLock},
+};
+
 use sea_orm::{
-    ActiveModelTrait, ColumnTrait, ColumnType, DbBackend, DeleteMany, EntityTrait, Insert, Iterable, QueryTrait, Select, Statement,
-    StatementBuilder, TryIntoModel, UpdateMany, Value,
-    sea_query::{DeleteStatement, InsertStatement, LockType, SelectStatement, UpdateStatement},
+    ActiveModelTrait, ColumnTrait, ColumnType, DbBackend, DeleteMany, EntityName, EntityTrait, ExprTrait, IdenStatic, Insert, Iterable,
+    PrimaryKeyToColumn, QueryTrait, Select, Statement, StatementBuilder, TryIntoModel, UpdateMany, Value,
+    sea_query::{DeleteStatement, Expr, InsertStatement, LockType, SelectStatement, UpdateStatement},
 };
 
 use super::{
@@ -84,8 +90,22 @@ macro_rules! values {
 }
 
 values!(
-    AccountId, CommentId, ContactId, ConversationId, FieldId, KeyId, LabelId, MessageId, RoleId, SeatId, StoreId, TeamId, TemplateId, TicketId,
-    UserId, WebhookId
+    AccountId,
+    CommentId,
+    ContactId,
+    ConversationId,
+    FieldId,
+    KeyId,
+    LabelId,
+    MessageId,
+    RoleId,
+    SeatId,
+    StoreId,
+    TeamId,
+    TemplateId,
+    TicketId,
+    UserId,
+    WebhookId
 );
 
 impl From<Timestamp> for Value {
@@ -96,8 +116,11 @@ impl From<Timestamp> for Value {
 
 /// A statement with its values, for the connections of this room.
 fn sql(statement: Statement) -> Result<Sql> {
-    let values = statement.values.map_or_else(Vec::new, |values| values.0);
-    values.into_iter().try_fold(Sql::fixed(&statement.sql), |sql, value| Ok(sql.with(param(value)?)))
+    bound(&statement.sql, statement.values.map_or_else(Vec::new, |values| values.0))
+}
+
+fn bound(text: &str, values: impl IntoIterator<Item = Value>) -> Result<Sql> {
+    values.into_iter().try_fold(Sql::fixed(text), |sql, value| Ok(sql.with(param(value)?)))
 }
 
 fn select_sql(query: impl Query, backend: DbBackend) -> Result<Sql> {
@@ -136,6 +159,56 @@ where
     Ok(active.try_into_model()?)
 }
 
+/// The text of a statement that is known by the entity, the columns that it sets and the database.
+fn remembered<E: EntityTrait>(verb: &'static str, set: &[E::Column], backend: DbBackend, build: impl FnOnce() -> String) -> Arc<str> {
+    type Shape = (TypeId, &'static str, u64, bool);
+    static TEXTS: LazyLock<RwLock<HashMap<Shape, Arc<str>>>> = LazyLock::new(RwLock::default);
+    // A column by its place; no table has 64.
+    let columns = (0_u32..).zip(E::Column::iter()).filter(|(_, column)| set.iter().any(|set| set.as_str() == column.as_str()));
+    let shape = (TypeId::of::<E>(), verb, columns.fold(0, |bits, (place, _)| bits | 1 << place), backend == DbBackend::Postgres);
+    let known = TEXTS.read().unwrap_or_else(PoisonError::into_inner).get(&shape).cloned();
+    known.unwrap_or_else(|| TEXTS.write().unwrap_or_else(PoisonError::into_inner).entry(shape).or_insert_with(|| build().into()).clone())
+}
+
+/// The columns of a row that are set, with their values.
+fn set_columns<A: ActiveModelTrait>(mut row: A) -> (Vec<Column<A>>, Vec<Value>) {
+    Column::<A>::iter().filter_map(|column| Some((column, row.take(column).into_value()?))).unzip()
+}
+
+type Column<A> = <<A as ActiveModelTrait>::Entity as EntityTrait>::Column;
+
+/// Inserts a row. Its text is built once for each set of columns.
+pub(super) fn insert<A: ActiveModelTrait>(row: A, backend: DbBackend) -> Result<Sql> {
+    let (columns, values) = set_columns(row);
+    let text = remembered::<A::Entity>("insert", &columns, backend, || {
+        let mut insert = InsertStatement::new();
+        insert.into_table(A::Entity::default().table_ref()).columns(columns.iter().copied());
+        insert.values_panic(values.iter().cloned().map(Into::into));
+        StatementBuilder::build(&insert, &backend).sql
+    });
+    bound(&text, values)
+}
+
+/// Writes the columns that are set of the row with this primary key. Its text is built once for each set of columns.
+pub(super) fn update<A: ActiveModelTrait>(row: A, backend: DbBackend) -> Result<Sql> {
+    let keys: Vec<_> = <A::Entity as EntityTrait>::PrimaryKey::iter().map(PrimaryKeyToColumn::into_column).collect();
+    let is_key = |column: &Column<A>| keys.iter().any(|key| key.as_str() == column.as_str());
+    let (columns, values) = set_columns(row);
+    let (key, set): (Vec<_>, Vec<_>) = columns.iter().copied().zip(values).partition(|(column, _)| is_key(column));
+    if key.len() != keys.len() {
+        return Err(Error::Damaged(format!("a row of {} was to be changed without its key", A::Entity::default().table_name())));
+    }
+    let text = remembered::<A::Entity>("update", &columns, backend, || {
+        let mut update = UpdateStatement::new();
+        update.table(A::Entity::default().table_ref()).values(set.iter().map(|(column, value)| (*column, Expr::val(value.clone()))));
+        for (column, value) in &key {
+            update.and_where(Expr::col(*column).eq(value.clone()));
+        }
+        StatementBuilder::build(&update, &backend).sql
+    });
+    bound(&text, set.into_iter().chain(key).map(|(_, value)| value))
+}
+
 impl Db {
     /// The rows of a query, each through `decode`.
     pub(super) async fn select<T, D>(&self, query: impl Query, decode: D) -> Result<Vec<T>>
@@ -160,9 +233,40 @@ impl Tx {
 }
 
 impl Write {
+    pub(super) async fn insert(&self, row: impl ActiveModelTrait) -> Result<()> {
+        self.run(insert(row, self.backend())?).await?;
+        Ok(())
+    }
+
+    /// The same as [`Write::run_along`] runs a statement.
+    pub(super) fn insert_along(&self, row: impl ActiveModelTrait) -> Result<()> {
+        self.run_along(insert(row, self.backend())?)
+    }
+
+    /// Writes the columns that are set of the row with this primary key.
+    pub(super) async fn update(&self, row: impl ActiveModelTrait) -> Result<()> {
+        self.run(update(row, self.backend())?).await?;
+        Ok(())
+    }
+
+    /// The same as [`Write::run_along`] runs a statement.
+    pub(super) fn update_along(&self, row: impl ActiveModelTrait) -> Result<()> {
+        self.run_along(update(row, self.backend())?)
+    }
+
     /// The number of rows that a statement changed.
     pub(super) async fn execute(&self, change: &impl Change) -> Result<u64> {
         self.run(sql(change.statement(self.backend()))?).await
+    }
+
+    /// The same as [`Write::run_along`] runs a statement.
+    pub(super) fn execute_along(&self, change: &impl Change) -> Result<()> {
+        self.run_along(sql(change.statement(self.backend()))?)
+    }
+
+    /// The rows that a change returns, each through `decode`.
+    pub(super) async fn returned<T>(&self, change: &impl Change, decode: impl Fn(&mut Cells<'_>) -> Result<T>) -> Result<Vec<T>> {
+        self.all(sql(change.statement(self.backend()))?, decode).await
     }
 
     /// The rows of a query, each through `decode`.
@@ -172,8 +276,17 @@ impl Write {
 
     /// The same; the rows are held until the end of the transaction, as [`Sql::hold`] has it. SQLite's one writer holds all there are.
     pub(super) async fn select_held<T>(&self, query: impl Query, decode: impl Fn(&mut Cells<'_>) -> Result<T>) -> Result<Vec<T>> {
+        self.select_locked(query, LockType::NoKeyUpdate, decode).await
+    }
+
+    /// The same; others may share the rows, and change none of them until the end of the transaction.
+    pub(super) async fn select_shared<T>(&self, query: impl Query, decode: impl Fn(&mut Cells<'_>) -> Result<T>) -> Result<Vec<T>> {
+        self.select_locked(query, LockType::Share, decode).await
+    }
+
+    async fn select_locked<T>(&self, query: impl Query, lock: LockType, decode: impl Fn(&mut Cells<'_>) -> Result<T>) -> Result<Vec<T>> {
         let mut query = query.into_select();
-        query.lock(LockType::NoKeyUpdate);
+        query.lock(lock);
         let mut sql = select_sql(query, self.backend())?;
         sql.note_held();
         self.all(sql, decode).await

@@ -11,13 +11,14 @@ use std::sync::{
     atomic::{AtomicBool, AtomicI64, Ordering},
 };
 
-use sea_orm::DbBackend;
+use sea_orm::{ActiveValue::Set, ColumnTrait, DbBackend, EntityTrait, QueryFilter, QuerySelect, sea_query::OnConflict};
 
 use super::{
     Db, Result,
     begun::Begun,
     changelog::{Inserted, Noted, Own},
     connect::{OnStatement, Writes},
+    entity::idempotency_keys,
     lock::lock,
     postgres::Answer,
     search::searchable,
@@ -255,13 +256,6 @@ impl Write {
         }
     }
 
-    /// Keeps the rows that a SELECT finds from being changed or removed by others, who may do the same.
-    pub(super) fn share(&self, sql: &mut Sql) {
-        if self.on_postgres() {
-            sql.share();
-        }
-    }
-
     /// Notes a changed record for whoever follows the change log.
     pub fn changed(&self, record: Changed<'_>) {
         let (kind, id) = record.parts();
@@ -317,22 +311,30 @@ impl Write {
 
     /// The answer that was kept for this request, unless it is older than `since`.
     pub async fn kept(&self, operation: &str, key: &str, since: Timestamp) -> Result<Option<Kept>> {
-        let mut sql = self.sql("SELECT request_hash, body FROM idempotency_keys WHERE store_id = $1 AND operation = ");
-        sql.text(operation).push(" AND key = ").text(key).push(" AND created_at > ").integer(since.millis());
-        self.first(sql, |cells| Ok(Kept { request_hash: cells.take()?, body: cells.bytes()? })).await
+        let query = idempotency_keys::Entity::find()
+            .select_only()
+            .columns([idempotency_keys::Column::RequestHash, idempotency_keys::Column::Body])
+            .filter(idempotency_keys::Column::StoreId.eq(&self.store))
+            .filter(idempotency_keys::Column::Operation.eq(operation))
+            .filter(idempotency_keys::Column::Key.eq(key))
+            .filter(idempotency_keys::Column::CreatedAt.gt(since));
+        Ok(self.select(query, |cells| Ok(Kept { request_hash: cells.take()?, body: cells.bytes()? })).await?.pop())
     }
 
     /// Keeps the answer to this request, in the place of one that is too old.
     pub fn keep(&self, operation: &str, key: &str, kept: Kept) -> Result<()> {
-        let mut sql =
-            self.sql("INSERT INTO idempotency_keys (store_id, operation, key, request_hash, status, body, created_at) VALUES ($1, ");
-        sql.text(operation).push(", ").text(key).push(", ").text(&kept.request_hash).push(", 200, ").bytes(kept.body);
-        sql.push(", ").integer(self.now().millis());
-        sql.push(
-            ") ON CONFLICT (store_id, operation, key) DO UPDATE SET request_hash = excluded.request_hash, body = excluded.body, \
-             created_at = excluded.created_at",
-        );
-        self.run_along(sql)
+        use idempotency_keys::Column::{Body, CreatedAt, Key, Operation, RequestHash, StoreId};
+        let row = idempotency_keys::ActiveModel {
+            store_id: Set(self.store.to_string()),
+            operation: Set(operation.to_owned()),
+            key: Set(key.to_owned()),
+            request_hash: Set(kept.request_hash),
+            status: Set(Some(200)),
+            body: Set(Some(kept.body)),
+            created_at: Set(self.now().millis()),
+        };
+        let replaced = OnConflict::columns([StoreId, Operation, Key]).update_columns([RequestHash, Body, CreatedAt]).to_owned();
+        self.execute_along(&idempotency_keys::Entity::insert(row).on_conflict(replaced))
     }
 
     /// Whether no other transaction holds this name; it is then held until the end of this one. SQLite has one writer.

@@ -24,6 +24,7 @@ mod m0010_changed;
 mod m0011_recounted;
 mod m0012_threads;
 mod m0013_write_probe;
+mod m0014_sealed_secrets;
 
 pub use sea_orm_migration::{MigrationStatus, MigratorTrait};
 
@@ -46,6 +47,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0011_recounted::Migration),
             Box::new(m0012_threads::Migration),
             Box::new(m0013_write_probe::Migration),
+            Box::new(m0014_sealed_secrets::Migration),
         ]
     }
 }

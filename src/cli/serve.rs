@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::{Failed, Outcome, print};
 use crate::{
-    app::{App, Limits, open_migrated},
+    app::{App, Limits, open_migrated, report_secrets},
     config::Config,
     delivery::{connector::Connectors, guard::Targets, simulator::Simulator},
     domain::clock::World,
@@ -57,6 +57,7 @@ impl Serve {
             // A file that cannot be written does not become one that can. PostgreSQL may be failing over.
             db.prove_writable(world.now()).await.map_err(|error| Failed(format!("the database takes no writes: {error}")))?;
         }
+        report_secrets(&db).await?;
         if let Some(url) = &self.read_url {
             db = db.with_replica(url, config.connections.get()).await?;
         }

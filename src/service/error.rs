@@ -83,9 +83,11 @@ impl From<store::Error> for Error {
                 tracing::error!(%detail, "the database is unusable until it is mended");
                 Self::Unavailable { reason: "the database is out of order; try again later".to_owned(), retry_after: 60 }
             }
-            other @ (store::Error::Unique(_) | store::Error::ForeignKey(_) | store::Error::Damaged(_) | store::Error::Other(_)) => {
-                Self::Internal(other.to_string())
-            }
+            other @ (store::Error::Unique(_)
+            | store::Error::ForeignKey(_)
+            | store::Error::SecretKey(_)
+            | store::Error::Damaged(_)
+            | store::Error::Other(_)) => Self::Internal(other.to_string()),
         }
     }
 }

@@ -36,6 +36,7 @@ use super::{
     readers::Readers,
     remembered::Counted,
     replica::{self, Replica, Transaction},
+    secret_keys::SecretKeys,
     sql::{Gathered, Sql},
     writer::Writer,
 };
@@ -87,6 +88,7 @@ pub struct Db {
     counted: Arc<ForAMinute<Counted>>,
     gathered: Arc<Gathered>,
     on_statement: Option<OnStatement>,
+    secret_keys: SecretKeys,
     replica: Option<Arc<Replica>>,
     /// Whether what is only read is read from the replica.
     on_replica: bool,
@@ -147,6 +149,7 @@ impl Db {
             counted: Arc::default(),
             gathered: Arc::default(),
             on_statement,
+            secret_keys: SecretKeys::default(),
             replica: None,
             on_replica: false,
         })
@@ -160,6 +163,16 @@ impl Db {
         let server = Server::of(&postgres_options(url)?);
         let replica = Replica::of(Lines::new(server.into(), connections, replica::LOOK)).await;
         Ok(Self { replica: Some(Arc::new(replica)), ..self })
+    }
+
+    /// The same, with keys that secrets are encrypted with.
+    #[must_use]
+    pub fn with_secret_keys(self, secret_keys: SecretKeys) -> Self {
+        Self { secret_keys, ..self }
+    }
+
+    pub fn secret_keys(&self) -> &SecretKeys {
+        &self.secret_keys
     }
 
     pub fn has_replica(&self) -> bool {

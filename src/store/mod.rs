@@ -47,6 +47,8 @@ pub mod receive;
 mod remembered;
 pub mod replica;
 pub mod search;
+pub mod sealed;
+pub mod secret_keys;
 mod secrets;
 mod settings;
 mod spots;

@@ -19,6 +19,7 @@ use super::{
     connect::{OnStatement, Writes},
     lock::lock,
     search::searchable,
+    secret_keys::SecretKeys,
     sql::{Cells, Param, Row, Sql},
     writer::Turn,
 };
@@ -51,6 +52,7 @@ pub struct Write {
     wrote: AtomicBool,
     own: Arc<Own>,
     on_statement: Option<OnStatement>,
+    secret_keys: SecretKeys,
 }
 
 /// Where the statements run.
@@ -121,6 +123,7 @@ impl Db {
             wrote: AtomicBool::new(false),
             own: self.own().clone(),
             on_statement: self.on_statement().cloned(),
+            secret_keys: self.secret_keys().clone(),
         }
     }
 }
@@ -128,6 +131,10 @@ impl Db {
 impl Write {
     pub fn store(&self) -> &StoreId {
         &self.store
+    }
+
+    pub(super) fn secret_keys(&self) -> &SecretKeys {
+        &self.secret_keys
     }
 
     /// When the change happens: not before anything that it waited for, or that changed what it looked at.

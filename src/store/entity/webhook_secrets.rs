@@ -1,0 +1,20 @@
+//! Secrets that deliveries to webhooks are signed with.
+
+use sea_orm::entity::prelude::*;
+
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[sea_orm(table_name = "webhook_secrets")]
+pub struct Model {
+    #[sea_orm(primary_key)]
+    pub position: i64,
+    pub store_id: String,
+    pub webhook_id: String,
+    pub secret: Vec<u8>,
+    pub ends_at: Option<i64>,
+    pub key_id: Option<String>,
+}
+
+#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}

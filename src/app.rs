@@ -236,21 +236,12 @@ impl App {
 /// How often the chores are done.
 const CHORES: Duration = Duration::from_secs(60);
 
-/// A first commit, and what is done from time to time and at the end: writing down when keys were last used, putting totals
+/// What is done from time to time and at the end: writing down when keys were last used, putting totals
 /// together, forgetting the oldest of the change log.
 async fn chores(service: Service, stopped: impl Future<Output = ()>, pulse: Pulse) {
     let mut stopped = std::pin::pin!(stopped);
     let mut forgetting = Pass::default();
-    let mut stop = tokio::select! {
-        committed = service.db().first_commit() => {
-            if let Err(error) = committed {
-                // There will be another.
-                tracing::debug!(%error, "a first commit could not be made");
-            }
-            false
-        }
-        () = &mut stopped => true,
-    };
+    let mut stop = false;
     loop {
         pulse.beat();
         stop = stop || tokio::time::timeout(CHORES, &mut stopped).await.is_ok();

@@ -91,7 +91,7 @@ impl Readiness {
 /// A reason without what is of no concern to a prober: addresses, paths, statements. The log has all of it.
 fn reason(error: &Error) -> &'static str {
     match error {
-        Error::Busy | Error::Raced => "another writer holds the database",
+        Error::Busy => "another writer holds the database",
         Error::Unavailable(_) => "the database cannot be reached",
         Error::Failing(_) => "the database takes no writes",
         Error::Unusable(_) | Error::Damaged(_) => "the database is unusable: damaged, replaced, or without its tables",

@@ -1,6 +1,5 @@
 //! The nouns of a support inbox and their rules. Pure: knows no HTTP, no database, no environment and no system clock.
 
-pub mod ahead;
 pub mod bridges;
 pub mod clock;
 pub mod contacts;

@@ -119,14 +119,13 @@ impl ContactReads {
     #[oai(path = "/contacts", method = "get", operation_id = "getContact")]
     async fn get_contact(
         &self,
-        request: Authorised<ContactsRead, ContactId>,
+        request: Authorised<ContactsRead>,
         /// The contact.
         #[oai(name = "contactId")]
         contact_id: Query<Required<Id<ContactId>>>,
         _expand: NoExpand,
     ) -> Result<Reply<One<Contact>>, Failure<Lookup>> {
-        let (request, ahead) = request.with_ahead();
-        let contact = request.reads().contact(request.store(), &contact_id.0.0.0, ahead).await?;
+        let contact = request.reads().contact(request.store(), &contact_id.0.0.0).await?;
         Ok(Reply::one(&request, contact.into()))
     }
 

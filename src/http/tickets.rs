@@ -30,15 +30,14 @@ impl TicketReads {
     #[oai(path = "/tickets", method = "get", operation_id = "getTicket")]
     async fn get_ticket(
         &self,
-        request: Authorised<TicketsRead, TicketId>,
+        request: Authorised<TicketsRead>,
         /// The ticket.
         #[oai(name = "ticketId")]
         ticket_id: Query<Required<Id<TicketId>>>,
         /// Replaces `accountId`, `conversationId`, `assigneeUserId` or `handledBy` by an object.
         expand: Query<Expand<TicketExpand>>,
     ) -> Result<Reply<One<Ticket>>, Failure<Lookup>> {
-        let (request, ahead) = request.with_ahead();
-        let ticket = request.reads().ticket(request.store(), &ticket_id.0.0.0, ahead, expand.0.0).await?;
+        let ticket = request.reads().ticket(request.store(), &ticket_id.0.0.0, expand.0.0).await?;
         Ok(Reply::one(&request, ticket.into()))
     }
 

@@ -166,12 +166,6 @@ impl Service {
         Ok(Change { editor: by.editor.cloned(), ..self.begin_alone(by.store, by.actor.clone()).await? })
     }
 
-    /// A write to one conversation that nobody can ask for twice, and that may have to be done again: see [`store::Db::write_at_once`].
-    pub(super) async fn begin_at_once<T>(&self, by: &By<'_, T>) -> Result<Change<'_>> {
-        let write = self.db().write_at_once(by.store, &self.world().clock).await?;
-        Ok(Change { editor: by.editor.cloned(), ..self.change(write, by.actor.clone()) })
-    }
-
     /// A write that nobody can ask for twice.
     pub(super) async fn begin_alone(&self, store: &StoreId, actor: Actor) -> Result<Change<'_>> {
         Ok(self.change(self.db().write(store, &self.world().clock).await?, actor))
@@ -247,11 +241,6 @@ impl Change<'_> {
 
     /// Records the events, keeps the answer and commits.
     pub async fn finish<T>(self, by: &By<'_, T>, answer: T) -> Result<Outcome<T>> {
-        Ok(self.try_finish(by, answer).await?)
-    }
-
-    /// [`Change::finish`] for whoever tries again where another came first.
-    pub async fn try_finish<T>(self, by: &By<'_, T>, answer: T) -> store::Result<Outcome<T>> {
         if let Some(once) = &by.once {
             let kept = Kept { request_hash: once.request_hash.clone(), body: (once.render)(&answer) };
             self.write.keep(once.operation, once.key, kept)?;
@@ -259,16 +248,12 @@ impl Change<'_> {
                 self.write.forget_kept(self.write.now().plus_millis(-KEPT_MILLIS)).await?;
             }
         }
-        self.try_end().await?;
+        self.end().await?;
         Ok(Outcome::New(answer))
     }
 
     /// Records the events and commits. Where nothing was changed, what was read is durable then.
     pub async fn end(self) -> Result<()> {
-        Ok(self.try_end().await?)
-    }
-
-    async fn try_end(self) -> store::Result<()> {
         let record = |fact| {
             let event = Event { id: self.service.world().ids.fresh(), at: self.write.now(), actor: self.actor.clone(), fact };
             let body = self.service.events.render(self.write.store(), &event);

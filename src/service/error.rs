@@ -70,7 +70,6 @@ impl From<store::Error> for Error {
     fn from(error: store::Error) -> Self {
         match error {
             store::Error::Busy => Self::Unavailable { reason: "another write is in progress; try again".to_owned(), retry_after: 5 },
-            store::Error::Raced => Self::Unavailable { reason: "others are writing to the same; try again".to_owned(), retry_after: 1 },
             store::Error::Unavailable(detail) => {
                 tracing::error!(%detail, "the database cannot be reached");
                 Self::Unavailable { reason: "the database cannot be reached; try again".to_owned(), retry_after: 5 }

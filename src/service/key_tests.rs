@@ -64,8 +64,8 @@ impl Keyring {
 
     /// What both processes make of a secret: its scopes, or nobody.
     async fn scopes(&self, secret: &Secret) -> Option<ScopeSet> {
-        let one = self.one.authenticate(secret.reveal(), || None).await.unwrap().map(|known| known.caller.scopes);
-        let other = self.other.authenticate(secret.reveal(), || None).await.unwrap().map(|known| known.caller.scopes);
+        let one = self.one.authenticate(secret.reveal()).await.unwrap().map(|known| known.caller.scopes);
+        let other = self.other.authenticate(secret.reveal()).await.unwrap().map(|known| known.caller.scopes);
         assert_eq!(one, other, "two processes differ over a key");
         one
     }
@@ -237,22 +237,22 @@ async fn the_last_use_is_seen_at_once_here_and_elsewhere_once_it_was_written_dow
     let last = async |service: &Service| service.keys(&ring.fixture.store).await.unwrap()[0].last_used_at;
     assert_eq!(last(&ring.one).await, None);
     ring.clock.pass(5);
-    ring.one.authenticate(secret.reveal(), || None).await.unwrap().unwrap();
+    ring.one.authenticate(secret.reveal()).await.unwrap().unwrap();
     let used = ring.clock.now();
     assert_eq!((last(&ring.one).await, last(&ring.other).await), (Some(used), None));
     ring.one.save_key_uses().await.unwrap();
     assert_eq!((last(&ring.one).await, last(&ring.other).await), (Some(used), Some(used)));
     // An older use that is written down later changes nothing.
     ring.clock.pass(10);
-    ring.other.authenticate(secret.reveal(), || None).await.unwrap().unwrap();
+    ring.other.authenticate(secret.reveal()).await.unwrap().unwrap();
     ring.clock.pass(-3);
-    ring.one.authenticate(secret.reveal(), || None).await.unwrap().unwrap();
+    ring.one.authenticate(secret.reveal()).await.unwrap().unwrap();
     ring.other.save_key_uses().await.unwrap();
     ring.one.save_key_uses().await.unwrap();
     assert_eq!((last(&ring.one).await, last(&ring.other).await), (Some(used.plus_millis(10)), Some(used.plus_millis(10))));
     // Nobody's secret is nobody's use, and a key that is gone is no failure.
-    assert!(ring.one.authenticate("cp_nonsense", || None).await.unwrap().is_none());
-    ring.one.authenticate(secret.reveal(), || None).await.unwrap().unwrap();
+    assert!(ring.one.authenticate("cp_nonsense").await.unwrap().is_none());
+    ring.one.authenticate(secret.reveal()).await.unwrap().unwrap();
     ring.one.delete_key(&ring.editor(), &key.id).await.unwrap();
     ring.one.save_key_uses().await.unwrap();
 }

@@ -11,7 +11,6 @@ use std::{
 use super::{Error, Result, Service};
 use crate::{
     domain::{
-        ahead::Named,
         ids::{KeyId, StoreId, UserId},
         keys::{ApiKey, Caller, OVERLAP_MILLIS, PREFIX, Secret, SecretHash, expiry},
         scopes::ScopeSet,
@@ -69,9 +68,9 @@ impl Uses {
 impl Service {
     /// Who presents this secret. Looked up on every call, unless the store knows that nothing has changed, so that a change of a key is
     /// seen at once by every process. What his request names may be looked up with him.
-    pub async fn authenticate(&self, secret: &str, named: impl FnOnce() -> Option<Named>) -> Result<Option<Known>> {
+    pub async fn authenticate(&self, secret: &str) -> Result<Option<Known>> {
         let now = self.world().now();
-        let found = self.db().find_caller(&SecretHash::of(secret), named, now).await?;
+        let found = self.db().find_caller(&SecretHash::of(secret), now).await?;
         if let Some(known) = &found {
             self.uses.note(&known.caller, now);
         }

@@ -44,7 +44,7 @@ impl Service {
         for _ in 0..ATTEMPTS {
             match self.try_receive(by, &account, &inbound).await {
                 Ok(received) => return Ok(received),
-                Err(Halt::Raced(_)) => {}
+                Err(Halt::Raced) => {}
                 Err(Halt::Failed(error)) => return Err(error),
             }
         }

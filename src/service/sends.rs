@@ -17,7 +17,7 @@ use crate::{
         contacts::is_email,
         conversations::Conversation,
         events::Fact,
-        ids::{AccountId, ConversationId, MessageId, TemplateId},
+        ids::{AccountId, ConversationId, MessageId, TemplateId, TicketId},
         messages::Message,
         outbound::{
             self, Closed, Content, Delivery, Email, Mailbox, Parcel, TemplateMessage, Unsendable, accepts_at_once, mail_id, reply_subject,
@@ -54,55 +54,39 @@ enum First<'a> {
     Template { phone: &'a str, filling: &'a Filling },
 }
 
-impl Service {
-    /// Where nothing else has to be looked up, as an idempotency key has, the conversation is held only once another came first.
-    pub async fn send_text(&self, by: &By<'_, ()>, id: ConversationId, text: String) -> Result<Outcome<()>> {
-        if by.once.is_none() {
-            let change = self.begin_at_once(by).await?;
-            match self.try_send_text(change, by, &id, &text).await {
-                Ok(outcome) => return Ok(outcome),
-                Err(Halt::Raced(_)) => {}
-                Err(Halt::Failed(error)) => return Err(error),
-            }
-        }
-        let change = begin!(self, by);
-        self.try_send_text(change, by, &id, &text).await.map_err(|halt| match halt {
-            Halt::Raced(error) => error.into(),
-            Halt::Failed(error) => error,
-        })
-    }
+/// A conversation and its open ticket, held.
+async fn thread(change: &Change<'_>, id: &ConversationId) -> Result<(Conversation, Option<TicketId>)> {
+    let found = change.conversation_with_ticket(id).await?;
+    found.ok_or_else(|| Error::missing("body.conversationId", "conversation", id))
+}
 
-    async fn try_send_text(
-        &self,
-        mut change: Change<'_>,
-        by: &By<'_, ()>,
-        id: &ConversationId,
-        text: &str,
-    ) -> std::result::Result<Outcome<()>, Halt> {
-        let conversation = change.conversation(id).await?.ok_or_else(|| Error::missing("body.conversationId", "conversation", id))?;
+impl Service {
+    pub async fn send_text(&self, by: &By<'_, ()>, id: ConversationId, text: String) -> Result<Outcome<()>> {
+        let mut change = begin!(self, by);
+        let (conversation, ticket) = thread(&change, &id).await?;
         let kind =
             text_kind(conversation.channel.as_str(), conversation.last_inbound_at, change.now()).map_err(|closed| self.window(closed))?;
         let content = if is_mail(conversation.channel.as_str()) {
-            let mails = change.thread_mails(id).await?;
+            let mails = change.thread_mails(&id).await?;
             let to = vec![correspondent(&change, &conversation, &mails).await?];
-            let letter = Letter { to, cc: vec![], bcc: vec![], subject: None, text: Some(text.to_owned()), html: None };
+            let letter = Letter { to, cc: vec![], bcc: vec![], subject: None, text: Some(text), html: None };
             self.reply(&change, &conversation, letter, &mails).await?
         } else {
-            (MessageId::from(self.world().ids.fresh()), Content::Text(text.to_owned()))
+            (MessageId::from(self.world().ids.fresh()), Content::Text(text))
         };
-        self.send(&mut change, conversation, kind, content).await?;
-        Ok(change.try_finish(by, ()).await?)
+        self.send(&mut change, (conversation, ticket), kind, content).await?;
+        change.finish(by, ()).await
     }
 
     pub async fn send_mail_reply(&self, by: &By<'_, ()>, id: ConversationId, letter: Letter) -> Result<Outcome<()>> {
         let mut change = begin!(self, by);
-        let conversation = change.conversation(&id).await?.ok_or_else(|| Error::missing("body.conversationId", "conversation", &id))?;
+        let (conversation, ticket) = thread(&change, &id).await?;
         if !is_mail(conversation.channel.as_str()) {
             return Err(Error::invalid("body.conversationId", not_of_channel("conversation", &conversation.channel.0, "gmail or outlook")));
         }
         let mails = change.thread_mails(&id).await?;
         let content = self.reply(&change, &conversation, letter, &mails).await?;
-        self.send(&mut change, conversation, None, content).await?;
+        self.send(&mut change, (conversation, ticket), None, content).await?;
         change.finish(by, ()).await
     }
 
@@ -113,13 +97,13 @@ impl Service {
 
     pub async fn send_template_reply(&self, by: &By<'_, ()>, id: ConversationId, filling: Filling) -> Result<Outcome<()>> {
         let mut change = begin!(self, by);
-        let conversation = change.conversation(&id).await?.ok_or_else(|| Error::missing("body.conversationId", "conversation", &id))?;
+        let (conversation, ticket) = thread(&change, &id).await?;
         if conversation.channel.as_str() != WHATSAPP {
             return Err(Error::invalid("body.conversationId", not_of_channel("conversation", &conversation.channel.0, WHATSAPP)));
         }
         let template = template(&change, &conversation.account_id, &filling.template_id).await?;
         let content = (MessageId::from(self.world().ids.fresh()), Content::Template(fill(&template, &filling)?));
-        self.send(&mut change, conversation, None, content).await?;
+        self.send(&mut change, (conversation, ticket), None, content).await?;
         change.finish(by, ()).await
     }
 
@@ -132,7 +116,7 @@ impl Service {
         for _ in 0..ATTEMPTS {
             match self.try_send_first(by, &account, &first).await {
                 Ok(outcome) => return Ok(outcome),
-                Err(Halt::Raced(_)) => {}
+                Err(Halt::Raced) => {}
                 Err(Halt::Failed(error)) => return Err(error),
             }
         }
@@ -143,7 +127,8 @@ impl Service {
         let mut change = begin!(self, by);
         let account = change.account(id).await?.ok_or_else(|| Error::missing("body.accountId", "account", id))?;
         let channel = account.channel.as_str();
-        let (conversation, content) = match first {
+        // A new conversation has no ticket.
+        let (thread, content) = match first {
             First::Mail(letter) => {
                 if !is_mail(channel) {
                     return Err(Error::invalid("body.accountId", not_of_channel("account", channel, "gmail or outlook")).into());
@@ -155,7 +140,7 @@ impl Service {
                     person: correspondents_person(&letter.to),
                     email_subject: letter.subject.clone().filter(|subject| !subject.is_empty()),
                 };
-                (self.open_thread(&change, &account, opening).await?, (id, content))
+                ((self.open_thread(&change, &account, opening).await?, None), (id, content))
             }
             First::Template { phone, filling } => {
                 if channel != WHATSAPP {
@@ -163,27 +148,30 @@ impl Service {
                 }
                 let template = template(&change, &account.id, &filling.template_id).await?;
                 let content = Content::Template(fill(&template, filling)?);
-                let conversation = match thread_of(&change, &account, phone).await? {
-                    // The message goes to the phone, whatever the conversation's reference.
-                    Some(conversation) => Conversation { reference_id: (*phone).to_owned(), ..conversation },
+                let thread = match thread_of(&change, &account, phone).await? {
+                    Some(conversation) => {
+                        let ticket = change.open_ticket(&conversation.id).await?;
+                        // The message goes to the phone, whatever the conversation's reference.
+                        (Conversation { reference_id: (*phone).to_owned(), ..conversation }, ticket)
+                    }
                     None => {
                         let phone = (*phone).to_owned();
                         let person = Person { first_name: phone.clone(), last_name: None, email: None, phone: Some(phone.clone()) };
-                        self.open_thread(&change, &account, Opening { reference_id: phone, person, email_subject: None }).await?
+                        (self.open_thread(&change, &account, Opening { reference_id: phone, person, email_subject: None }).await?, None)
                     }
                 };
-                (conversation, (MessageId::from(self.world().ids.fresh()), content))
+                (thread, (MessageId::from(self.world().ids.fresh()), content))
             }
         };
-        self.send(&mut change, conversation, None, content).await?;
+        self.send(&mut change, thread, None, content).await?;
         Ok(change.finish(by, ()).await?)
     }
 
-    /// Stores a message and puts it on its way.
+    /// Stores a message to a conversation and its open ticket, and puts it on its way.
     async fn send(
         &self,
         change: &mut Change<'_>,
-        mut conversation: Conversation,
+        (mut conversation, ticket_id): (Conversation, Option<TicketId>),
         kind: Option<&'static str>,
         (id, content): (MessageId, Content),
     ) -> crate::store::Result<()> {
@@ -207,8 +195,9 @@ impl Service {
             updated_at: now,
         };
         let delivery = if at_once { Delivery::Sent } else { Delivery::Pending };
-        // First, since its answer is waited for: what follows goes out together.
-        let ticket_id = change.ticket_answered(&conversation.id, now).await?;
+        if let Some(ticket) = &ticket_id {
+            change.ticket_answered(ticket, now)?;
+        }
         change.insert_message(&message, None, Some(delivery))?;
         count(change, &mut conversation, &message).await?;
         change.inserted(&message, conversation.email_subject.as_deref());

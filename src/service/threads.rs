@@ -19,15 +19,15 @@ pub(super) const ATTEMPTS: usize = 8;
 
 /// Why an attempt ended.
 pub(super) enum Halt {
-    /// Another transaction made the same row first, or changed what this one went by; how the database said it.
-    Raced(store::Error),
+    /// Another transaction made the same row first.
+    Raced,
     Failed(Error),
 }
 
 impl From<store::Error> for Halt {
     fn from(error: store::Error) -> Self {
         match error {
-            store::Error::Unique(_) | store::Error::Raced => Self::Raced(error),
+            store::Error::Unique(_) => Self::Raced,
             other => Self::Failed(other.into()),
         }
     }

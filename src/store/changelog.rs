@@ -347,7 +347,8 @@ mod tests {
             let behind = fixture.db.changes_since(mark, limit).await.unwrap().unwrap();
             (behind.changes.into_iter().map(|change| change.id).collect::<Vec<_>>(), behind.mark)
         };
-        let (slow, slower) = (fixture.db.begin().await.unwrap(), fixture.db.begin().await.unwrap());
+        let other = Db::open(&fixture.url, 2, None).await.unwrap();
+        let (slow, slower) = (other.begin().await.unwrap(), other.begin().await.unwrap());
         log(&slow, "slow").await;
         log(&slower, "slower").await;
         let write = async |id: &str| {

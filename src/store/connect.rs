@@ -31,13 +31,12 @@ use super::{
     file_identity::FileIdentity,
     kept::{Kept, RESTED},
     lines::Lines,
-    minute::ForAMinute,
     postgres::Server,
     readers::Readers,
-    remembered::Counted,
     replica::{self, Replica, Transaction},
     secret_keys::SecretKeys,
     sql::{Gathered, Sql},
+    starts::BroadConditions,
     writer::Writer,
 };
 
@@ -84,8 +83,7 @@ pub struct Db {
     /// What store transactions run on.
     writes: Writes,
     own: Arc<Own>,
-    many: Arc<ForAMinute<()>>,
-    counted: Arc<ForAMinute<Counted>>,
+    broad: BroadConditions,
     gathered: Arc<Gathered>,
     on_statement: Option<OnStatement>,
     secret_keys: SecretKeys,
@@ -145,8 +143,7 @@ impl Db {
             reads,
             writes,
             own: Arc::default(),
-            many: Arc::default(),
-            counted: Arc::default(),
+            broad: BroadConditions::default(),
             gathered: Arc::default(),
             on_statement,
             secret_keys: SecretKeys::default(),
@@ -217,14 +214,9 @@ impl Db {
         &self.own
     }
 
-    /// What filters asked for and many tickets had.
-    pub(super) fn many(&self) -> &ForAMinute<()> {
-        &self.many
-    }
-
-    /// Totals of filters that were counted.
-    pub(super) fn counted(&self) -> &ForAMinute<Counted> {
-        &self.counted
+    /// Conditions of filters that many tickets fulfilled.
+    pub(super) fn broad(&self) -> &BroadConditions {
+        &self.broad
     }
 
     /// Look-ups by a key that go together.

@@ -33,7 +33,7 @@ const LITTLE: i64 = 400;
 /// By how much a log may outgrow its pages before SQLite sees to it, and what is left of it on the disk when it starts over.
 pub(super) const LAST: u32 = 2;
 
-/// How long to wait for a reader, at first and at most. The one that stays goes within ten milliseconds.
+/// How long to wait for a reader, at first and at most.
 const PAUSE: Duration = Duration::from_millis(20);
 const LONG_PAUSE: Duration = Duration::from_secs(1);
 
@@ -189,7 +189,6 @@ mod tests {
 
     use super::*;
     use crate::store::{
-        anchor::Anchor,
         file_identity::opened,
         sql::{Param, Sql},
     };
@@ -311,31 +310,6 @@ mod tests {
         reader.execute_batch("COMMIT").unwrap();
         assert!(is_copied(&file).await);
         starts_over(&writer, &file).await;
-        writer.close().await;
-    }
-
-    #[tokio::test(flavor = "multi_thread")]
-    async fn the_reader_that_stays_does_not_keep_the_log() {
-        let home = tempfile::tempdir().unwrap();
-        let path = home.path().join("file.db");
-        let file = file(&path);
-        let writer = Writer::new(opened(&path), PAGES);
-        let anchor = Anchor::new(PAGES, move || open(&path));
-        write(&writer, 0).await;
-        // Or SQLite would see to it, within a commit.
-        let own = |seat: &mut Seat| seat.connection.as_ref().unwrap().execute_batch("PRAGMA wal_autocheckpoint = 0");
-        writer.sole().await.unwrap().with(own).unwrap();
-        let mut longest = 0;
-        // Five times through the log, each commit further from the one before than the reader takes to settle.
-        for _ in 0..40 {
-            write(&writer, 0).await;
-            longest = longest.max(pages(&file));
-            for _ in 0..25 {
-                (0..100).for_each(|_| anchor.read());
-                sleep(Duration::from_millis(1)).await;
-            }
-        }
-        assert!(longest < (3 * PAGES).into(), "{longest}");
         writer.close().await;
     }
 

@@ -21,9 +21,6 @@ pub enum Error {
     /// Another writer held the database longer than is waited for.
     #[error("the database is busy")]
     Busy,
-    /// Another transaction changed what this one goes by, which therefore wrote nothing; in a transaction that holds it, it can.
-    #[error("another write came first")]
-    Raced,
     /// No connection could be had.
     #[error("no connection to the database: {0}")]
     Unavailable(String),

@@ -5,7 +5,6 @@
 
 pub mod access;
 pub mod accounts;
-mod anchor;
 pub mod audit;
 mod begun;
 pub mod bridges;
@@ -21,7 +20,6 @@ pub mod events;
 pub mod export;
 pub mod fields;
 mod file_identity;
-mod first_commit;
 #[cfg(test)]
 pub(crate) mod fixture;
 pub mod forgetting;
@@ -36,7 +34,6 @@ mod lines;
 mod lock;
 mod marks;
 pub mod messages;
-mod minute;
 pub mod outbound;
 mod postgres;
 pub mod queue;
@@ -44,7 +41,6 @@ pub mod queue;
 mod read_tests;
 mod readers;
 pub mod receive;
-mod remembered;
 pub mod replica;
 pub mod search;
 pub mod sealed;
@@ -61,13 +57,13 @@ mod ticket_filters;
 pub mod tickets;
 mod totals;
 mod transaction;
-mod unchanged;
-mod vfs;
 #[cfg(test)]
 mod visit_tests;
 pub mod webhooks;
 pub mod write;
 mod write_probe;
+#[cfg(test)]
+mod write_tests;
 mod writer;
 
 pub use connect::{Db, OnStatement};

@@ -84,8 +84,8 @@ impl Write {
         .await
     }
 
-    /// Tells the open ticket of a conversation that the store wrote; which ticket that is.
-    pub async fn ticket_answered(&self, conversation: &ConversationId, at: Timestamp) -> Result<Option<TicketId>> {
+    /// Notes on an open ticket that the store wrote to its conversation.
+    pub fn ticket_answered(&self, ticket: &TicketId, at: Timestamp) -> Result<()> {
         let mut update = self.sql("UPDATE tickets SET sort_at = CASE WHEN sort_at < ");
         update.integer(at.millis()).push(" THEN ").integer(at.millis());
         update.push(" ELSE sort_at END, waiting_since = CASE WHEN waiting_since <= ");
@@ -95,7 +95,8 @@ impl Write {
              AND m.conversation_id = tickets.conversation_id AND m.inbound = TRUE AND m.sent_at > ",
         );
         update.integer(at.millis()).push(") ELSE waiting_since END");
-        self.update_open_ticket(conversation, update).await
+        update.push(" WHERE store_id = $1 AND id = ").text(ticket.as_str());
+        self.run_along(update)
     }
 
     /// Puts a message on its way.

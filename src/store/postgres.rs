@@ -11,6 +11,7 @@ mod tls;
 
 use std::{
     net::IpAddr,
+    pin::{Pin, pin},
     str::FromStr,
     sync::{
         Arc, Mutex,
@@ -19,7 +20,11 @@ use std::{
     time::Duration,
 };
 
-use futures_util::TryStreamExt;
+use futures_util::{
+    TryStreamExt,
+    future::{BoxFuture, maybe_done},
+    poll,
+};
 use hashlink::LruCache;
 use percent_encoding::percent_decode_str;
 use sqlx::{
@@ -131,6 +136,27 @@ pub(super) struct Connection {
     served: JoinHandle<()>,
 }
 
+/// What a statement answers: its rows, and how many it changed.
+#[derive(Default)]
+pub(super) struct Answer {
+    pub rows: Vec<Row>,
+    pub affected: u64,
+}
+
+/// The outcomes of futures whose first polls follow each other in their order: with the first poll a statement is sent.
+async fn in_order<T>(flying: Vec<BoxFuture<'_, T>>) -> Vec<T> {
+    let mut begun: Vec<_> = flying.into_iter().map(maybe_done).collect();
+    for one in &mut begun {
+        _ = poll!(&mut *one);
+    }
+    let mut outcomes = Vec::with_capacity(begun.len());
+    for mut one in begun {
+        (&mut one).await;
+        outcomes.extend(Pin::new(&mut one).take_output());
+    }
+    outcomes
+}
+
 /// Prepared statements.
 struct Known {
     /// By their text.
@@ -148,22 +174,42 @@ impl Connection {
         }
     }
 
-    /// The rows of a statement within a transaction, which its failure ends.
-    pub async fn rows_within(&self, sql: &Sql) -> Outcome<Vec<Row>> {
-        let rows = async {
-            let statement = self.prepared(sql).await?;
-            self.client.query_raw(&statement, sql.params().iter().map(value)).await?.try_collect().await
-        };
-        self.noted(rows.await)
+    async fn rows_within(&self, sql: &Sql) -> Outcome<Vec<Row>> {
+        Ok(self.flight(None, std::slice::from_ref(sql), None).await?.pop().unwrap_or_default().rows)
     }
 
-    /// The number of rows that a statement within a transaction changed.
-    pub async fn run_within(&self, sql: &Sql) -> Outcome<u64> {
-        let run = async {
-            let statement = self.prepared(sql).await?;
-            self.client.execute_raw(&statement, sql.params().iter().map(value)).await
-        };
-        self.noted(run.await)
+    /// One flight of a transaction: a command that begins it, statements and a command that ends it go out together, and are run one
+    /// after the other. The first failure is the outcome: PostgreSQL runs nothing behind it, and takes a commit for a rollback.
+    pub async fn flight(&self, begin: Option<&'static str>, statements: &[Sql], end: Option<&'static str>) -> Outcome<Vec<Answer>> {
+        self.noted(self.fly(begin, statements, end).await)
+    }
+
+    async fn fly(&self, begin: Option<&'static str>, statements: &[Sql], end: Option<&'static str>) -> Outcome<Vec<Answer>> {
+        // All of them first: the end must not overtake a statement that is still being prepared.
+        let mut prepared = Vec::with_capacity(statements.len());
+        for sql in statements {
+            prepared.push((self.prepared(sql).await?, sql.params()));
+        }
+        let command = |text| -> BoxFuture<'_, Outcome<Option<Answer>>> { Box::pin(async move { self.command(text).await.map(|()| None) }) };
+        let mut flying: Vec<BoxFuture<'_, Outcome<Option<Answer>>>> = begin.into_iter().map(command).collect();
+        for (statement, params) in &prepared {
+            flying.push(Box::pin(async move { self.answer(statement, params).await.map(Some) }));
+        }
+        flying.extend(end.into_iter().map(command));
+        let mut answers = Vec::with_capacity(statements.len());
+        for outcome in in_order(flying).await {
+            answers.extend(outcome?);
+        }
+        Ok(answers)
+    }
+
+    async fn answer(&self, statement: &Statement, params: &[Param]) -> Outcome<Answer> {
+        let mut stream = pin!(self.client.query_raw(statement, params.iter().map(value)).await?);
+        let mut rows = Vec::new();
+        while let Some(row) = stream.as_mut().try_next().await? {
+            rows.push(row);
+        }
+        Ok(Answer { rows, affected: stream.rows_affected().unwrap_or(0) })
     }
 
     /// Notes a statement that does not fit the schema any more: every connection to the server prepares its statements anew.

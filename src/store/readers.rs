@@ -8,7 +8,7 @@
 //! A thread that reads on the spot keeps to a connection (`spots`): what SQLite writes down in one's memory, at each statement, would go
 //! from one core's cache to another's and back, and so would the lock of a list that they all took theirs from.
 //!
-//! Called by `sql` and `unchanged`. Guarantees: a connection cannot write, and sees every change that was committed before it is asked.
+//! Called by `sql`. Guarantees: a connection cannot write, and sees every change that was committed before it is asked.
 
 use std::{
     path::Path,
@@ -21,16 +21,11 @@ use tokio::sync::Semaphore;
 
 use super::{
     Error, Result,
-    access::Callers,
-    anchor::Anchor,
-    connect::LOG_PAGES,
-    fields::Kinds,
     file_identity::FileIdentity,
     lock::lock,
     spots::{Spot, Spots},
     sql::{Cells, Reach, Sql},
     sqlite::{self, read},
-    vfs::{Head, State},
 };
 
 /// The readers of one database file.
@@ -40,9 +35,6 @@ pub(super) struct Readers {
     spots: Spots<Vec<Reader>>,
     /// For the others.
     elsewhere: Idle,
-    pub callers: Callers,
-    pub kinds: Kinds,
-    anchor: Anchor,
     /// Holds unbounded statements to a number, so that they cannot take every blocking thread. One counts until it has ended, whether
     /// or not somebody waits for it.
     unbounded: Arc<Semaphore>,
@@ -55,8 +47,6 @@ type Idle = Spot<Vec<Reader>>;
 /// A connection that cannot write.
 struct Reader {
     connection: Connection,
-    /// Where the file has a log.
-    head: Option<Head>,
     /// How long its statement goes on, if not to its end.
     left: Arc<Mutex<Option<Left>>>,
 }
@@ -101,15 +91,10 @@ const STATEMENTS: usize = 256;
 
 impl Readers {
     pub fn new(file: Arc<FileIdentity>, unbounded: u32) -> Arc<Self> {
-        let path = file.path().to_owned();
-        let anchor = Anchor::new(LOG_PAGES, move || open(&path));
         Arc::new(Self {
             file,
             spots: Spots::default(),
             elsewhere: Idle::default(),
-            callers: Callers::default(),
-            kinds: Kinds::default(),
-            anchor,
             unbounded: Arc::new(Semaphore::new(unbounded.max(1) as usize)),
             on_the_spot: ON_THE_SPOT,
         })
@@ -146,18 +131,8 @@ impl Readers {
         read.map_err(|error| Error::Unavailable(error.to_string()))??.ok_or_else(closed)
     }
 
-    /// The state that the file is in. While it is the same, whatever is read is the same. `None`: nobody can tell, as where this thread
-    /// has read nothing yet.
-    pub fn state(&self) -> Option<State> {
-        let idle = self.spots.here().lock();
-        let head = idle.last()?.head.as_ref()?;
-        // SAFETY: the lock keeps the connection open.
-        unsafe { head.state() }
-    }
-
     /// `None`: it takes more than what is left to it.
     fn run<T>(&self, idle: &Idle, sql: &Sql, decode: &impl Fn(&mut Cells<'_>) -> Result<T>, left: Option<Left>) -> Result<Option<Vec<T>>> {
-        self.anchor.read();
         // Not within the match, which would hold the lock while a connection is opened.
         let reader = idle.lock().pop();
         let reader = match reader {
@@ -187,16 +162,12 @@ impl Readers {
             })
         };
         connection.progress_handler(STEPS, Some(is_enough))?;
-        // To ask for this is to read the file.
-        let journal: String = connection.query_row("PRAGMA journal_mode", (), |row| row.get(0))?;
-        let head = if journal == "wal" { Head::of(&connection) } else { None };
-        Ok(Reader { connection, head, left })
+        Ok(Reader { connection, left })
     }
 
     /// Closes the connections that are not in use.
     pub async fn close(&self) {
         self.unbounded.close();
-        self.anchor.close().await;
         for idle in self.spots.all().chain([&self.elsewhere]) {
             idle.lock().clear();
         }

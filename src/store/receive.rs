@@ -140,7 +140,7 @@ impl Write {
         sql.push(", last_message_inbound = ").optional_flag(last.map(|last| last.sent_by_recipient));
         sql.push(", sort_at = ").integer(conversation.sort_at.millis()).push(", updated_at = ").integer(conversation.updated_at.millis());
         sql.push(" WHERE store_id = $1 AND id = ").text(conversation.id.as_str());
-        self.update_conversation(sql)
+        self.run_along(sql)
     }
 
     /// The open ticket of a conversation, else its latest one, held until the end of the transaction.

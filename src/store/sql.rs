@@ -6,7 +6,6 @@
 
 mod by_key;
 mod pages;
-mod together;
 #[cfg(test)]
 mod visits;
 

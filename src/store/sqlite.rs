@@ -9,13 +9,12 @@ use rusqlite::{Connection, OpenFlags, Statement, config::DbConfig};
 use super::{
     Result,
     sql::{Cells, Param, Sql},
-    vfs::vfs,
 };
 
 /// A connection to a file that is there: whoever opens it here had SeaORM open it for writing first.
 pub(super) fn open(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags_and_vfs(path, flags, vfs()?)?;
+    let connection = Connection::open_with_flags(path, flags)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(connection)
 }

@@ -85,7 +85,7 @@ impl Tx {
     pub async fn commit(self) -> Result<()> {
         match self.on {
             On::Sqlite(turn) => turn.commit().await,
-            On::Postgres(begun) => begun.commit().await,
+            On::Postgres(begun) => begun.commit(&[]).await.map(|_| ()),
         }
     }
 }

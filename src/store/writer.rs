@@ -43,7 +43,6 @@ use super::{
     file_identity::FileIdentity,
     sql::{Cells, Sql},
     sqlite::{self, bind, read},
-    vfs::gathered,
 };
 
 /// Prepared statements that the connection keeps.
@@ -260,7 +259,7 @@ impl Seat {
     fn commit(&mut self) {
         let Some(group) = self.group.take() else { return };
         // The files are compared once the commit is in them: what went to a file without a name is not acknowledged.
-        let outcome = gathered(|| self.step("COMMIT")).and_then(|()| self.file.check());
+        let outcome = self.step("COMMIT").and_then(|()| self.file.check());
         if let Err(error) = &outcome {
             tracing::error!(%error, writers = group.waiting.len(), "a commit failed; nothing of it was kept");
             self.abandon();
@@ -318,7 +317,7 @@ impl Alone {
     /// It waits for the disk.
     async fn end(self, sql: &'static str) -> Result<()> {
         let ended = tokio::task::spawn_blocking(move || {
-            gathered(|| self.connection.execute_batch(sql))?;
+            self.connection.execute_batch(sql)?;
             self.file.check()
         });
         ended.await.map_err(|error| Error::Unavailable(error.to_string()))?

@@ -125,7 +125,7 @@ impl Way {
     pub async fn commit(self) -> Result<()> {
         match self {
             Self::Sqlite(alone) => alone.into_inner().unwrap_or_else(PoisonError::into_inner).commit().await,
-            Self::Postgres(begun) => begun.commit().await,
+            Self::Postgres(begun) => begun.commit(&[]).await.map(|_| ()),
         }
     }
 
@@ -188,7 +188,7 @@ mod tests {
         let Writes::Postgres(kept) = fixture.db.writes() else { unreachable!("of PostgreSQL") };
         let begun = kept.begin().await.unwrap();
         assert_eq!(begun.rows(&Sql::fixed(mode)).await.unwrap()[0].get::<_, String>(0), "force_generic_plan");
-        begun.commit().await.unwrap();
+        begun.commit(&[]).await.unwrap();
         let way = Way::open(&fixture.db).await.unwrap();
         let found = way.all(mode, &[], vec![vec![]], &[], |cells| cells.take::<String>()).await.unwrap();
         assert_eq!(found, ["auto"]);

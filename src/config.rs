@@ -78,6 +78,14 @@ impl Config {
         self.sqlite_file().filter(|_| !named).map(|file| PathBuf::from(format!("{file}.key")))
     }
 
+    /// Files and folders with records or secrets in them, whether or not they are there.
+    pub fn private_files(&self) -> Vec<PathBuf> {
+        let database =
+            self.sqlite_file().into_iter().flat_map(|file| ["", "-wal", "-shm"].map(|suffix| PathBuf::from(format!("{file}{suffix}"))));
+        let keys = self.secret_key_file.clone().or_else(|| self.own_key_file());
+        database.chain(keys).chain([self.index_folder()]).collect()
+    }
+
     /// The SQLite file, if the database is one.
     pub fn sqlite_file(&self) -> Option<&str> {
         let file = self.database_url.strip_prefix("sqlite:")?;

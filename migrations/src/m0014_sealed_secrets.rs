@@ -31,9 +31,8 @@ impl MigrationTrait for Migration {
     }
 
     async fn down(&self, manager: &SchemaManager) -> Result<(), DbErr> {
-        let taken_back = |table: &&str| {
-            [format!("DELETE FROM {table} WHERE key_id IS NOT NULL"), format!("ALTER TABLE {table} DROP COLUMN key_id")]
-        };
+        let taken_back =
+            |table: &&str| [format!("DELETE FROM {table} WHERE key_id IS NOT NULL"), format!("ALTER TABLE {table} DROP COLUMN key_id")];
         run_all(manager, TABLES.iter().flat_map(taken_back).collect()).await
     }
 }

@@ -4,7 +4,7 @@ use clap::Subcommand;
 use serde_json::json;
 
 use super::{Failed, Outcome, print};
-use crate::{app::open_migrated, config::Config, store::secret_keys};
+use crate::{app::open_migrated, config::Config, store::secret_keys::Rotation};
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -34,16 +34,19 @@ async fn list(config: &Config) -> Outcome {
 
 async fn rotate(config: &Config) -> Outcome {
     let db = open_migrated(config, None).await?;
-    if let Some(file) = config.own_key_file() {
-        // A server that runs may encrypt with the former key until it reads the file again, so that key stays until the next time.
-        let (used, former) = (db.secrets_by_key().await?, db.secret_keys().current_id());
-        secret_keys::add_key(&file, |id| former.as_deref() == Some(id) || used.contains_key(&Some(id.to_owned())))?;
+    // Held to the end: another rotation would take keys out of the file that this one encrypts with.
+    let rotation = config.own_key_file().map(|file| Rotation::begin(&file)).transpose()?;
+    if let Some(rotation) = &rotation {
+        let used = db.secrets_by_key().await?;
+        rotation.add_key(|id| used.contains_key(&Some(id.to_owned())))?;
     }
     let resealed = db.reseal().await?;
     let current = db.secret_keys().current_id();
     db.close().await?;
     let Some(key) = current else {
-        return Err(Failed("there is no key; COUNTERPART_SECRET_KEY_FILE names a file with one, as `openssl rand -base64 32` prints it".to_owned()));
+        return Err(Failed(
+            "there is no key; COUNTERPART_SECRET_KEY_FILE names a file with one, as `openssl rand -base64 32` prints it".to_owned(),
+        ));
     };
     print(&format!("encrypted {} secrets with the key {key}", resealed.sealed))?;
     match resealed.unreadable {

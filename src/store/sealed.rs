@@ -4,11 +4,14 @@
 
 use std::collections::BTreeMap;
 
+use sea_orm::DbBackend;
+
 use super::{
     Db, Result,
     secret_keys::{Place, Stored},
     secrets::Secrets,
     sql::Sql,
+    transaction::Tx,
 };
 
 /// Every table of secrets.
@@ -30,6 +33,15 @@ struct Found {
     store: String,
     owner: String,
     stored: Stored,
+}
+
+/// Has SQLite overwrite what a statement replaces with zeros, or not: otherwise the former bytes stay in the page. PostgreSQL keeps
+/// former rows until they are vacuumed.
+async fn overwrites(tx: &Tx, mode: &str) -> Result<()> {
+    if tx.backend() == DbBackend::Sqlite {
+        tx.all(&Sql::fixed(&format!("PRAGMA secure_delete = {mode}")), |_| Ok(())).await?;
+    }
+    Ok(())
 }
 
 impl Db {
@@ -67,6 +79,7 @@ impl Db {
             let found: Vec<Found> = found.into_iter().filter(|found| wanted(found.stored.key_id.as_deref())).collect();
             for some in found.chunks(TOGETHER) {
                 let tx = self.begin().await?;
+                overwrites(&tx, "ON").await?;
                 for Found { of, store, owner, stored } in some {
                     let place = Place { table: of.table, store, owner };
                     let former = Stored { bytes: stored.bytes.clone(), key_id: stored.key_id.clone() };
@@ -86,6 +99,7 @@ impl Db {
                     sql.push(" AND ").push(of.value).push(" = ").bytes(stored.bytes.clone());
                     resealed.sealed += tx.run(&sql).await?;
                 }
+                overwrites(&tx, "OFF").await?;
                 tx.commit().await?;
             }
         }

@@ -9,7 +9,7 @@
 
 use std::{
     fs::{self, File},
-    io::{self, Write},
+    io::{self, Read, Write},
     path::{Path, PathBuf},
     sync::{Arc, PoisonError, RwLock},
 };
@@ -28,6 +28,8 @@ const KEY_BYTES: usize = 32;
 const NONCE_BYTES: usize = 24;
 /// Bytes of a key's id, which is a part of the key's hash.
 const ID_BYTES: usize = 8;
+/// The longest key file: some 1,400 keys.
+const MAX_FILE_BYTES: u64 = 64 * 1024;
 
 /// The keys of a process. Without one, secrets are stored as they are.
 #[derive(Clone, Default)]
@@ -172,8 +174,22 @@ fn parse(text: &str, source: &str) -> Result<Vec<Key>> {
 }
 
 fn read(path: &Path) -> Result<Vec<Key>> {
-    let text = fs::read_to_string(path).map_err(|error| unusable(path, "cannot be read", &error))?;
+    let text = text_of(path).map_err(|error| unusable(path, "cannot be read", &error))?;
     parse(&text, &format!("the key file `{}`", path.display()))
+}
+
+/// A key file is read more than once, which a pipe or a device does not allow.
+fn text_of(path: &Path) -> io::Result<String> {
+    // Looked at before it is opened: a pipe without a writer would be waited for.
+    if !fs::metadata(path)?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+    }
+    let mut text = String::new();
+    let bytes = File::open(path)?.take(MAX_FILE_BYTES + 1).read_to_string(&mut text)?;
+    if bytes as u64 > MAX_FILE_BYTES {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("it is longer than {MAX_FILE_BYTES} bytes")));
+    }
+    Ok(text)
 }
 
 fn unusable(path: &Path, what: &str, error: &dyn std::fmt::Display) -> Error {
@@ -192,7 +208,7 @@ impl Key {
 /// Makes a key file that only its owner reads. Where another process makes it at the same time, the file of one of them stays whole:
 /// a file that exists is never replaced.
 fn make(path: &Path) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = folder_of(path);
     let key = new_key().map_err(io::Error::other)?;
     let whole = written(folder, &format!("{key}\n"))?;
     match fs::hard_link(whole.path(), path) {
@@ -201,16 +217,42 @@ fn make(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Puts a new key before those of a file, so that it encrypts from now on. Of the others, those stay that `wanted` names.
-pub fn add_key(path: &Path, wanted: impl Fn(&str) -> bool) -> Result<()> {
-    let failed = |error: io::Error| unusable(path, "cannot be changed", &error);
-    let text = fs::read_to_string(path).map_err(failed)?;
-    let kept = text.split_whitespace().filter(|text| Key::of(text).is_some_and(|key| wanted(&key.id)));
-    let keys: String = std::iter::once(new_key()?.as_str()).chain(kept).map(|key| format!("{key}\n")).collect();
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let whole = written(folder, &keys).map_err(failed)?;
-    whole.persist(path).map_err(|error| failed(error.error))?;
-    File::open(folder).and_then(|folder| folder.sync_all()).map_err(failed)
+/// The only rotation of a key file, until it is dropped.
+pub struct Rotation {
+    /// The file itself, where the path is a symbolic link.
+    file: PathBuf,
+    folder: PathBuf,
+    /// The lock is on the folder: the file is replaced.
+    _lock: File,
+}
+
+impl Rotation {
+    /// Waits until no other process rotates the keys of this file.
+    pub fn begin(path: &Path) -> Result<Self> {
+        let failed = |error: io::Error| unusable(path, "cannot be changed", &error);
+        let file = fs::canonicalize(path).map_err(failed)?;
+        let folder = folder_of(&file).to_owned();
+        let lock = File::open(&folder).map_err(failed)?;
+        lock.lock().map_err(failed)?;
+        Ok(Self { file, folder, _lock: lock })
+    }
+
+    /// Puts a new key before those of the file, so that it encrypts from now on. The one that did so before stays, and those of the
+    /// others that `wanted` names.
+    pub fn add_key(&self, wanted: impl Fn(&str) -> bool) -> Result<()> {
+        let failed = |error: io::Error| unusable(&self.file, "cannot be changed", &error);
+        let text = text_of(&self.file).map_err(failed)?;
+        let former = text.split_whitespace().enumerate();
+        let kept = former.filter(|(at, text)| *at == 0 || Key::of(text).is_some_and(|key| wanted(&key.id))).map(|(_, text)| text);
+        let keys: String = std::iter::once(new_key()?.as_str()).chain(kept).map(|key| format!("{key}\n")).collect();
+        let whole = written(&self.folder, &keys).map_err(failed)?;
+        whole.persist(&self.file).map_err(|error| failed(error.error))?;
+        File::open(&self.folder).and_then(|folder| folder.sync_all()).map_err(failed)
+    }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 /// A temporary file with this text on the disk. Only its owner reads it.
@@ -245,11 +287,7 @@ mod tests {
         assert!(!stored.0.windows(6).any(|bytes| bytes == b"secret"));
         assert_ne!(stored, sealed(&keys));
         assert_eq!(open(&keys, &stored, PLACE).unwrap(), b"secret");
-        for place in [
-            Place { table: "bridge_secrets", ..PLACE },
-            Place { store: "other", ..PLACE },
-            Place { owner: "other", ..PLACE },
-        ] {
+        for place in [Place { table: "bridge_secrets", ..PLACE }, Place { store: "other", ..PLACE }, Place { owner: "other", ..PLACE }] {
             assert!(open(&keys, &stored, place).unwrap_err().contains("damaged"));
         }
         let reason = open(&SecretKeys::fresh().unwrap(), &stored, PLACE).unwrap_err();
@@ -295,15 +333,92 @@ mod tests {
         let (running, other) = (SecretKeys::of_own_file(&path).unwrap(), SecretKeys::of_own_file(&path).unwrap());
         let former = running.current_id().unwrap();
         let old = sealed(&running);
-        add_key(&path, |id| id == former).unwrap();
+        Rotation::begin(&path).unwrap().add_key(|_| false).unwrap();
         let new = sealed(&running);
         assert_ne!(new.1.as_deref(), Some(former.as_str()));
         for stored in [&old, &new] {
             assert_eq!(open(&other, stored, PLACE).unwrap(), b"secret");
         }
-        add_key(&path, |id| id != former).unwrap();
+        Rotation::begin(&path).unwrap().add_key(|_| false).unwrap();
         assert!(open(&SecretKeys::of_file(&path).unwrap(), &old, PLACE).is_err());
         assert!(open(&SecretKeys::of_file(&path).unwrap(), &new, PLACE).is_ok());
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    }
+
+    #[test]
+    fn rotations_at_once_lose_no_key() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("file.key");
+        let keys = SecretKeys::of_own_file(&path).unwrap();
+        let old = sealed(&keys);
+        std::thread::scope(|scope| {
+            for _ in 0..8 {
+                scope.spawn(|| Rotation::begin(&path).unwrap().add_key(|_| true).unwrap());
+            }
+        });
+        assert_eq!(fs::read_to_string(&path).unwrap().lines().count(), 9);
+        assert_eq!(open(&SecretKeys::of_file(&path).unwrap(), &old, PLACE).unwrap(), b"secret");
+    }
+
+    #[test]
+    fn a_link_to_a_key_file_stays_a_link() {
+        let home = tempfile::tempdir().unwrap();
+        let (path, link) = (home.path().join("file.key"), home.path().join("link"));
+        let keys = SecretKeys::of_own_file(&path).unwrap();
+        let old = sealed(&keys);
+        std::os::unix::fs::symlink(&path, &link).unwrap();
+        Rotation::begin(&link).unwrap().add_key(|_| false).unwrap();
+        assert!(link.is_symlink());
+        let new = sealed(&SecretKeys::of_file(&link).unwrap());
+        assert_ne!(new.1, old.1);
+        assert_eq!(open(&keys, &new, PLACE).unwrap(), b"secret");
+    }
+
+    #[test]
+    fn a_key_file_that_cannot_be_used_is_named_and_its_keys_are_not_repeated() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("file.key");
+        let key = STANDARD.encode([7; KEY_BYTES]);
+        let long = format!("{key}\n").repeat(2000);
+        let texts = [
+            ("", "holds no keys"),
+            (&key[..40], "holds no keys"),
+            (&format!("{} {}", &key[..20], &key[20..]), "holds no keys"),
+            (&STANDARD.encode([7; 31]), "holds no keys"),
+            (&format!("{key}\n{}", &key[..40]), "holds no keys"),
+            (&format!("\u{feff}{key}"), "holds no keys"),
+            (&long, "longer than 65536 bytes"),
+        ];
+        for (text, reason) in texts {
+            fs::write(&path, text).unwrap();
+            let error = SecretKeys::of_file(&path).unwrap_err().to_string();
+            assert!(error.contains(&path.display().to_string()) && error.contains(reason) && !error.contains(&key[..20]), "{error}");
+        }
+        fs::write(&path, [0xff, 0xfe]).unwrap();
+        assert!(SecretKeys::of_file(&path).unwrap_err().to_string().contains("cannot be read"));
+        for (path, reason) in
+            [(home.path(), "no regular file"), (Path::new("/dev/zero"), "no regular file"), (&home.path().join("none"), "No such file")]
+        {
+            let error = SecretKeys::of_file(path).unwrap_err().to_string();
+            assert!(error.contains(reason), "{error}");
+        }
+        // Nothing to make a key file of.
+        let dangling = home.path().join("dangling");
+        std::os::unix::fs::symlink(home.path().join("none"), &dangling).unwrap();
+        assert!(SecretKeys::of_own_file(&dangling).unwrap_err().to_string().contains("No such file"));
+    }
+
+    #[test]
+    fn a_key_file_that_is_damaged_while_a_process_runs_leaves_what_it_read() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("file.key");
+        let keys = SecretKeys::of_own_file(&path).unwrap();
+        let stored = sealed(&keys);
+        for text in ["", "AAAA"] {
+            fs::write(&path, text).unwrap();
+            assert_eq!(open(&keys, &stored, PLACE).unwrap(), b"secret");
+            // A secret that was encrypted with a key that is in no file would be lost at the next start.
+            assert!(keys.seal(b"secret", PLACE).is_err());
+        }
     }
 }

@@ -116,7 +116,10 @@ fn a_wrong_key_refuses_what_it_does_not_decrypt_and_nothing_else() {
     let reason = attempt["reason"].as_str().unwrap_or_default().to_owned();
     assert!(reason.contains("encrypted with the key") && reason.contains("does not have"), "{attempt}");
     until("the bridge failed", || {
-        database.ask("SELECT COALESCE(failure, '') FROM messages WHERE conversation_id = 'conv-wa' ORDER BY sent_at DESC").iter().any(|failure| failure.contains("does not have"))
+        database
+            .ask("SELECT COALESCE(failure, '') FROM messages WHERE conversation_id = 'conv-wa' ORDER BY sent_at DESC")
+            .iter()
+            .any(|failure| failure.contains("does not have"))
             || database.ask("SELECT message_id FROM outbound WHERE attempts > 0").len() == 1
     });
     assert!(endpoint.seen().is_empty());
@@ -240,4 +243,147 @@ fn files_are_made_for_their_owner_alone() {
     assert!(found.len() > 5 && found.contains(&export), "{found:?}");
     let open = |path: &&PathBuf| fs::metadata(path).is_ok_and(|meta| meta.permissions().mode() & 0o077 != 0);
     assert_eq!(found.iter().filter(open).collect::<Vec<_>>(), [] as [&PathBuf; 0]);
+}
+
+/// The readable secrets and the others, by `secrets list`.
+fn counted(database: &Database) -> [u64; 2] {
+    let listed = database.run(&["secrets", "list"]);
+    let mut counts = [0, 0];
+    for line in listed.lines() {
+        let line: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{line}: {error}"));
+        counts[usize::from(line["readable"] != json!(true))] += line["secrets"].as_u64().unwrap_or_default();
+    }
+    counts
+}
+
+/// Starts a command on a SQLite file and leaves it running.
+fn started(database: &Database, arguments: &[&str]) -> std::process::Child {
+    std::process::Command::new(crate::harness::BINARY)
+        .args(arguments)
+        .env("DATABASE_URL", &database.url)
+        .stdin(std::process::Stdio::null())
+        .stdout(std::process::Stdio::null())
+        .stderr(std::process::Stdio::piped())
+        .spawn()
+        .expect("the program starts")
+}
+
+#[test]
+fn rotations_that_are_killed_or_run_at_once_lose_no_secret() {
+    let database = shop();
+    if database.postgres.is_some() {
+        // The program makes no key file there.
+        return;
+    }
+    let hooks: Vec<_> = (0..5).map(|_| database.run(&["webhook", "create", "--store", "shop", "--url", "https://example.com/"])).collect();
+    let before = counted(&database);
+    assert_eq!(before, [hooks.len() as u64 + before[0] - 5, 0]);
+    for pause in [0, 20, 40, 60, 80, 100, 150, 200] {
+        let mut rotation = started(&database, &["secrets", "rotate"]);
+        std::thread::sleep(std::time::Duration::from_millis(pause));
+        rotation.kill().expect("it is a process of this test");
+        rotation.wait().expect("it is a process of this test");
+        assert_eq!(counted(&database), before, "killed after {pause} ms");
+    }
+    let rotations: Vec<_> = (0..4).map(|_| started(&database, &["secrets", "rotate"])).collect();
+    for rotation in rotations {
+        let outcome = rotation.wait_with_output().expect("it ends");
+        assert!(outcome.status.success(), "{}", String::from_utf8_lossy(&outcome.stderr));
+    }
+    assert_eq!(counted(&database), before);
+    database.run(&["secrets", "rotate"]);
+    assert_eq!((database.run(&["secrets", "list"]).lines().count(), counted(&database)), (1, before));
+}
+
+#[test]
+fn processes_that_start_at_once_encrypt_with_one_key() {
+    let database = Database::of(crate::harness::BINARY);
+    let starts: Vec<_> = (0..4).map(|_| started(&database, &["store", "list"])).collect();
+    for start in starts {
+        let outcome = start.wait_with_output().expect("it ends");
+        assert!(outcome.status.success(), "{}", String::from_utf8_lossy(&outcome.stderr));
+    }
+    let file = fs::read_to_string(database.folder().join("counterpart.db.key")).expect("a key file");
+    assert_eq!(file.lines().count(), 1);
+}
+
+#[test]
+fn a_lost_key_of_a_sqlite_file_leaves_everything_else_working() {
+    let (database, endpoint) = (shop(), Endpoint::open());
+    if database.postgres.is_some() {
+        return;
+    }
+    let made: Value =
+        serde_json::from_str(&database.run(&["webhook", "create", "--store", "shop", "--url", &endpoint.url(), "--json"])).expect("JSON");
+    let (id, file) = (made["id"].as_str().unwrap_or_default(), database.folder().join("counterpart.db.key"));
+    let lost = fs::read_to_string(&file).expect("a key file");
+    fs::remove_file(&file).expect("a key file");
+    let server = Server::start_with(database, PRIVATE);
+    let (database, api) = (&server.database, server.api("shop", &ALL_SCOPES));
+    api.post("/messages", json!({"conversationId": "conv-line", "text": "hello"})).send().ok();
+    let log = fs::read_to_string(database.folder().join("server.log")).expect("a log");
+    assert!(log.contains("a key that this server does not have"), "{log}");
+    // The webhook signs again once it has a new secret, or its key is back.
+    let fresh = database.run(&["webhook", "rotate", "--store", "shop", "--id", id]);
+    database.run(&["webhook", "test", "--store", "shop", "--id", id]);
+    until("the event came", || endpoint.seen().iter().any(|seen| seen.is_signed_by(fresh.trim())));
+    let both = format!("{}{lost}", fs::read_to_string(&file).expect("a key file"));
+    fs::write(&file, both).expect("a key file");
+    database.run(&["webhook", "test", "--store", "shop", "--id", id]);
+    let old = made["secret"].as_str().unwrap_or_default();
+    until("it is signed with both secrets", || {
+        endpoint.seen().iter().any(|seen| seen.is_signed_by(old) && seen.is_signed_by(fresh.trim()))
+    });
+}
+
+#[test]
+fn a_key_file_that_is_damaged_while_a_server_runs_refuses_new_secrets_and_nothing_else() {
+    let keys = tempfile::tempdir().expect("a directory for temporary files");
+    let file = keys.path().join("keys");
+    fs::write(&file, KEY).expect("a key file");
+    let plane = crate::settings::Plane::with(&[("COUNTERPART_SECRET_KEY_FILE", &file.display().to_string())]);
+    fs::write(&file, &KEY[..20]).expect("a key file");
+    let create = || plane.call("POST", "/webhooks").json(json!({"url": "https://example.com/"})).send();
+    let refused = create();
+    let message = refused.fails(503);
+    assert!(message.contains("a secret cannot be encrypted") && !message.contains(&KEY[..20]), "{message}");
+    plane.desk.comment("conv-free", "as ever").ok();
+    fs::write(&file, KEY).expect("a key file");
+    create().ok();
+}
+
+#[test]
+fn nothing_of_a_plain_secret_stays_in_a_sqlite_file() {
+    let database = shop();
+    if database.postgres.is_some() {
+        return;
+    }
+    let secret = database.run(&["webhook", "create", "--store", "shop", "--url", "https://example.com/"]);
+    make_plain(&database, &secret);
+    let bytes = BASE64.decode(secret.trim().trim_start_matches("whsec_")).expect("a secret");
+    let file = database.folder().join("counterpart.db");
+    let holds = || {
+        // Whoever stops last copies the log into the file.
+        database.sql("PRAGMA wal_checkpoint(TRUNCATE)");
+        fs::read(&file).expect("a database").windows(bytes.len()).any(|window| window == bytes)
+    };
+    assert!(holds());
+    database.run(&["secrets", "list"]);
+    assert!(!holds());
+}
+
+#[test]
+fn files_that_others_may_read_are_told_at_the_start() {
+    let database = shop();
+    if database.postgres.is_some() {
+        return;
+    }
+    let server = Server::start(database);
+    let log = |server: &Server| fs::read_to_string(server.database.folder().join("server.log")).expect("a log");
+    assert!(!log(&server).contains("other accounts"), "{}", log(&server));
+    let database = server.kill();
+    fs::set_permissions(database.folder().join("counterpart.db"), fs::Permissions::from_mode(0o644)).expect("a mode");
+    let server = Server::start(database);
+    let log = log(&server);
+    assert!(log.contains("other accounts") && log.contains("counterpart.db") && log.contains("644"), "{log}");
 }

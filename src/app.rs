@@ -2,6 +2,7 @@
 
 use std::{future::Future, io, path::PathBuf, sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use futures_util::future::join_all;
 use poem::{
     Endpoint, EndpointExt, IntoResponse, Response, Route, Server,
@@ -29,12 +30,13 @@ use crate::{
         rate::RateLimit,
         settings::{self, page},
         slow,
+        under_way::UnderWay,
     },
     readiness::Readiness,
     revision,
     search::Searches,
     service::{self, Service},
-    store::{self, Db, forgetting::Pass},
+    store::{self, Db, forgetting::Pass, secret_keys::SecretKeys},
     supervisor::{Pulse, Supervisor},
     telemetry::Metrics,
 };
@@ -63,11 +65,46 @@ pub async fn open(config: &Config) -> store::Result<Db> {
     Db::open(&config.database_url, config.connections.get(), None).await
 }
 
-/// Opens the database, brings its schema up to date, and counts its statements if there are metrics.
+/// Opens the database, brings its schema up to date, and counts its statements if there are metrics. Secrets that are stored as they
+/// are become encrypted.
 pub async fn open_migrated(config: &Config, metrics: Option<&Metrics>) -> store::Result<Db> {
     let db = Db::open(&config.database_url, config.connections.get(), metrics.map(Metrics::on_statement)).await?;
     db.migrate_up().await?;
+    let db = db.with_secret_keys(secret_keys(config)?);
+    let sealed = db.seal_plain().await?;
+    if sealed > 0 {
+        tracing::info!(sealed, "secrets that were stored as they are were encrypted");
+    }
     Ok(db)
+}
+
+fn secret_keys(config: &Config) -> store::Result<SecretKeys> {
+    match (&config.secret_key_file, &config.secret_key, config.own_key_file()) {
+        (Some(file), _, _) => SecretKeys::of_file(file),
+        (None, Some(text), _) => SecretKeys::of_text(text, "COUNTERPART_SECRET_KEY (--secret-key)"),
+        (None, None, Some(file)) => SecretKeys::of_own_file(&file),
+        (None, None, None) => Ok(SecretKeys::default()),
+    }
+}
+
+/// Logs what is wrong with the keys that secrets are encrypted with.
+pub async fn report_secrets(db: &Db) -> store::Result<()> {
+    let keys = db.secret_keys();
+    if keys.current_id().is_none() {
+        tracing::warn!(
+            "secrets of webhooks and bridges are stored as they are; COUNTERPART_SECRET_KEY_FILE names a file with a key that encrypts them"
+        );
+    }
+    for (key_id, secrets) in db.secrets_by_key().await? {
+        if let Some(key_id) = key_id.filter(|id| !keys.knows(id)) {
+            tracing::error!(
+                key_id,
+                secrets,
+                "secrets are encrypted with a key that this server does not have; what needs them fails until the key is added to the others"
+            );
+        }
+    }
+    Ok(())
 }
 
 /// How long requests in progress may take once the server was asked to stop.
@@ -106,7 +143,7 @@ impl App {
         let replica = service.db().has_replica().then(|| service.on_replica());
         let supervisor = Supervisor::new(metrics.clone());
         let readiness = Readiness::new(service.clone(), supervisor.clone());
-        let api = Arc::new(Api { service, replica, seal, metrics, rate: limits.rate });
+        let api = Arc::new(Api { service, replica, seal, metrics, rate: limits.rate, under_way: UnderWay::default() });
         Ok(Self { api, connectors, targets, searches, supervisor, readiness })
     }
 
@@ -115,11 +152,11 @@ impl App {
         let (contract, plane) = (document::document(), settings::document());
         let pages = Arc::new(Pages {
             docs: DocsPage::new(document::page()),
-            json: document::json(&contract),
-            yaml: document::yaml(&contract),
+            json: document::json(&contract).into(),
+            yaml: document::yaml(&contract).into(),
             settings_docs: DocsPage::new(settings::docs()),
-            settings_json: document::json(&plane),
-            events_json: document::json(&events::document::document()),
+            settings_json: document::json(&plane).into(),
+            events_json: document::json(&events::document::document()).into(),
         });
         let mut route = Route::new()
             .at("/docs", get(docs))
@@ -223,13 +260,14 @@ async fn chores(service: Service, stopped: impl Future<Output = ()>, pulse: Puls
     }
 }
 
+/// The pages that need no key. All requests are answered from the same memory.
 struct Pages {
     docs: DocsPage,
-    json: String,
-    yaml: String,
+    json: Bytes,
+    yaml: Bytes,
     settings_docs: DocsPage,
-    settings_json: String,
-    events_json: String,
+    settings_json: Bytes,
+    events_json: Bytes,
 }
 
 fn text(media_type: &'static str, body: impl Into<poem::Body>) -> Response {

@@ -44,6 +44,15 @@ pub struct Config {
     #[arg(long, env = "COUNTERPART_LOG", default_value = "warn", value_name = "FILTER", global = true)]
     pub log: String,
 
+    /// A file with the keys that secrets of webhooks, bridges and the server are encrypted with: the first one encrypts, all decrypt
+    /// [default: beside the SQLite file, as `FILE.key`, made where it is missing; on PostgreSQL none, secrets are stored as they are]
+    #[arg(long, env = "COUNTERPART_SECRET_KEY_FILE", value_name = "FILE", conflicts_with = "secret_key", global = true)]
+    pub secret_key_file: Option<PathBuf>,
+
+    /// The same keys themselves, each 32 bytes in base64, with spaces between them
+    #[arg(long, env = "COUNTERPART_SECRET_KEY", hide_env_values = true, value_name = "KEYS", global = true)]
+    pub secret_key: Option<String>,
+
     /// Where the search index is kept [default: beside the SQLite file, as `FILE.index`; on PostgreSQL `counterpart.index`]
     #[arg(long, env = "COUNTERPART_INDEX_DIR", value_name = "FOLDER", global = true)]
     pub index_dir: Option<PathBuf>,
@@ -56,13 +65,31 @@ impl Config {
 
     /// The folder of the search index, chosen or not.
     pub fn index_folder(&self) -> PathBuf {
-        match (&self.index_dir, self.database_url.strip_prefix("sqlite:")) {
+        match (&self.index_dir, self.sqlite_file()) {
             (Some(folder), _) => folder.clone(),
-            (None, Some(file)) => {
-                let file = file.strip_prefix("//").unwrap_or(file);
-                PathBuf::from(format!("{}.index", file.split_once('?').map_or(file, |(path, _)| path)))
-            }
+            (None, Some(file)) => PathBuf::from(format!("{file}.index")),
             (None, None) => PathBuf::from("counterpart.index"),
         }
+    }
+
+    /// The key file that the program makes by itself: on SQLite, where no keys are named.
+    pub fn own_key_file(&self) -> Option<PathBuf> {
+        let named = self.secret_key_file.is_some() || self.secret_key.is_some();
+        self.sqlite_file().filter(|_| !named).map(|file| PathBuf::from(format!("{file}.key")))
+    }
+
+    /// Files and folders with records or secrets in them, whether or not they are there.
+    pub fn private_files(&self) -> Vec<PathBuf> {
+        let database =
+            self.sqlite_file().into_iter().flat_map(|file| ["", "-wal", "-shm"].map(|suffix| PathBuf::from(format!("{file}{suffix}"))));
+        let keys = self.secret_key_file.clone().or_else(|| self.own_key_file());
+        database.chain(keys).chain([self.index_folder()]).collect()
+    }
+
+    /// The SQLite file, if the database is one.
+    pub fn sqlite_file(&self) -> Option<&str> {
+        let file = self.database_url.strip_prefix("sqlite:")?;
+        let file = file.strip_prefix("//").unwrap_or(file);
+        Some(file.split_once('?').map_or(file, |(path, _)| path))
     }
 }

@@ -21,6 +21,8 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 static ALLOCATOR_SETTINGS: &[u8; 88] = b"narenas:2,background_thread:true,dirty_decay_ms:1000,muzzy_decay_ms:0,tcache_max:131072\0";
 
 fn main() -> ExitCode {
+    // Whatever this process makes is for its owner alone: database, log, index, key file, exports, temporary files.
+    rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
     let cli = Cli::parse();
     // Dropped last, so that every line is written.
     let _log = match telemetry::start_log(&cli.config.log) {

@@ -100,6 +100,6 @@ fn reason(error: &Error) -> &'static str {
         Error::Unavailable(_) => "the database cannot be reached",
         Error::Failing(_) => FAILING,
         Error::Unusable(_) | Error::Damaged(_) => "the database is unusable: damaged, replaced, or without its tables",
-        Error::Unique(_) | Error::ForeignKey(_) | Error::Other(_) => "the database refuses a write",
+        Error::Unique(_) | Error::ForeignKey(_) | Error::SecretKey(_) | Error::Other(_) => "the database refuses a write",
     }
 }

@@ -24,6 +24,7 @@ mod m0010_changed;
 mod m0011_recounted;
 mod m0012_threads;
 mod m0013_write_probe;
+mod m0014_sealed_secrets;
 mod m0015_totals_unmarked;
 
 pub use sea_orm_migration::{MigrationStatus, MigratorTrait};
@@ -47,6 +48,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0011_recounted::Migration),
             Box::new(m0012_threads::Migration),
             Box::new(m0013_write_probe::Migration),
+            Box::new(m0014_sealed_secrets::Migration),
             Box::new(m0015_totals_unmarked::Migration),
         ]
     }

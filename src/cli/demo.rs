@@ -22,7 +22,7 @@ use crate::{
         keys::NewKey,
         stores,
     },
-    store::Db,
+    store::{Db, secret_keys::SecretKeys},
     telemetry::Metrics,
 };
 
@@ -39,6 +39,7 @@ impl Demo {
         let url = format!("sqlite://{}", folder.path().join("demo.db").display());
         let db = Db::open(&url, 4, Some(metrics.on_statement())).await?;
         db.migrate_up().await?;
+        let db = db.with_secret_keys(SecretKeys::fresh()?);
         let world = World::real();
         let (key, link) = fill(&db, &world).await?;
         let (connectors, index) = (Connectors::every(Arc::new(Simulator)), folder.path().join("demo.index"));

@@ -15,6 +15,7 @@ mod migrate;
 mod openapi;
 mod progress;
 mod reindex;
+mod secrets;
 mod serve;
 mod settings;
 mod store;
@@ -72,6 +73,9 @@ pub enum Command {
     /// Let owners and admins into a store's settings
     #[command(subcommand)]
     Settings(settings::Command),
+    /// Encrypt the stored secrets of webhooks, bridges and the server with another key
+    #[command(subcommand)]
+    Secrets(secrets::Command),
     /// Build the search index anew
     Reindex(reindex::Reindex),
     /// Print the OpenAPI document of this build's revision
@@ -115,6 +119,7 @@ impl Command {
             Self::Bridge(command) => command.run(config).await,
             Self::Webhook(command) => command.run(config).await,
             Self::Settings(command) => command.run(config).await,
+            Self::Secrets(command) => command.run(config).await,
             Self::Reindex(command) => command.run(config).await,
             Self::Openapi(command) => command.run(),
             // Its exit code tells what it found.

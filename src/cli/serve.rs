@@ -1,12 +1,12 @@
 //! `counterpart serve`: the API, until it is told to stop.
 
-use std::sync::Arc;
+use std::{fs, os::unix::fs::PermissionsExt, sync::Arc};
 
 use clap::Args;
 
 use super::{Failed, Outcome, print};
 use crate::{
-    app::{App, Limits, open_migrated},
+    app::{App, Limits, open_migrated, report_secrets},
     config::Config,
     delivery::{connector::Connectors, guard::Targets, simulator::Simulator},
     domain::clock::World,
@@ -57,6 +57,8 @@ impl Serve {
             // A file that cannot be written does not become one that can. PostgreSQL may be failing over.
             db.prove_writable(world.now()).await.map_err(|error| Failed(format!("the database takes no writes: {error}")))?;
         }
+        report_secrets(&db).await?;
+        report_modes(config);
         if let Some(url) = &self.read_url {
             db = db.with_replica(url, config.connections.get()).await?;
         }
@@ -79,6 +81,17 @@ impl Listen {
             }
         });
         served.await.map_err(|error| Failed(format!("cannot serve on {}: {error}", self.listen)))
+    }
+}
+
+/// Logs which private files other accounts of the machine may use: a file that was there keeps its mode.
+fn report_modes(config: &Config) {
+    for path in config.private_files() {
+        let mode = fs::metadata(&path).map_or(0, |meta| meta.permissions().mode());
+        if mode & 0o077 != 0 {
+            let (path, mode) = (path.display(), format!("{:o}", mode & 0o777));
+            tracing::warn!(%path, mode, "other accounts of this machine may use this file or folder; `chmod go=` keeps it for its owner");
+        }
     }
 }
 

@@ -72,7 +72,9 @@ impl Bridge {
         let now = clock.now();
         // A name without a public address too, which may have one later: that is not told from a name that does not exist.
         let failed = |error: reqwest::Error| later(told(&error, *timeout), None);
-        let request = signed(client, url, parcel.message_id.as_str(), now, &self.endpoint.secrets, body);
+        // The key may come back.
+        let secrets = self.endpoint.secrets.as_ref().map_err(|reason| later(reason.clone(), None))?;
+        let request = signed(client, url, parcel.message_id.as_str(), now, secrets, body);
         let mut response = request.send().await.map_err(failed)?;
         let answer = read(&mut response).await.map_err(failed)?;
         judge(response.status().as_u16(), pause(&response, now), answer.as_deref())

@@ -66,7 +66,11 @@ impl Webhooks {
         if let Err(reason) = self.targets.check(&url) {
             return refused(&reason.to_string());
         }
-        let request = signed(&self.client, url, &shipment.event_id, started_at, &shipment.secrets, shipment.body.clone());
+        let secrets = match &shipment.secrets {
+            Ok(secrets) => secrets,
+            Err(reason) => return refused(reason),
+        };
+        let request = signed(&self.client, url, &shipment.event_id, started_at, secrets, shipment.body.clone());
         // The time-out is over all of it: an endpoint that drips is one that does not answer.
         let mut response = match request.send().await {
             Ok(response) => response,

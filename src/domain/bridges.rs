@@ -15,6 +15,7 @@ pub struct Bridge {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     pub url: String,
-    /// With what messages are signed, the newest first; several while the secret is being changed.
-    pub secrets: Vec<SigningSecret>,
+    /// With what messages are signed, the newest first; several while the secret is being changed. Otherwise why no secret can be
+    /// read.
+    pub secrets: Result<Vec<SigningSecret>, String>,
 }

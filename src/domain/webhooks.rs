@@ -56,8 +56,8 @@ pub struct Shipment {
     pub url: String,
     /// The same on every attempt.
     pub body: Vec<u8>,
-    /// With what it is signed; several while the secret is being changed.
-    pub secrets: Vec<SigningSecret>,
+    /// With what it is signed; several while the secret is being changed. Otherwise why no secret can be read.
+    pub secrets: Result<Vec<SigningSecret>, String>,
 }
 
 /// What an endpoint's deliveries are signed with: 32 random bytes.

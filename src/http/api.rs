@@ -1,6 +1,6 @@
 //! What every request shares.
 
-use super::{cursor::Seal, rate::RateLimit};
+use super::{cursor::Seal, rate::RateLimit, under_way::UnderWay};
 use crate::{service::Service, telemetry::Metrics};
 
 /// The contract's use-cases, and what the edge needs beside them.
@@ -12,6 +12,7 @@ pub struct Api {
     pub metrics: Metrics,
     /// Absent: requests are not limited.
     pub rate: Option<RateLimit>,
+    pub under_way: UnderWay,
 }
 
 impl std::fmt::Debug for Api {

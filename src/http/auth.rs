@@ -11,7 +11,7 @@ use poem_openapi::{
 
 use super::{
     api::Api,
-    context::{Arrival, Context},
+    context::{Arrival, Context, Recipient},
     error::ApiError,
 };
 use crate::{
@@ -133,13 +133,15 @@ impl<'a, S: Requires> ApiExtractor<'a> for Authorised<S> {
             return Err(ApiError::unauthorized("`x-api-key` is not a valid key: it is unknown, inactive, expired or deleted").into());
         };
         let caller = known.caller;
-        context.authenticated(caller.store_id.clone());
+        let recipient = Recipient::Key(caller.store_id.clone(), caller.key_id.clone());
+        context.authenticated(recipient.clone(), S::SCOPE.only_reads());
         if !caller.scopes.contains(S::SCOPE) {
             return Err(ApiError::new(StatusCode::FORBIDDEN, format!("`x-api-key` lacks the scope {}", S::SCOPE)).into());
         }
         if let Some(rate) = &api.rate {
             rate.take(&caller.store_id, &caller.key_id, context.received_at()).map_err(ApiError::from)?;
         }
+        api.under_way.admit(&recipient).map_err(ApiError::from)?;
         let on_replica = match known.newest {
             Some(newest) if S::SCOPE.only_reads() => api.service.db().replica_shows(newest).await,
             _ => false,

@@ -5,7 +5,12 @@ use std::sync::{Arc, OnceLock};
 use poem::http::HeaderMap;
 
 use super::{api::Api, error::ApiError, params::Sent};
-use crate::domain::{clock::World, ids::StoreId, rules::ReceivedAt, time::Timestamp};
+use crate::domain::{
+    clock::World,
+    ids::{KeyId, StoreId, UserId},
+    rules::ReceivedAt,
+    time::Timestamp,
+};
 
 /// The header that carries the request id, in both directions.
 pub const REQUEST_ID: &str = "x-request-id";
@@ -34,7 +39,17 @@ struct Inner {
     request_id: String,
     received_at: Timestamp,
     received_at_form: ReceivedAt,
-    store: OnceLock<StoreId>,
+    /// With whether the request only reads.
+    recipient: OnceLock<(Recipient, bool)>,
+}
+
+/// The caller that a request was authenticated as: its answers are counted as this one's.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Recipient {
+    /// An API key.
+    Key(StoreId, KeyId),
+    /// A user of the settings plane.
+    Manager(StoreId, UserId),
 }
 
 impl Context {
@@ -45,7 +60,7 @@ impl Context {
             Some(id) if (1..=128).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic()) => id.to_owned(),
             _ => world.ids.fresh(),
         };
-        Self(Arc::new(Inner { request_id, received_at: world.now(), received_at_form, store: OnceLock::new() }))
+        Self(Arc::new(Inner { request_id, received_at: world.now(), received_at_form, recipient: OnceLock::new() }))
     }
 
     pub fn request_id(&self) -> &str {
@@ -64,14 +79,27 @@ impl Context {
         }
     }
 
-    /// Called once, by authentication.
-    pub fn authenticated(&self, store: StoreId) {
+    /// Called once, by authentication. `repeatable`: the request only reads, so that its answer may be refused once it is made.
+    pub fn authenticated(&self, recipient: Recipient, repeatable: bool) {
         // A second call can only repeat the first: one request has one key.
-        let _ = self.0.store.set(store);
+        let _ = self.0.recipient.set((recipient, repeatable));
     }
 
-    /// The store of the key, or `""` where no store is known.
+    /// The caller that was authenticated, if one was.
+    pub fn recipient(&self) -> Option<&Recipient> {
+        self.0.recipient.get().map(|(recipient, _)| recipient)
+    }
+
+    /// Whether the request only reads.
+    pub fn is_repeatable(&self) -> bool {
+        self.0.recipient.get().is_some_and(|(_, repeatable)| *repeatable)
+    }
+
+    /// The store of the caller, or `""` where no store is known.
     pub fn store_id(&self) -> &str {
-        self.0.store.get().map_or("", StoreId::as_str)
+        match self.recipient() {
+            Some(Recipient::Key(store, _) | Recipient::Manager(store, _)) => store.as_str(),
+            None => "",
+        }
     }
 }

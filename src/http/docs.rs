@@ -1,6 +1,7 @@
 //! Documentation pages: Swagger UI around a document, with a policy under which the browser runs nothing but what the page came with.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
+use bytes::Bytes;
 use poem::{
     Response,
     http::{HeaderValue, header},
@@ -10,7 +11,7 @@ use sha2::{Digest, Sha256};
 /// A page, and the policy of its content.
 #[derive(Clone, Debug)]
 pub struct DocsPage {
-    html: String,
+    html: Bytes,
     policy: HeaderValue,
 }
 
@@ -25,7 +26,7 @@ impl DocsPage {
         );
         // Hashes and words are visible ASCII. Without a policy nothing may run.
         let policy = HeaderValue::from_str(&policy).unwrap_or(HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"));
-        Self { html, policy }
+        Self { html: html.into(), policy }
     }
 
     pub fn response(&self) -> Response {

@@ -20,9 +20,10 @@ use super::{
     error::{ApiError, ErrorDetail},
     operations::Operations,
     params::Sent,
-    reply::{self, Content, JSON},
+    reply::{self, Content, JSON, Long},
     rest::{self, Unread},
     settings::in_settings,
+    under_way,
 };
 use crate::domain::rules::ReceivedAt;
 
@@ -73,7 +74,7 @@ impl Endpoint for Edge {
         let mut response = match answer {
             Ok(Ok(Ok(response))) => {
                 operation = response.data::<OperationId>().map(|id| id.0);
-                response
+                self.counted(&context, &path, response).await
             }
             Ok(Ok(Err(rejection))) => {
                 operation = rejection.data::<OperationId>().map(|id| id.0);
@@ -132,6 +133,20 @@ async fn without_body(mut response: Response) -> Response {
 }
 
 impl Edge {
+    /// The answer, whose bytes are under way from here on. One for which there is no room is dropped.
+    async fn counted(&self, context: &Context, path: &str, mut response: Response) -> Response {
+        let (Some(recipient), Some(Long)) = (context.recipient(), response.data()) else { return response };
+        let Ok(bytes) = response.take_body().into_bytes().await else { return self.failure(context, path, ApiError::internal()) };
+        match self.api.under_way.count(recipient, bytes, !context.is_repeatable()) {
+            Ok(bytes) => {
+                response.headers_mut().insert(header::CONTENT_LENGTH, bytes.len().into());
+                response.set_body(under_way::body(bytes));
+                response
+            }
+            Err(much) => self.failure(context, path, much.into()),
+        }
+    }
+
     fn failure(&self, context: &Context, path: &str, error: ApiError) -> Response {
         let detail = ErrorDetail { message: error.message, status_code: error.status.as_u16().into() };
         let body = reply::write(context, Content::Error(detail)).unwrap_or_default();

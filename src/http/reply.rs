@@ -11,7 +11,7 @@ use poem_openapi::{
 use serde::Serialize;
 use serde_json::value::RawValue;
 
-use super::{auth::Request, context::Context};
+use super::{auth::Request, context::Context, under_way::SLICE};
 use crate::{domain::rules::ReceivedAt, revision, service::Outcome};
 
 /// The media type of every answer.
@@ -168,9 +168,17 @@ impl<S> Reply<S> {
     }
 }
 
+/// Marks an answer whose bytes the edge counts while they are under way.
+#[derive(Clone, Copy, Debug)]
+pub struct Long;
+
 impl<S: Send> IntoResponse for Reply<S> {
     fn into_response(self) -> Response {
+        let long = self.bytes.len() > SLICE;
         let mut response = Response::builder().content_type(JSON).body(self.bytes);
+        if long {
+            response.set_data(Long);
+        }
         for (name, value) in self.headers {
             response.headers_mut().insert(name, value);
         }

@@ -82,6 +82,10 @@ impl From<store::Error> for Error {
                 tracing::error!(%detail, "the database is unusable until it is mended");
                 Self::Unavailable { reason: "the database is out of order; try again later".to_owned(), retry_after: 60 }
             }
+            store::Error::SecretKey(detail) => {
+                tracing::error!(%detail, "a secret cannot be encrypted");
+                Self::Unavailable { reason: "a secret cannot be encrypted at present; try again later".to_owned(), retry_after: 60 }
+            }
             other @ (store::Error::Unique(_) | store::Error::ForeignKey(_) | store::Error::Damaged(_) | store::Error::Other(_)) => {
                 Self::Internal(other.to_string())
             }

@@ -6,6 +6,8 @@ use super::{
     Db, Error, Result,
     entity::server_secrets,
     replica::Transaction,
+    secret_keys::{Place, Stored},
+    secrets::Secrets,
     sql::{Cells, Sought, Sql},
 };
 use crate::domain::{
@@ -14,6 +16,13 @@ use crate::domain::{
     scopes::ScopeSet,
     time::Timestamp,
 };
+
+/// Secrets of the server, by name.
+pub(super) const SECRETS: Secrets = Secrets { table: "server_secrets", owner: "name", value: "value", store: None };
+
+const fn server_place(name: &str) -> Place<'_> {
+    Place { table: SECRETS.table, store: "", owner: name }
+}
 
 /// Nearly every request looks its caller up, so this is written by hand.
 const CALLERS: &str = " FROM api_key_secrets s \
@@ -63,18 +72,26 @@ impl Db {
         Ok(found.await?.filter(|(until, _)| *until > now).map(|(_, known)| known))
     }
 
-    /// The secret of that name; `fresh` becomes it when there is none yet. Every process on a database gets the same.
+    /// The secret of that name; `fresh` becomes it when there is none yet. Every process on a database gets the same. One that does not
+    /// have the key of the secret gets `fresh`: cursors of other processes are unknown to it, and its search index is built anew.
     pub async fn server_secret(&self, name: &str, fresh: Vec<u8>) -> Result<Vec<u8>> {
         let find = || server_secrets::Entity::find().filter(server_secrets::Column::Name.eq(name)).one(self.read());
-        if let Some(row) = find().await? {
-            return Ok(row.value);
+        let mut found = find().await?;
+        if found.is_none() {
+            let tx = self.begin().await?;
+            let sealed = self.secret_keys().seal(&fresh, server_place(name))?;
+            let row = server_secrets::ActiveModel { name: Set(name.to_owned()), value: Set(sealed.bytes), key_id: Set(sealed.key_id) };
+            let insert = server_secrets::Entity::insert(row);
+            tx.execute(&insert.on_conflict(OnConflict::column(server_secrets::Column::Name).do_nothing().to_owned())).await?;
+            tx.commit().await?;
+            found = find().await?;
         }
-        let tx = self.begin().await?;
-        let row = server_secrets::ActiveModel { name: Set(name.to_owned()), value: Set(fresh) };
-        let fresh = server_secrets::Entity::insert(row);
-        tx.execute(&fresh.on_conflict(OnConflict::column(server_secrets::Column::Name).do_nothing().to_owned())).await?;
-        tx.commit().await?;
-        find().await?.map(|row| row.value).ok_or_else(|| Error::Damaged(format!("the server secret {name} is gone")))
+        let row = found.ok_or_else(|| Error::Damaged(format!("the server secret {name} is gone")))?;
+        let secret = self.secret_keys().open(Stored { bytes: row.value, key_id: row.key_id }, server_place(name));
+        Ok(secret.unwrap_or_else(|reason| {
+            tracing::error!(name, reason, "a secret of the server cannot be read; this process uses one of its own until the key is back");
+            fresh
+        }))
     }
 
     pub async fn store_exists(&self, store: &StoreId) -> Result<bool> {

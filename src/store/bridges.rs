@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use super::{
     Db, Result,
     outbound::Place,
-    secrets::Secrets,
+    secret_keys::SecretKeys,
+    secrets::{Read, Secrets, readable},
     sql::{Cells, Row, Sql},
     transaction::Tx,
     write::Write,
@@ -17,7 +18,7 @@ use crate::domain::{
     webhooks::SigningSecret,
 };
 
-const SECRETS: Secrets = Secrets { table: "bridge_secrets", owner: "account_id" };
+pub(super) const SECRETS: Secrets = Secrets::of_endpoints("bridge_secrets", "account_id");
 
 impl Row for Bridge {
     const COLUMNS: &'static str = "account_id, url, created_at, updated_at";
@@ -83,19 +84,23 @@ impl Db {
 
 /// Where these messages on their way go that go over a bridge, by account, and what signs them now. In one statement, so
 /// that no bridge is seen without its secrets.
-pub(super) async fn endpoints(tx: &Tx, positions: &[i64], now: Timestamp) -> Result<HashMap<Place, Endpoint>> {
+pub(super) async fn endpoints(tx: &Tx, keys: &SecretKeys, positions: &[i64], now: Timestamp) -> Result<HashMap<Place, Endpoint>> {
     let mut sql = Sql::fixed(
-        "SELECT b.store_id, b.account_id, b.url, s.secret FROM bridges b \
+        "SELECT b.store_id, b.account_id, b.url, s.secret, s.key_id FROM bridges b \
          JOIN bridge_secrets s ON s.store_id = b.store_id AND s.account_id = b.account_id AND (s.ends_at IS NULL OR s.ends_at > ",
     );
     sql.integer(now.millis())
         .push(") WHERE (b.store_id, b.account_id) IN (SELECT o.store_id, o.account_id FROM outbound o WHERE o.position IN ");
     sql.integers(positions).push(") ORDER BY s.position DESC");
-    let mut endpoints = HashMap::new();
-    let rows = tx.all(&sql, |cells| Ok(((cells.id()?, cells.id()?), cells.take()?, SigningSecret(cells.bytes()?)))).await?;
-    for (place, url, secret) in rows {
-        let endpoint: &mut Endpoint = endpoints.entry(place).or_insert(Endpoint { url, secrets: Vec::new() });
-        endpoint.secrets.push(secret);
+    let mut endpoints: HashMap<Place, (String, Vec<Read>)> = HashMap::new();
+    let rows = tx.all(&sql, |cells| {
+        let place: Place = (cells.id()?, cells.id()?);
+        let url = cells.take()?;
+        let secret = SECRETS.read(cells, keys, place.0.as_str(), place.1.as_str())?;
+        Ok((place, url, secret))
+    });
+    for (place, url, secret) in rows.await? {
+        endpoints.entry(place).or_insert((url, Vec::new())).1.push(secret);
     }
-    Ok(endpoints)
+    Ok(endpoints.into_iter().map(|(place, (url, read))| (place, Endpoint { url, secrets: readable(read) })).collect())
 }

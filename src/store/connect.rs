@@ -34,6 +34,7 @@ use super::{
     postgres::Server,
     readers::Readers,
     replica::{self, Replica, Transaction},
+    secret_keys::SecretKeys,
     sql::{Gathered, Sql},
     starts::BroadConditions,
     writer::Writer,
@@ -85,6 +86,7 @@ pub struct Db {
     broad: BroadConditions,
     gathered: Arc<Gathered>,
     on_statement: Option<OnStatement>,
+    secret_keys: SecretKeys,
     replica: Option<Arc<Replica>>,
     /// Whether what is only read is read from the replica.
     on_replica: bool,
@@ -144,6 +146,7 @@ impl Db {
             broad: BroadConditions::default(),
             gathered: Arc::default(),
             on_statement,
+            secret_keys: SecretKeys::default(),
             replica: None,
             on_replica: false,
         })
@@ -157,6 +160,16 @@ impl Db {
         let server = Server::of(&postgres_options(url)?);
         let replica = Replica::of(Lines::new(server.into(), connections, replica::LOOK)).await;
         Ok(Self { replica: Some(Arc::new(replica)), ..self })
+    }
+
+    /// The same, with keys that secrets are encrypted with.
+    #[must_use]
+    pub fn with_secret_keys(self, secret_keys: SecretKeys) -> Self {
+        Self { secret_keys, ..self }
+    }
+
+    pub fn secret_keys(&self) -> &SecretKeys {
+        &self.secret_keys
     }
 
     pub fn has_replica(&self) -> bool {

@@ -30,6 +30,9 @@ pub enum Error {
     /// The database is not what it has to be: it is damaged, or its tables are missing. Somebody has to mend it.
     #[error("the database is unusable: {0}")]
     Unusable(String),
+    /// The keys that secrets are encrypted with cannot be used.
+    #[error("{0}")]
+    SecretKey(String),
     /// A stored value cannot be read.
     #[error("a stored value is damaged: {0}")]
     Damaged(String),

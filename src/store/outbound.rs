@@ -196,7 +196,7 @@ impl Db {
         sql = sql.with(Param::Text(claim.to_owned())).with(Param::Integer(lease.millis()));
         sql.integers(&chosen);
         sql.push(" RETURNING position, claim, attempts, parcel, store_id, account_id");
-        let bridges = endpoints(&tx, &chosen, now).await?;
+        let bridges = endpoints(&tx, self.secret_keys(), &chosen, now).await?;
         let decode = |cells: &mut Cells<'_>| {
             let (position, claim, attempts, parcel) = (cells.take()?, cells.take()?, cells.take()?, cells.json()?);
             let bridge = bridges.get(&(cells.id()?, cells.id()?)).cloned();

@@ -9,7 +9,7 @@ use super::{
     Db, Result,
     events::OF_INTEREST,
     queue::Room,
-    secrets::Secrets,
+    secrets::{Secrets, readable},
     sql::{Cells, Param, Row, Sql},
     write::Write,
 };
@@ -20,7 +20,7 @@ use crate::domain::{
     webhooks::{Along, Answer, Attempted, Logged, Replay, Shipment, SigningSecret, Webhook},
 };
 
-const SECRETS: Secrets = Secrets { table: "webhook_secrets", owner: "webhook_id" };
+pub(super) const SECRETS: Secrets = Secrets::of_endpoints("webhook_secrets", "webhook_id");
 
 impl Row for Webhook {
     const COLUMNS: &'static str = "id, url, account_id, enabled, disabled_reason, failing_since, created_at, updated_at";
@@ -397,9 +397,10 @@ impl Db {
         places.sort();
         places.dedup();
         for (store, webhook) in places {
-            let mut sql = Sql::of(&store, "SELECT secret FROM webhook_secrets WHERE store_id = $1 AND webhook_id = ");
+            let mut sql = Sql::of(&store, "SELECT secret, key_id FROM webhook_secrets WHERE store_id = $1 AND webhook_id = ");
             sql.text(webhook.as_str()).push(" AND (ends_at IS NULL OR ends_at > ").integer(now.millis()).push(") ORDER BY position DESC");
-            let secrets = tx.all(&sql, |cells| cells.bytes().map(SigningSecret)).await?;
+            let read = tx.all(&sql, |cells| SECRETS.read(cells, self.secret_keys(), store.as_str(), webhook.as_str())).await?;
+            let secrets = readable(read);
             for one in claimed.iter_mut().filter(|one| one.shipment.store_id == store && one.shipment.webhook_id == webhook) {
                 one.shipment.secrets.clone_from(&secrets);
             }
@@ -440,6 +441,6 @@ fn decode_claimed(cells: &mut Cells<'_>) -> Result<(Claimed, bool)> {
         None => body,
     };
     let whole = body.is_some();
-    let shipment = Shipment { store_id, webhook_id, event_id, kind, url, body: body.unwrap_or_default(), secrets: Vec::new() };
+    let shipment = Shipment { store_id, webhook_id, event_id, kind, url, body: body.unwrap_or_default(), secrets: Ok(Vec::new()) };
     Ok((Claimed { position, claim, attempts, shipment }, whole))
 }

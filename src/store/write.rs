@@ -22,6 +22,7 @@ use super::{
     lock::lock,
     postgres::Answer,
     search::searchable,
+    secret_keys::SecretKeys,
     sql::{Cells, Param, Row, Sql},
     writer::Turn,
 };
@@ -54,6 +55,7 @@ pub struct Write {
     wrote: AtomicBool,
     own: Arc<Own>,
     on_statement: Option<OnStatement>,
+    secret_keys: SecretKeys,
 }
 
 /// Where the statements run.
@@ -112,6 +114,7 @@ impl Db {
             wrote: AtomicBool::new(false),
             own: self.own().clone(),
             on_statement: self.on_statement().cloned(),
+            secret_keys: self.secret_keys().clone(),
         }
     }
 }
@@ -119,6 +122,10 @@ impl Db {
 impl Write {
     pub fn store(&self) -> &StoreId {
         &self.store
+    }
+
+    pub(super) fn secret_keys(&self) -> &SecretKeys {
+        &self.secret_keys
     }
 
     /// When the change happens: not before anything that it waited for, or that changed what it looked at.

@@ -78,7 +78,10 @@ impl Database {
     #[allow(dead_code, reason = "not every test binary copies")]
     pub fn copied(&self, binary: &str) -> Self {
         let copy = Self::of(binary);
-        std::fs::copy(self.home.path().join("counterpart.db"), copy.home.path().join("counterpart.db")).expect("the file is copied");
+        // A build from before keys has no key file.
+        for name in ["counterpart.db", "counterpart.db.key"].iter().filter(|name| self.home.path().join(name).exists()) {
+            std::fs::copy(self.home.path().join(name), copy.home.path().join(name)).expect("the file is copied");
+        }
         copy
     }
 
@@ -94,13 +97,13 @@ impl Database {
     /// Runs a command line on this database; returns what it printed. Its failure fails the test.
     #[track_caller]
     pub fn run(&self, arguments: &[&str]) -> String {
-        let output = Command::new(&self.binary)
-            .args(arguments)
-            .env("DATABASE_URL", &self.url)
-            .env("COUNTERPART_INDEX_DIR", self.index_folder())
-            .stdin(Stdio::null())
-            .output()
-            .unwrap_or_else(|error| panic!("{} does not start: {error}", self.binary));
+        self.run_with(&[], arguments)
+    }
+
+    /// The same with settings in the environment.
+    #[track_caller]
+    pub fn run_with(&self, settings: Settings<'_>, arguments: &[&str]) -> String {
+        let output = self.outcome(settings, arguments);
         let (printed, complaint) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         assert!(output.status.success(), "counterpart {} ended with {}:\n{printed}{complaint}", arguments.join(" "), output.status);
         if arguments.first() == Some(&"events") {
@@ -112,15 +115,28 @@ impl Database {
     /// Runs a command line that must fail; returns what it complained of.
     #[track_caller]
     pub fn fails(&self, arguments: &[&str]) -> String {
-        let output = Command::new(&self.binary)
+        self.fails_with(&[], arguments)
+    }
+
+    /// The same with settings in the environment.
+    #[track_caller]
+    pub fn fails_with(&self, settings: Settings<'_>, arguments: &[&str]) -> String {
+        let output = self.outcome(settings, arguments);
+        assert!(!output.status.success(), "counterpart {} succeeded", arguments.join(" "));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    }
+
+    fn outcome(&self, settings: Settings<'_>, arguments: &[&str]) -> std::process::Output {
+        // What the program makes is for its owner alone, whatever its surroundings say.
+        Command::new("sh")
+            .args(["-c", "umask 0 && exec \"$@\"", "sh", &self.binary])
             .args(arguments)
             .env("DATABASE_URL", &self.url)
             .env("COUNTERPART_INDEX_DIR", self.index_folder())
+            .envs(settings.iter().copied())
             .stdin(Stdio::null())
-            .output();
-        let output = output.unwrap_or_else(|error| panic!("{} does not start: {error}", self.binary));
-        assert!(!output.status.success(), "counterpart {} succeeded", arguments.join(" "));
-        String::from_utf8_lossy(&output.stderr).into_owned()
+            .output()
+            .unwrap_or_else(|error| panic!("{} does not start: {error}", self.binary))
     }
 
     /// Makes a store out of import lines.
@@ -146,6 +162,12 @@ impl Database {
         let made: Value = serde_json::from_str(&printed).unwrap_or_else(|error| panic!("key create --json printed {printed}: {error}"));
         let text = |name: &str| made[name].as_str().unwrap_or_else(|| panic!("no {name} in {printed}")).to_owned();
         Key { store: store.to_owned(), id: text("id"), secret: text("secret") }
+    }
+
+    /// The folder of a SQLite file, its key and the log of its servers.
+    #[allow(dead_code, reason = "not every test binary looks there")]
+    pub fn folder(&self) -> &std::path::Path {
+        self.home.path()
     }
 
     /// Where its servers keep their search indexes.
@@ -261,6 +283,8 @@ pub struct Process {
 /// Starts the server, says its process id, and stops it when nobody holds the other end of standard input; then, as the
 /// test process may be gone, removes what it leaves, unless it was told to keep that.
 const WARDEN: &str = r#"
+# What the server makes is for its owner alone, whatever its surroundings say.
+umask 0
 "$1" serve --listen 127.0.0.1:0 </dev/null &
 pid=$!
 echo "$pid"

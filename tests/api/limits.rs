@@ -197,3 +197,47 @@ fn an_admin_acts_in_no_owners_name() {
     as_admin("DELETE", "/users").query("id", "seat-bo").send().ok();
     plane.call("DELETE", "/users").query("id", "seat-cat").send().ok();
 }
+
+/// Connections on which a page of long comments was asked for and none of the answers is taken beyond its first bytes; with the
+/// status of each.
+fn untaken(api: &crate::client::Api, connections: usize) -> Vec<(std::net::TcpStream, String)> {
+    use std::io::{Read, Write};
+    let key = api.key.as_deref().unwrap_or_default();
+    let path = "/v1/messages/internal-comments?conversationId=conv-free&pageSize=100";
+    let head = format!("GET {path} HTTP/1.1\r\nhost: x\r\nx-api-key: {key}\r\n\r\n");
+    let asked = (0..connections).map(|_| {
+        let mut stream = std::net::TcpStream::connect(&api.address).expect("the server listens");
+        stream.write_all(head.as_bytes()).expect("a request is taken");
+        let mut status = [0; 12];
+        stream.read_exact(&mut status).expect("an answer begins");
+        (stream, String::from_utf8_lossy(&status).into_owned())
+    });
+    asked.collect()
+}
+
+#[test]
+fn answers_that_are_not_taken_count_against_their_key() {
+    let desk = Desk::open();
+    let text = thai(MOST);
+    (0..100).for_each(|_| {
+        desk.comment("conv-free", &text).ok();
+    });
+    // A page is six and a half MB, of which each answer that is sent stays under way whole.
+    let sockets = untaken(&desk.api, 12);
+    let (sent, refused): (Vec<_>, Vec<_>) = sockets.iter().map(|(_, status)| status.as_str()).partition(|status| *status == "HTTP/1.1 200");
+    assert_eq!((sent.len(), refused), (5, vec!["HTTP/1.1 429"; 7]));
+    let page = |api: &crate::client::Api| {
+        api.get("/messages/internal-comments").query("conversationId", "conv-free").query("pageSize", 100).send()
+    };
+    let refused = page(&desk.api);
+    let message = refused.fails(429);
+    assert!(message.starts_with("`x-api-key` has reached the limit of 32 MiB of answers"), "{message}");
+    assert_eq!(refused.header("retry-after"), Some("1"));
+    // Another key of the same store has nothing under way.
+    let beside = desk.server.api("desk", &ALL_SCOPES);
+    assert_eq!(page(&beside).ids().len(), 100);
+    // A write has happened, so that it is answered.
+    desk.comment("conv-free", "one more").ok();
+    drop(sockets);
+    desk.until("the key is admitted again", || page(&desk.api).status == 200);
+}

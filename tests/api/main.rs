@@ -42,6 +42,7 @@ mod protocol;
 mod scopes;
 mod search;
 mod search_edges;
+mod secrets;
 mod settings;
 mod shapes;
 mod standby;

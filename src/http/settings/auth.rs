@@ -23,7 +23,7 @@ use crate::{
     },
     http::{
         api::Api,
-        context::{Arrival, Context},
+        context::{Arrival, Context, Recipient},
         error::ApiError,
     },
     service::{By, Once},
@@ -112,13 +112,16 @@ impl<'a> ApiExtractor<'a> for Managed {
             refused(api, context, request.remote_addr())?;
             return Err(ApiError::unauthorized("the session or token is unknown or has ended").into());
         };
-        context.authenticated(manager.store_id.clone());
+        let reads = matches!(*request.method(), Method::GET | Method::HEAD);
+        let recipient = Recipient::Manager(manager.store_id.clone(), manager.user_id.clone());
+        context.authenticated(recipient.clone(), reads);
         if !manager.may_manage() {
             return Err(not_a_manager().into());
         }
-        if via == Via::Session && !matches!(*request.method(), Method::GET | Method::HEAD) {
+        if via == Via::Session && !reads {
             own_origin(request, false)?;
         }
+        api.under_way.admit(&recipient).map_err(ApiError::from)?;
         let editor = Editor {
             store_id: manager.store_id.clone(),
             user_id: Some(manager.user_id.clone()),

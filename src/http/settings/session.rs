@@ -26,7 +26,7 @@ use crate::{
     http::{
         api::Api,
         body::Body,
-        context::{Arrival, Context},
+        context::{Arrival, Context, Recipient},
         error::{ApiError, Failure, SettingsCatalog, SettingsCreation},
         reply::{self, One, Reply, Shape},
         values::UserIdText,
@@ -163,7 +163,7 @@ impl Sessions {
             refused(&stranger.api, &stranger.context, &stranger.from)?;
             return Err(unknown().into());
         };
-        stranger.context.authenticated(manager.store_id.clone());
+        stranger.context.authenticated(Recipient::Manager(manager.store_id.clone(), manager.user_id.clone()), false);
         if !manager.may_manage() {
             return Err(not_a_manager().into());
         }

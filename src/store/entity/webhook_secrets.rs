@@ -11,6 +11,7 @@ pub struct Model {
     pub webhook_id: String,
     pub secret: Vec<u8>,
     pub ends_at: Option<i64>,
+    pub key_id: Option<String>,
 }
 
 #[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]

@@ -1,0 +1,38 @@
+//! The id of the key that a secret is encrypted with. Absent: the secret is stored as it is.
+//!
+//! A build from before this migration cannot read an encrypted secret. One that still runs signs with the wrong bytes, and one that is
+//! started refuses the newer schema. Taking the migration back removes encrypted secrets, which nothing could read any more.
+
+use sea_orm_migration::prelude::*;
+
+use crate::{run, run_all};
+
+pub struct Migration;
+
+impl MigrationName for Migration {
+    fn name(&self) -> &str {
+        "m0014_sealed_secrets"
+    }
+}
+
+const TABLES: [&str; 3] = ["webhook_secrets", "bridge_secrets", "server_secrets"];
+
+#[async_trait::async_trait]
+impl MigrationTrait for Migration {
+    fn use_transaction(&self) -> Option<bool> {
+        Some(true)
+    }
+
+    async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        for table in TABLES {
+            run(manager, &format!("ALTER TABLE {table} ADD COLUMN key_id {{text}}")).await?;
+        }
+        Ok(())
+    }
+
+    async fn down(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        let taken_back =
+            |table: &&str| [format!("DELETE FROM {table} WHERE key_id IS NOT NULL"), format!("ALTER TABLE {table} DROP COLUMN key_id")];
+        run_all(manager, TABLES.iter().flat_map(taken_back).collect()).await
+    }
+}

@@ -1,0 +1,58 @@
+//! `counterpart secrets`: the keys that stored secrets are encrypted with.
+
+use clap::Subcommand;
+use serde_json::json;
+
+use super::{Failed, Outcome, print};
+use crate::{app::open_migrated, config::Config, store::secret_keys::Rotation};
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Print how many secrets are encrypted with each key, one JSON object a line
+    List,
+    /// Encrypt every secret with the first key, after making a new one in a key file that the program made by itself
+    Rotate,
+}
+
+impl Command {
+    pub async fn run(self, config: &Config) -> Outcome {
+        match self {
+            Self::List => list(config).await,
+            Self::Rotate => rotate(config).await,
+        }
+    }
+}
+
+async fn list(config: &Config) -> Outcome {
+    let db = open_migrated(config, None).await?;
+    for (key_id, secrets) in db.secrets_by_key().await? {
+        let readable = key_id.as_deref().is_none_or(|id| db.secret_keys().knows(id));
+        print(&json!({ "keyId": key_id, "secrets": secrets, "readable": readable }).to_string())?;
+    }
+    Ok(db.close().await?)
+}
+
+async fn rotate(config: &Config) -> Outcome {
+    let db = open_migrated(config, None).await?;
+    // Held to the end: another rotation would take keys out of the file that this one encrypts with.
+    let rotation = config.own_key_file().map(|file| Rotation::begin(&file)).transpose()?;
+    if let Some(rotation) = &rotation {
+        let used = db.secrets_by_key().await?;
+        rotation.add_key(|id| used.contains_key(&Some(id.to_owned())))?;
+    }
+    let resealed = db.reseal().await?;
+    let current = db.secret_keys().current_id();
+    db.close().await?;
+    let Some(key) = current else {
+        return Err(Failed(
+            "there is no key; COUNTERPART_SECRET_KEY_FILE names a file with one, as `openssl rand -base64 32` prints it".to_owned(),
+        ));
+    };
+    print(&format!("encrypted {} secrets with the key {key}", resealed.sealed))?;
+    match resealed.unreadable {
+        0 => Ok(()),
+        count => Err(Failed(format!(
+            "{count} secrets stay as they are: no key that is named here decrypts them; `counterpart secrets list` shows their keys"
+        ))),
+    }
+}

@@ -1,0 +1,237 @@
+//! Limits on the bytes of answers under way: answers that were made and that their clients have not taken.
+//!
+//! An answer waits in this process until the system's buffer of its connection has taken all of it. A client that reads nothing
+//! keeps its answers here, so their bytes count against the API key (on the settings plane against the user) that asked for them,
+//! and against one limit for all. Beyond a limit a request is refused before its work is done. A reading answer that would pass
+//! the limit is refused as well; a write is answered whatever the limit, since it has happened. A key with nothing under way is
+//! always admitted.
+//!
+//! Called by `auth` (admission) and `edge` (the bytes of an answer). The memory itself holds the share of an answer, so that the
+//! share is released with the last slice, or when the connection ends. hyper copies what it is handed until it has about 400 KB for
+//! the next write of a connection; these are not counted any more.
+
+use std::{
+    collections::HashMap,
+    fmt, io, iter,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicUsize, Ordering},
+    },
+};
+
+use bytes::Bytes;
+use futures_util::stream;
+use poem::{Body, http::StatusCode};
+
+use super::{context::Recipient, error::ApiError};
+
+const MIB: usize = 1024 * 1024;
+
+/// Bytes under way for each recipient, and for all together.
+const EACH: usize = 32 * MIB;
+const ALL: usize = 256 * MIB;
+
+/// Answers up to this length are not counted: the system's buffer of a connection takes them whole. Longer ones are handed over in
+/// slices of this length.
+pub const SLICE: usize = 64 * 1024;
+
+/// Seconds to wait after a refusal.
+const PAUSE: u32 = 1;
+
+/// What is under way in this process.
+#[derive(Clone, Debug)]
+pub struct UnderWay(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    each: usize,
+    all: usize,
+    held: Mutex<HashMap<Recipient, usize>>,
+    /// The sum of `held`, which is changed while that is locked.
+    total: AtomicUsize,
+}
+
+/// A limit that was reached.
+#[derive(Debug, PartialEq, Eq)]
+pub struct TooMuch {
+    limit: Limit,
+    bytes: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Limit {
+    Key,
+    User,
+    All,
+}
+
+impl fmt::Display for TooMuch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let whose = match self.limit {
+            Limit::Key => "`x-api-key` has",
+            Limit::User => "the user of this session or token has",
+            Limit::All => "all callers together have",
+        };
+        let mib = self.bytes / MIB;
+        write!(
+            f,
+            "{whose} reached the limit of {mib} MiB of answers that were sent and not yet taken; take them or close their \
+             connections, and wait for `Retry-After` seconds"
+        )
+    }
+}
+
+impl From<TooMuch> for ApiError {
+    fn from(much: TooMuch) -> Self {
+        Self { retry_after: Some(PAUSE), ..Self::new(StatusCode::TOO_MANY_REQUESTS, much.to_string()) }
+    }
+}
+
+impl Default for UnderWay {
+    fn default() -> Self {
+        Self::new(EACH, ALL)
+    }
+}
+
+impl UnderWay {
+    fn new(each: usize, all: usize) -> Self {
+        Self(Arc::new(Inner { each, all, held: Mutex::default(), total: AtomicUsize::new(0) }))
+    }
+
+    /// Refuses a request of a recipient whose answers under way have reached a limit.
+    pub fn admit(&self, recipient: &Recipient) -> Result<(), TooMuch> {
+        if self.0.total.load(Ordering::Relaxed) == 0 {
+            return Ok(());
+        }
+        self.0.room(self.0.held().get(recipient).copied().unwrap_or(0), 1, recipient)
+    }
+
+    /// The bytes of an answer, which count until the last of them is gone. `sure`: whatever the limits.
+    pub fn count(&self, recipient: &Recipient, bytes: Bytes, sure: bool) -> Result<Bytes, TooMuch> {
+        let mut held = self.0.held();
+        let before = held.get(recipient).copied().unwrap_or(0);
+        if !sure {
+            self.0.room(before, bytes.len(), recipient)?;
+        }
+        held.insert(recipient.clone(), before + bytes.len());
+        self.0.total.fetch_add(bytes.len(), Ordering::Relaxed);
+        Ok(Bytes::from_owner(Counted { bytes, recipient: recipient.clone(), inner: self.0.clone() }))
+    }
+}
+
+impl Inner {
+    /// A poisoned map only holds numbers: it is as good as before.
+    fn held(&self) -> std::sync::MutexGuard<'_, HashMap<Recipient, usize>> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether there is room for `more` beside what a recipient has under way.
+    fn room(&self, own: usize, more: usize, recipient: &Recipient) -> Result<(), TooMuch> {
+        if own == 0 {
+            return Ok(());
+        }
+        if own + more > self.each {
+            let limit = match recipient {
+                Recipient::Key(..) => Limit::Key,
+                Recipient::Manager(..) => Limit::User,
+            };
+            return Err(TooMuch { limit, bytes: self.each });
+        }
+        if self.total.load(Ordering::Relaxed) + more > self.all {
+            return Err(TooMuch { limit: Limit::All, bytes: self.all });
+        }
+        Ok(())
+    }
+}
+
+/// An answer as a body that hyper takes slice by slice, as the client takes them.
+pub fn body(mut bytes: Bytes) -> Body {
+    let slices = iter::from_fn(move || (!bytes.is_empty()).then(|| io::Result::Ok(bytes.split_to(bytes.len().min(SLICE)))));
+    Body::from_bytes_stream(stream::iter(slices))
+}
+
+/// The memory of an answer and its share.
+struct Counted {
+    bytes: Bytes,
+    recipient: Recipient,
+    inner: Arc<Inner>,
+}
+
+impl AsRef<[u8]> for Counted {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let mut held = self.inner.held();
+        if let Some(own) = held.get_mut(&self.recipient) {
+            *own = own.saturating_sub(self.bytes.len());
+            if *own == 0 {
+                held.remove(&self.recipient);
+            }
+        }
+        self.inner.total.fetch_sub(self.bytes.len(), Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(id: &str) -> Recipient {
+        Recipient::Key("s".into(), id.into())
+    }
+
+    fn answer(kib: usize) -> Bytes {
+        vec![b'x'; kib * 1024].into()
+    }
+
+    #[test]
+    fn a_key_is_refused_beyond_its_limit_until_its_answers_are_taken() {
+        let under_way = UnderWay::new(100 * 1024, 1000 * 1024);
+        // Nothing is under way, so that even an answer beyond the limit goes.
+        let large = under_way.count(&key("a"), answer(120), false).unwrap();
+        let refused = TooMuch { limit: Limit::Key, bytes: 100 * 1024 };
+        assert_eq!(under_way.admit(&key("a")), Err(TooMuch { limit: Limit::Key, bytes: 100 * 1024 }));
+        assert_eq!(under_way.count(&key("a"), answer(20), false).unwrap_err(), refused);
+        assert_eq!(under_way.admit(&key("b")), Ok(()));
+        // A write has happened.
+        let written = under_way.count(&key("a"), answer(20), true).unwrap();
+        let part = large.slice(10..20);
+        drop(large);
+        assert_eq!(under_way.0.held().get(&key("a")), Some(&(140 * 1024)));
+        drop(part);
+        assert_eq!(under_way.admit(&key("a")), Ok(()));
+        drop(written);
+        assert!(under_way.0.held().is_empty());
+        assert_eq!(under_way.0.total.load(Ordering::Relaxed), 0);
+    }
+
+    #[test]
+    fn all_keys_share_a_limit_that_stops_none_with_nothing_under_way() {
+        let under_way = UnderWay::new(100 * 1024, 200 * 1024);
+        let answers: Vec<_> = ["a", "b", "c"].map(|id| under_way.count(&key(id), answer(80), false).unwrap()).into();
+        let refused = Err(TooMuch { limit: Limit::All, bytes: 200 * 1024 });
+        assert_eq!(under_way.admit(&key("a")), refused);
+        assert_eq!(under_way.admit(&key("d")), Ok(()));
+        drop(answers);
+        assert_eq!(under_way.admit(&key("a")), Ok(()));
+    }
+
+    #[tokio::test]
+    async fn an_answer_goes_out_whole_and_releases_its_share_with_its_last_slice() {
+        use futures_util::StreamExt;
+        let under_way = UnderWay::default();
+        let bytes: Bytes = (0..3 * SLICE + 7).map(|at| (at % 251) as u8).collect::<Vec<_>>().into();
+        let counted = under_way.count(&key("a"), bytes.clone(), false).unwrap();
+        let mut slices = Box::pin(body(counted).into_bytes_stream());
+        let mut taken = Vec::new();
+        while let Some(slice) = slices.next().await {
+            taken.extend_from_slice(&slice.unwrap());
+            assert_eq!(under_way.0.held().is_empty(), taken.len() == bytes.len());
+        }
+        assert_eq!(taken, bytes);
+    }
+}

@@ -34,7 +34,7 @@ use crate::{
     },
     store::{
         self, Db,
-        changelog::{Behind, Inserted, Logged, Mark, RETITLED},
+        change_log::log::{Behind, Inserted, Logged, Mark, RETITLED},
     },
 };
 
@@ -261,7 +261,7 @@ mod tests {
         store::{
             Write,
             fixture::{Fixture, counter, sent},
-            write::Changed,
+            transaction::write::Changed,
         },
     };
 

@@ -17,7 +17,7 @@ use crate::{
         settings::{Editor, Entry, Subject},
         time::Timestamp,
     },
-    store::{Write, access::Known},
+    store::{Write, api_key_auth::Known},
 };
 
 /// The longest name of a key, in characters.

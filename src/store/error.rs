@@ -5,7 +5,7 @@ use std::{error::Error as _, io::ErrorKind};
 use sea_orm::{DbErr, RuntimeErr};
 use tokio_postgres::error::{Severity, SqlState};
 
-use super::postgres::is_outdated;
+use crate::store::postgres::connection::is_outdated;
 
 pub type Result<T> = std::result::Result<T, Error>;
 

@@ -10,23 +10,25 @@ use sea_orm::{ActiveModelBehavior, ActiveModelTrait, ConnectionTrait, DbBackend,
 
 use serde_json::json;
 
-use super::{
-    Db,
-    connect::OnStatement,
-    entity::*,
-    import::{Batch, DERIVE_TICKETS},
-    marks::{Marks, ValueMarks},
-    sql::{Param, Sql},
-};
-use crate::domain::{
-    fields::Comparable,
-    ids::{ConversationId, KeyId, StoreId},
-    keys::SecretHash,
-    messages::Message,
-    paging::PageRequest,
-    records::Line,
-    text::fold,
-    time::Timestamp,
+use super::entity::*;
+use crate::{
+    domain::{
+        fields::Comparable,
+        ids::{ConversationId, KeyId, StoreId},
+        keys::SecretHash,
+        messages::Message,
+        paging::PageRequest,
+        records::Line,
+        text::fold,
+        time::Timestamp,
+    },
+    store::{
+        Db,
+        db::OnStatement,
+        import::{Batch, DERIVE_TICKETS},
+        sql::{Param, Sql},
+        tickets::bloom_signature::{Marks, ValueMarks},
+    },
 };
 
 pub(crate) struct Fixture {
@@ -135,7 +137,7 @@ impl Fixture {
     }
 
     /// Runs a statement as it stands.
-    pub async fn execute(&self, statement: &str) -> Result<(), super::Error> {
+    pub async fn execute(&self, statement: &str) -> Result<(), crate::store::Error> {
         let tx = self.db.begin().await?;
         tx.script(statement).await?;
         tx.commit().await

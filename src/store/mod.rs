@@ -3,71 +3,43 @@
 //! Called by `service`. Guarantees: another store's row is never returned, a page costs a constant number of
 //! statements, and no row type leaves the room: what goes out are the nouns of `domain`.
 
-pub mod access;
-pub mod accounts;
-pub mod audit;
-mod begun;
-pub mod bridges;
-pub mod changelog;
-mod changes;
-pub mod connect;
-pub mod contacts;
-pub mod conversations;
-mod copying;
+mod accounts;
+pub mod api_key_auth;
+pub mod change_log;
+mod contacts;
+mod conversations;
+mod db;
 pub mod entity;
-pub mod error;
+mod error;
 pub mod events;
+mod executor;
 pub mod export;
 pub mod fields;
-mod file_identity;
 #[cfg(test)]
 pub(crate) mod fixture;
-pub mod forgetting;
-mod gather;
-mod idempotency;
 pub mod import;
-mod kept;
-mod keys;
-#[cfg(test)]
-mod labelled_tests;
-mod lines;
+mod inbound_rows;
 mod lock;
-mod marks;
-pub mod messages;
-pub mod outbound;
+mod messages;
 mod postgres;
-pub mod queue;
+pub mod queues;
 #[cfg(test)]
 mod read_tests;
-mod readers;
-pub mod receive;
-pub mod replica;
-pub mod sealed;
+mod request_rows;
+mod rows;
 pub mod search;
-pub mod secret_keys;
-mod secrets;
-mod settings;
-mod spots;
+pub mod settings;
 mod sql;
 mod sqlite;
-mod starts;
 mod statement;
-pub mod stores;
-pub mod team;
-mod ticket_filters;
-pub mod tickets;
-mod totals;
-mod transaction;
+mod team;
+mod tickets;
+pub mod transaction;
 #[cfg(test)]
 mod visit_tests;
-pub mod webhooks;
-pub mod write;
-mod write_probe;
-#[cfg(test)]
-mod write_tests;
-mod writer;
+mod write_health;
 
-pub use connect::{Db, OnStatement};
+pub use db::{Db, OnStatement};
 pub use error::{Error, Result};
-pub(crate) use postgres::is_beside;
-pub use write::Write;
+pub(crate) use postgres::connection::is_beside;
+pub use transaction::write::Write;

@@ -2,15 +2,18 @@
 
 use serde::Deserialize;
 
-use super::{
-    Db, Result,
-    sql::{Cells, Sql, batches},
-};
-use crate::domain::{
-    ids::StoreId,
-    messages::Message,
-    search::{Noun, Searchable},
-    text::joined_name,
+use crate::{
+    domain::{
+        ids::StoreId,
+        messages::Message,
+        search::{Noun, Searchable},
+        text::joined_name,
+    },
+    store::{
+        Db, Result,
+        rows::Cells,
+        sql::{Sql, batches},
+    },
 };
 
 /// What is read of a record, and from where.

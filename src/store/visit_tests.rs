@@ -3,20 +3,23 @@
 
 use sea_orm::DbBackend;
 
-use super::{
-    entity::tickets,
-    fixture::{Fixture, first},
-    marks::ValueMarks,
-    sql::{Sql, page_sql},
-};
-use crate::domain::{
-    conversations::Conversation,
-    field_tests::{FieldTest, Test},
-    fields::Comparable,
-    filters::{LabelFilter, LabelOperator, Shown, TicketFilter},
-    paging::{PageRequest, Position},
-    tickets::Ticket,
-    time::Timestamp,
+use crate::{
+    domain::{
+        conversations::Conversation,
+        field_tests::{FieldTest, Test},
+        fields::Comparable,
+        filters::{LabelFilter, LabelOperator, Shown, TicketFilter},
+        paging::{PageRequest, Position},
+        tickets::Ticket,
+        time::Timestamp,
+    },
+    store::{
+        entity::tickets,
+        fixture::{Fixture, first},
+        sql::Sql,
+        statement::pages::page_sql,
+        tickets::bloom_signature::ValueMarks,
+    },
 };
 
 const NOW: Timestamp = Timestamp::from_millis(10_000_000);

@@ -4,14 +4,17 @@ use std::collections::HashMap;
 
 use sea_orm::{DbBackend, EntityTrait, IntoActiveModel};
 
-use super::{
-    At, Fault, Import, Outcome,
-    bulk::{self, Bulk},
-    table, text,
-};
 use crate::{
     domain::records::Kind,
-    store::{Error, Result, sql::Cells},
+    store::{
+        Error, Result,
+        import::{
+            At, Fault, Import, Outcome,
+            bulk::{self, Bulk},
+            table, text,
+        },
+        rows::Cells,
+    },
 };
 
 /// A value that a unique index guards, and the record that brings it.

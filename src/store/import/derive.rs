@@ -6,16 +6,19 @@
 
 use sea_orm::{DbBackend, Value};
 
-use super::{
-    Import, Outcome, PARKED,
-    bulk::{self, Bulk},
-    check::{at_id, texts},
-    lift::READ,
-    text,
-};
 use crate::{
     domain::{conversations::SNIPPET_CHARS, records::Kind, text::snippet},
-    store::{Result, sql::Cells},
+    store::{
+        Result,
+        import::{
+            Import, Outcome, PARKED,
+            bulk::{self, Bulk},
+            check::{at_id, texts},
+            lift::READ,
+            text,
+        },
+        rows::Cells,
+    },
 };
 
 /// Conversations whose columns are derived in one statement; their newest texts are held in memory meanwhile.

@@ -4,12 +4,6 @@ use std::collections::{BTreeSet, HashMap};
 
 use sea_orm::{ActiveModelTrait, DbBackend, EntityTrait, IntoActiveModel, Iterable, PrimaryKeyToColumn, Value};
 
-use super::{
-    Batch, Import, Outcome, PARKED,
-    bulk::{self, Bulk},
-    claim::{Claim, Claims},
-    rows, table, text,
-};
 use crate::{
     domain::{
         records::{Account, Contact, Conversation, ImportedTicket, Kind, Line, Message, Team},
@@ -17,12 +11,18 @@ use crate::{
     },
     store::{
         Result,
-        changelog::{BETWEEN_IDS, RETITLED},
+        change_log::log::{BETWEEN_IDS, RETITLED},
         entity::{
             account_users, accounts, comments, contact_fields, contacts, conversation_labels, conversations, labels, messages, roles,
             team_members, teams, templates, ticket_field_values, ticket_fields, tickets, users,
         },
-        sql::Cells,
+        import::{
+            Batch, Import, Outcome, PARKED,
+            bulk::{self, Bulk},
+            claim::{Claim, Claims},
+            rows, table, text,
+        },
+        rows::Cells,
     },
 };
 

@@ -19,7 +19,7 @@ use crate::{
             accounts, comments, contact_fields, contacts, conversations, labels, messages, roles, teams, templates, ticket_field_values,
             ticket_fields, tickets, users,
         },
-        marks::{Marks, ValueMarks},
+        tickets::bloom_signature::{Marks, ValueMarks},
     },
 };
 

@@ -9,7 +9,7 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-use counterpart::contract::{Document, Notes, Report, diff};
+use openapi_diff::{Document, Notes, Report, diff};
 use serde_json::Value;
 
 fn openapi() -> PathBuf {

@@ -9,7 +9,7 @@ use std::{
 use clap::{Args, Subcommand, ValueEnum};
 
 use super::{Failed, print};
-use crate::contract::{self, Class, Document, Notes, Report};
+use openapi_diff::{Class, Document, Notes, Report};
 
 #[derive(Subcommand, Debug)]
 pub enum Command {
@@ -93,7 +93,7 @@ impl Diff {
             return Err(Failed("only one of the documents can come through standard input".to_owned()));
         }
         let (old, new) = (document(&self.old)?, document(&self.new)?);
-        let mut report = contract::diff(&old, &new);
+        let mut report = openapi_diff::diff(&old, &new);
         if let Some(file) = &self.notes {
             let notes: Notes = serde_json::from_str(&text(file)?).map_err(|error| Failed(format!("{file} holds no notes: {error}")))?;
             // The report is no less true for that, so it changes no exit code.

@@ -9,14 +9,14 @@ use std::{
 use serde_json::Value;
 
 use super::{
-    refs::{Side, name_of, reference, unchanged},
+    references::{Side, name_of, reference, unchanged},
     rules::{self, Direction, Rule},
     values::{Object, brief, is_annotation, keys, members, same},
 };
 
 /// A place in the contract.
 #[derive(Debug, Clone)]
-pub(super) struct At {
+pub(super) struct Location {
     /// `GET /pets`, or nothing for the document as a whole.
     pub operation: Rc<str>,
     /// Words before the path into a value: `response 200`.
@@ -26,7 +26,7 @@ pub(super) struct At {
     pub direction: Direction,
 }
 
-impl At {
+impl Location {
     pub fn document(part: &str) -> Self {
         Self { operation: "".into(), part: part.into(), path: "".into(), direction: Direction::Both }
     }
@@ -61,9 +61,9 @@ impl At {
 
 /// Something that differs.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct Finding {
     pub rule: &'static Rule,
-    pub at: At,
+    pub at: Location,
     pub detail: Option<String>,
     pub old: Option<Value>,
     pub new: Option<Value>,
@@ -72,75 +72,78 @@ pub(super) struct Found {
 }
 
 /// The names of a trio of rules about something that may be there or not.
-pub(super) struct Trio {
+pub(super) struct PresenceRules {
     pub added: &'static Rule,
     pub removed: &'static Rule,
     pub changed: &'static Rule,
 }
 
-pub(super) static KEYWORD: Trio = Trio { added: &rules::KEYWORD_ADDED, removed: &rules::KEYWORD_REMOVED, changed: &rules::KEYWORD_CHANGED };
-static EXTENSION: Trio = Trio { added: &rules::EXTENSION_ADDED, removed: &rules::EXTENSION_REMOVED, changed: &rules::EXTENSION_CHANGED };
-pub(super) static INFO: Trio = Trio { added: &rules::INFO_ADDED, removed: &rules::INFO_REMOVED, changed: &rules::INFO_CHANGED };
+pub(super) static KEYWORD: PresenceRules =
+    PresenceRules { added: &rules::KEYWORD_ADDED, removed: &rules::KEYWORD_REMOVED, changed: &rules::KEYWORD_CHANGED };
+static EXTENSION: PresenceRules =
+    PresenceRules { added: &rules::EXTENSION_ADDED, removed: &rules::EXTENSION_REMOVED, changed: &rules::EXTENSION_CHANGED };
+pub(super) static INFO: PresenceRules =
+    PresenceRules { added: &rules::INFO_ADDED, removed: &rules::INFO_REMOVED, changed: &rules::INFO_CHANGED };
 
 /// A comparison on its way. Whatever it does with the old document it does with the new one in the same manner, so that it
 /// finds the mirrors when they change places.
 #[derive(Debug)]
-pub(super) struct Walk<'a> {
+pub(super) struct Differ<'a> {
     pub old: Side<'a>,
     pub new: Side<'a>,
     unchanged: HashSet<String>,
-    pub found: Vec<Found>,
+    pub found: Vec<Finding>,
     /// How many schemas may still be compared wherever they are used; after that, once in each body.
     pub left: usize,
     /// How many may be compared after that.
     pub left_once: usize,
 }
 
-impl<'a> Walk<'a> {
+impl<'a> Differ<'a> {
     pub fn new(old: Side<'a>, new: Side<'a>) -> Self {
         let unchanged = unchanged(&old, &new);
         Self { old, new, unchanged, found: Vec::new(), left: 400_000, left_once: 1_000_000 }
     }
 
-    pub fn tell(&mut self, rule: &'static Rule, at: &At) {
-        self.tell_all(rule, at, None, None, None);
+    pub fn report(&mut self, rule: &'static Rule, at: &Location) {
+        self.report_full(rule, at, None, None, None);
     }
 
-    pub fn tell_of(&mut self, rule: &'static Rule, at: &At, detail: &str) {
-        self.tell_all(rule, at, Some(detail), None, None);
+    pub fn report_detail(&mut self, rule: &'static Rule, at: &Location, detail: &str) {
+        self.report_full(rule, at, Some(detail), None, None);
     }
 
-    pub fn tell_values(&mut self, rule: &'static Rule, at: &At, old: Option<&Value>, new: Option<&Value>) {
-        self.tell_all(rule, at, None, old, new);
+    pub fn report_values(&mut self, rule: &'static Rule, at: &Location, old: Option<&Value>, new: Option<&Value>) {
+        self.report_full(rule, at, None, old, new);
     }
 
-    pub fn tell_all(&mut self, rule: &'static Rule, at: &At, detail: Option<&str>, old: Option<&Value>, new: Option<&Value>) {
+    pub fn report_full(&mut self, rule: &'static Rule, at: &Location, detail: Option<&str>, old: Option<&Value>, new: Option<&Value>) {
         let (detail, old, new) = (detail.map(str::to_owned), old.map(brief), new.map(brief));
-        self.found.push(Found { rule, at: at.clone(), detail, old, new, covers: BTreeSet::new() });
+        self.found.push(Finding { rule, at: at.clone(), detail, old, new, covers: BTreeSet::new() });
     }
 
     /// One of two rules, by which document has something.
-    pub fn tell_either(&mut self, is_new: bool, added: &'static Rule, removed: &'static Rule, at: &At, detail: Option<&str>) {
-        self.tell_all(if is_new { added } else { removed }, at, detail, None, None);
+    pub fn report_either(&mut self, is_new: bool, added: &'static Rule, removed: &'static Rule, at: &Location, detail: Option<&str>) {
+        self.report_full(if is_new { added } else { removed }, at, detail, None, None);
     }
 
     /// Tells of a value that is in one document alone, if what it refers to cannot be found.
-    pub fn tell_broken(&mut self, is_new: bool, value: &'a Value, at: &At) {
+    pub fn report_broken(&mut self, is_new: bool, value: &'a Value, at: &Location) {
         let side = if is_new { &self.new } else { &self.old };
         if let Err(reference) = side.follow(value) {
-            self.tell_either(is_new, &rules::REFERENCE_BROKEN, &rules::REFERENCE_MENDED, at, Some(&reference));
+            self.report_either(is_new, &rules::REFERENCE_BROKEN, &rules::REFERENCE_MENDED, at, Some(&reference));
         }
     }
 
     /// Tells of a flag that is set in one document alone.
-    pub fn tell_flag(&mut self, old: bool, new: bool, set: &'static Rule, unset: &'static Rule, at: &At) {
+    pub fn report_flag(&mut self, old: bool, new: bool, set: &'static Rule, unset: &'static Rule, at: &Location) {
         if old != new {
-            self.tell_either(new, set, unset, at, None);
+            self.report_either(new, set, unset, at, None);
         }
     }
 
     /// Tells of a value that is there in one document alone or differs.
-    pub fn tell_trio(&mut self, trio: &'static Trio, at: &At, key: &str, old: Option<&Value>, new: Option<&Value>) {
+    pub fn report_presence(&mut self, trio: &'static PresenceRules, at: &Location, key: &str, old: Option<&Value>, new: Option<&Value>) {
         let rule = match (old, new) {
             (None, None) => return,
             // The same words say something else where a reference in them leads to something else.
@@ -153,19 +156,19 @@ impl<'a> Walk<'a> {
             (None, Some(_)) => trio.added,
             (Some(_), None) => trio.removed,
         };
-        self.tell_all(rule, at, Some(key), old, new);
+        self.report_full(rule, at, Some(key), old, new);
     }
 
     /// Tells of a keyword that no rule explains.
-    pub fn tell_keyword(&mut self, at: &At, key: &str, old: Option<&Value>, new: Option<&Value>) {
-        self.tell_trio(if key.starts_with("x-") { &EXTENSION } else { &KEYWORD }, at, key, old, new);
+    pub fn report_keyword(&mut self, at: &Location, key: &str, old: Option<&Value>, new: Option<&Value>) {
+        self.report_presence(if key.starts_with("x-") { &EXTENSION } else { &KEYWORD }, at, key, old, new);
     }
 
     /// Tells of every keyword that is not among those which somebody else looks at.
-    pub fn rest(&mut self, at: &At, old: &Object, new: &Object, known: &[&str]) {
+    pub fn rest(&mut self, at: &Location, old: &Object, new: &Object, known: &[&str]) {
         for key in keys(old, new) {
             if !known.contains(&key) && !is_annotation(key) {
-                self.tell_keyword(at, key, old.get(key), new.get(key));
+                self.report_keyword(at, key, old.get(key), new.get(key));
             }
         }
     }
@@ -189,64 +192,64 @@ impl<'a> Walk<'a> {
     }
 
     /// Both values with their references followed, as objects; nothing where there is nothing left to compare.
-    pub fn objects(&mut self, at: &At, old: &'a Value, new: &'a Value) -> Option<(&'a Object, &'a Object)> {
+    pub fn objects(&mut self, at: &Location, old: &'a Value, new: &'a Value) -> Option<(&'a Object, &'a Object)> {
         if self.identical(old, new) {
             return None;
         }
         let (beside_old, beside_new) = (beside(old), beside(new));
         for key in keys(&beside_old, &beside_new) {
-            self.tell_keyword(at, key, beside_old.get(key), beside_new.get(key));
+            self.report_keyword(at, key, beside_old.get(key), beside_new.get(key));
         }
         let called = (reference(old), reference(new));
         if let (Some(one), Some(other)) = called
             && name_of(one) != name_of(other)
         {
-            self.tell_values(&rules::TYPE_NAME_CHANGED, at, Some(&name_of(one).into()), Some(&name_of(other).into()));
+            self.report_values(&rules::TYPE_NAME_CHANGED, at, Some(&name_of(one).into()), Some(&name_of(other).into()));
         }
         let (old, new) = match (self.old.follow(old), self.new.follow(new)) {
             (Ok(old), Ok(new)) => (old, new),
             (Err(old), Err(new)) => {
-                self.tell_keyword(at, "$ref", Some(&old.into()), Some(&new.into()));
+                self.report_keyword(at, "$ref", Some(&old.into()), Some(&new.into()));
                 return None;
             }
             (Err(old), Ok(_)) => {
-                self.tell_of(&rules::REFERENCE_MENDED, at, &old);
+                self.report_detail(&rules::REFERENCE_MENDED, at, &old);
                 return None;
             }
             (Ok(_), Err(new)) => {
-                self.tell_of(&rules::REFERENCE_BROKEN, at, &new);
+                self.report_detail(&rules::REFERENCE_BROKEN, at, &new);
                 return None;
             }
         };
         if called.0.is_some() != called.1.is_some() {
-            self.tell_of(&rules::RESTATED, at, "$ref");
+            self.report_detail(&rules::RESTATED, at, "$ref");
         }
         if !(old.is_object() && new.is_object()) {
-            self.tell_keyword(at, "value", Some(old), Some(new));
+            self.report_keyword(at, "value", Some(old), Some(new));
             return None;
         }
         Some((members(old), members(new)))
     }
 
     /// The members under a key, where both sides have an object there or nothing; else what differs is told.
-    pub fn maps(&mut self, at: &At, key: &str, old: &'a Object, new: &'a Object) -> Option<(&'a Object, &'a Object)> {
+    pub fn maps(&mut self, at: &Location, key: &str, old: &'a Object, new: &'a Object) -> Option<(&'a Object, &'a Object)> {
         self.shaped(at, key, old, new, Value::is_object)?;
         let get = |object: &'a Object| members(object.get(key).unwrap_or(super::values::empty()));
         Some((get(old), get(new)))
     }
 
     /// The items under a key, likewise.
-    pub fn lists(&mut self, at: &At, key: &str, old: &'a Object, new: &'a Object) -> Option<(&'a [Value], &'a [Value])> {
+    pub fn lists(&mut self, at: &Location, key: &str, old: &'a Object, new: &'a Object) -> Option<(&'a [Value], &'a [Value])> {
         self.shaped(at, key, old, new, Value::is_array)?;
         Some((super::values::items(old.get(key)), super::values::items(new.get(key))))
     }
 
-    fn shaped(&mut self, at: &At, key: &str, old: &'a Object, new: &'a Object, fits: fn(&Value) -> bool) -> Option<()> {
+    fn shaped(&mut self, at: &Location, key: &str, old: &'a Object, new: &'a Object, fits: fn(&Value) -> bool) -> Option<()> {
         let fit = |object: &'a Object| object.get(key).is_none_or(fits);
         if fit(old) && fit(new) {
             return Some(());
         }
-        self.tell_keyword(at, key, old.get(key), new.get(key));
+        self.report_keyword(at, key, old.get(key), new.get(key));
         None
     }
 }

@@ -9,12 +9,12 @@ use std::{
 use serde_json::Value;
 
 use super::{
-    flat::{Flat, at as index, inner},
-    reach::Reach,
+    applicability::Applicability,
+    differ::{Differ, Location},
+    resolve::{Resolved, element, inner},
     rules,
-    schema::{Below, members_of},
+    schema::{Subschemas, members_of},
     values::{is_annotation, items, keys, members},
-    walk::{At, Walk},
 };
 
 /// Keywords that hold a schema whose effect depends on others: whatever differs within is told as one change.
@@ -25,22 +25,22 @@ pub(super) const OPAQUE_MAPS: [&str; 3] = ["dependentSchemas", "$defs", "definit
 /// Opaque keywords (`not`) within each other.
 const NESTED: usize = 8;
 
-impl<'a> Walk<'a> {
+impl<'a> Differ<'a> {
     /// What several parts of an `allOf` say under one keyword each, if nothing joins them: paired as they come.
-    pub(super) fn unjoined(&mut self, at: &At, old: &Flat<'a>, new: &Flat<'a>, below: &mut Below<'_, 'a>) {
+    pub(super) fn unjoined(&mut self, at: &Location, old: &Resolved<'a>, new: &Resolved<'a>, below: &mut Subschemas<'_, 'a>) {
         let (before, after) = (old.member("allOf"), new.member("allOf"));
         let list = |value: &Option<Cow<Value>>| value.as_deref().is_none_or(Value::is_array);
         if !list(&before) || !list(&after) {
-            return self.tell_keyword(at, "allOf", before.as_deref(), after.as_deref());
+            return self.report_keyword(at, "allOf", before.as_deref(), after.as_deref());
         }
         if before.is_some() != after.is_some() && [&before, &after].iter().all(|list| items(list.as_deref()).is_empty()) {
-            self.tell_of(&rules::RESTATED, at, "allOf");
+            self.report_detail(&rules::RESTATED, at, "allOf");
         }
         type Kept<'a> = Vec<Cow<'a, Value>>;
         let by_keyword = |value: &Option<Cow<'a, Value>>| {
             let mut kept: BTreeMap<String, Kept<'a>> = BTreeMap::new();
             for position in 0..items(value.as_deref()).len() {
-                let Some(schema) = index(value, position) else { continue };
+                let Some(schema) = element(value, position) else { continue };
                 let key = members(&schema).keys().next().cloned().unwrap_or_default();
                 kept.entry(key).or_default().push(schema);
             }
@@ -65,11 +65,11 @@ impl<'a> Walk<'a> {
         }
     }
 
-    pub(super) fn opaque(&mut self, at: &At, old: &Flat<'a>, new: &Flat<'a>, reach: &Reach, nested: usize) {
+    pub(super) fn opaque(&mut self, at: &Location, old: &Resolved<'a>, new: &Resolved<'a>, reach: &Applicability, nested: usize) {
         for key in OPAQUE.into_iter().filter(|key| reach.compares(key)) {
             let (before, after) = (old.member(key), new.member(key));
             if before.is_some() != after.is_some() && [old, new].into_iter().all(|flat| narrows_nothing(flat, key)) {
-                self.tell_of(&rules::RESTATED, at, key);
+                self.report_detail(&rules::RESTATED, at, key);
             } else {
                 self.opaque_one(at, key, before, after, nested);
             }
@@ -77,7 +77,7 @@ impl<'a> Walk<'a> {
         for key in OPAQUE_MAPS.into_iter().filter(|key| reach.compares(key)) {
             let (before, after) = (old.member(key), new.member(key));
             if before.as_deref().is_some_and(|value| !value.is_object()) || after.as_deref().is_some_and(|value| !value.is_object()) {
-                self.tell_keyword(at, key, before.as_deref(), after.as_deref());
+                self.report_keyword(at, key, before.as_deref(), after.as_deref());
                 continue;
             }
             for name in keys(members_of(&before), members_of(&after)) {
@@ -85,7 +85,7 @@ impl<'a> Walk<'a> {
                 // Definitions count where something refers to them.
                 let idle = key != "dependentSchemas" || [&had, &has].into_iter().flatten().all(|schema| allows_everything(schema));
                 if had.is_some() != has.is_some() && idle {
-                    self.tell_of(&rules::RESTATED, at, &format!("{key} {name}"));
+                    self.report_detail(&rules::RESTATED, at, &format!("{key} {name}"));
                 } else {
                     self.opaque_one(at, &format!("{key} {name}"), had, has, nested);
                 }
@@ -93,17 +93,17 @@ impl<'a> Walk<'a> {
         }
     }
 
-    fn opaque_one(&mut self, at: &At, detail: &str, old: Option<Cow<'a, Value>>, new: Option<Cow<'a, Value>>, nested: usize) {
+    fn opaque_one(&mut self, at: &Location, detail: &str, old: Option<Cow<'a, Value>>, new: Option<Cow<'a, Value>>, nested: usize) {
         let (old, new) = match (old, new) {
             (None, None) => return,
             (Some(old), Some(new)) => (old, new),
             (_, new) => {
-                return self.tell_either(new.is_some(), &rules::CONSTRAINT_ADDED, &rules::CONSTRAINT_REMOVED, at, Some(detail));
+                return self.report_either(new.is_some(), &rules::CONSTRAINT_ADDED, &rules::CONSTRAINT_REMOVED, at, Some(detail));
             }
         };
         if nested >= NESTED {
             if old != new {
-                self.tell_of(&rules::CONSTRAINT_CHANGED, at, detail);
+                self.report_detail(&rules::CONSTRAINT_CHANGED, at, detail);
             }
             return;
         }
@@ -111,7 +111,7 @@ impl<'a> Walk<'a> {
         self.schemas(at, old, new, nested + 1);
         if self.found.len() > before {
             self.found.truncate(before);
-            self.tell_of(&rules::CONSTRAINT_CHANGED, at, detail);
+            self.report_detail(&rules::CONSTRAINT_CHANGED, at, detail);
         }
     }
 }
@@ -129,7 +129,7 @@ pub(super) fn allows_nothing(schema: &Value) -> bool {
 }
 
 /// Whether a keyword that holds a schema is without effect, or absent.
-fn narrows_nothing(flat: &Flat, key: &str) -> bool {
+fn narrows_nothing(flat: &Resolved, key: &str) -> bool {
     let Some(schema) = flat.member(key) else { return true };
     match key {
         "then" | "else" if flat.member("if").is_none() => true,

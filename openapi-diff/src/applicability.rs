@@ -7,10 +7,10 @@
 use std::collections::BTreeSet;
 
 use super::{
+    differ::Differ,
     keywords,
     rules::{self, Rule},
     values::{Object, is_annotation, keys, text},
-    walk::Walk,
 };
 
 const NUMBERS: [&str; 2] = ["number", "integer"];
@@ -39,14 +39,14 @@ fn about(key: &str) -> &'static [&'static str] {
 }
 
 /// What two schemas have in common that a keyword can be about.
-pub(super) struct Reach<'o> {
+pub(super) struct Applicability<'o> {
     old: &'o Object,
     new: &'o Object,
     /// No value is of both types.
     excluded: bool,
 }
 
-impl<'o> Reach<'o> {
+impl<'o> Applicability<'o> {
     pub fn new(old: &'o Object, new: &'o Object, excluded: bool) -> Self {
         Self { old, new, excluded }
     }
@@ -80,9 +80,9 @@ impl<'o> Reach<'o> {
     }
 
     /// Tells what is not compared: by the change of the type, told since `told`, or as without effect.
-    pub fn account(&self, walk: &mut Walk, at: &super::walk::At, told: usize) {
+    pub fn account(&self, differ: &mut Differ, at: &super::differ::Location, told: usize) {
         let differs = |key: &&str| match (self.old.get(*key), self.new.get(*key)) {
-            (Some(old), Some(new)) => !walk.identical(old, new),
+            (Some(old), Some(new)) => !differ.identical(old, new),
             _ => true,
         };
         let left = keys(self.old, self.new).into_iter().filter(|key| !self.compares(key) && !is_annotation(key));
@@ -90,9 +90,9 @@ impl<'o> Reach<'o> {
         let idle = |key: &str| !self.excluded && self.takes(key) == [false, false];
         let covered: BTreeSet<_> = left.iter().filter(|key| !idle(key)).map(|key| (*key).to_owned()).collect();
         const TYPES: [&Rule; 3] = [&rules::TYPE_CHANGED, &rules::TYPE_WIDENED, &rules::TYPE_NARROWED];
-        if let Some(change) = walk.found[told..].iter_mut().find(|found| TYPES.contains(&found.rule)) {
+        if let Some(change) = differ.found[told..].iter_mut().find(|found| TYPES.contains(&found.rule)) {
             change.covers.extend(covered);
         }
-        left.into_iter().filter(|key| idle(key)).for_each(|key| walk.tell_of(&rules::RESTATED, at, key));
+        left.into_iter().filter(|key| idle(key)).for_each(|key| differ.report_detail(&rules::RESTATED, at, key));
     }
 }

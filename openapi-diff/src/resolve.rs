@@ -12,13 +12,13 @@ use std::{
 use serde_json::Value;
 
 use super::{
-    refs::{Side, name_of, reference},
+    references::{Side, name_of, reference},
     values::{Object, canonical, flag, is_annotation, items, members, order, same},
 };
 
 /// A schema, flat.
 #[derive(Debug)]
-pub(super) struct Flat<'a> {
+pub(super) struct Resolved<'a> {
     /// An object, or `true`, `false`, or something that is no schema at all.
     pub schema: Cow<'a, Value>,
     /// What it was called by, directly or in `allOf`.
@@ -35,7 +35,7 @@ pub(super) struct Flat<'a> {
     pub cut: bool,
 }
 
-impl<'a> Flat<'a> {
+impl<'a> Resolved<'a> {
     pub fn object(&self) -> Option<&Object> {
         self.schema.as_object()
     }
@@ -57,7 +57,7 @@ pub(super) fn inner<'a>(value: &Option<Cow<'a, Value>>, key: &str) -> Option<Cow
     }
 }
 
-pub(super) fn at<'a>(value: &Option<Cow<'a, Value>>, index: usize) -> Option<Cow<'a, Value>> {
+pub(super) fn element<'a>(value: &Option<Cow<'a, Value>>, index: usize) -> Option<Cow<'a, Value>> {
     match value.as_ref()? {
         Cow::Borrowed(value) => value.get(index).map(Cow::Borrowed),
         Cow::Owned(value) => value.get(index).cloned().map(Cow::Owned),
@@ -67,8 +67,8 @@ pub(super) fn at<'a>(value: &Option<Cow<'a, Value>>, index: usize) -> Option<Cow
 /// As many references and parts as one schema may be made of.
 const PARTS: usize = 2000;
 
-pub(super) fn flat<'a>(side: &Side<'a>, schema: Cow<'a, Value>) -> Flat<'a> {
-    let mut flattening = Flattening {
+pub(super) fn resolve<'a>(side: &Side<'a>, schema: Cow<'a, Value>) -> Resolved<'a> {
+    let mut flattening = Resolution {
         side,
         names: BTreeSet::new(),
         outer: Vec::new(),
@@ -79,12 +79,12 @@ pub(super) fn flat<'a>(side: &Side<'a>, schema: Cow<'a, Value>) -> Flat<'a> {
         discriminates: false,
     };
     let schema = flattening.flatten(schema, &mut Vec::new(), true);
-    let Flattening { names, outer, broken, beside, left, discriminates, .. } = flattening;
+    let Resolution { names, outer, broken, beside, left, discriminates, .. } = flattening;
     let broken = (!broken.is_empty()).then(|| broken.join(" and "));
-    Flat { schema, names, outer, discriminates, broken, beside, cut: left == 0 }
+    Resolved { schema, names, outer, discriminates, broken, beside, cut: left == 0 }
 }
 
-struct Flattening<'s, 'a> {
+struct Resolution<'s, 'a> {
     side: &'s Side<'a>,
     names: BTreeSet<String>,
     outer: Vec<String>,
@@ -96,7 +96,7 @@ struct Flattening<'s, 'a> {
     discriminates: bool,
 }
 
-impl<'a> Flattening<'_, 'a> {
+impl<'a> Resolution<'_, 'a> {
     fn flatten(&mut self, schema: Cow<'a, Value>, followed: &mut Vec<String>, outermost: bool) -> Cow<'a, Value> {
         if self.inside == 0 && schema.get("discriminator").is_some() {
             self.discriminates = true;

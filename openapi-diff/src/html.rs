@@ -6,14 +6,14 @@
 use std::fmt::Write;
 
 use super::{
-    layout::{Group, Layout, Told},
+    grouping::{Grouping, Mention, OperationGroup},
     print::{CLASSES, UNSHOWN, class_name, summed, titled},
     report::{Change, Report},
     rules::Class,
 };
 
 /// The style sheet of the page: whoever serves it may allow exactly this one.
-pub const STYLE: &str = include_str!("page.css");
+pub const STYLE: &str = include_str!("html.css");
 
 impl Report {
     /// The page. `links` are where else it leads: addresses and what they are called.
@@ -56,38 +56,38 @@ impl Report {
     }
 
     fn body(&self, out: &mut String, direction: &str) {
-        let layout = self.layout();
+        let grouping = self.grouping();
         _ = writeln!(out, "<main class=\"{direction}\">\n<p>{}.</p>", escaped(&summed(self.summary)));
         for notice in &self.notices {
             _ = writeln!(out, "<p class=\"notice\">{}</p>", escaped(notice));
         }
-        if !layout.notes.is_empty() {
+        if !grouping.notes.is_empty() {
             out.push_str("<section class=\"notes\">\n<h2>What to do</h2>\n<ol>\n");
-            for (number, note) in (1..).zip(&layout.notes) {
+            for (number, note) in (1..).zip(&grouping.notes) {
                 _ = writeln!(out, "<li id=\"{direction}-{number}\">{}</li>", spans(note));
             }
             out.push_str("</ol>\n</section>\n");
         }
         self.unshown(out);
-        for extent in &layout.common {
+        for extent in &grouping.common {
             let has = |class| extent.entries.iter().any(|entry| entry.change.class == class);
             open(out, has, &extent.title);
             _ = writeln!(out, "<p>{}.</p>\n<ul>", escaped(&extent.reached));
             for entry in &extent.entries {
                 let label = format!(" id=\"{direction}-{}\"><b>{}.</b>", entry.label, entry.label);
                 let end = format!("{} · {} places", entry.change.rule.id, entry.places);
-                item(out, &layout, direction, entry.change, &label, &entry.place, &end);
+                item(out, &grouping, direction, entry.change, &label, &entry.place, &end);
             }
             out.push_str("</ul>\n</section>\n");
         }
-        for group in &layout.operations {
+        for group in &grouping.operations {
             open(out, |class| group.has(class), &group.heading);
             out.push_str("<ul>\n");
             for class in CLASSES {
                 told_above(out, direction, group, class);
                 for change in group.of_class(class) {
                     let end = format!("{} <span>{}</span>", change.rule.id, change.fingerprint);
-                    item(out, &layout, direction, change, ">", &change.place, &end);
+                    item(out, &grouping, direction, change, ">", &change.place, &end);
                 }
             }
             out.push_str("</ul>\n</section>\n");
@@ -115,7 +115,7 @@ fn open(out: &mut String, has: impl Fn(Class) -> bool, heading: &str) {
 }
 
 /// A change. `label` ends the tag that the item begins with.
-fn item(out: &mut String, layout: &Layout, direction: &str, change: &Change, label: &str, place: &str, end: &str) {
+fn item(out: &mut String, grouping: &Grouping, direction: &str, change: &Change, label: &str, place: &str, end: &str) {
     let name = class_name(change.class);
     _ = write!(
         out,
@@ -123,15 +123,15 @@ fn item(out: &mut String, layout: &Layout, direction: &str, change: &Change, lab
         escaped(place),
         spans(&change.says)
     );
-    if let Some(number) = layout.number(change) {
+    if let Some(number) = grouping.number(change) {
         _ = write!(out, "<a href=\"#{direction}-{number}\">what to do: {number}</a> ");
     }
     _ = writeln!(out, "<small>{end}</small></li>");
 }
 
 /// What is told at the front of this operation too.
-fn told_above(out: &mut String, direction: &str, group: &Group, class: Class) {
-    let link = |told: &Told| {
+fn told_above(out: &mut String, direction: &str, group: &OperationGroup, class: Class) {
+    let link = |told: &Mention| {
         let link = format!("<a href=\"#{direction}-{0}\">{0}</a>", told.label);
         if told.statuses.is_empty() { link } else { format!("{link} ({})", escaped(&told.statuses.join(", "))) }
     };
@@ -172,7 +172,7 @@ fn spans(text: &str) -> String {
 mod tests {
     use serde_json::json;
 
-    use crate::contract::{Document, diff};
+    use crate::{Document, diff};
 
     #[test]
     fn the_page_shows_both_directions_and_asks_for_nothing_else() {

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 
 use super::{base, committed, compared, document, lines, properties::hold_mirrored};
-use crate::contract::{Document, Unreadable, diff};
+use crate::{Document, Unreadable, diff};
 
 /// A small generator of numbers that repeats itself (xorshift64*).
 struct Dice(u64);

@@ -10,12 +10,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 
 use super::{
+    differ::Finding,
     operations::pairs,
     parameters::position,
     read::Document,
     rules::{Class, Direction, Rule},
     values::{canonical, empty, hex, members, sha256},
-    walk::Found,
 };
 
 /// One difference.
@@ -31,7 +31,7 @@ pub struct Change {
     pub operation_id: Option<String>,
     /// What the other way round calls the operation, where that is something else.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub back: Option<Called>,
+    pub back: Option<OperationName>,
     /// `response 200 /data/[]/id`
     pub place: String,
     pub direction: Direction,
@@ -65,7 +65,7 @@ fn rule_of<'de, D: Deserializer<'de>>(deserializer: D) -> Result<&'static Rule, 
 /// What an operation is called.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Called {
+pub struct OperationName {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -134,7 +134,7 @@ pub struct Report {
 }
 
 impl Report {
-    pub(super) fn new(old: &Document, new: &Document, shared: Shared, found: Vec<Found>, notices: Vec<String>) -> Self {
+    pub(super) fn new(old: &Document, new: &Document, shared: Shared, found: Vec<Finding>, notices: Vec<String>) -> Self {
         let (old_ids, new_ids) = (operation_ids(old), operation_ids(new));
         let id = |ids: &HashMap<String, String>, label: &str| ids.get(label).or_else(|| ids.get(&unnamed(label))).cloned();
         let paths = |document: &'_ Document| members(document.root.get("paths").unwrap_or(empty())).clone();
@@ -153,7 +153,7 @@ impl Report {
             let was = operation.as_deref().and_then(|label| id(&old_ids, label));
             let is = back.as_deref().and_then(|label| id(&new_ids, label));
             let operation_id = is.clone().or_else(|| was.clone());
-            let back = Called { operation: back, operation_id: was.or(is) };
+            let back = OperationName { operation: back, operation_id: was.or(is) };
             Change {
                 fingerprint: String::new(),
                 class: found.rule.class(found.at.direction),
@@ -203,7 +203,10 @@ impl Report {
             old: change.new,
             new: change.old,
             note: None,
-            back: change.back.is_some().then(|| Called { operation: change.operation.clone(), operation_id: change.operation_id.clone() }),
+            back: change
+                .back
+                .is_some()
+                .then(|| OperationName { operation: change.operation.clone(), operation_id: change.operation_id.clone() }),
             operation: change.back.as_ref().map_or(change.operation, |back| back.operation.clone()),
             operation_id: change.back.map_or(change.operation_id, |back| back.operation_id),
             ..change

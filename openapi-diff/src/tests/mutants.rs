@@ -12,7 +12,7 @@ mod webhooks;
 use serde_json::Value;
 
 use super::{compared, line};
-use crate::contract::Class::{self, Breaking as B, Compatible as C, Unknown as U};
+use crate::Class::{self, Breaking as B, Compatible as C, Unknown as U};
 
 /// What is done to the base document.
 enum Done {

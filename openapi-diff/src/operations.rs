@@ -5,32 +5,34 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::{
-    contents::{Named, compare_body, compare_responses, compare_servers, name, shared_answers},
+    differ::{Differ, Location},
+    media_types::{Named, compare_body, name},
     parameters::{Scope, compare_parameters},
-    refs::Side,
+    references::Side,
     report::{Shared, unnamed},
+    responses::{compare_responses, shared_answers},
     rules::{self, Direction, Rule},
     security,
+    servers::compare_servers,
     values::{Object, empty, flag, is_annotation, keys, members, text},
-    walk::{At, Walk},
 };
 
 const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
 
 /// The paths of both documents, paired whatever their parameters are called.
-pub(super) fn compare_paths<'a>(walk: &mut Walk<'a>) {
-    let whole = At::document("");
-    let (old, new) = (walk.old.root(), walk.new.root());
-    let Some((before, after)) = walk.maps(&whole, "paths", old, new) else { return };
+pub(super) fn compare_paths<'a>(differ: &mut Differ<'a>) {
+    let whole = Location::document("");
+    let (old, new) = (differ.old.root(), differ.new.root());
+    let Some((before, after)) = differ.maps(&whole, "paths", old, new) else { return };
     for (one, other) in pairs(before, after) {
         let written = one.or(other).unwrap_or_default();
         if written.starts_with("x-") {
-            walk.tell_keyword(&At::document("paths"), written, before.get(written), after.get(written));
+            differ.report_keyword(&Location::document("paths"), written, before.get(written), after.get(written));
             continue;
         }
         let [was, is] = [one.and_then(|path| before.get(path)), other.and_then(|path| after.get(path))].map(|item| item.unwrap_or(empty()));
         let label = |method: &str| if method.is_empty() { written.to_owned() } else { format!("{} {written}", method.to_uppercase()) };
-        let kind = Kind {
+        let kind = OperationKind {
             label: &label,
             prefix: "",
             sends: Direction::Request,
@@ -38,10 +40,10 @@ pub(super) fn compare_paths<'a>(walk: &mut Walk<'a>) {
             removed: &rules::OPERATION_REMOVED,
         };
         if let (Some(one), Some(other)) = (one, other) {
-            path_item(walk, &kind, was, is, one, other);
+            path_item(differ, &kind, was, is, one, other);
         } else {
             let (item, is_new) = if other.is_some() { (is, true) } else { (was, false) };
-            alone(walk, &kind, item, is_new, (&rules::PATH_ADDED, &rules::PATH_REMOVED));
+            alone(differ, &kind, item, is_new, (&rules::PATH_ADDED, &rules::PATH_REMOVED));
         }
     }
 }
@@ -68,18 +70,23 @@ pub(super) fn pairs<'a>(before: &'a Object, after: &'a Object) -> Vec<(Option<&'
     pairs
 }
 
-pub(super) fn compare_webhooks<'a>(walk: &mut Walk<'a>) {
-    let whole = At::document("");
-    let (old, new) = (walk.old.root(), walk.new.root());
-    let Some((before, after)) = walk.maps(&whole, "webhooks", old, new) else { return };
+pub(super) fn compare_webhooks<'a>(differ: &mut Differ<'a>) {
+    let whole = Location::document("");
+    let (old, new) = (differ.old.root(), differ.new.root());
+    let Some((before, after)) = differ.maps(&whole, "webhooks", old, new) else { return };
     for name in keys(before, after) {
         let label = |method: &str| format!("webhook {name} {}", method.to_uppercase()).trim_end().to_owned();
-        let kind =
-            Kind { label: &label, prefix: "", sends: Direction::Response, added: &rules::WEBHOOK_ADDED, removed: &rules::WEBHOOK_REMOVED };
+        let kind = OperationKind {
+            label: &label,
+            prefix: "",
+            sends: Direction::Response,
+            added: &rules::WEBHOOK_ADDED,
+            removed: &rules::WEBHOOK_REMOVED,
+        };
         match (before.get(name), after.get(name)) {
-            (Some(was), Some(is)) => path_item(walk, &kind, was, is, "", ""),
-            (Some(item), None) => alone(walk, &kind, item, false, (kind.added, kind.removed)),
-            (None, Some(item)) => alone(walk, &kind, item, true, (kind.added, kind.removed)),
+            (Some(was), Some(is)) => path_item(differ, &kind, was, is, "", ""),
+            (Some(item), None) => alone(differ, &kind, item, false, (kind.added, kind.removed)),
+            (None, Some(item)) => alone(differ, &kind, item, true, (kind.added, kind.removed)),
             (None, None) => {}
         }
     }
@@ -104,7 +111,7 @@ pub(super) fn shared(old: &Side, new: &Side) -> Shared {
 }
 
 /// What kind of operations are compared.
-struct Kind<'k> {
+struct OperationKind<'k> {
     label: &'k dyn Fn(&str) -> String,
     /// What every place begins with: a callback stands within an operation.
     prefix: &'k str,
@@ -114,26 +121,26 @@ struct Kind<'k> {
     removed: &'static Rule,
 }
 
-impl Kind<'_> {
-    fn at(&self, method: &str) -> At {
-        let at = At::operation(&(self.label)(method), self.prefix);
+impl OperationKind<'_> {
+    fn at(&self, method: &str) -> Location {
+        let at = Location::operation(&(self.label)(method), self.prefix);
         if self.prefix.is_empty() || method.is_empty() { at } else { at.part(&method.to_uppercase()) }
     }
 }
 
 /// The operations of a path that is in one document alone.
-fn alone<'a>(walk: &mut Walk<'a>, kind: &Kind, item: &'a Value, is_new: bool, without: (&'static Rule, &'static Rule)) {
-    let side = if is_new { &walk.new } else { &walk.old };
+fn alone<'a>(differ: &mut Differ<'a>, kind: &OperationKind, item: &'a Value, is_new: bool, without: (&'static Rule, &'static Rule)) {
+    let side = if is_new { &differ.new } else { &differ.old };
     let followed = side.follow(item).map(|item| methods(members(item)));
     if let Err(reference) = &followed {
-        walk.tell_either(is_new, &rules::REFERENCE_BROKEN, &rules::REFERENCE_MENDED, &kind.at(""), Some(reference));
+        differ.report_either(is_new, &rules::REFERENCE_BROKEN, &rules::REFERENCE_MENDED, &kind.at(""), Some(reference));
     }
     let methods = followed.unwrap_or_default();
     if methods.is_empty() {
-        walk.tell_either(is_new, without.0, without.1, &kind.at(""), None);
+        differ.report_either(is_new, without.0, without.1, &kind.at(""), None);
     }
     for method in methods {
-        walk.tell_either(is_new, kind.added, kind.removed, &kind.at(method), None);
+        differ.report_either(is_new, kind.added, kind.removed, &kind.at(method), None);
     }
 }
 
@@ -141,15 +148,15 @@ fn methods(item: &Object) -> Vec<&str> {
     item.keys().map(String::as_str).filter(|key| METHODS.contains(key)).collect()
 }
 
-fn path_item<'a>(walk: &mut Walk<'a>, kind: &Kind, old: &'a Value, new: &'a Value, one: &'a str, other: &'a str) {
-    let both = if walk.identical(old, new) {
+fn path_item<'a>(differ: &mut Differ<'a>, kind: &OperationKind, old: &'a Value, new: &'a Value, one: &'a str, other: &'a str) {
+    let both = if differ.identical(old, new) {
         // What the document says for all its operations may differ while the path itself does not; and where parameters
         // of the path have other names, the same words are about other parts of it.
-        let all = one == other && ["security", "servers"].iter().all(|key| walk.old.root().get(*key) == walk.new.root().get(*key));
-        let (Ok(old), Ok(new), false) = (walk.old.follow(old), walk.new.follow(new), all) else { return };
+        let all = one == other && ["security", "servers"].iter().all(|key| differ.old.root().get(*key) == differ.new.root().get(*key));
+        let (Ok(old), Ok(new), false) = (differ.old.follow(old), differ.new.follow(new), all) else { return };
         Some((members(old), members(new)))
     } else {
-        walk.objects(&kind.at(""), old, new)
+        differ.objects(&kind.at(""), old, new)
     };
     let Some((old, new)) = both else { return };
     let mut common = 0;
@@ -158,54 +165,54 @@ fn path_item<'a>(walk: &mut Walk<'a>, kind: &Kind, old: &'a Value, new: &'a Valu
             continue;
         }
         let (Some(was), Some(is)) = (old.get(method), new.get(method)) else {
-            walk.tell_either(new.contains_key(method), kind.added, kind.removed, &kind.at(method), None);
+            differ.report_either(new.contains_key(method), kind.added, kind.removed, &kind.at(method), None);
             continue;
         };
         if !(was.is_object() && is.is_object()) {
-            walk.tell_keyword(&kind.at(method), method, Some(was), Some(is));
+            differ.report_keyword(&kind.at(method), method, Some(was), Some(is));
             continue;
         }
         common += 1;
         let [was, is] =
             [(was, old, one), (is, new, other)].map(|(operation, path, template)| Scope { path, operation: members(operation), template });
-        operation(walk, &kind.at(method), kind.sends, &was, &is);
+        operation(differ, &kind.at(method), kind.sends, &was, &is);
     }
     if common == 0 {
         // Nothing stands here that could tell of them.
         for key in ["parameters", "servers"] {
-            walk.tell_keyword(&kind.at(""), key, old.get(key), new.get(key));
+            differ.report_keyword(&kind.at(""), key, old.get(key), new.get(key));
         }
     }
     let known: Vec<_> = METHODS.into_iter().chain(["parameters", "servers", "$ref"]).collect();
-    walk.rest(&kind.at(""), old, new, &known);
+    differ.rest(&kind.at(""), old, new, &known);
 }
 
 const OPERATION: [&str; 10] =
     ["operationId", "parameters", "requestBody", "responses", "callbacks", "deprecated", "security", "servers", "tags", "externalDocs"];
 
-fn operation<'a>(walk: &mut Walk<'a>, at: &At, sends: Direction, old: &Scope<'a>, new: &Scope<'a>) {
+fn operation<'a>(differ: &mut Differ<'a>, at: &Location, sends: Direction, old: &Scope<'a>, new: &Scope<'a>) {
     let (before, after) = (old.operation, new.operation);
-    identity(walk, at, before, after);
+    identity(differ, at, before, after);
     for (one, other) in names(old.template).into_iter().zip(names(new.template)).filter(|(one, other)| one != other) {
-        walk.tell_values(&rules::PATH_PARAMETER_RENAMED, at, Some(&one.into()), Some(&other.into()));
+        differ.report_values(&rules::PATH_PARAMETER_RENAMED, at, Some(&one.into()), Some(&other.into()));
     }
     let request = at.towards(sends);
-    security::compare(walk, &request.part("security"), before, after);
+    security::compare(differ, &request.part("security"), before, after);
     let own = |operation: &'a Object, path: &'a Object| operation.get("servers").or_else(|| path.get("servers"));
     let (was, is) = (own(before, old.path), own(after, new.path));
     if was.is_some() || is.is_some() {
-        let general = (walk.old.root().get("servers"), walk.new.root().get("servers"));
-        compare_servers(walk, &at.part("servers"), was.or(general.0), is.or(general.1));
+        let general = (differ.old.root().get("servers"), differ.new.root().get("servers"));
+        compare_servers(differ, &at.part("servers"), was.or(general.0), is.or(general.1));
     }
     // Servers of the path that both operations replace by their own are still a difference of the path.
     if before.contains_key("servers") && after.contains_key("servers") {
-        walk.tell_keyword(&at.part("path"), "servers", old.path.get("servers"), new.path.get("servers"));
+        differ.report_keyword(&at.part("path"), "servers", old.path.get("servers"), new.path.get("servers"));
     }
-    compare_parameters(walk, &request, old, new);
-    compare_body(walk, &request, before, after);
-    compare_responses(walk, &at.towards(sends.answered()), before, after);
-    callbacks(walk, at, sends.answered(), before, after);
-    walk.rest(at, before, after, &OPERATION);
+    compare_parameters(differ, &request, old, new);
+    compare_body(differ, &request, before, after);
+    compare_responses(differ, &at.towards(sends.answered()), before, after);
+    callbacks(differ, at, sends.answered(), before, after);
+    differ.rest(at, before, after, &OPERATION);
 }
 
 fn names(template: &str) -> Vec<&str> {
@@ -213,60 +220,61 @@ fn names(template: &str) -> Vec<&str> {
 }
 
 /// What an operation is called, and how it is grouped.
-fn identity<'a>(walk: &mut Walk<'a>, at: &At, old: &'a Object, new: &'a Object) {
+fn identity<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Object, new: &'a Object) {
     match (text(old, "operationId"), text(new, "operationId")) {
         (Some(one), Some(other)) if one == other => {}
-        (Some(_), Some(_)) => walk.tell_values(&rules::OPERATION_ID_RENAMED, at, old.get("operationId"), new.get("operationId")),
+        (Some(_), Some(_)) => differ.report_values(&rules::OPERATION_ID_RENAMED, at, old.get("operationId"), new.get("operationId")),
         (None, Some(_)) if !old.contains_key("operationId") => {
-            walk.tell_values(&rules::OPERATION_ID_ADDED, at, None, new.get("operationId"))
+            differ.report_values(&rules::OPERATION_ID_ADDED, at, None, new.get("operationId"))
         }
         (Some(_), None) if !new.contains_key("operationId") => {
-            walk.tell_values(&rules::OPERATION_ID_REMOVED, at, old.get("operationId"), None)
+            differ.report_values(&rules::OPERATION_ID_REMOVED, at, old.get("operationId"), None)
         }
-        _ => walk.tell_keyword(at, "operationId", old.get("operationId"), new.get("operationId")),
+        _ => differ.report_keyword(at, "operationId", old.get("operationId"), new.get("operationId")),
     }
     let deprecated = (old.get("deprecated"), new.get("deprecated"));
     if [deprecated.0, deprecated.1].into_iter().flatten().any(|value| !value.is_boolean()) {
-        walk.tell_keyword(at, "deprecated", deprecated.0, deprecated.1);
+        differ.report_keyword(at, "deprecated", deprecated.0, deprecated.1);
     } else if flag(old, "deprecated") != flag(new, "deprecated") {
-        walk.tell_flag(flag(old, "deprecated"), flag(new, "deprecated"), &rules::DEPRECATED, &rules::UNDEPRECATED, at);
+        differ.report_flag(flag(old, "deprecated"), flag(new, "deprecated"), &rules::DEPRECATED, &rules::UNDEPRECATED, at);
     } else if deprecated.0 != deprecated.1 {
-        walk.tell_of(&rules::RESTATED, at, "deprecated");
+        differ.report_detail(&rules::RESTATED, at, "deprecated");
     }
-    let Some((one, other)) = walk.lists(at, "tags", old, new) else { return };
-    let told = walk.found.len();
+    let Some((one, other)) = differ.lists(at, "tags", old, new) else { return };
+    let told = differ.found.len();
     let name = |tag: &Value| tag.as_str().map_or_else(|| tag.to_string(), str::to_owned);
-    one.iter().filter(|tag| !other.contains(tag)).for_each(|tag| walk.tell_of(&rules::OPERATION_TAG_REMOVED, at, &name(tag)));
-    other.iter().filter(|tag| !one.contains(tag)).for_each(|tag| walk.tell_of(&rules::OPERATION_TAG_ADDED, at, &name(tag)));
-    if walk.found.len() == told && one != other {
-        walk.tell(&rules::OPERATION_TAGS_REORDERED, at);
+    one.iter().filter(|tag| !other.contains(tag)).for_each(|tag| differ.report_detail(&rules::OPERATION_TAG_REMOVED, at, &name(tag)));
+    other.iter().filter(|tag| !one.contains(tag)).for_each(|tag| differ.report_detail(&rules::OPERATION_TAG_ADDED, at, &name(tag)));
+    if differ.found.len() == told && one != other {
+        differ.report(&rules::OPERATION_TAGS_REORDERED, at);
     }
 }
 
-fn callbacks<'a>(walk: &mut Walk<'a>, at: &At, sends: Direction, old: &'a Object, new: &'a Object) {
-    let Some((before, after)) = walk.maps(at, "callbacks", old, new) else { return };
+fn callbacks<'a>(differ: &mut Differ<'a>, at: &Location, sends: Direction, old: &'a Object, new: &'a Object) {
+    let Some((before, after)) = differ.maps(at, "callbacks", old, new) else { return };
     let outer = at.operation.clone();
     for name in keys(before, after) {
         let at = at.part(&format!("callback {name}"));
         let (Some(was), Some(is)) = (before.get(name), after.get(name)) else {
-            walk.tell_either(after.contains_key(name), &rules::CALLBACK_ADDED, &rules::CALLBACK_REMOVED, &at, None);
+            differ.report_either(after.contains_key(name), &rules::CALLBACK_ADDED, &rules::CALLBACK_REMOVED, &at, None);
             continue;
         };
-        let Some((was, is)) = walk.objects(&at, was, is) else { continue };
+        let Some((was, is)) = differ.objects(&at, was, is) else { continue };
         for expression in keys(was, is) {
             if expression.starts_with("x-") {
-                walk.tell_keyword(&at, expression, was.get(expression), is.get(expression));
+                differ.report_keyword(&at, expression, was.get(expression), is.get(expression));
             }
             if expression.starts_with("x-") || expression == "$ref" || is_annotation(expression) {
                 continue;
             }
             let prefix = at.part(expression).place();
             let label = |_: &str| outer.to_string();
-            let kind = Kind { label: &label, prefix: &prefix, sends, added: &rules::CALLBACK_ADDED, removed: &rules::CALLBACK_REMOVED };
+            let kind =
+                OperationKind { label: &label, prefix: &prefix, sends, added: &rules::CALLBACK_ADDED, removed: &rules::CALLBACK_REMOVED };
             match (was.get(expression), is.get(expression)) {
-                (Some(was), Some(is)) => path_item(walk, &kind, was, is, "", ""),
-                (Some(item), None) => alone(walk, &kind, item, false, (kind.added, kind.removed)),
-                (None, Some(item)) => alone(walk, &kind, item, true, (kind.added, kind.removed)),
+                (Some(was), Some(is)) => path_item(differ, &kind, was, is, "", ""),
+                (Some(item), None) => alone(differ, &kind, item, false, (kind.added, kind.removed)),
+                (None, Some(item)) => alone(differ, &kind, item, true, (kind.added, kind.removed)),
                 (None, None) => {}
             }
         }
@@ -274,10 +282,10 @@ fn callbacks<'a>(walk: &mut Walk<'a>, at: &At, sends: Direction, old: &'a Object
 }
 
 /// Tags of the document by name.
-pub(super) fn compare_tags(walk: &mut Walk) {
-    let whole = At::document("");
-    let (old, new) = (walk.old.root(), walk.new.root());
-    let Some((before, after)) = walk.lists(&whole, "tags", old, new) else { return };
+pub(super) fn compare_tags(differ: &mut Differ) {
+    let whole = Location::document("");
+    let (old, new) = (differ.old.root(), differ.new.root());
+    let Some((before, after)) = differ.lists(&whole, "tags", old, new) else { return };
     fn by_name(list: &[Value]) -> Named<'_> {
         let mut named = Named::new();
         for tag in list {
@@ -288,11 +296,11 @@ pub(super) fn compare_tags(walk: &mut Walk) {
     }
     let (one, other) = (by_name(before), by_name(after));
     let all: BTreeSet<_> = one.keys().chain(other.keys()).collect();
-    let at = At::document("tags");
+    let at = Location::document("tags");
     for name in all {
         match (one.get(name), other.get(name)) {
-            (Some((_, was)), Some((_, is))) => walk.rest(&at.part(name), members(was), members(is), &["name"]),
-            (was, _) => walk.tell_either(was.is_none(), &rules::TAG_ADDED, &rules::TAG_REMOVED, &at, Some(name)),
+            (Some((_, was)), Some((_, is))) => differ.rest(&at.part(name), members(was), members(is), &["name"]),
+            (was, _) => differ.report_either(was.is_none(), &rules::TAG_ADDED, &rules::TAG_REMOVED, &at, Some(name)),
         }
     }
     let order = |list: &[Value]| list.iter().filter_map(|tag| tag["name"].as_str().map(str::to_owned)).collect::<Vec<_>>();
@@ -301,7 +309,7 @@ pub(super) fn compare_tags(walk: &mut Walk) {
         was.sort();
         is.sort();
         if was == is {
-            walk.tell_of(&rules::RESTATED, &at, "tags");
+            differ.report_detail(&rules::RESTATED, &at, "tags");
         }
     }
 }

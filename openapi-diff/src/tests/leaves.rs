@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 
 use super::{base, committed, document};
-use crate::contract::{diff, refs::Side, values::ANNOTATIONS};
+use crate::{diff, references::Side, values::ANNOTATIONS};
 
 /// The places of all plain values, and of empty lists and objects, that are no annotation.
 fn leaves(value: &Value, pointer: &str, names: bool, found: &mut Vec<String>) {

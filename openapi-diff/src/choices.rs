@@ -12,50 +12,50 @@ use std::{
 use serde_json::Value;
 
 use super::{
-    flat::{Flat, at as index},
+    differ::{Differ, Location},
     keywords,
-    refs::{CHAIN, Side, mapped, name_of, reference},
+    references::{CHAIN, Side, mapped, name_of, reference},
+    resolve::{Resolved, element},
     rules,
-    schema::Below,
+    schema::Subschemas,
     values::{Object, bare, canonical, empty, is_annotation, items, keys, members, step, text},
-    walk::{At, Walk},
 };
 
-pub(super) fn compare<'a>(walk: &mut Walk<'a>, at: &At, old: &Flat<'a>, new: &Flat<'a>, below: &mut Below<'_, 'a>) {
-    let list = |flat: &Flat<'a>, key: &str| flat.member(key).filter(|value| value.is_array());
-    let only = |flat: &Flat<'a>, key: &str, other: &str| list(flat, key).filter(|_| flat.member(other).is_none());
+pub(super) fn compare<'a>(differ: &mut Differ<'a>, at: &Location, old: &Resolved<'a>, new: &Resolved<'a>, below: &mut Subschemas<'_, 'a>) {
+    let list = |flat: &Resolved<'a>, key: &str| flat.member(key).filter(|value| value.is_array());
+    let only = |flat: &Resolved<'a>, key: &str, other: &str| list(flat, key).filter(|_| flat.member(other).is_none());
     let swapped = [("oneOf", "anyOf"), ("anyOf", "oneOf")].map(|(one, other)| Some((only(old, one, other)?, only(new, other, one)?)));
     if let Some(position) = swapped.iter().position(Option::is_some) {
         let rule = [&rules::ANY_FOR_ONE, &rules::ONE_FOR_ANY][position];
-        walk.tell(rule, at);
+        differ.report(rule, at);
         let (before, after) = swapped.into_iter().flatten().next().unzip();
-        listed(walk, at, "variants", (old, new), &before, &after, below);
+        listed(differ, at, "variants", (old, new), &before, &after, below);
     } else {
         for key in ["oneOf", "anyOf"] {
             let (before, after) = (old.member(key), new.member(key));
             match (&before, &after) {
                 (None, None) => {}
                 (Some(one), Some(other)) if one.is_array() && other.is_array() => {
-                    listed(walk, at, key, (old, new), &before, &after, below);
+                    listed(differ, at, key, (old, new), &before, &after, below);
                 }
-                (Some(one), None) if one.is_array() => walk.tell_of(&rules::CONSTRAINT_REMOVED, at, key),
-                (None, Some(other)) if other.is_array() => walk.tell_of(&rules::CONSTRAINT_ADDED, at, key),
-                _ => walk.tell_keyword(at, key, before.as_deref(), after.as_deref()),
+                (Some(one), None) if one.is_array() => differ.report_detail(&rules::CONSTRAINT_REMOVED, at, key),
+                (None, Some(other)) if other.is_array() => differ.report_detail(&rules::CONSTRAINT_ADDED, at, key),
+                _ => differ.report_keyword(at, key, before.as_deref(), after.as_deref()),
             }
         }
     }
     let (Some(before), Some(after)) = (old.object(), new.object()) else { return };
-    discriminator(walk, at, before, after);
+    discriminator(differ, at, before, after);
     let lists = |schema: &Object| schema.contains_key("oneOf") || schema.contains_key("anyOf");
     if !lists(before) && !lists(after) && old.discriminates && new.discriminates {
-        let (was, is) = (walk.old.told_apart(before, &old.outer), walk.new.told_apart(after, &new.outer));
-        told_apart(walk, at, was, is, below);
+        let (was, is) = (differ.old.told_apart(before, &old.outer), differ.new.told_apart(after, &new.outer));
+        told_apart(differ, at, was, is, below);
     }
 }
 
 /// The list of a schema that is nothing but a choice, and the keyword that holds it. Around a choice, `nullable` means that
 /// null is one more.
-fn choice<'a>(side: &Side, flat: &Flat<'a>) -> Option<(&'static str, Cow<'a, Value>)> {
+fn choice<'a>(side: &Side, flat: &Resolved<'a>) -> Option<(&'static str, Cow<'a, Value>)> {
     let object = flat.object()?;
     let key = ["oneOf", "anyOf"].into_iter().find(|key| object.contains_key(*key))?;
     let beside = |other: &str| other == key || other == "discriminator" || other == "nullable" || is_annotation(other);
@@ -67,7 +67,7 @@ fn choice<'a>(side: &Side, flat: &Flat<'a>) -> Option<(&'static str, Cow<'a, Val
 }
 
 /// A schema that is of some type as a choice: of itself, or where it lists several types, of one for each.
-fn as_choice<'a>(flat: &Flat<'a>, written: Option<Cow<'a, Value>>) -> Option<Cow<'a, Value>> {
+fn as_choice<'a>(flat: &Resolved<'a>, written: Option<Cow<'a, Value>>) -> Option<Cow<'a, Value>> {
     let object = flat.object().filter(|object| !["oneOf", "anyOf", "allOf"].iter().any(|key| object.contains_key(*key)))?;
     let types = items(object.get("type"));
     if types.len() < 2 {
@@ -107,11 +107,11 @@ pub(super) fn written<'a>(schema: &Cow<'a, Value>) -> Option<Cow<'a, Value>> {
 
 /// Compares a choice with a schema that is none; false where this is not what both are.
 pub(super) fn compare_with_one<'a>(
-    walk: &mut Walk<'a>,
-    at: &At,
-    [old, new]: [&Flat<'a>; 2],
+    differ: &mut Differ<'a>,
+    at: &Location,
+    [old, new]: [&Resolved<'a>; 2],
     [mut was, mut is]: [Option<Cow<'a, Value>>; 2],
-    below: &mut Below<'_, 'a>,
+    below: &mut Subschemas<'_, 'a>,
 ) -> bool {
     if old.broken != new.broken || [old, new].iter().any(|flat| flat.cut || !flat.beside.is_empty()) {
         return false;
@@ -122,9 +122,9 @@ pub(super) fn compare_with_one<'a>(
         if one != other {
             break;
         }
-        (was, is) = (walk.old.target(one).map(Cow::Borrowed), walk.new.target(other).map(Cow::Borrowed));
+        (was, is) = (differ.old.target(one).map(Cow::Borrowed), differ.new.target(other).map(Cow::Borrowed));
     }
-    let (key, before, after) = match (choice(&walk.old, old), choice(&walk.new, new)) {
+    let (key, before, after) = match (choice(&differ.old, old), choice(&differ.new, new)) {
         (Some((key, list)), None) => (key, Some(list), as_choice(new, is)),
         (None, Some((key, list))) => (key, as_choice(old, was), Some(list)),
         _ => return false,
@@ -132,43 +132,43 @@ pub(super) fn compare_with_one<'a>(
     if before.is_none() || after.is_none() {
         return false;
     }
-    let told = walk.found.len();
-    listed(walk, at, key, (old, new), &before, &after, below);
+    let told = differ.found.len();
+    listed(differ, at, key, (old, new), &before, &after, below);
     if let (Some(one), Some(other)) = (old.object(), new.object()) {
-        discriminator(walk, at, one, other);
+        discriminator(differ, at, one, other);
     }
-    if walk.found.len() == told {
-        walk.tell_of(&rules::RESTATED, at, key);
+    if differ.found.len() == told {
+        differ.report_detail(&rules::RESTATED, at, key);
     }
     true
 }
 
 /// Variants in a list: their labels, the same in both documents where they belong together.
 fn listed<'a>(
-    walk: &mut Walk<'a>,
-    at: &At,
+    differ: &mut Differ<'a>,
+    at: &Location,
     key: &str,
-    of: (&Flat<'a>, &Flat<'a>),
+    of: (&Resolved<'a>, &Resolved<'a>),
     before: &Option<Cow<'a, Value>>,
     after: &Option<Cow<'a, Value>>,
-    below: &mut Below<'_, 'a>,
+    below: &mut Subschemas<'_, 'a>,
 ) {
     // A discriminator tells variants apart by their names.
     let named = [of.0, of.1].iter().any(|flat| flat.object().is_some_and(|object| object.contains_key("discriminator")));
-    let (one, other) = labels(walk, items(before.as_deref()), items(after.as_deref()), named);
+    let (one, other) = labels(differ, items(before.as_deref()), items(after.as_deref()), named);
     let all: BTreeSet<_> = one.keys().chain(other.keys()).collect();
     for label in all {
         let place = at.step(&format!("<{}>", step(label)));
         match (one.get(label), other.get(label)) {
-            (Some(was), Some(is)) => below.compare(place, index(before, *was), index(after, *is)),
-            (was, _) => walk.tell_either(was.is_none(), &rules::VARIANT_ADDED, &rules::VARIANT_REMOVED, &place, Some(key)),
+            (Some(was), Some(is)) => below.compare(place, element(before, *was), element(after, *is)),
+            (was, _) => differ.report_either(was.is_none(), &rules::VARIANT_ADDED, &rules::VARIANT_REMOVED, &place, Some(key)),
         }
     }
 }
 
 type Labels = BTreeMap<String, usize>;
 
-fn labels(walk: &Walk, before: &[Value], after: &[Value], named: bool) -> (Labels, Labels) {
+fn labels(differ: &Differ, before: &[Value], after: &[Value], named: bool) -> (Labels, Labels) {
     let (mut one, mut other) = (Labels::new(), Labels::new());
     let (mut left, mut right): (Vec<usize>, Vec<usize>) = ((0..before.len()).collect(), (0..after.len()).collect());
     let name = |variant: &Value| reference(variant).map(name_of);
@@ -185,19 +185,19 @@ fn labels(walk: &Walk, before: &[Value], after: &[Value], named: bool) -> (Label
         });
     }
     // By being equal, whatever they are called.
-    let [was, is] = [(&walk.old, &left, before), (&walk.new, &right, after)]
+    let [was, is] = [(&differ.old, &left, before), (&differ.new, &right, after)]
         .map(|(side, left, list)| left.iter().map(|position| (*position, plain(side, &list[*position]))).collect::<BTreeMap<_, _>>());
     let mut same = Vec::new();
     left.retain(|position| {
         let equal =
-            right.iter().position(|candidate| before[*position] == after[*candidate] || walk.identical(&was[position], &is[candidate]));
+            right.iter().position(|candidate| before[*position] == after[*candidate] || differ.identical(&was[position], &is[candidate]));
         equal.map(|found| same.push((*position, right.remove(found)))).is_none()
     });
     for (one_of, other_of) in same {
         let names: BTreeSet<_> = [name(&before[one_of]), name(&after[other_of])].into_iter().flatten().collect();
         let hash = || super::values::hex(&super::values::sha256(&canonical(&was[&one_of])))[..6].to_owned();
         let label = match names.is_empty() {
-            true => format!("{} {}", kind(&walk.old, &before[one_of]), hash()),
+            true => format!("{} {}", kind(&differ.old, &before[one_of]), hash()),
             false => names.into_iter().collect::<Vec<_>>().join(" or "),
         };
         let label = unique(label, |label| one.contains_key(label) || other.contains_key(label));
@@ -205,7 +205,7 @@ fn labels(walk: &Walk, before: &[Value], after: &[Value], named: bool) -> (Label
         other.insert(label, other_of);
     }
     // By type, and what has a name by that.
-    for (side, document, list, labels) in [(&left, &walk.old, before, &mut one), (&right, &walk.new, after, &mut other)] {
+    for (side, document, list, labels) in [(&left, &differ.old, before, &mut one), (&right, &differ.new, after, &mut other)] {
         for position in side {
             insert(labels, name(&list[*position]).unwrap_or_else(|| kind(document, &list[*position])), *position);
         }
@@ -215,7 +215,7 @@ fn labels(walk: &Walk, before: &[Value], after: &[Value], named: bool) -> (Label
 
 /// A variant, followed, without what only tells people something.
 fn plain(side: &Side, variant: &Value) -> Value {
-    bare(&super::flat::flat(side, Cow::Owned(variant.clone())).schema)
+    bare(&super::resolve::resolve(side, Cow::Owned(variant.clone())).schema)
 }
 
 fn insert(labels: &mut Labels, label: String, position: usize) {
@@ -234,7 +234,7 @@ fn unique(label: String, taken: impl Fn(&str) -> bool) -> String {
 
 /// The type of an inline variant, as far as it tells one.
 fn kind(side: &Side, schema: &Value) -> String {
-    let schema = super::flat::flat(side, Cow::Owned(schema.clone())).schema.into_owned();
+    let schema = super::resolve::resolve(side, Cow::Owned(schema.clone())).schema.into_owned();
     let object = members(&schema);
     match object.get("type") {
         Some(Value::String(name)) => name.clone(),
@@ -244,8 +244,8 @@ fn kind(side: &Side, schema: &Value) -> String {
     }
 }
 
-fn discriminator(walk: &mut Walk, at: &At, old: &Object, new: &Object) {
-    if !keywords::shaped(walk, at, "discriminator", old, new, Value::is_object) {
+fn discriminator(differ: &mut Differ, at: &Location, old: &Object, new: &Object) {
+    if !keywords::shaped(differ, at, "discriminator", old, new, Value::is_object) {
         return;
     }
     let (before, after) = match (old.get("discriminator"), new.get("discriminator")) {
@@ -254,34 +254,38 @@ fn discriminator(walk: &mut Walk, at: &At, old: &Object, new: &Object) {
         (before, after) => {
             let rule = if after.is_some() { &rules::DISCRIMINATOR_ADDED } else { &rules::DISCRIMINATOR_REMOVED };
             let name = before.or(after).and_then(|value| text(members(value), "propertyName"));
-            return walk.tell_all(rule, at, name, before, after);
+            return differ.report_full(rule, at, name, before, after);
         }
     };
     match (text(before, "propertyName"), text(after, "propertyName")) {
         (Some(was), Some(is)) if was != is => {
-            walk.tell_values(&rules::DISCRIMINATOR_CHANGED, at, before.get("propertyName"), after.get("propertyName"));
+            differ.report_values(&rules::DISCRIMINATOR_CHANGED, at, before.get("propertyName"), after.get("propertyName"));
         }
         (Some(_), Some(_)) => {}
-        _ => walk.tell_keyword(at, "propertyName", before.get("propertyName"), after.get("propertyName")),
+        _ => differ.report_keyword(at, "propertyName", before.get("propertyName"), after.get("propertyName")),
     }
-    if keywords::shaped(walk, at, "mapping", before, after, Value::is_object) {
+    if keywords::shaped(differ, at, "mapping", before, after, Value::is_object) {
         let mapping = |object: &Object| members(object.get("mapping").unwrap_or(empty())).clone();
         let (was, is) = (mapping(before), mapping(after));
         for value in keys(&was, &is) {
             match (was.get(value), is.get(value)) {
                 (Some(old), Some(new)) if old == new => {}
                 (Some(Value::String(old)), Some(Value::String(new))) if mapped(old) == mapped(new) => {
-                    walk.tell_of(&rules::RESTATED, at, &format!("mapping {value}"));
+                    differ.report_detail(&rules::RESTATED, at, &format!("mapping {value}"));
                 }
-                (Some(old), Some(new)) => walk.tell_all(&rules::MAPPING_CHANGED, at, Some(value), Some(old), Some(new)),
+                (Some(old), Some(new)) => differ.report_full(&rules::MAPPING_CHANGED, at, Some(value), Some(old), Some(new)),
                 // A variant is told by its name where nothing else is said.
-                (Some(target), None) if implied(new, value, target) => walk.tell_of(&rules::RESTATED, at, &format!("mapping {value}")),
-                (None, Some(target)) if implied(old, value, target) => walk.tell_of(&rules::RESTATED, at, &format!("mapping {value}")),
-                (old, _) => walk.tell_either(old.is_none(), &rules::MAPPING_ADDED, &rules::MAPPING_REMOVED, at, Some(value)),
+                (Some(target), None) if implied(new, value, target) => {
+                    differ.report_detail(&rules::RESTATED, at, &format!("mapping {value}"))
+                }
+                (None, Some(target)) if implied(old, value, target) => {
+                    differ.report_detail(&rules::RESTATED, at, &format!("mapping {value}"))
+                }
+                (old, _) => differ.report_either(old.is_none(), &rules::MAPPING_ADDED, &rules::MAPPING_REMOVED, at, Some(value)),
             }
         }
     }
-    walk.rest(at, before, after, &["propertyName", "mapping"]);
+    differ.rest(at, before, after, &["propertyName", "mapping"]);
 }
 
 /// Whether a schema has a variant that a value stands for by being its name.
@@ -292,7 +296,13 @@ fn implied(schema: &Object, value: &str, target: &Value) -> bool {
 }
 
 /// Schemas that say `allOf` of this one, and those that the mapping names: not listed here, and yet what may stand here.
-fn told_apart<'a>(walk: &mut Walk<'a>, at: &At, was: Vec<(String, String)>, is: Vec<(String, String)>, below: &mut Below<'_, 'a>) {
+fn told_apart<'a>(
+    differ: &mut Differ<'a>,
+    at: &Location,
+    was: Vec<(String, String)>,
+    is: Vec<(String, String)>,
+    below: &mut Subschemas<'_, 'a>,
+) {
     let (was, is): (BTreeMap<_, _>, BTreeMap<_, _>) = (was.into_iter().collect(), is.into_iter().collect());
     let all: BTreeSet<_> = was.keys().chain(is.keys()).collect();
     for label in all {
@@ -300,7 +310,7 @@ fn told_apart<'a>(walk: &mut Walk<'a>, at: &At, was: Vec<(String, String)>, is: 
         let schema = |reference: &String| Some(Cow::Owned(serde_json::json!({ "$ref": reference })));
         match (was.get(label), is.get(label)) {
             (Some(old), Some(new)) => below.compare(place, schema(old), schema(new)),
-            (old, _) => walk.tell_either(old.is_none(), &rules::VARIANT_ADDED, &rules::VARIANT_REMOVED, &place, Some("discriminator")),
+            (old, _) => differ.report_either(old.is_none(), &rules::VARIANT_ADDED, &rules::VARIANT_REMOVED, &place, Some("discriminator")),
         }
     }
 }

@@ -6,7 +6,7 @@
 use std::fmt::Write;
 
 use super::{
-    layout::{Group, Told},
+    grouping::{Mention, OperationGroup},
     report::{Change, Report, Summary, Title},
     rules::Class,
 };
@@ -53,7 +53,7 @@ pub(super) fn heading(operation: Option<&str>, changes: &[&Change]) -> String {
 impl Report {
     /// The report for people at a terminal.
     pub fn text(&self) -> String {
-        let layout = self.layout();
+        let grouping = self.grouping();
         let mut out = format!("{} -> {}\n", titled(&self.old), titled(&self.new));
         for notice in &self.notices {
             _ = writeln!(out, "note: {}", plain(notice));
@@ -70,13 +70,13 @@ impl Report {
                 _ = writeln!(out, "             {}", plain(note));
             }
         };
-        for extent in &layout.common {
+        for extent in &grouping.common {
             _ = write!(out, "\n{}\n  {}\n", extent.title, plain(&extent.reached));
             for entry in &extent.entries {
                 tell(&mut out, entry.change, &format!("{}. {}", entry.label, entry.place), &format!("{} places", entry.places));
             }
         }
-        for group in &layout.operations {
+        for group in &grouping.operations {
             _ = write!(out, "\n{}\n", group.heading);
             for class in CLASSES {
                 if let Some(told) = group.told_above(class) {
@@ -91,7 +91,7 @@ impl Report {
 
     /// The report as Markdown, what to do about it first.
     pub fn markdown(&self) -> String {
-        let layout = self.layout();
+        let grouping = self.grouping();
         let (old, new) = (marked(&titled(&self.old)), marked(&titled(&self.new)));
         let mut out = format!("# {old} → {new}\n\n{}.\n", summed(self.summary));
         if !self.notices.is_empty() {
@@ -100,10 +100,10 @@ impl Report {
         for notice in &self.notices {
             _ = writeln!(out, "- Note: {}", marked(notice));
         }
-        if !layout.notes.is_empty() {
+        if !grouping.notes.is_empty() {
             out.push_str("\n## What to do\n\n");
         }
-        for (number, note) in (1..).zip(&layout.notes) {
+        for (number, note) in (1..).zip(&grouping.notes) {
             _ = writeln!(out, "{number}. {note}");
         }
         if !self.unshown.is_empty() {
@@ -115,18 +115,18 @@ impl Report {
         }
         let tell = |out: &mut String, change: &Change, label: &str, place: &str, end: &str| {
             _ = write!(out, "- {} {label}{}: {}", emphasised(change.class), code(place), marked(&change.says));
-            if let Some(number) = layout.number(change) {
+            if let Some(number) = grouping.number(change) {
                 _ = write!(out, " → {number}");
             }
             _ = writeln!(out, " {end}");
         };
-        for extent in &layout.common {
+        for extent in &grouping.common {
             _ = write!(out, "\n## {}\n\n{}.\n\n", extent.title, marked(&extent.reached));
             for entry in &extent.entries {
                 tell(&mut out, entry.change, &format!("{}. ", entry.label), &entry.place, &format!("({} places)", entry.places));
             }
         }
-        for group in &layout.operations {
+        for group in &grouping.operations {
             _ = write!(out, "\n## {}\n\n", marked(&group.heading));
             for class in CLASSES {
                 if let Some(told) = group.told_above(class) {
@@ -139,10 +139,10 @@ impl Report {
     }
 }
 
-impl Group<'_> {
+impl OperationGroup<'_> {
     /// What is told at the front of this operation too.
     fn told_above(&self, class: Class) -> Option<String> {
-        let one = |told: &Told| match told.statuses.is_empty() {
+        let one = |told: &Mention| match told.statuses.is_empty() {
             true => told.label.clone(),
             false => format!("{} ({})", told.label, told.statuses.join(", ")),
         };
@@ -186,7 +186,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::contract::{Document, diff};
+    use crate::{Document, diff};
 
     fn report() -> Report {
         let document = |paths, version: &str| {

@@ -13,15 +13,15 @@ use std::{
 use serde_json::Value;
 
 use super::{
-    flat::{Flat, at as index, flat},
+    applicability::Applicability,
+    applicators::{OPAQUE, OPAQUE_MAPS, allows_nothing},
+    choices,
+    differ::{Differ, Location},
     keywords::{self, GROUPS},
-    opaque::{OPAQUE, OPAQUE_MAPS, allows_nothing},
-    reach::Reach,
-    refs::reference,
+    references::reference,
+    resolve::{Resolved, element, resolve},
     rules,
     values::{Object, canonical, empty, is_annotation, items, keys, members},
-    variants,
-    walk::{At, Walk},
 };
 
 /// Schemas compared at one body before each pair of them is told only once.
@@ -33,7 +33,7 @@ const DEEP: usize = 64;
 
 /// Two schemas that still have to be compared.
 pub(super) struct Task<'a> {
-    pub at: At,
+    pub at: Location,
     pub old: Cow<'a, Value>,
     pub new: Cow<'a, Value>,
     trail: Trail,
@@ -56,14 +56,14 @@ struct Mode {
 }
 
 /// What is found below a schema and still to be compared.
-pub(super) struct Below<'q, 'a> {
+pub(super) struct Subschemas<'q, 'a> {
     queue: &'q mut VecDeque<Task<'a>>,
     trail: &'q Trail,
 }
 
-impl<'a> Below<'_, 'a> {
+impl<'a> Subschemas<'_, 'a> {
     /// An absent schema allows everything, as an empty one does.
-    pub fn compare(&mut self, at: At, old: Option<Cow<'a, Value>>, new: Option<Cow<'a, Value>>) {
+    pub fn compare(&mut self, at: Location, old: Option<Cow<'a, Value>>, new: Option<Cow<'a, Value>>) {
         let [old, new] = [old, new].map(|schema| schema.unwrap_or(Cow::Borrowed(empty())));
         self.queue.push_back(Task { at, old, new, trail: self.trail.clone() });
     }
@@ -85,14 +85,14 @@ const OWN: [&str; 12] = [
     "discriminator",
 ];
 
-impl<'a> Walk<'a> {
+impl<'a> Differ<'a> {
     /// Compares two schemas and all below them.
-    pub fn schema(&mut self, at: &At, old: Option<&'a Value>, new: Option<&'a Value>) {
+    pub fn schema(&mut self, at: &Location, old: Option<&'a Value>, new: Option<&'a Value>) {
         let [old, new] = [old, new].map(|schema| Cow::Borrowed(schema.unwrap_or(empty())));
         self.schemas(at, old, new, 0);
     }
 
-    pub(super) fn schemas(&mut self, at: &At, old: Cow<'a, Value>, new: Cow<'a, Value>, nested: usize) {
+    pub(super) fn schemas(&mut self, at: &Location, old: Cow<'a, Value>, new: Cow<'a, Value>, nested: usize) {
         let before = self.found.len();
         let everywhere = Mode { once: None, left: EVERYWHERE.min(self.left), nested };
         if self.breadth_first(at, old.clone(), new.clone(), everywhere) {
@@ -101,12 +101,12 @@ impl<'a> Walk<'a> {
         self.found.truncate(before);
         let once = Mode { once: Some(HashSet::new()), left: ONCE.min(self.left_once), nested };
         if !self.breadth_first(at, old, new, once) {
-            self.tell(&rules::NOT_COMPARED, at);
+            self.report(&rules::NOT_COMPARED, at);
         }
     }
 
     /// False when it took too long.
-    fn breadth_first(&mut self, at: &At, old: Cow<'a, Value>, new: Cow<'a, Value>, mut mode: Mode) -> bool {
+    fn breadth_first(&mut self, at: &Location, old: Cow<'a, Value>, new: Cow<'a, Value>, mut mode: Mode) -> bool {
         let mut queue = VecDeque::from([Task { at: at.clone(), old, new, trail: None }]);
         while let Some(task) = queue.pop_front() {
             if self.identical(&task.old, &task.new) {
@@ -119,58 +119,61 @@ impl<'a> Walk<'a> {
             let left = if mode.once.is_some() { &mut self.left_once } else { &mut self.left };
             *left = left.saturating_sub(1);
             let pair = named(&task);
-            let written = [&task.old, &task.new].map(variants::written);
-            let (old, new) = (flat(&self.old, task.old), flat(&self.new, task.new));
+            let written = [&task.old, &task.new].map(choices::written);
+            let (old, new) = (resolve(&self.old, task.old), resolve(&self.new, task.new));
             let Some(trail) = entered(task.trail, pair, &mut mode.once) else { continue };
             if mode.once.is_none() && trail.as_ref().is_some_and(|link| link.depth > DEEP) {
                 return false;
             }
-            let mut below = Below { queue: &mut queue, trail: &trail };
-            if !variants::compare_with_one(self, &task.at, [&old, &new], written, &mut below) {
+            let mut below = Subschemas { queue: &mut queue, trail: &trail };
+            if !choices::compare_with_one(self, &task.at, [&old, &new], written, &mut below) {
                 self.pair(&task.at, &old, &new, &mut below, mode.nested);
             }
         }
         true
     }
 
-    fn pair(&mut self, at: &At, old: &Flat<'a>, new: &Flat<'a>, below: &mut Below<'_, 'a>, nested: usize) {
+    fn pair(&mut self, at: &Location, old: &Resolved<'a>, new: &Resolved<'a>, below: &mut Subschemas<'_, 'a>, nested: usize) {
         if old.cut || new.cut {
-            self.tell(&rules::NOT_COMPARED, at);
+            self.report(&rules::NOT_COMPARED, at);
         }
         match (&old.broken, &new.broken) {
-            (None, Some(reference)) => return self.tell_of(&rules::REFERENCE_BROKEN, at, reference),
-            (Some(reference), None) => return self.tell_of(&rules::REFERENCE_MENDED, at, reference),
+            (None, Some(reference)) => return self.report_detail(&rules::REFERENCE_BROKEN, at, reference),
+            (Some(reference), None) => return self.report_detail(&rules::REFERENCE_MENDED, at, reference),
             (Some(one), Some(other)) if one != other => {
-                self.tell_keyword(at, "$ref", Some(&one.as_str().into()), Some(&other.as_str().into()));
+                self.report_keyword(at, "$ref", Some(&one.as_str().into()), Some(&other.as_str().into()));
             }
             _ => {}
         }
         for key in keys(&old.beside, &new.beside) {
             for position in 0..2000.min(items(old.beside.get(key)).len().max(items(new.beside.get(key)).len())) {
-                let value = |flat: &Flat<'a>| items(flat.beside.get(key)).get(position).cloned();
-                self.tell_keyword(at, key, value(old).as_ref(), value(new).as_ref());
+                let value = |flat: &Resolved<'a>| items(flat.beside.get(key)).get(position).cloned();
+                self.report_keyword(at, key, value(old).as_ref(), value(new).as_ref());
             }
         }
         let nothing = Value::Bool(false);
         let [was, is] = [old, new].map(|flat| if allows_nothing(&flat.schema) { &nothing } else { flat.schema.as_ref() });
         let (one, other) = match (was, is) {
-            (Value::Bool(false), Value::Bool(false)) if old.schema != new.schema => return self.tell_of(&rules::RESTATED, at, "schema"),
+            (Value::Bool(false), Value::Bool(false)) if old.schema != new.schema => {
+                return self.report_detail(&rules::RESTATED, at, "schema");
+            }
             (Value::Object(one), Value::Object(other)) => (one, other),
             // `true` is a schema without members.
             (Value::Bool(true), Value::Object(other)) => (members(empty()), other),
             (Value::Object(one), Value::Bool(true)) => (one, members(empty())),
-            (Value::Bool(false), Value::Object(_) | Value::Bool(true)) => return self.tell(&rules::PERMITTED, at),
-            (Value::Object(_) | Value::Bool(true), Value::Bool(false)) => return self.tell(&rules::FORBIDDEN, at),
-            (one, other) => return self.tell_keyword(at, "schema", Some(one), Some(other)),
+            (Value::Bool(false), Value::Object(_) | Value::Bool(true)) => return self.report(&rules::PERMITTED, at),
+            (Value::Object(_) | Value::Bool(true), Value::Bool(false)) => return self.report(&rules::FORBIDDEN, at),
+            (one, other) => return self.report_keyword(at, "schema", Some(one), Some(other)),
         };
         if old.names != new.names {
-            let named =
-                |flat: &Flat| (!flat.names.is_empty()).then(|| Value::from(flat.names.iter().cloned().collect::<Vec<_>>().join(" and ")));
-            self.tell_values(&rules::TYPE_NAME_CHANGED, at, named(old).as_ref(), named(new).as_ref());
+            let named = |flat: &Resolved| {
+                (!flat.names.is_empty()).then(|| Value::from(flat.names.iter().cloned().collect::<Vec<_>>().join(" and ")))
+            };
+            self.report_values(&rules::TYPE_NAME_CHANGED, at, named(old).as_ref(), named(new).as_ref());
         }
         let told = self.found.len();
         let excluded = keywords::types_exclude(self, at, one, other);
-        let reach = Reach::new(one, other, excluded);
+        let reach = Applicability::new(one, other, excluded);
         // The type is told already where nothing can be of both.
         for group in GROUPS.iter().filter(|group| reach.compares(group.keys[0]) && !(excluded && group.keys[0] == "type")) {
             group.compare(self, at, one, other);
@@ -183,29 +186,29 @@ impl<'a> Walk<'a> {
             self.array(at, old, new, below);
         }
         if !excluded {
-            variants::compare(self, at, old, new, below);
+            choices::compare(self, at, old, new, below);
             self.opaque(at, old, new, &reach, nested);
             self.unjoined(at, old, new, below);
         }
         for key in keys(one, other).into_iter().filter(|key| reach.compares(key)) {
             let claimed = OWN.contains(&key) || OPAQUE.contains(&key) || OPAQUE_MAPS.contains(&key) || is_annotation(key);
             if !claimed && !GROUPS.iter().any(|group| group.keys.contains(&key)) {
-                self.tell_keyword(at, key, one.get(key), other.get(key));
+                self.report_keyword(at, key, one.get(key), other.get(key));
             }
         }
     }
 
-    fn array(&mut self, at: &At, old: &Flat<'a>, new: &Flat<'a>, below: &mut Below<'_, 'a>) {
+    fn array(&mut self, at: &Location, old: &Resolved<'a>, new: &Resolved<'a>, below: &mut Subschemas<'_, 'a>) {
         below.compare(at.step("[]"), old.member("items"), new.member("items"));
         let (before, after) = (old.member("prefixItems"), new.member("prefixItems"));
         let list = |value: &Option<Cow<Value>>| value.as_deref().is_none_or(Value::is_array);
         if !list(&before) || !list(&after) {
-            return self.tell_keyword(at, "prefixItems", before.as_deref(), after.as_deref());
+            return self.report_keyword(at, "prefixItems", before.as_deref(), after.as_deref());
         }
         let length = |value: &Option<Cow<Value>>| items(value.as_deref()).len();
         for position in 0..length(&before).max(length(&after)) {
             // Behind the listed ones, what is said of all items holds.
-            let (had, has) = (index(&before, position), index(&after, position));
+            let (had, has) = (element(&before, position), element(&after, position));
             let at = at.step(&format!("[{position}]"));
             below.compare(at, had.or_else(|| old.member("items")), has.or_else(|| new.member("items")));
         }

@@ -18,24 +18,24 @@ use super::{
 /// As few places as are worth an entry at the front.
 const MANY: usize = 3;
 
-pub(super) struct Layout<'r> {
-    pub common: Vec<Extent<'r>>,
+pub(super) struct Grouping<'r> {
+    pub common: Vec<SharedChanges<'r>>,
     /// Those that break most stand first, the document as a whole before all.
-    pub operations: Vec<Group<'r>>,
+    pub operations: Vec<OperationGroup<'r>>,
     /// In the order of the first change that each is about.
     pub notes: Vec<&'r str>,
 }
 
 /// Changes that reach the same operations.
-pub(super) struct Extent<'r> {
+pub(super) struct SharedChanges<'r> {
     pub title: String,
     /// What it reaches, in words.
     pub reached: String,
-    pub entries: Vec<Entry<'r>>,
+    pub entries: Vec<SharedChange<'r>>,
 }
 
 /// One change that is the same in many places.
-pub(super) struct Entry<'r> {
+pub(super) struct SharedChange<'r> {
     /// `a`, `b` …: what operations call it.
     pub label: String,
     pub place: String,
@@ -45,21 +45,21 @@ pub(super) struct Entry<'r> {
 }
 
 /// An operation and what is told of it alone.
-pub(super) struct Group<'r> {
+pub(super) struct OperationGroup<'r> {
     pub heading: String,
-    pub common: Vec<Told>,
+    pub common: Vec<Mention>,
     pub changes: Vec<&'r Change>,
 }
 
 /// An entry at the front that reaches an operation.
-pub(super) struct Told {
+pub(super) struct Mention {
     pub label: String,
     pub class: Class,
     /// The statuses of the answers that it reaches, where the entry is about several.
     pub statuses: Vec<String>,
 }
 
-impl Group<'_> {
+impl OperationGroup<'_> {
     /// Whether it has a change of a class, told under it or at the front.
     pub fn has(&self, class: Class) -> bool {
         self.of_class(class).next().is_some() || self.common.iter().any(|told| told.class == class)
@@ -79,26 +79,26 @@ fn split(place: &str) -> (Option<&str>, &str) {
 }
 
 /// The same changes in several places.
-struct Same<'r> {
+struct SameChange<'r> {
     changes: Vec<&'r Change>,
     operations: BTreeSet<&'r str>,
 }
 
-impl Same<'_> {
+impl SameChange<'_> {
     fn statuses(&self) -> BTreeSet<&str> {
         self.changes.iter().filter_map(|change| split(&change.place).0).collect()
     }
 }
 
-fn gathered(changes: &[Change]) -> Vec<Same<'_>> {
-    let mut all: BTreeMap<_, Same> = BTreeMap::new();
+fn gathered(changes: &[Change]) -> Vec<SameChange<'_>> {
+    let mut all: BTreeMap<_, SameChange> = BTreeMap::new();
     for change in changes {
         // What becomes of a whole operation is told under it.
         let Some(operation) = change.operation.as_deref().filter(|_| change.place != "operation") else { continue };
         let (status, within) = split(&change.place);
         let values = [&change.old, &change.new].map(|value| value.as_ref().map(canonical));
         let key = (change.class, status.is_some(), within, change.direction, change.rule.id, &change.detail, values, &change.note);
-        let same = all.entry(key).or_insert_with(|| Same { changes: Vec::new(), operations: BTreeSet::new() });
+        let same = all.entry(key).or_insert_with(|| SameChange { changes: Vec::new(), operations: BTreeSet::new() });
         same.changes.push(change);
         same.operations.insert(operation);
     }
@@ -118,16 +118,16 @@ fn label(mut number: usize) -> String {
 }
 
 impl Report {
-    pub(super) fn layout(&self) -> Layout<'_> {
-        let mut by_extent: BTreeMap<(bool, BTreeSet<&str>), Vec<Same>> = BTreeMap::new();
+    pub(super) fn grouping(&self) -> Grouping<'_> {
+        let mut by_extent: BTreeMap<(bool, BTreeSet<&str>), Vec<SameChange>> = BTreeMap::new();
         for same in gathered(&self.changes) {
             let answers = same.changes.iter().filter(|change| split(&change.place).0.is_some()).count();
             let everywhere = answers > 0 && answers == self.shared.answers;
             by_extent.entry((everywhere, same.operations.clone())).or_default().push(same);
         }
         let mut extents: Vec<_> = by_extent.into_iter().collect();
-        let places = |all: &[Same]| all.iter().map(|same| same.changes.len()).max();
-        let worst = |all: &[Same]| all.iter().map(|same| same.changes[0].class).min();
+        let places = |all: &[SameChange]| all.iter().map(|same| same.changes.len()).max();
+        let worst = |all: &[SameChange]| all.iter().map(|same| same.changes[0].class).min();
         extents.sort_by_key(|(_, all)| (worst(all), std::cmp::Reverse(places(all))));
         // By its fingerprint, the label of the entry that a change stands in, and whether that is about several statuses.
         let (mut common, mut entered, mut count) = (Vec::new(), BTreeMap::new(), 0);
@@ -145,7 +145,7 @@ impl Report {
                     Some(_) => format!("response {} {within}", statuses.join(", ")).replace("  ", " ").trim().to_owned(),
                     None => within.to_owned(),
                 };
-                entries.push(Entry { label, place, places: same.changes.len(), change: same.changes[0] });
+                entries.push(SharedChange { label, place, places: same.changes.len(), change: same.changes[0] });
             }
             // Nobody reads through a list of all operations.
             let (title, reached) = match operations.len() {
@@ -153,18 +153,18 @@ impl Report {
                 count if count == self.shared.operations => ("In every operation".to_owned(), format!("{count} operations")),
                 count => (format!("In {count} operations"), operations.into_iter().collect::<Vec<_>>().join(", ")),
             };
-            common.push(Extent { title, reached, entries });
+            common.push(SharedChanges { title, reached, entries });
         }
         let operations = self.by_operation().into_iter().map(|(operation, changes)| group(operation, changes, &entered)).collect();
-        let mut layout = Layout { common, operations, notes: Vec::new() };
-        layout.notes = layout.noted();
-        layout
+        let mut grouping = Grouping { common, operations, notes: Vec::new() };
+        grouping.notes = grouping.noted();
+        grouping
     }
 }
 
-fn group<'r>(operation: Option<&str>, changes: Vec<&'r Change>, entered: &BTreeMap<&str, (String, bool)>) -> Group<'r> {
+fn group<'r>(operation: Option<&str>, changes: Vec<&'r Change>, entered: &BTreeMap<&str, (String, bool)>) -> OperationGroup<'r> {
     let heading = heading(operation, &changes);
-    let mut told: BTreeMap<(usize, &str), Told> = BTreeMap::new();
+    let mut told: BTreeMap<(usize, &str), Mention> = BTreeMap::new();
     let mut own = Vec::new();
     for change in changes {
         let Some((label, several)) = entered.get(change.fingerprint.as_str()) else {
@@ -172,13 +172,13 @@ fn group<'r>(operation: Option<&str>, changes: Vec<&'r Change>, entered: &BTreeM
             continue;
         };
         let entry =
-            told.entry((label.len(), label)).or_insert_with(|| Told { label: label.clone(), class: change.class, statuses: vec![] });
+            told.entry((label.len(), label)).or_insert_with(|| Mention { label: label.clone(), class: change.class, statuses: vec![] });
         entry.statuses.extend(split(&change.place).0.filter(|_| *several).map(str::to_owned));
     }
-    Group { heading, common: told.into_values().collect(), changes: own }
+    OperationGroup { heading, common: told.into_values().collect(), changes: own }
 }
 
-impl<'r> Layout<'r> {
+impl<'r> Grouping<'r> {
     fn noted(&self) -> Vec<&'r str> {
         let mut notes: Vec<&str> = Vec::new();
         let front = self.common.iter().flat_map(|extent| extent.entries.iter().map(|entry| entry.change));
@@ -202,7 +202,7 @@ mod tests {
     use serde_json::{Value, json};
 
     use super::*;
-    use crate::contract::{Document, diff};
+    use crate::{Document, diff};
 
     fn report(old: &[&str], new: &[&str]) -> Report {
         let document = |types: &[&str]| {
@@ -220,22 +220,22 @@ mod tests {
 
     /// Every change that the layout shows, with those of the front under each operation that they reach.
     fn shown(report: &Report) -> usize {
-        let layout = report.layout();
-        layout.common.iter().flat_map(|extent| &extent.entries).map(|entry| entry.places).sum::<usize>()
-            + layout.operations.iter().map(|group| group.changes.len()).sum::<usize>()
+        let grouping = report.grouping();
+        grouping.common.iter().flat_map(|extent| &extent.entries).map(|entry| entry.places).sum::<usize>()
+            + grouping.operations.iter().map(|group| group.changes.len()).sum::<usize>()
     }
 
     #[test]
     fn what_is_the_same_in_many_places_stands_once_at_the_front_and_is_named_where_it_holds() {
         let report = report(&["string", "string", "string", "string"], &["integer", "integer", "boolean", "string"]);
-        let layout = report.layout();
-        let [extent] = &layout.common[..] else { panic!("{} extents", layout.common.len()) };
+        let grouping = report.grouping();
+        let [extent] = &grouping.common[..] else { panic!("{} extents", grouping.common.len()) };
         assert_eq!((extent.title.as_str(), extent.reached.as_str()), ("In 2 operations", "GET /0, GET /1"));
         let entry = &extent.entries[0];
         assert_eq!((entry.label.as_str(), entry.place.as_str(), entry.places), ("a", "response 200, 400 /at", 4));
-        let groups: Vec<_> = layout.operations.iter().map(|group| (group.common.len(), group.changes.len())).collect();
+        let groups: Vec<_> = grouping.operations.iter().map(|group| (group.common.len(), group.changes.len())).collect();
         assert_eq!(groups, [(1, 0), (1, 0), (0, 2)]);
-        assert_eq!(layout.operations[0].common[0].statuses, ["200", "400"]);
+        assert_eq!(grouping.operations[0].common[0].statuses, ["200", "400"]);
         assert_eq!(shown(&report), report.changes.len());
         for text in [report.text(), report.markdown()] {
             assert_eq!(text.matches("is integer, was string").count(), 1, "{text}");
@@ -248,10 +248,10 @@ mod tests {
     fn what_is_everywhere_is_said_to_be() {
         let mut report = report(&["string", "string"], &["integer", "integer"]);
         assert_eq!((report.shared.operations, report.shared.answers), (2, 6));
-        assert_eq!(report.layout().common[0].title, "In every operation");
+        assert_eq!(report.grouping().common[0].title, "In every operation");
         report.shared.answers = 4;
-        let layout = report.layout();
-        assert_eq!((layout.common[0].title.as_str(), layout.common[0].entries[0].place.as_str()), ("In every answer", "response /at"));
+        let grouping = report.grouping();
+        assert_eq!((grouping.common[0].title.as_str(), grouping.common[0].entries[0].place.as_str()), ("In every answer", "response /at"));
     }
 
     #[test]
@@ -259,8 +259,8 @@ mod tests {
         let mut report = report(&["string", "string"], &["integer", "integer"]);
         report.changes[0].note = Some("Another.".to_owned());
         report.changes[1].note = Some("Another.".to_owned());
-        assert!(report.layout().common.is_empty());
-        assert_eq!(report.layout().notes, ["Another."]);
+        assert!(report.grouping().common.is_empty());
+        assert_eq!(report.grouping().notes, ["Another."]);
         assert_eq!(report.markdown().matches("is integer, was string").count(), 4);
     }
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use serde_json::json;
 
 use super::{Change, Report, base, committed, compared, lines};
-use crate::contract::report::unnamed;
+use crate::report::unnamed;
 
 /// Everything that a change and its mirror share, by which of the two it is.
 fn counted(report: &Report, mirrored: bool) -> BTreeMap<String, usize> {

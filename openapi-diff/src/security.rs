@@ -5,30 +5,30 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value;
 
 use super::{
-    refs::Side,
+    differ::{Differ, Location},
+    references::Side,
     rules,
     values::{Object, bare, both_same, canonical, empty, is_annotation, items, keys, members, same},
-    walk::{At, Walk},
 };
 
 /// One way in: schemes, all of them asked for, with their scopes.
-type Way = BTreeMap<String, BTreeSet<String>>;
+type Requirement = BTreeMap<String, BTreeSet<String>>;
 
 /// What an operation asks for; nobody is asked for anything where there are no ways, or where one asks for nothing.
-struct Ways {
-    ways: Vec<Way>,
+struct Requirements {
+    ways: Vec<Requirement>,
     open: bool,
 }
 
-impl Ways {
+impl Requirements {
     fn of(requirements: Option<&Value>) -> Self {
         let scopes =
             |list: &Value| items(Some(list)).iter().map(|scope| scope.as_str().map_or_else(|| canonical(scope), str::to_owned)).collect();
-        let way = |way: &Value| -> Way { members(way).iter().map(|(scheme, list)| (scheme.clone(), scopes(list))).collect() };
-        let mut ways: Vec<Way> = items(requirements).iter().map(way).collect();
+        let way = |way: &Value| -> Requirement { members(way).iter().map(|(scheme, list)| (scheme.clone(), scopes(list))).collect() };
+        let mut ways: Vec<Requirement> = items(requirements).iter().map(way).collect();
         ways.sort();
         ways.dedup();
-        let open = ways.is_empty() || ways.iter().any(Way::is_empty);
+        let open = ways.is_empty() || ways.iter().any(Requirement::is_empty);
         ways.retain(|way| !way.is_empty());
         Self { ways, open }
     }
@@ -38,7 +38,7 @@ impl Ways {
     }
 }
 
-fn spelled(way: &Way) -> String {
+fn spelled(way: &Requirement) -> String {
     let one = |(scheme, scopes): (&String, &BTreeSet<String>)| match scopes.len() {
         0 => scheme.clone(),
         _ => format!("{scheme} ({})", scopes.iter().cloned().collect::<Vec<_>>().join(", ")),
@@ -53,22 +53,22 @@ fn is_requirements(value: &Value) -> bool {
 }
 
 /// What an operation asks for, its own requirements or those of the document.
-pub(super) fn compare<'a>(walk: &mut Walk<'a>, at: &At, old: &'a Object, new: &'a Object) {
-    let (before, after) = (effective(&walk.old, old), effective(&walk.new, new));
+pub(super) fn compare<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Object, new: &'a Object) {
+    let (before, after) = (effective(&differ.old, old), effective(&differ.new, new));
     if both_same(before, after) {
         return;
     }
     if before.is_some_and(|value| !is_requirements(value)) || after.is_some_and(|value| !is_requirements(value)) {
-        return walk.tell_keyword(at, "security", before, after);
+        return differ.report_keyword(at, "security", before, after);
     }
-    let told = walk.found.len();
-    let (was, is) = (Ways::of(before), Ways::of(after));
-    // Ways that are new along with the need for any are told by that need.
+    let told = differ.found.len();
+    let (was, is) = (Requirements::of(before), Requirements::of(after));
+    // Requirements that are new along with the need for any are told by that need.
     let mut gone = if is.open && is.ways.is_empty() { Vec::new() } else { was.ways.clone() };
     let mut come = if was.open && was.ways.is_empty() { Vec::new() } else { is.ways.clone() };
     match (was.open, is.open) {
-        (true, false) => walk.tell_values(&rules::SECURITY_REQUIRED, at, None, Some(&is.spelled().into())),
-        (false, true) => walk.tell_values(&rules::SECURITY_WAIVED, at, Some(&was.spelled().into()), None),
+        (true, false) => differ.report_values(&rules::SECURITY_REQUIRED, at, None, Some(&is.spelled().into())),
+        (false, true) => differ.report_values(&rules::SECURITY_WAIVED, at, Some(&was.spelled().into()), None),
         _ => {}
     }
     take_pairs(&mut gone, &mut come, |one, other| one == other);
@@ -77,20 +77,20 @@ pub(super) fn compare<'a>(walk: &mut Walk<'a>, at: &At, old: &'a Object, new: &'
             let now = other.get(scheme).cloned().unwrap_or_default();
             // Of several schemes, each may ask for the same scope.
             let at = if one.len() > 1 { &at.part(scheme) } else { at };
-            scopes.difference(&now).for_each(|scope| walk.tell_of(&rules::SCOPE_REMOVED, at, scope));
-            now.difference(scopes).for_each(|scope| walk.tell_of(&rules::SCOPE_ADDED, at, scope));
+            scopes.difference(&now).for_each(|scope| differ.report_detail(&rules::SCOPE_REMOVED, at, scope));
+            now.difference(scopes).for_each(|scope| differ.report_detail(&rules::SCOPE_ADDED, at, scope));
         }
     }
     let resolved =
-        |side: &Side, way: &Way| way.iter().map(|(name, scopes)| (definition(side, name), scopes.clone())).collect::<BTreeSet<_>>();
-    let pairs = take_pairs(&mut gone, &mut come, |one, other| resolved(&walk.old, one) == resolved(&walk.new, other));
+        |side: &Side, way: &Requirement| way.iter().map(|(name, scopes)| (definition(side, name), scopes.clone())).collect::<BTreeSet<_>>();
+    let pairs = take_pairs(&mut gone, &mut come, |one, other| resolved(&differ.old, one) == resolved(&differ.new, other));
     if !pairs.is_empty() {
-        walk.tell_of(&rules::RESTATED, at, "security");
+        differ.report_detail(&rules::RESTATED, at, "security");
     }
-    gone.iter().for_each(|way| walk.tell_of(&rules::ALTERNATIVE_REMOVED, at, &spelled(way)));
-    come.iter().for_each(|way| walk.tell_of(&rules::ALTERNATIVE_ADDED, at, &spelled(way)));
-    if walk.found.len() == told {
-        walk.tell_of(&rules::RESTATED, at, "security");
+    gone.iter().for_each(|way| differ.report_detail(&rules::ALTERNATIVE_REMOVED, at, &spelled(way)));
+    come.iter().for_each(|way| differ.report_detail(&rules::ALTERNATIVE_ADDED, at, &spelled(way)));
+    if differ.found.len() == told {
+        differ.report_detail(&rules::RESTATED, at, "security");
     }
 }
 
@@ -99,7 +99,11 @@ fn effective<'a>(side: &Side<'a>, operation: &'a Object) -> Option<&'a Value> {
 }
 
 /// Takes out of both lists what belongs together.
-fn take_pairs(old: &mut Vec<Way>, new: &mut Vec<Way>, belong: impl Fn(&Way, &Way) -> bool) -> Vec<(Way, Way)> {
+fn take_pairs(
+    old: &mut Vec<Requirement>,
+    new: &mut Vec<Requirement>,
+    belong: impl Fn(&Requirement, &Requirement) -> bool,
+) -> Vec<(Requirement, Requirement)> {
     let mut pairs = Vec::new();
     old.retain(|one| match new.iter().position(|other| belong(one, other)) {
         Some(found) => {
@@ -125,24 +129,24 @@ fn definition(side: &Side, name: &str) -> String {
 }
 
 /// The schemes of the document. What one is made of concerns every operation that uses it, and is told once.
-pub(super) fn schemes<'a>(walk: &mut Walk<'a>, old: &'a Object, new: &'a Object) {
-    let whole = At::document("components");
-    let Some((before, after)) = walk.maps(&whole, "securitySchemes", old, new) else { return };
+pub(super) fn schemes<'a>(differ: &mut Differ<'a>, old: &'a Object, new: &'a Object) {
+    let whole = Location::document("components");
+    let Some((before, after)) = differ.maps(&whole, "securitySchemes", old, new) else { return };
     let mut used = BTreeSet::new();
-    [&walk.old, &walk.new].into_iter().for_each(|side| asked_for(&side.document.root, &mut used));
+    [&differ.old, &differ.new].into_iter().for_each(|side| asked_for(&side.document.root, &mut used));
     for name in keys(before, after) {
-        let at = At::document(&format!("security scheme {name}"));
+        let at = Location::document(&format!("security scheme {name}"));
         let (Some(one), Some(other)) = (before.get(name), after.get(name)) else {
-            walk.tell_either(after.contains_key(name), &rules::SCHEME_ADDED, &rules::SCHEME_REMOVED, &at, None);
+            differ.report_either(after.contains_key(name), &rules::SCHEME_ADDED, &rules::SCHEME_REMOVED, &at, None);
             continue;
         };
         if !used.contains(name) {
             if !same(&bare(one), &bare(other)) {
-                walk.tell_values(&rules::UNUSED_CHANGED, &at, Some(one), Some(other));
+                differ.report_values(&rules::UNUSED_CHANGED, &at, Some(one), Some(other));
             }
             continue;
         }
-        let Some((one, other)) = walk.objects(&at, one, other) else { continue };
+        let Some((one, other)) = differ.objects(&at, one, other) else { continue };
         const DEFINING: [&str; 4] = ["type", "in", "name", "scheme"];
         for key in DEFINING {
             // The names of headers and HTTP schemes have no case.
@@ -155,13 +159,13 @@ pub(super) fn schemes<'a>(walk: &mut Walk<'a>, old: &'a Object, new: &'a Object)
                 continue;
             }
             if folded(one).is_some() && folded(one) == folded(other) {
-                walk.tell_of(&rules::RESTATED, &at, key);
+                differ.report_detail(&rules::RESTATED, &at, key);
             } else {
-                walk.tell_all(&rules::SCHEME_CHANGED, &at, Some(key), one.get(key), other.get(key));
+                differ.report_full(&rules::SCHEME_CHANGED, &at, Some(key), one.get(key), other.get(key));
             }
         }
-        flows(walk, &at, one, other);
-        walk.rest(&at, one, other, &[&DEFINING[..], &["flows"]].concat());
+        flows(differ, &at, one, other);
+        differ.rest(&at, one, other, &[&DEFINING[..], &["flows"]].concat());
     }
 }
 
@@ -174,27 +178,27 @@ fn asked_for<'v>(value: &'v Value, used: &mut BTreeSet<&'v str>) {
 }
 
 /// The ways to a token, and the scopes that each offers; what is said of a scope is for people.
-fn flows<'a>(walk: &mut Walk<'a>, at: &At, old: &'a Object, new: &'a Object) {
-    let Some((before, after)) = walk.maps(at, "flows", old, new) else { return };
+fn flows<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Object, new: &'a Object) {
+    let Some((before, after)) = differ.maps(at, "flows", old, new) else { return };
     for name in keys(before, after) {
         let (one, other) = (before.get(name), after.get(name));
         let (Some(Value::Object(was)), Some(Value::Object(is))) = (one, other) else {
             match (one, other) {
-                (Some(Value::Object(_)), None) if !name.starts_with("x-") => walk.tell_of(&rules::FLOW_REMOVED, at, name),
-                (None, Some(Value::Object(_))) if !name.starts_with("x-") => walk.tell_of(&rules::FLOW_ADDED, at, name),
-                (one, other) => walk.tell_keyword(&at.part("flows"), name, one, other),
+                (Some(Value::Object(_)), None) if !name.starts_with("x-") => differ.report_detail(&rules::FLOW_REMOVED, at, name),
+                (None, Some(Value::Object(_))) if !name.starts_with("x-") => differ.report_detail(&rules::FLOW_ADDED, at, name),
+                (one, other) => differ.report_keyword(&at.part("flows"), name, one, other),
             }
             continue;
         };
         const ADDRESSES: [&str; 3] = ["authorizationUrl", "tokenUrl", "refreshUrl"];
         for key in ADDRESSES.into_iter().filter(|key| !both_same(was.get(*key), is.get(*key))) {
-            walk.tell_all(&rules::SCHEME_CHANGED, at, Some(&format!("{name} {key}")), was.get(key), is.get(key));
+            differ.report_full(&rules::SCHEME_CHANGED, at, Some(&format!("{name} {key}")), was.get(key), is.get(key));
         }
         let at = at.part(&format!("flow {name}"));
-        if let Some((had, has)) = walk.maps(&at, "scopes", was, is) {
-            had.keys().filter(|scope| !has.contains_key(*scope)).for_each(|scope| walk.tell_of(&rules::OFFER_REMOVED, &at, scope));
-            has.keys().filter(|scope| !had.contains_key(*scope)).for_each(|scope| walk.tell_of(&rules::OFFER_ADDED, &at, scope));
+        if let Some((had, has)) = differ.maps(&at, "scopes", was, is) {
+            had.keys().filter(|scope| !has.contains_key(*scope)).for_each(|scope| differ.report_detail(&rules::OFFER_REMOVED, &at, scope));
+            has.keys().filter(|scope| !had.contains_key(*scope)).for_each(|scope| differ.report_detail(&rules::OFFER_ADDED, &at, scope));
         }
-        walk.rest(&at, was, is, &[&ADDRESSES[..], &["scopes"]].concat());
+        differ.rest(&at, was, is, &[&ADDRESSES[..], &["scopes"]].concat());
     }
 }

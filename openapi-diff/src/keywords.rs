@@ -8,36 +8,36 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{
-    refs::Side,
+    differ::{Differ, Location},
+    references::Side,
     rules::{self, Rule},
     values::{Object, both_same, canonical, flag, items, order, same, text},
-    walk::{At, Walk},
 };
 
-type Compare = fn(&mut Walk, &At, &Object, &Object);
+type Compare = fn(&mut Differ, &Location, &Object, &Object);
 
 /// Keywords that mean something only together.
-pub(super) struct Group {
+pub(super) struct KeywordGroup {
     pub keys: &'static [&'static str],
     fits: fn(&Value) -> bool,
     compare: Compare,
 }
 
-impl Group {
-    pub fn compare(&self, walk: &mut Walk, at: &At, old: &Object, new: &Object) {
+impl KeywordGroup {
+    pub fn compare(&self, differ: &mut Differ, at: &Location, old: &Object, new: &Object) {
         let differing: Vec<_> = self.keys.iter().filter(|key| !both_same(old.get(**key), new.get(**key))).collect();
         if differing.is_empty() {
             return;
         }
         let odd = |object: &Object| self.keys.iter().any(|key| object.get(*key).is_some_and(|value| !(self.fits)(value)));
         if odd(old) || odd(new) {
-            return differing.into_iter().for_each(|key| walk.tell_keyword(at, key, old.get(*key), new.get(*key)));
+            return differing.into_iter().for_each(|key| differ.report_keyword(at, key, old.get(*key), new.get(*key)));
         }
-        let before = walk.found.len();
-        (self.compare)(walk, at, old, new);
-        if walk.found.len() == before {
+        let before = differ.found.len();
+        (self.compare)(differ, at, old, new);
+        if differ.found.len() == before {
             let keys: Vec<_> = differing.into_iter().copied().collect();
-            walk.tell_of(&rules::RESTATED, at, &keys.join(", "));
+            differ.report_detail(&rules::RESTATED, at, &keys.join(", "));
         }
     }
 }
@@ -61,42 +61,42 @@ fn any(_: &Value) -> bool {
 }
 
 #[rustfmt::skip]
-pub(super) static GROUPS: [Group; 17] = [
-    Group { keys: &["type", "nullable"], fits: is_type, compare: types },
-    Group { keys: &["format", "contentEncoding", "contentMediaType"], fits: Value::is_string, compare: format },
-    Group { keys: &["pattern"], fits: Value::is_string, compare: pattern },
-    Group { keys: &["enum", "const", "x-extensible-enum"], fits: any, compare: enumerations },
-    Group { keys: &["minimum", "exclusiveMinimum"], fits: is_limit, compare: |walk, at, old, new| bound(walk, at, "minimum", old, new) },
-    Group { keys: &["maximum", "exclusiveMaximum"], fits: is_limit, compare: |walk, at, old, new| bound(walk, at, "maximum", old, new) },
-    Group { keys: &["minLength"], fits: Value::is_number, compare: |walk, at, old, new| at_least(walk, at, "minLength", old, new) },
-    Group { keys: &["maxLength"], fits: Value::is_number, compare: |walk, at, old, new| at_most(walk, at, "maxLength", old, new) },
-    Group { keys: &["minItems"], fits: Value::is_number, compare: |walk, at, old, new| at_least(walk, at, "minItems", old, new) },
-    Group { keys: &["maxItems"], fits: Value::is_number, compare: |walk, at, old, new| at_most(walk, at, "maxItems", old, new) },
-    Group { keys: &["minProperties"], fits: Value::is_number, compare: |walk, at, old, new| at_least(walk, at, "minProperties", old, new) },
-    Group { keys: &["maxProperties"], fits: Value::is_number, compare: |walk, at, old, new| at_most(walk, at, "maxProperties", old, new) },
-    Group { keys: &["multipleOf"], fits: Value::is_number, compare: multiple },
-    Group { keys: &["default"], fits: any, compare: default },
-    Group { keys: &["uniqueItems"], fits: Value::is_boolean, compare: |walk, at, old, new| {
+pub(super) static GROUPS: [KeywordGroup; 17] = [
+    KeywordGroup { keys: &["type", "nullable"], fits: is_type, compare: types },
+    KeywordGroup { keys: &["format", "contentEncoding", "contentMediaType"], fits: Value::is_string, compare: format },
+    KeywordGroup { keys: &["pattern"], fits: Value::is_string, compare: pattern },
+    KeywordGroup { keys: &["enum", "const", "x-extensible-enum"], fits: any, compare: enumerations },
+    KeywordGroup { keys: &["minimum", "exclusiveMinimum"], fits: is_limit, compare: |differ, at, old, new| bound(differ, at, "minimum", old, new) },
+    KeywordGroup { keys: &["maximum", "exclusiveMaximum"], fits: is_limit, compare: |differ, at, old, new| bound(differ, at, "maximum", old, new) },
+    KeywordGroup { keys: &["minLength"], fits: Value::is_number, compare: |differ, at, old, new| at_least(differ, at, "minLength", old, new) },
+    KeywordGroup { keys: &["maxLength"], fits: Value::is_number, compare: |differ, at, old, new| at_most(differ, at, "maxLength", old, new) },
+    KeywordGroup { keys: &["minItems"], fits: Value::is_number, compare: |differ, at, old, new| at_least(differ, at, "minItems", old, new) },
+    KeywordGroup { keys: &["maxItems"], fits: Value::is_number, compare: |differ, at, old, new| at_most(differ, at, "maxItems", old, new) },
+    KeywordGroup { keys: &["minProperties"], fits: Value::is_number, compare: |differ, at, old, new| at_least(differ, at, "minProperties", old, new) },
+    KeywordGroup { keys: &["maxProperties"], fits: Value::is_number, compare: |differ, at, old, new| at_most(differ, at, "maxProperties", old, new) },
+    KeywordGroup { keys: &["multipleOf"], fits: Value::is_number, compare: multiple },
+    KeywordGroup { keys: &["default"], fits: any, compare: default },
+    KeywordGroup { keys: &["uniqueItems"], fits: Value::is_boolean, compare: |differ, at, old, new| {
         let unique = (flag(old, "uniqueItems"), flag(new, "uniqueItems"));
         if unique.0 != unique.1 {
-            walk.tell_either(unique.1, &rules::CONSTRAINT_ADDED, &rules::CONSTRAINT_REMOVED, at, Some("uniqueItems"));
+            differ.report_either(unique.1, &rules::CONSTRAINT_ADDED, &rules::CONSTRAINT_REMOVED, at, Some("uniqueItems"));
         }
     } },
-    Group { keys: &["readOnly", "writeOnly"], fits: Value::is_boolean, compare: |walk, at, old, new| {
-        walk.tell_flag(flag(old, "readOnly"), flag(new, "readOnly"), &rules::READ_ONLY_ADDED, &rules::READ_ONLY_REMOVED, at);
-        walk.tell_flag(flag(old, "writeOnly"), flag(new, "writeOnly"), &rules::WRITE_ONLY_ADDED, &rules::WRITE_ONLY_REMOVED, at);
+    KeywordGroup { keys: &["readOnly", "writeOnly"], fits: Value::is_boolean, compare: |differ, at, old, new| {
+        differ.report_flag(flag(old, "readOnly"), flag(new, "readOnly"), &rules::READ_ONLY_ADDED, &rules::READ_ONLY_REMOVED, at);
+        differ.report_flag(flag(old, "writeOnly"), flag(new, "writeOnly"), &rules::WRITE_ONLY_ADDED, &rules::WRITE_ONLY_REMOVED, at);
     } },
-    Group { keys: &["deprecated"], fits: Value::is_boolean, compare: |walk, at, old, new| {
-        walk.tell_flag(flag(old, "deprecated"), flag(new, "deprecated"), &rules::DEPRECATED, &rules::UNDEPRECATED, at);
+    KeywordGroup { keys: &["deprecated"], fits: Value::is_boolean, compare: |differ, at, old, new| {
+        differ.report_flag(flag(old, "deprecated"), flag(new, "deprecated"), &rules::DEPRECATED, &rules::UNDEPRECATED, at);
     } },
 ];
 
 /// Whether both have a keyword in its proper form or not at all; else what differs is told.
-pub(super) fn shaped(walk: &mut Walk, at: &At, key: &str, old: &Object, new: &Object, fits: fn(&Value) -> bool) -> bool {
+pub(super) fn shaped(differ: &mut Differ, at: &Location, key: &str, old: &Object, new: &Object, fits: fn(&Value) -> bool) -> bool {
     if [old, new].iter().all(|object| object.get(key).is_none_or(fits)) {
         return true;
     }
-    walk.tell_keyword(at, key, old.get(key), new.get(key));
+    differ.report_keyword(at, key, old.get(key), new.get(key));
     false
 }
 
@@ -115,11 +115,11 @@ pub(super) fn takes_null(side: &Side, schema: &Object) -> bool {
 
 /// Tells whether null came or went. Without a type a schema takes null anyway; around variants, though, `nullable` is
 /// written to mean it.
-fn null(walk: &mut Walk, at: &At, old: &Object, new: &Object) {
+fn null(differ: &mut Differ, at: &Location, old: &Object, new: &Object) {
     let typed = |schema: &Object| schema.contains_key("type");
     let varied = |schema: &Object| schema.contains_key("oneOf") || schema.contains_key("anyOf");
     if typed(old) && typed(new) || !typed(old) && !typed(new) && (varied(old) || varied(new)) {
-        walk.tell_flag(takes_null(&walk.old, old), takes_null(&walk.new, new), &rules::NULL_ALLOWED, &rules::NULL_REFUSED, at);
+        differ.report_flag(takes_null(&differ.old, old), takes_null(&differ.new, new), &rules::NULL_ALLOWED, &rules::NULL_REFUSED, at);
     }
 }
 
@@ -135,7 +135,7 @@ pub(super) fn has_odd_type(schema: &Object) -> bool {
 }
 
 /// Tells if no value can be of both types; nothing else needs to be compared then.
-pub(super) fn types_exclude(walk: &mut Walk, at: &At, old: &Object, new: &Object) -> bool {
+pub(super) fn types_exclude(differ: &mut Differ, at: &Location, old: &Object, new: &Object) -> bool {
     if has_odd_type(old) || has_odd_type(new) {
         return false;
     }
@@ -144,8 +144,8 @@ pub(super) fn types_exclude(walk: &mut Walk, at: &At, old: &Object, new: &Object
     if overlap(&before, &after) || overlap(&after, &before) || before == after {
         return false;
     }
-    walk.tell_values(&rules::TYPE_CHANGED, at, Some(&spelled(Some(&before), false)), Some(&spelled(Some(&after), false)));
-    null(walk, at, old, new);
+    differ.report_values(&rules::TYPE_CHANGED, at, Some(&spelled(Some(&before), false)), Some(&spelled(Some(&after), false)));
+    null(differ, at, old, new);
     true
 }
 
@@ -155,10 +155,10 @@ fn spelled(types: Option<&BTreeSet<&str>>, null: bool) -> Value {
     types.map_or_else(|| "of any type".to_owned(), |types| types.iter().copied().chain(null).collect::<Vec<_>>().join(" or ")).into()
 }
 
-fn types(walk: &mut Walk, at: &At, old: &Object, new: &Object) {
+fn types(differ: &mut Differ, at: &Location, old: &Object, new: &Object) {
     if has_odd_type(old) || has_odd_type(new) {
         for key in ["type", "nullable"] {
-            walk.tell_keyword(at, key, old.get(key), new.get(key));
+            differ.report_keyword(at, key, old.get(key), new.get(key));
         }
         return;
     }
@@ -170,14 +170,14 @@ fn types(walk: &mut Walk, at: &At, old: &Object, new: &Object) {
             (false, false) => &rules::TYPE_CHANGED,
         };
         let null = before.is_none() || after.is_none();
-        let null = [null && takes_null(&walk.old, old), null && takes_null(&walk.new, new)];
-        walk.tell_values(rule, at, Some(&spelled(before.as_ref(), null[0])), Some(&spelled(after.as_ref(), null[1])));
+        let null = [null && takes_null(&differ.old, old), null && takes_null(&differ.new, new)];
+        differ.report_values(rule, at, Some(&spelled(before.as_ref(), null[0])), Some(&spelled(after.as_ref(), null[1])));
     }
-    null(walk, at, old, new);
+    null(differ, at, old, new);
 }
 
 /// The format of a text, and how bytes are written as text: OpenAPI 3.0 calls that a format, 3.1 does not.
-fn format(walk: &mut Walk, at: &At, old: &Object, new: &Object) {
+fn format(differ: &mut Differ, at: &Location, old: &Object, new: &Object) {
     let spelled = |schema: &Object| match ["format", "contentEncoding", "contentMediaType"].map(|key| text(schema, key).map(str::to_owned))
     {
         [None, Some(encoding), media] if encoding == "base64" => [Some("byte".to_owned()), None, media],
@@ -189,7 +189,7 @@ fn format(walk: &mut Walk, at: &At, old: &Object, new: &Object) {
         return;
     }
     for key in ["contentEncoding", "contentMediaType"] {
-        walk.tell_keyword(at, key, old.get(key), new.get(key));
+        differ.report_keyword(at, key, old.get(key), new.get(key));
     }
     if text(old, "format") == text(new, "format") {
         return;
@@ -201,50 +201,50 @@ fn format(walk: &mut Walk, at: &At, old: &Object, new: &Object) {
         (Some("int64"), Some("int32")) | (Some("double"), Some("float")) => &rules::FORMAT_NARROWED,
         _ => &rules::FORMAT_CHANGED,
     };
-    walk.tell_values(rule, at, old.get("format"), new.get("format"));
+    differ.report_values(rule, at, old.get("format"), new.get("format"));
 }
 
-fn pattern(walk: &mut Walk, at: &At, old: &Object, new: &Object) {
+fn pattern(differ: &mut Differ, at: &Location, old: &Object, new: &Object) {
     let rule = match (old.get("pattern"), new.get("pattern")) {
         (None, _) => &rules::PATTERN_ADDED,
         (_, None) => &rules::PATTERN_REMOVED,
         _ => &rules::PATTERN_CHANGED,
     };
-    walk.tell_values(rule, at, old.get("pattern"), new.get("pattern"));
+    differ.report_values(rule, at, old.get("pattern"), new.get("pattern"));
 }
 
-fn default(walk: &mut Walk, at: &At, old: &Object, new: &Object) {
+fn default(differ: &mut Differ, at: &Location, old: &Object, new: &Object) {
     let rule = match (old.get("default"), new.get("default")) {
         (None, _) => &rules::DEFAULT_ADDED,
         (_, None) => &rules::DEFAULT_REMOVED,
         _ => &rules::DEFAULT_CHANGED,
     };
-    walk.tell_values(rule, at, old.get("default"), new.get("default"));
+    differ.report_values(rule, at, old.get("default"), new.get("default"));
 }
 
 /// Tells of a limit by whether it got stricter; absent ones are none.
-fn limit(walk: &mut Walk, at: &At, key: &str, values: (Option<&Value>, Option<&Value>), stricter: Option<bool>) {
+fn limit(differ: &mut Differ, at: &Location, key: &str, values: (Option<&Value>, Option<&Value>), stricter: Option<bool>) {
     let rule: &'static Rule = match stricter {
         Some(true) => &rules::LIMIT_TIGHTENED,
         Some(false) => &rules::LIMIT_LOOSENED,
         None => &rules::LIMIT_CHANGED,
     };
     let none = Value::from("unlimited");
-    walk.tell_all(rule, at, Some(key), Some(values.0.unwrap_or(&none)), Some(values.1.unwrap_or(&none)));
+    differ.report_full(rule, at, Some(key), Some(values.0.unwrap_or(&none)), Some(values.1.unwrap_or(&none)));
 }
 
 /// A lower limit on a count; none is 0.
-fn at_least(walk: &mut Walk, at: &At, key: &str, old: &Object, new: &Object) {
+fn at_least(differ: &mut Differ, at: &Location, key: &str, old: &Object, new: &Object) {
     let [before, after] = [old, new].map(|object| object.get(key).cloned().unwrap_or_else(|| 0.into()));
     let zero = Value::from(0);
     let least = |value| if order(value, &zero).is_lt() { &zero } else { value };
     let ordering = order(least(&after), least(&before));
     if ordering.is_ne() {
-        limit(walk, at, key, (Some(&before), Some(&after)), Some(ordering.is_gt()));
+        limit(differ, at, key, (Some(&before), Some(&after)), Some(ordering.is_gt()));
     }
 }
 
-fn at_most(walk: &mut Walk, at: &At, key: &str, old: &Object, new: &Object) {
+fn at_most(differ: &mut Differ, at: &Location, key: &str, old: &Object, new: &Object) {
     let (before, after) = (old.get(key), new.get(key));
     let stricter = match (before, after) {
         (Some(before), Some(after)) if order(after, before).is_eq() => return,
@@ -253,11 +253,11 @@ fn at_most(walk: &mut Walk, at: &At, key: &str, old: &Object, new: &Object) {
         (None, _) => true,
         (_, None) => false,
     };
-    limit(walk, at, key, (before, after), Some(stricter));
+    limit(differ, at, key, (before, after), Some(stricter));
 }
 
 /// A bound and whether it is itself excluded. OpenAPI 3.0 says the latter by a flag, 3.1 by a number of its own.
-fn bound(walk: &mut Walk, at: &At, key: &'static str, old: &Object, new: &Object) {
+fn bound(differ: &mut Differ, at: &Location, key: &'static str, old: &Object, new: &Object) {
     let lower = key == "minimum";
     // By how strict they are: a higher lower bound is stricter, and so is one that is excluded.
     let strictness = |one: &(&Value, bool), other: &(&Value, bool)| {
@@ -299,10 +299,10 @@ fn bound(walk: &mut Walk, at: &At, key: &'static str, old: &Object, new: &Object
             ordering => ordering.is_gt(),
         },
     };
-    limit(walk, at, key, (shown(before).as_ref(), shown(after).as_ref()), Some(stricter));
+    limit(differ, at, key, (shown(before).as_ref(), shown(after).as_ref()), Some(stricter));
 }
 
-fn multiple(walk: &mut Walk, at: &At, old: &Object, new: &Object) {
+fn multiple(differ: &mut Differ, at: &Location, old: &Object, new: &Object) {
     fn of(object: &Object) -> Option<&Value> {
         let whole = text(object, "type") == Some("integer");
         object.get("multipleOf").filter(|step| order(step, &0.into()).is_gt() && !(whole && order(step, &1.into()).is_eq()))
@@ -321,11 +321,11 @@ fn multiple(walk: &mut Walk, at: &At, old: &Object, new: &Object) {
         (Some(before), Some(after)) if divides(after, before) => Some(false),
         _ => None,
     };
-    limit(walk, at, "multipleOf", (old.get("multipleOf"), new.get("multipleOf")), stricter);
+    limit(differ, at, "multipleOf", (old.get("multipleOf"), new.get("multipleOf")), stricter);
 }
 
 /// What a schema says of the values that may be there.
-enum Values<'v> {
+enum AllowedValues<'v> {
     Any,
     Closed(&'v [Value]),
     /// `x-extensible-enum`: a list that may grow.
@@ -334,7 +334,7 @@ enum Values<'v> {
     Odd,
 }
 
-impl<'v> Values<'v> {
+impl<'v> AllowedValues<'v> {
     fn of(schema: &'v Object) -> Self {
         let is_boolean = text(schema, "type") == Some("boolean");
         match (schema.get("enum"), schema.get("const"), schema.get("x-extensible-enum")) {
@@ -351,39 +351,43 @@ impl<'v> Values<'v> {
     }
 }
 
-fn enumerations(walk: &mut Walk, at: &At, old: &Object, new: &Object) {
+fn enumerations(differ: &mut Differ, at: &Location, old: &Object, new: &Object) {
     use rules as r;
     let list = |values: &[Value]| Value::Array(values.to_vec());
-    match (Values::of(old), Values::of(new)) {
-        (Values::Odd, _) | (_, Values::Odd) => {
+    match (AllowedValues::of(old), AllowedValues::of(new)) {
+        (AllowedValues::Odd, _) | (_, AllowedValues::Odd) => {
             for key in ["enum", "const", "x-extensible-enum"] {
-                walk.tell_keyword(at, key, old.get(key), new.get(key));
+                differ.report_keyword(at, key, old.get(key), new.get(key));
             }
         }
-        (Values::Any, Values::Any) => {}
-        (Values::Any, Values::Closed(values)) => walk.tell_values(&r::ENUM_INTRODUCED, at, None, Some(&list(values))),
-        (Values::Closed(values), Values::Any) => walk.tell_values(&r::ENUM_DROPPED, at, Some(&list(values)), None),
-        (Values::Any, Values::Open(values)) => walk.tell_values(&r::OPEN_LIST_ADDED, at, None, Some(&list(values))),
-        (Values::Open(values), Values::Any) => walk.tell_values(&r::OPEN_LIST_REMOVED, at, Some(&list(values)), None),
-        (Values::Closed(before), Values::Closed(after)) => values(walk, at, before, after, &r::ENUM_VALUE_ADDED, &r::ENUM_VALUE_REMOVED),
-        (Values::Open(before), Values::Open(after)) => values(walk, at, before, after, &r::OPEN_VALUE_ADDED, &r::OPEN_VALUE_REMOVED),
-        (Values::Closed(before), Values::Open(after)) => {
-            walk.tell(&r::ENUM_OPENED, at);
-            values(walk, at, before, after, &r::OPEN_VALUE_ADDED, &r::OPEN_VALUE_REMOVED);
+        (AllowedValues::Any, AllowedValues::Any) => {}
+        (AllowedValues::Any, AllowedValues::Closed(values)) => differ.report_values(&r::ENUM_INTRODUCED, at, None, Some(&list(values))),
+        (AllowedValues::Closed(values), AllowedValues::Any) => differ.report_values(&r::ENUM_DROPPED, at, Some(&list(values)), None),
+        (AllowedValues::Any, AllowedValues::Open(values)) => differ.report_values(&r::OPEN_LIST_ADDED, at, None, Some(&list(values))),
+        (AllowedValues::Open(values), AllowedValues::Any) => differ.report_values(&r::OPEN_LIST_REMOVED, at, Some(&list(values)), None),
+        (AllowedValues::Closed(before), AllowedValues::Closed(after)) => {
+            values(differ, at, before, after, &r::ENUM_VALUE_ADDED, &r::ENUM_VALUE_REMOVED)
         }
-        (Values::Open(before), Values::Closed(after)) => {
-            walk.tell(&r::ENUM_CLOSED, at);
-            values(walk, at, before, after, &r::OPEN_VALUE_ADDED, &r::OPEN_VALUE_REMOVED);
+        (AllowedValues::Open(before), AllowedValues::Open(after)) => {
+            values(differ, at, before, after, &r::OPEN_VALUE_ADDED, &r::OPEN_VALUE_REMOVED)
+        }
+        (AllowedValues::Closed(before), AllowedValues::Open(after)) => {
+            differ.report(&r::ENUM_OPENED, at);
+            values(differ, at, before, after, &r::OPEN_VALUE_ADDED, &r::OPEN_VALUE_REMOVED);
+        }
+        (AllowedValues::Open(before), AllowedValues::Closed(after)) => {
+            differ.report(&r::ENUM_CLOSED, at);
+            values(differ, at, before, after, &r::OPEN_VALUE_ADDED, &r::OPEN_VALUE_REMOVED);
         }
     }
 }
 
-fn values(walk: &mut Walk, at: &At, before: &[Value], after: &[Value], added: &'static Rule, removed: &'static Rule) {
+fn values(differ: &mut Differ, at: &Location, before: &[Value], after: &[Value], added: &'static Rule, removed: &'static Rule) {
     let missing = |from: &[Value], value: &Value| !from.iter().any(|other| same(value, other));
     for value in before.iter().filter(|value| missing(after, value)) {
-        walk.tell_of(removed, at, &canonical(value));
+        differ.report_detail(removed, at, &canonical(value));
     }
     for value in after.iter().filter(|value| missing(before, value)) {
-        walk.tell_of(added, at, &canonical(value));
+        differ.report_detail(added, at, &canonical(value));
     }
 }

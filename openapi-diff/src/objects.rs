@@ -5,38 +5,51 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 use super::{
-    flat::{Flat, flat, inner},
+    applicators::{allows_everything, allows_nothing},
+    differ::{Differ, Location},
     keywords,
-    opaque::{allows_everything, allows_nothing},
-    refs::reference,
+    references::reference,
+    resolve::{Resolved, inner, resolve},
     rules::{self, Direction},
-    schema::{Below, members_of},
+    schema::{Subschemas, members_of},
     values::{Object, flag, is_annotation, items, keys, members, step},
-    walk::{At, Walk},
 };
 
-impl<'a> Walk<'a> {
-    pub(super) fn object(&mut self, at: &At, old: &Flat<'a>, new: &Flat<'a>, one: &Object, other: &Object, below: &mut Below<'_, 'a>) {
+impl<'a> Differ<'a> {
+    pub(super) fn object(
+        &mut self,
+        at: &Location,
+        old: &Resolved<'a>,
+        new: &Resolved<'a>,
+        one: &Object,
+        other: &Object,
+        below: &mut Subschemas<'_, 'a>,
+    ) {
         if keywords::shaped(self, at, "properties", one, other, Value::is_object)
             & keywords::shaped(self, at, "required", one, other, is_names)
         {
             self.properties(at, old, new, one, other, below);
         }
-        let (before, after) = (Others::of(one), Others::of(other));
+        let (before, after) = (AdditionalProperties::of(one), AdditionalProperties::of(other));
         match (before, after) {
-            (Others::Odd, _) | (_, Others::Odd) => {
-                self.tell_keyword(at, "additionalProperties", one.get("additionalProperties"), other.get("additionalProperties"));
+            (AdditionalProperties::Odd, _) | (_, AdditionalProperties::Odd) => {
+                self.report_keyword(at, "additionalProperties", one.get("additionalProperties"), other.get("additionalProperties"));
             }
-            (Others::Refused, Others::Allowed | Others::Schema) => self.tell(&rules::OTHERS_ALLOWED, at),
-            (Others::Allowed | Others::Schema, Others::Refused) => self.tell(&rules::OTHERS_REFUSED, at),
-            (Others::Allowed, Others::Schema) => self.tell(&rules::OTHERS_RESTRICTED, at),
-            (Others::Schema, Others::Allowed) => self.tell(&rules::OTHERS_UNRESTRICTED, at),
-            (Others::Schema, Others::Schema) => {
+            (AdditionalProperties::Refused, AdditionalProperties::Allowed | AdditionalProperties::Schema) => {
+                self.report(&rules::OTHERS_ALLOWED, at)
+            }
+            (AdditionalProperties::Allowed | AdditionalProperties::Schema, AdditionalProperties::Refused) => {
+                self.report(&rules::OTHERS_REFUSED, at)
+            }
+            (AdditionalProperties::Allowed, AdditionalProperties::Schema) => self.report(&rules::OTHERS_RESTRICTED, at),
+            (AdditionalProperties::Schema, AdditionalProperties::Allowed) => self.report(&rules::OTHERS_UNRESTRICTED, at),
+            (AdditionalProperties::Schema, AdditionalProperties::Schema) => {
                 below.compare(at.step("{}"), old.member("additionalProperties"), new.member("additionalProperties"));
             }
-            (Others::Allowed, Others::Allowed) | (Others::Refused, Others::Refused) => {
+            (AdditionalProperties::Allowed, AdditionalProperties::Allowed)
+            | (AdditionalProperties::Refused, AdditionalProperties::Refused) => {
                 if one.get("additionalProperties") != other.get("additionalProperties") {
-                    self.tell_of(&rules::RESTATED, at, "additionalProperties");
+                    self.report_detail(&rules::RESTATED, at, "additionalProperties");
                 }
             }
         }
@@ -49,13 +62,14 @@ impl<'a> Walk<'a> {
                     _ => {
                         // In a closed object a pattern lets in; in another one it narrows.
                         let closed = refuses_others(if after.is_some() { one } else { other });
-                        let schema = matches!(Others::of(if after.is_some() { one } else { other }), Others::Schema);
+                        let schema =
+                            matches!(AdditionalProperties::of(if after.is_some() { one } else { other }), AdditionalProperties::Schema);
                         let (added, removed) = match (closed, schema) {
                             (true, _) => (&rules::CLOSED_PATTERN_ADDED, &rules::CLOSED_PATTERN_REMOVED),
                             (_, true) => (&rules::CONSTRAINT_CHANGED, &rules::CONSTRAINT_CHANGED),
                             _ => (&rules::CONSTRAINT_ADDED, &rules::CONSTRAINT_REMOVED),
                         };
-                        self.tell_either(after.is_some(), added, removed, at, Some(&format!("patternProperties {pattern}")));
+                        self.report_either(after.is_some(), added, removed, at, Some(&format!("patternProperties {pattern}")));
                     }
                 }
             }
@@ -64,12 +78,22 @@ impl<'a> Walk<'a> {
         match (&before, &after) {
             (None, None) => {}
             (Some(_), Some(_)) => below.compare(at.step("{name}"), before, after),
-            (Some(schema), None) | (None, Some(schema)) if allows_everything(schema) => self.tell_of(&rules::RESTATED, at, "propertyNames"),
-            _ => self.tell_either(after.is_some(), &rules::CONSTRAINT_ADDED, &rules::CONSTRAINT_REMOVED, at, Some("propertyNames")),
+            (Some(schema), None) | (None, Some(schema)) if allows_everything(schema) => {
+                self.report_detail(&rules::RESTATED, at, "propertyNames")
+            }
+            _ => self.report_either(after.is_some(), &rules::CONSTRAINT_ADDED, &rules::CONSTRAINT_REMOVED, at, Some("propertyNames")),
         }
     }
 
-    fn properties(&mut self, at: &At, old: &Flat<'a>, new: &Flat<'a>, one: &Object, other: &Object, below: &mut Below<'_, 'a>) {
+    fn properties(
+        &mut self,
+        at: &Location,
+        old: &Resolved<'a>,
+        new: &Resolved<'a>,
+        one: &Object,
+        other: &Object,
+        below: &mut Subschemas<'_, 'a>,
+    ) {
         let (before, after) = (old.member("properties"), new.member("properties"));
         let required = |object: &Object, name: &str| items(object.get("required")).iter().any(|item| item == name);
         let mut names = keys(members_of(&before), members_of(&after));
@@ -77,8 +101,10 @@ impl<'a> Walk<'a> {
         for name in names {
             let at = at.step(&step(name));
             // Where it is not listed, what is said of all others holds for it.
-            let others = |flat: &Flat<'a>, object: &Object| {
-                matches!(Others::of(object), Others::Schema).then(|| flat.member("additionalProperties")).flatten()
+            let others = |flat: &Resolved<'a>, object: &Object| {
+                matches!(AdditionalProperties::of(object), AdditionalProperties::Schema)
+                    .then(|| flat.member("additionalProperties"))
+                    .flatten()
             };
             let (had, has) = (inner(&before, name), inner(&after, name));
             let (needed, needs) = (required(one, name), required(other, name));
@@ -95,7 +121,7 @@ impl<'a> Walk<'a> {
                     (true, false) => (&rules::CLOSED_PROPERTY_ADDED, &rules::CLOSED_PROPERTY_REMOVED),
                     (true, true) => (&rules::CLOSED_REQUIRED_PROPERTY_ADDED, &rules::CLOSED_REQUIRED_PROPERTY_REMOVED),
                 };
-                self.tell_either(!there, added, removed, &at, None);
+                self.report_either(!there, added, removed, &at, None);
                 if let Some(was) = if there { others(new, other) } else { others(old, one) } {
                     let (had, has) = if there { (had, Some(was)) } else { (Some(was), has) };
                     below.compare(at, had, has);
@@ -103,14 +129,14 @@ impl<'a> Walk<'a> {
                 continue;
             }
             if there == absent {
-                self.tell_either(!there, &rules::PROPERTY_DECLARED, &rules::PROPERTY_UNDECLARED, &at, None);
+                self.report_either(!there, &rules::PROPERTY_DECLARED, &rules::PROPERTY_UNDECLARED, &at, None);
             }
             // A property that is hidden from one side need not be there on that side.
             let [expected, expects] =
                 [(needed, hidden[0]), (needs, hidden[1])].map(|(is, hidden)| is && (all_hidden || hidden != Some(true)));
-            self.tell_flag(expected, expects, &rules::PROPERTY_BECAME_REQUIRED, &rules::PROPERTY_BECAME_OPTIONAL, &at);
+            self.report_flag(expected, expects, &rules::PROPERTY_BECAME_REQUIRED, &rules::PROPERTY_BECAME_OPTIONAL, &at);
             if needed != needs && expected == expects {
-                self.tell_of(&rules::RESTATED, &at, "required");
+                self.report_detail(&rules::RESTATED, &at, "required");
             }
             if there || !absent {
                 below.compare(at, had.or_else(|| others(old, one)), has.or_else(|| others(new, other)));
@@ -128,20 +154,20 @@ impl<'a> Walk<'a> {
         let property = property.as_ref()?;
         let plain = reference(property).is_none() && property.get("allOf").is_none();
         let side = if is_old { &self.old } else { &self.new };
-        Some(if plain { flag(members(property), key) } else { flag(members(&flat(side, property.clone()).schema), key) })
+        Some(if plain { flag(members(property), key) } else { flag(members(&resolve(side, property.clone()).schema), key) })
     }
 }
 
 /// What an object says of properties that it does not list.
 #[derive(Clone, Copy)]
-enum Others {
+enum AdditionalProperties {
     Allowed,
     Refused,
     Schema,
     Odd,
 }
 
-impl Others {
+impl AdditionalProperties {
     fn of(schema: &Object) -> Self {
         match schema.get("additionalProperties") {
             None | Some(Value::Bool(true)) => Self::Allowed,

@@ -85,7 +85,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::contract::{Document, diff};
+    use crate::{Document, diff};
 
     #[test]
     fn notes_find_their_changes_and_gaps_are_told() {
@@ -99,7 +99,7 @@ mod tests {
         };
         let notes = |notes: &[Note]| Notes { notes: notes.to_vec(), unshown: Vec::new() };
         assert!(report.annotate(&notes(&[note(&[&first, &second])])).is_none());
-        assert_eq!(report.layout().notes, ["Gone."]);
+        assert_eq!(report.grouping().notes, ["Gone."]);
         let gaps = report.annotate(&notes(&[note(&[&first, &"gone".to_owned()])]));
         assert_eq!((gaps.missing[0].fingerprint.clone(), gaps.orphaned.clone()), (second.clone(), vec!["gone".to_owned()]));
         assert!(gaps.to_string().contains(&format!("no note on {second}: GET /b, operation: the operation is gone")), "{gaps}");

@@ -1,0 +1,68 @@
+//! Server objects and their variables.
+
+use serde_json::Value;
+
+use super::{
+    differ::{Differ, Location},
+    keywords,
+    media_types::{Named, name},
+    rules,
+    values::{Object, both_same, canonical, empty, items, keys, members, same, text},
+};
+
+/// Where an operation is served.
+pub(super) fn compare_servers(differ: &mut Differ, at: &Location, old: Option<&Value>, new: Option<&Value>) {
+    if both_same(old, new) {
+        return;
+    }
+    let told = differ.found.len();
+    fn by_address(list: Option<&Value>) -> Named<'_> {
+        let mut named = Named::new();
+        for server in items(list) {
+            let address = text(members(server), "url").map_or_else(|| canonical(server), str::to_owned);
+            name(&mut named, address.clone(), &address, server);
+        }
+        // Without any, the document's own address counts.
+        if named.is_empty() {
+            name(&mut named, "/".to_owned(), "/", empty());
+        }
+        named
+    }
+    if [old, new].into_iter().flatten().any(|list| !list.is_array()) {
+        return differ.report_keyword(at, "servers", old, new);
+    }
+    let (before, after) = (by_address(old), by_address(new));
+    for (address, (_, one)) in &before {
+        match after.get(address) {
+            None => differ.report_detail(&rules::SERVER_REMOVED, at, address),
+            Some((_, other)) => server(differ, &at.part(address), members(one), members(other)),
+        }
+    }
+    after
+        .keys()
+        .filter(|address| !before.contains_key(*address))
+        .for_each(|address| differ.report_detail(&rules::SERVER_ADDED, at, address));
+    let sorted = |list: Option<&Value>| {
+        let mut all: Vec<_> = items(list).iter().map(canonical).collect();
+        all.sort();
+        all
+    };
+    if differ.found.len() == told && sorted(old) == sorted(new) && !old.zip(new).is_some_and(|(old, new)| same(old, new)) {
+        // The first one is what tools take.
+        differ.report_detail(&rules::RESTATED, at, "servers");
+    }
+}
+
+pub(super) fn server(differ: &mut Differ, at: &Location, old: &Object, new: &Object) {
+    if keywords::shaped(differ, at, "variables", old, new, Value::is_object) {
+        let [before, after] = [old, new].map(|server| members(server.get("variables").unwrap_or(empty())));
+        for name in keys(before, after) {
+            let at = at.part(&format!("variable {name}"));
+            match (before.get(name), after.get(name)) {
+                (Some(Value::Object(was)), Some(Value::Object(is))) => differ.rest(&at, was, is, &[]),
+                (was, is) => differ.report_keyword(&at, "variables", was, is),
+            }
+        }
+    }
+    differ.rest(at, old, new, &["url", "variables"]);
+}

@@ -1,32 +1,54 @@
-//! Schemas whose effect depends on more than themselves: what several parts of an `allOf` say under one keyword, and
-//! keywords such as `not`.
+//! Subschemas whose effect depends on other keywords: `not`, `if`, `contains`, `dependentSchemas`, unevaluated parts, and
+//! parts of an `allOf` that cannot be merged.
 
 use std::{
     borrow::Cow,
     collections::{BTreeMap, BTreeSet},
 };
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::{
     applicability::Applicability,
+    decisions::Pair,
     differ::{Differ, Location},
     resolve::{Resolved, element, inner},
     rules,
     schema::{Subschemas, members_of},
-    values::{is_annotation, items, keys, members},
+    semantics::only,
+    values::{Object, is_annotation, items, keys, members},
 };
 
-/// Keywords that hold a schema whose effect depends on others: whatever differs within is told as one change.
-pub(super) const OPAQUE: [&str; 9] =
-    ["not", "if", "then", "else", "contains", "unevaluatedItems", "unevaluatedProperties", "additionalItems", "contentSchema"];
-/// Keywords that hold such schemas by name.
-pub(super) const OPAQUE_MAPS: [&str; 3] = ["dependentSchemas", "$defs", "definitions"];
-/// Opaque keywords (`not`) within each other.
-const NESTED: usize = 8;
+/// All keywords of this file.
+pub(super) const APPLICATORS: [&str; 14] = [
+    "not",
+    "if",
+    "then",
+    "else",
+    "contains",
+    "minContains",
+    "maxContains",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "additionalItems",
+    "contentSchema",
+    "dependentSchemas",
+    "$defs",
+    "definitions",
+];
+
+/// Keywords that take effect together. The first one has to be present.
+const GROUPS: [&[&str]; 6] = [
+    &["not"],
+    &["if", "then", "else"],
+    &["contains", "minContains", "maxContains"],
+    &["unevaluatedItems"],
+    &["unevaluatedProperties"],
+    &["additionalItems"],
+];
 
 impl<'a> Differ<'a> {
-    /// What several parts of an `allOf` say under one keyword each, if nothing joins them: paired as they come.
+    /// The parts of an `allOf` that could not be merged, paired by their first keyword and their position.
     pub(super) fn unjoined(&mut self, at: &Location, old: &Resolved<'a>, new: &Resolved<'a>, below: &mut Subschemas<'_, 'a>) {
         let (before, after) = (old.member("allOf"), new.member("allOf"));
         let list = |value: &Option<Cow<Value>>| value.as_deref().is_none_or(Value::is_array);
@@ -65,53 +87,100 @@ impl<'a> Differ<'a> {
         }
     }
 
-    pub(super) fn opaque(&mut self, at: &Location, old: &Resolved<'a>, new: &Resolved<'a>, reach: &Applicability, nested: usize) {
-        for key in OPAQUE.into_iter().filter(|key| reach.compares(key)) {
-            let (before, after) = (old.member(key), new.member(key));
-            if before.is_some() != after.is_some() && [old, new].into_iter().all(|flat| narrows_nothing(flat, key)) {
-                self.report_detail(&rules::RESTATED, at, key);
-            } else {
-                self.opaque_one(at, key, before, after, nested);
-            }
+    pub(super) fn applicators(
+        &mut self,
+        at: &Location,
+        old: &Resolved<'a>,
+        new: &Resolved<'a>,
+        pair: &Pair<'_, 'a>,
+        applicability: &Applicability,
+        below: &mut Subschemas<'_, 'a>,
+    ) {
+        for group in GROUPS.into_iter().filter(|group| group.iter().any(|key| applicability.compares(key))) {
+            self.applicator(at, [old, new], pair, group);
         }
-        for key in OPAQUE_MAPS.into_iter().filter(|key| reach.compares(key)) {
+        if applicability.compares("contentSchema") && (old.member("contentSchema").is_some() || new.member("contentSchema").is_some()) {
+            below.compare(at.step("(content)"), old.member("contentSchema"), new.member("contentSchema"));
+        }
+        if applicability.compares("dependentSchemas") {
+            self.dependent_schemas(at, [old, new], pair);
+        }
+        // Definitions take effect where a reference leads to them.
+        for key in ["$defs", "definitions"] {
             let (before, after) = (old.member(key), new.member(key));
-            if before.as_deref().is_some_and(|value| !value.is_object()) || after.as_deref().is_some_and(|value| !value.is_object()) {
-                self.report_keyword(at, key, before.as_deref(), after.as_deref());
-                continue;
-            }
             for name in keys(members_of(&before), members_of(&after)) {
-                let (had, has) = (inner(&before, name), inner(&after, name));
-                // Definitions count where something refers to them.
-                let idle = key != "dependentSchemas" || [&had, &has].into_iter().flatten().all(|schema| allows_everything(schema));
-                if had.is_some() != has.is_some() && idle {
+                if inner(&before, name) != inner(&after, name) {
                     self.report_detail(&rules::RESTATED, at, &format!("{key} {name}"));
-                } else {
-                    self.opaque_one(at, &format!("{key} {name}"), had, has, nested);
                 }
+            }
+            if [&before, &after].into_iter().flatten().any(|value| !value.is_object()) {
+                self.report_keyword(at, key, before.as_deref(), after.as_deref());
             }
         }
     }
 
-    fn opaque_one(&mut self, at: &Location, detail: &str, old: Option<Cow<'a, Value>>, new: Option<Cow<'a, Value>>, nested: usize) {
-        let (old, new) = match (old, new) {
-            (None, None) => return,
-            (Some(old), Some(new)) => (old, new),
-            (_, new) => {
-                return self.report_either(new.is_some(), &rules::CONSTRAINT_ADDED, &rules::CONSTRAINT_REMOVED, at, Some(detail));
-            }
+    fn applicator(&mut self, at: &Location, schemas: [&Resolved<'a>; 2], pair: &Pair<'_, 'a>, group: &[&str]) {
+        let members = |key: &str| schemas.map(|schema| schema.member(key));
+        let differs = |key: &&str| match members(key) {
+            [Some(one), Some(other)] => !self.identical(&one, &other),
+            [one, other] => one.is_some() != other.is_some(),
         };
-        if nested >= NESTED {
-            if old != new {
-                self.report_detail(&rules::CONSTRAINT_CHANGED, at, detail);
+        let differing: Vec<&str> = group.iter().copied().filter(differs).collect();
+        let Some(first) = group.first().copied().filter(|_| !differing.is_empty()) else { return };
+        let is_schema = |value: &Value| value.is_object() || value.is_boolean();
+        let fits = |key: &str, value: &Value| if key.ends_with("Contains") { value.is_u64() } else { is_schema(value) };
+        let odd: Vec<_> = differing.iter().copied().filter(|key| members(key).iter().flatten().any(|value| !fits(key, value))).collect();
+        if !odd.is_empty() {
+            for key in differing {
+                let [one, other] = members(key);
+                self.report_keyword(at, key, one.as_deref(), other.as_deref());
             }
             return;
         }
-        let before = self.found.len();
-        self.schemas(at, old, new, nested + 1);
-        if self.found.len() > before {
-            self.found.truncate(before);
-            self.report_detail(&rules::CONSTRAINT_CHANGED, at, detail);
+        let [one, other] = schemas.map(|schema| schema.object().cloned().unwrap_or_default());
+        if [&one, &other].iter().all(|object| narrows_nothing(object, first)) {
+            return self.report_detail(&rules::RESTATED, at, &differing.join(", "));
+        }
+        // What is unevaluated depends on the other keywords.
+        let whole = first.starts_with("unevaluated") || first == "additionalItems";
+        let [before, after] = [&one, &other].map(|object| if whole { Value::Object(object.clone()) } else { only(Some(object), group) });
+        let decision = self.decision(at.direction, pair, before, after);
+        let added = one.contains_key(first) != other.contains_key(first);
+        if added {
+            let rule = if *decision.rule() == rules::RESTATED {
+                &rules::RESTATED
+            } else if other.contains_key(first) {
+                &rules::CONSTRAINT_ADDED
+            } else {
+                &rules::CONSTRAINT_REMOVED
+            };
+            self.report_detail(rule, at, first);
+            if let Some(finding) = self.found.last_mut().filter(|finding| finding.rule.class(at.direction) == rules::Class::Breaking) {
+                finding.witness = decision.witness(at.direction);
+            }
+        } else {
+            self.report_decision(at, &differing.join(", "), [None, None], &decision);
+        }
+    }
+
+    fn dependent_schemas(&mut self, at: &Location, schemas: [&Resolved<'a>; 2], pair: &Pair<'_, 'a>) {
+        const KEY: &str = "dependentSchemas";
+        let [before, after] = schemas.map(|schema| schema.member(KEY));
+        if [&before, &after].into_iter().flatten().any(|value| !value.is_object()) {
+            return self.report_keyword(at, KEY, before.as_deref(), after.as_deref());
+        }
+        for name in keys(members_of(&before), members_of(&after)) {
+            let (had, has) = (inner(&before, name), inner(&after, name));
+            let detail = format!("{KEY} {name}");
+            let schema = |schema: &Option<Cow<Value>>| schema.as_deref().map_or(json!({}), |schema| json!({ KEY: { (name): schema } }));
+            match (&had, &has) {
+                (Some(one), Some(other)) if self.identical(one, other) => continue,
+                (Some(one), None) | (None, Some(one)) if allows_everything(one) => self.report_detail(&rules::RESTATED, at, &detail),
+                _ => {
+                    let decision = self.decision(at.direction, pair, schema(&had), schema(&has));
+                    self.report_decision(at, &detail, [None, None], &decision);
+                }
+            }
         }
     }
 }
@@ -128,14 +197,13 @@ pub(super) fn allows_nothing(schema: &Value) -> bool {
         || said.next().is_some_and(|(key, inner)| key == "not" && allows_everything(inner)) && said.next().is_none()
 }
 
-/// Whether a keyword that holds a schema is without effect, or absent.
-fn narrows_nothing(flat: &Resolved, key: &str) -> bool {
-    let Some(schema) = flat.member(key) else { return true };
-    match key {
-        "then" | "else" if flat.member("if").is_none() => true,
-        "if" => flat.member("then").is_none() && flat.member("else").is_none(),
+/// Whether a group of keywords is without effect, or absent.
+fn narrows_nothing(object: &Object, first: &str) -> bool {
+    let Some(schema) = object.get(first) else { return true };
+    match first {
+        "if" => !object.contains_key("then") && !object.contains_key("else"),
         // These two refuse values by what they allow.
         "not" | "contains" => false,
-        _ => allows_everything(&schema),
+        _ => allows_everything(schema),
     }
 }

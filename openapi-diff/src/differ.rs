@@ -2,7 +2,7 @@
 
 use std::{
     borrow::Cow,
-    collections::{BTreeSet, HashSet},
+    collections::{BTreeSet, HashMap, HashSet},
     rc::Rc,
 };
 
@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::{
     references::{Side, name_of, reference, unchanged},
     rules::{self, Direction, Rule},
+    semantics::{Memory, Refusals, Semantics},
     values::{Object, brief, is_annotation, keys, members, same},
 };
 
@@ -24,11 +25,15 @@ pub(super) struct Location {
     /// The path into a value: `/data/[]/id`.
     path: Rc<str>,
     pub direction: Direction,
+    /// Whether the value has to be present, in the old and in the new document.
+    pub required: [bool; 2],
+    /// Whether values are written as plain text, as in a query.
+    pub text: bool,
 }
 
 impl Location {
     pub fn document(part: &str) -> Self {
-        Self { operation: "".into(), part: part.into(), path: "".into(), direction: Direction::Both }
+        Self { operation: "".into(), part: part.into(), path: "".into(), direction: Direction::Both, required: [false; 2], text: false }
     }
 
     pub fn operation(label: &str, part: &str) -> Self {
@@ -38,11 +43,20 @@ impl Location {
     /// A part of this one, which has no path yet.
     pub fn part(&self, name: &str) -> Self {
         let part = if self.part.is_empty() { name.into() } else { format!("{} {name}", self.part).into() };
-        Self { part, ..self.clone() }
+        Self { part, required: [false; 2], ..self.clone() }
     }
 
     pub fn step(&self, name: &str) -> Self {
-        Self { path: format!("{}/{name}", self.path).into(), ..self.clone() }
+        Self { path: format!("{}/{name}", self.path).into(), required: [false; 2], ..self.clone() }
+    }
+
+    pub fn required(&self, required: [bool; 2]) -> Self {
+        Self { required, ..self.clone() }
+    }
+
+    /// The same place, whose values are written as plain text.
+    pub fn as_text(&self) -> Self {
+        Self { text: true, ..self.clone() }
     }
 
     pub fn towards(&self, direction: Direction) -> Self {
@@ -69,6 +83,21 @@ pub(super) struct Finding {
     pub new: Option<Value>,
     /// Keywords that differ and are told by this.
     pub covers: BTreeSet<String>,
+    /// What refuses the values that this finding is about.
+    pub blame: Blame,
+    /// A value that was accepted and is refused, or that was not sent and may be sent.
+    pub witness: Option<Value>,
+}
+
+/// What in a schema refuses a value.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Blame {
+    Nothing,
+    Keywords(Vec<String>),
+    /// A required property is missing.
+    Missing(String),
+    /// A property is refused.
+    Surplus(String),
 }
 
 /// The names of a trio of rules about something that may be there or not.
@@ -97,12 +126,34 @@ pub(super) struct Differ<'a> {
     pub left: usize,
     /// How many may be compared after that.
     pub left_once: usize,
+    memory: Memory<'a>,
+    /// Witnesses of pairs of schemas, by their addresses.
+    pub witnesses: HashMap<(usize, usize, Direction), Rc<Vec<(Refusals, Value)>>>,
 }
 
 impl<'a> Differ<'a> {
     pub fn new(old: Side<'a>, new: Side<'a>) -> Self {
         let unchanged = unchanged(&old, &new);
-        Self { old, new, unchanged, found: Vec::new(), left: 400_000, left_once: 1_000_000 }
+        Self {
+            old,
+            new,
+            unchanged,
+            found: Vec::new(),
+            left: 400_000,
+            left_once: 1_000_000,
+            memory: Memory::new(),
+            witnesses: HashMap::new(),
+        }
+    }
+
+    /// Questions about schemas in a direction.
+    pub fn semantics(&self, direction: Direction) -> Semantics<'_, 'a> {
+        Semantics::new([&self.old, &self.new], &self.unchanged, direction, &self.memory)
+    }
+
+    /// Names what refuses the values that the findings from a position on are about.
+    pub fn blame(&mut self, from: usize, blame: &Blame) {
+        self.found[from..].iter_mut().filter(|finding| finding.blame == Blame::Nothing).for_each(|finding| finding.blame = blame.clone());
     }
 
     pub fn report(&mut self, rule: &'static Rule, at: &Location) {
@@ -119,7 +170,7 @@ impl<'a> Differ<'a> {
 
     pub fn report_full(&mut self, rule: &'static Rule, at: &Location, detail: Option<&str>, old: Option<&Value>, new: Option<&Value>) {
         let (detail, old, new) = (detail.map(str::to_owned), old.map(brief), new.map(brief));
-        self.found.push(Finding { rule, at: at.clone(), detail, old, new, covers: BTreeSet::new() });
+        self.found.push(Finding { rule, at: at.clone(), detail, old, new, covers: BTreeSet::new(), blame: Blame::Nothing, witness: None });
     }
 
     /// One of two rules, by which document has something.

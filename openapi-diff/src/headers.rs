@@ -41,7 +41,7 @@ pub(super) fn headers<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Objec
                 let Some((was, is)) = differ.objects(&at, was, is) else { continue };
                 flags(differ, &at, was, is, &rules::HEADER_BECAME_REQUIRED, &rules::HEADER_BECAME_OPTIONAL);
                 written(differ, &at, was, is, "header");
-                value(differ, &at, was, is);
+                value(differ, &at, was, is, "header");
                 differ.rest(&at, was, is, &PARAMETER[2..]);
             }
             (Some((_, gone)), None) => {

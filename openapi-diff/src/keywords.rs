@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{
     differ::{Differ, Location},
     references::Side,
-    rules::{self, Rule},
+    rules::{self, Direction, Rule},
     values::{Object, both_same, canonical, flag, items, order, same, text},
 };
 
@@ -144,9 +144,24 @@ pub(super) fn types_exclude(differ: &mut Differ, at: &Location, old: &Object, ne
     if overlap(&before, &after) || overlap(&after, &before) || before == after {
         return false;
     }
-    differ.report_values(&rules::TYPE_CHANGED, at, Some(&spelled(Some(&before), false)), Some(&spelled(Some(&after), false)));
+    let rule = match at.text && !takes_null(&differ.old, old) && !takes_null(&differ.new, new) {
+        true if is_free_text(&after, new) && before.iter().all(|name| SCALARS.contains(name)) => &rules::TEXT_WIDENED,
+        true if is_free_text(&before, old) && after.iter().all(|name| SCALARS.contains(name)) => &rules::TEXT_NARROWED,
+        _ => &rules::TYPE_CHANGED,
+    };
+    differ.report_values(rule, at, Some(&spelled(Some(&before), false)), Some(&spelled(Some(&after), false)));
     null(differ, at, old, new);
     true
+}
+
+const SCALARS: [&str; 3] = ["integer", "number", "boolean"];
+
+/// Whether a schema accepts the text of any value.
+fn is_free_text(types: &BTreeSet<&str>, schema: &Object) -> bool {
+    let free = ["minLength", "maxLength", "pattern", "format", "enum", "const", "not", "oneOf", "anyOf", "allOf"]
+        .iter()
+        .all(|key| !schema.contains_key(*key));
+    types.contains("string") && free
 }
 
 /// Types in words, with null where nothing else tells of that.
@@ -189,7 +204,13 @@ fn format(differ: &mut Differ, at: &Location, old: &Object, new: &Object) {
         return;
     }
     for key in ["contentEncoding", "contentMediaType"] {
-        differ.report_keyword(at, key, old.get(key), new.get(key));
+        let rule = match (old.get(key), new.get(key)) {
+            (None, Some(_)) => &rules::ENCODING_ADDED,
+            (Some(_), None) => &rules::ENCODING_REMOVED,
+            (one, other) if one != other => &rules::ENCODING_CHANGED,
+            _ => continue,
+        };
+        differ.report_full(rule, at, Some(key), old.get(key), new.get(key));
     }
     if text(old, "format") == text(new, "format") {
         return;
@@ -213,7 +234,13 @@ fn pattern(differ: &mut Differ, at: &Location, old: &Object, new: &Object) {
     differ.report_values(rule, at, old.get("pattern"), new.get("pattern"));
 }
 
+/// A default takes effect where the value may be missing in that document.
 fn default(differ: &mut Differ, at: &Location, old: &Object, new: &Object) {
+    if at.direction == Direction::Request && at.required.contains(&true) {
+        let none = Value::from("nothing");
+        let [before, after] = [old, new].map(|object| object.get("default").unwrap_or(&none));
+        return differ.report_values(&rules::DEFAULT_IDLE, at, Some(before), Some(after));
+    }
     let rule = match (old.get("default"), new.get("default")) {
         (None, _) => &rules::DEFAULT_ADDED,
         (_, None) => &rules::DEFAULT_REMOVED,

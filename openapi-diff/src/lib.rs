@@ -14,6 +14,7 @@ mod applicability;
 mod applicators;
 mod choices;
 mod compare;
+mod decisions;
 mod differ;
 mod grouping;
 mod headers;
@@ -33,6 +34,7 @@ mod responses;
 mod rules;
 mod schema;
 mod security;
+mod semantics;
 mod servers;
 mod values;
 

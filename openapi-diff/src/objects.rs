@@ -6,13 +6,14 @@ use serde_json::Value;
 
 use super::{
     applicators::{allows_everything, allows_nothing},
-    differ::{Differ, Location},
+    decisions::Pair,
+    differ::{Blame, Differ, Location},
     keywords,
     references::reference,
     resolve::{Resolved, inner, resolve},
     rules::{self, Direction},
     schema::{Subschemas, members_of},
-    values::{Object, flag, is_annotation, items, keys, members, step},
+    values::{Object, empty, flag, is_annotation, items, keys, members, step},
 };
 
 impl<'a> Differ<'a> {
@@ -21,8 +22,8 @@ impl<'a> Differ<'a> {
         at: &Location,
         old: &Resolved<'a>,
         new: &Resolved<'a>,
-        one: &Object,
-        other: &Object,
+        [one, other]: [&Object; 2],
+        pair: &Pair<'_, 'a>,
         below: &mut Subschemas<'_, 'a>,
     ) {
         if keywords::shaped(self, at, "properties", one, other, Value::is_object)
@@ -30,6 +31,7 @@ impl<'a> Differ<'a> {
         {
             self.properties(at, old, new, one, other, below);
         }
+        let from = self.found.len();
         let (before, after) = (AdditionalProperties::of(one), AdditionalProperties::of(other));
         match (before, after) {
             (AdditionalProperties::Odd, _) | (_, AdditionalProperties::Odd) => {
@@ -53,6 +55,8 @@ impl<'a> Differ<'a> {
                 }
             }
         }
+        self.revise(at, pair, [one, other], from, &["additionalProperties"]);
+        self.dependent_required(at, [one, other], pair);
         if keywords::shaped(self, at, "patternProperties", one, other, Value::is_object) {
             let (before, after) = (old.member("patternProperties"), new.member("patternProperties"));
             for pattern in keys(members_of(&before), members_of(&after)) {
@@ -69,7 +73,9 @@ impl<'a> Differ<'a> {
                             (_, true) => (&rules::CONSTRAINT_CHANGED, &rules::CONSTRAINT_CHANGED),
                             _ => (&rules::CONSTRAINT_ADDED, &rules::CONSTRAINT_REMOVED),
                         };
+                        let from = self.found.len();
                         self.report_either(after.is_some(), added, removed, at, Some(&format!("patternProperties {pattern}")));
+                        self.blame(from, &Blame::Keywords(vec!["patternProperties".to_owned(), "additionalProperties".to_owned()]));
                     }
                 }
             }
@@ -81,8 +87,36 @@ impl<'a> Differ<'a> {
             (Some(schema), None) | (None, Some(schema)) if allows_everything(schema) => {
                 self.report_detail(&rules::RESTATED, at, "propertyNames")
             }
-            _ => self.report_either(after.is_some(), &rules::CONSTRAINT_ADDED, &rules::CONSTRAINT_REMOVED, at, Some("propertyNames")),
+            _ => {
+                let from = self.found.len();
+                self.report_either(after.is_some(), &rules::CONSTRAINT_ADDED, &rules::CONSTRAINT_REMOVED, at, Some("propertyNames"));
+                self.revise(at, pair, [one, other], from, &["propertyNames"]);
+            }
         }
+    }
+
+    /// Names that an object needs where it has another one.
+    fn dependent_required(&mut self, at: &Location, [one, other]: [&Object; 2], pair: &Pair<'_, 'a>) {
+        const KEY: &str = "dependentRequired";
+        if !keywords::shaped(self, at, KEY, one, other, |value| value.as_object().is_some_and(|names| names.values().all(is_names))) {
+            return;
+        }
+        let from = self.found.len();
+        let [before, after] = [one, other].map(|object| members(object.get(KEY).unwrap_or(empty())));
+        for name in keys(before, after) {
+            let (had, has) = (items(before.get(name)), items(after.get(name)));
+            let detail = |needed: &Value| format!("{KEY} {name}: {}", needed.as_str().unwrap_or_default());
+            had.iter()
+                .filter(|needed| !has.contains(needed))
+                .for_each(|needed| self.report_detail(&rules::CONSTRAINT_REMOVED, at, &detail(needed)));
+            has.iter()
+                .filter(|needed| !had.contains(needed))
+                .for_each(|needed| self.report_detail(&rules::CONSTRAINT_ADDED, at, &detail(needed)));
+        }
+        if before != after && self.found.len() == from {
+            self.report_detail(&rules::RESTATED, at, KEY);
+        }
+        self.revise(at, pair, [one, other], from, &[KEY]);
     }
 
     fn properties(
@@ -121,7 +155,9 @@ impl<'a> Differ<'a> {
                     (true, false) => (&rules::CLOSED_PROPERTY_ADDED, &rules::CLOSED_PROPERTY_REMOVED),
                     (true, true) => (&rules::CLOSED_REQUIRED_PROPERTY_ADDED, &rules::CLOSED_REQUIRED_PROPERTY_REMOVED),
                 };
+                let from = self.found.len();
                 self.report_either(!there, added, removed, &at, None);
+                self.blame(from, &if !there && needs { Blame::Missing(name.to_owned()) } else { Blame::Surplus(name.to_owned()) });
                 if let Some(was) = if there { others(new, other) } else { others(old, one) } {
                     let (had, has) = if there { (had, Some(was)) } else { (Some(was), has) };
                     below.compare(at, had, has);
@@ -129,16 +165,25 @@ impl<'a> Differ<'a> {
                 continue;
             }
             if there == absent {
-                self.report_either(!there, &rules::PROPERTY_DECLARED, &rules::PROPERTY_UNDECLARED, &at, None);
+                let (declared, undeclared) = match refuses_others(if there { other } else { one }) {
+                    true => (&rules::CLOSED_PROPERTY_DECLARED, &rules::CLOSED_PROPERTY_UNDECLARED),
+                    false => (&rules::PROPERTY_DECLARED, &rules::PROPERTY_UNDECLARED),
+                };
+                let from = self.found.len();
+                self.report_either(!there, declared, undeclared, &at, None);
+                self.blame(from, &Blame::Surplus(name.to_owned()));
             }
             // A property that is hidden from one side need not be there on that side.
             let [expected, expects] =
                 [(needed, hidden[0]), (needs, hidden[1])].map(|(is, hidden)| is && (all_hidden || hidden != Some(true)));
+            let from = self.found.len();
             self.report_flag(expected, expects, &rules::PROPERTY_BECAME_REQUIRED, &rules::PROPERTY_BECAME_OPTIONAL, &at);
+            self.blame(from, &Blame::Missing(name.to_owned()));
             if needed != needs && expected == expects {
                 self.report_detail(&rules::RESTATED, &at, "required");
             }
             if there || !absent {
+                let at = at.required([expected, expects]);
                 below.compare(at, had.or_else(|| others(old, one)), has.or_else(|| others(new, other)));
             }
         }
@@ -160,7 +205,7 @@ impl<'a> Differ<'a> {
 
 /// What an object says of properties that it does not list.
 #[derive(Clone, Copy)]
-enum AdditionalProperties {
+pub(super) enum AdditionalProperties {
     Allowed,
     Refused,
     Schema,
@@ -168,7 +213,7 @@ enum AdditionalProperties {
 }
 
 impl AdditionalProperties {
-    fn of(schema: &Object) -> Self {
+    pub fn of(schema: &Object) -> Self {
         match schema.get("additionalProperties") {
             None | Some(Value::Bool(true)) => Self::Allowed,
             Some(schema) if allows_nothing(schema) => Self::Refused,

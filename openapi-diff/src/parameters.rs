@@ -11,7 +11,7 @@ use super::{
     references::{Side, reference},
     resolve::resolve,
     rules,
-    values::{Object, bare, both_same, canonical, flag, items, members, text},
+    values::{Object, bare, both_same, canonical, empty, flag, is_annotation, items, members, order, text},
 };
 
 /// The parameters of both sides, the path's own replaced by those of the operation.
@@ -140,7 +140,8 @@ fn parameter<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Value, new: &'
     flags(differ, at, old, new, &rules::PARAMETER_BECAME_REQUIRED, &rules::PARAMETER_BECAME_OPTIONAL);
     differ.report_flag(flag(old, "allowEmptyValue"), flag(new, "allowEmptyValue"), &rules::EMPTY_ALLOWED, &rules::EMPTY_REFUSED, at);
     written(differ, at, old, new, place);
-    value(differ, at, old, new);
+    let at = &at.required([flag(old, "required"), flag(new, "required")]);
+    value(differ, at, old, new, place);
     differ.rest(at, old, new, &PARAMETER);
 }
 
@@ -210,13 +211,53 @@ fn is_plain(name: &str) -> bool {
 }
 
 /// The `schema` or `content` of a parameter or a header.
-pub(super) fn value<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Object, new: &'a Object) {
+pub(super) fn value<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Object, new: &'a Object, place: &str) {
     if old.contains_key("content") || new.contains_key("content") {
         if old.contains_key("content") && new.contains_key("content") {
             content(differ, at, old, new);
         }
         differ.report_keyword(at, "schema", old.get("schema"), new.get("schema"));
-    } else {
-        differ.schema(at, old.get("schema"), new.get("schema"));
+        return;
     }
+    let (before, after) = (old.get("schema"), new.get("schema"));
+    let at = &at.as_text();
+    if let (Some(was), Some(is)) = (before, after) {
+        // One value is a list of one, if it is not split at commas.
+        let lists = [(&differ.old, old, was), (&differ.new, new, is)].map(|(side, parameter, schema)| list(side, parameter, schema, place));
+        let scalars = [(&differ.old, old), (&differ.new, new)].map(|(side, parameter)| plain(side, parameter));
+        match lists {
+            [None, Some(items)] if scalars[0] => {
+                let kind = kind(&differ.old, was);
+                differ.report_values(&rules::LIST_ALLOWED, at, Some(&kind), Some(&"array".into()));
+                return differ.schema(&at.step("[]"), Some(was), Some(items));
+            }
+            [Some(items), None] if scalars[1] => {
+                let kind = kind(&differ.new, is);
+                differ.report_values(&rules::LIST_REFUSED, at, Some(&"array".into()), Some(&kind));
+                return differ.schema(&at.step("[]"), Some(items), Some(is));
+            }
+            _ => {}
+        }
+    }
+    differ.schema(at, before, after);
+}
+
+/// The schema of the items of a list that is written as one parameter for each item, and that a single item fits.
+fn list<'a>(side: &Side<'a>, parameter: &Object, schema: &'a Value, place: &str) -> Option<&'a Value> {
+    let form = text(parameter, "style").is_none_or(|style| style == "form") && ["query", "cookie"].contains(&place);
+    let explode = parameter.get("explode").is_none_or(|explode| *explode == Value::Bool(true));
+    let schema = members(side.follow(schema).ok()?);
+    let one = Value::from(1);
+    let single = schema.get("minItems").is_none_or(|least| order(least, &one).is_le());
+    let known = ["type", "items", "minItems", "maxItems", "uniqueItems", "default"];
+    let bare = schema.keys().all(|key| known.contains(&key.as_str()) || is_annotation(key));
+    let several = schema.get("maxItems").is_none_or(|most| order(most, &one).is_ge());
+    (form && explode && single && several && bare && text(schema, "type") == Some("array")).then(|| schema.get("items").unwrap_or(empty()))
+}
+
+/// The types of a schema in words.
+fn kind(side: &Side, schema: &Value) -> Value {
+    let schema = resolve(side, Cow::Owned(schema.clone())).schema.into_owned();
+    let types = keywords::named_types(members(&schema)).unwrap_or_default();
+    types.into_iter().collect::<Vec<_>>().join(" or ").into()
 }

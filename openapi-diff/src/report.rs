@@ -48,6 +48,10 @@ pub struct Change {
     /// Keywords that differ and that this change stands for: what was said of the values of a type that came or went.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub covers: BTreeSet<String>,
+    /// A value at this place that was accepted and is refused, or that was not sent before and may be sent now. For a property
+    /// that came, went or became required: an object that holds or lacks it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub witness: Option<Value>,
     /// What somebody who is concerned should do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
@@ -168,6 +172,7 @@ impl Report {
                 old: found.old,
                 new: found.new,
                 covers: found.covers,
+                witness: found.witness,
                 note: None,
             }
         });
@@ -202,6 +207,8 @@ impl Report {
             class: change.rule.mirror.class(change.direction),
             old: change.new,
             new: change.old,
+            // A witness of one direction is none of the other.
+            witness: None,
             note: None,
             back: change
                 .back

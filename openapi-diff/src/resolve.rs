@@ -103,6 +103,8 @@ impl<'a> Resolution<'_, 'a> {
         }
         if let Some(target) = reference(&schema).map(str::to_owned) {
             self.followed(schema, target, followed, outermost)
+        } else if let Some(single) = single(&schema) {
+            self.flatten(Cow::Owned(single), followed, outermost)
         } else if items(schema.get("allOf")).is_empty() {
             self.or_null(&schema, followed, outermost).or_else(|| enumerated(&schema)).map_or(schema, Cow::Owned)
         } else {
@@ -202,6 +204,19 @@ impl<'a> Resolution<'_, 'a> {
         self.inside -= 1;
         Cow::Owned(Value::Object(self.merged(&all.iter().map(Cow::as_ref).collect::<Vec<_>>())))
     }
+}
+
+/// A choice of one schema: the same as `allOf` of it. Nothing where it is another choice, or one with a discriminator.
+fn single(schema: &Value) -> Option<Value> {
+    let key = ["oneOf", "anyOf"].into_iter().find(|key| items(schema.get(*key)).len() == 1)?;
+    if schema.get("discriminator").is_some() {
+        return None;
+    }
+    let mut rest = members(schema).clone();
+    let mut variant = rest.remove(key)?;
+    let parts = rest.entry("allOf").or_insert_with(|| Value::Array(Vec::new())).as_array_mut()?;
+    parts.append(variant.as_array_mut()?);
+    Some(Value::Object(rest))
 }
 
 /// A choice between values, each a variant so that it can be described: one list of them. Nothing where it is another choice.

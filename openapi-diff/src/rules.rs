@@ -135,6 +135,8 @@ rules! {
     SECURITY_WAIVED           "security-waived"           SECURITY_REQUIRED         C B "no longer asks for credentials, which were {old}"
     ALTERNATIVE_ADDED         "security-added"            ALTERNATIVE_REMOVED       C B "takes {detail} too"
     ALTERNATIVE_REMOVED       "security-removed"          ALTERNATIVE_ADDED         B C "no longer takes {detail}"
+    CREDENTIAL_ADDED          "credential-added"          CREDENTIAL_REMOVED        B C "needs {detail} too"
+    CREDENTIAL_REMOVED        "credential-removed"        CREDENTIAL_ADDED          C B "no longer needs {detail}"
     SCOPE_ADDED               "scope-added"               SCOPE_REMOVED             B C "needs the scope {detail}"
     SCOPE_REMOVED             "scope-removed"             SCOPE_ADDED               C B "no longer needs the scope {detail}"
 
@@ -184,6 +186,11 @@ rules! {
 
     // Values. Request: less is breaking. Response: more is breaking.
     TYPE_CHANGED              "type-changed"               TYPE_CHANGED               B B "is {new}, was {old}"
+    // In a query, path or header, each value is text, and one value is a list of one.
+    TEXT_WIDENED              "text-widened"               TEXT_NARROWED              C B "may be {new}, was {old}; the text of a value stays valid"
+    TEXT_NARROWED             "text-narrowed"              TEXT_WIDENED               B C "must be {new}, was {old}"
+    LIST_ALLOWED              "list-allowed"               LIST_REFUSED               C B "may be a list, was {old}; one value is a list of one"
+    LIST_REFUSED              "list-refused"               LIST_ALLOWED               B C "must be {new}, was a list"
     TYPE_WIDENED              "type-widened"               TYPE_NARROWED              C B "may be {new}, was {old}"
     TYPE_NARROWED             "type-narrowed"              TYPE_WIDENED               B C "must be {new}, was {old}"
     NULL_ALLOWED              "null-allowed"               NULL_REFUSED               C B "may be null"
@@ -193,6 +200,10 @@ rules! {
     FORMAT_CHANGED            "format-changed"             FORMAT_CHANGED             B B "has the format {new}, was {old}"
     FORMAT_WIDENED            "format-widened"             FORMAT_NARROWED            C B "has the format {new}, was {old}"
     FORMAT_NARROWED           "format-narrowed"            FORMAT_WIDENED             B C "has the format {new}, was {old}"
+    // How content is encoded as text: a sender must follow it, a reader must undo it.
+    ENCODING_ADDED            "content-encoding-added"     ENCODING_REMOVED           B B "`{detail}` is {new}"
+    ENCODING_REMOVED          "content-encoding-removed"   ENCODING_ADDED             B B "`{detail}` is gone, was {old}"
+    ENCODING_CHANGED          "content-encoding-changed"   ENCODING_CHANGED           B B "`{detail}` is {new}, was {old}"
     PATTERN_ADDED             "pattern-added"              PATTERN_REMOVED            B C "must match {new}"
     PATTERN_REMOVED           "pattern-removed"            PATTERN_ADDED              C B "need no longer match {old}"
     PATTERN_CHANGED           "pattern-changed"            PATTERN_CHANGED            U U "must match {new}, was {old}"
@@ -213,13 +224,22 @@ rules! {
     DEFAULT_ADDED             "default-added"              DEFAULT_REMOVED            U C "the default is {new}"
     DEFAULT_REMOVED           "default-removed"            DEFAULT_ADDED              U C "the default {old} is gone"
     DEFAULT_CHANGED           "default-changed"            DEFAULT_CHANGED            B C "the default is {new}, was {old}"
+    DEFAULT_IDLE              "default-without-effect"     DEFAULT_IDLE               C C "the default is {new}, was {old}; it had no effect while the value was required"
     READ_ONLY_ADDED           "read-only-added"            READ_ONLY_REMOVED          B C "can only be read"
     READ_ONLY_REMOVED         "read-only-removed"          READ_ONLY_ADDED            C C "can be written too"
     WRITE_ONLY_ADDED          "write-only-added"           WRITE_ONLY_REMOVED         C B "can only be written"
     WRITE_ONLY_REMOVED        "write-only-removed"         WRITE_ONLY_ADDED           C C "can be read too"
     CONSTRAINT_ADDED          "constraint-added"           CONSTRAINT_REMOVED         B C "`{detail}` narrows what may be there"
     CONSTRAINT_REMOVED        "constraint-removed"         CONSTRAINT_ADDED           C B "`{detail}` no longer narrows what may be there"
-    CONSTRAINT_CHANGED        "constraint-changed"         CONSTRAINT_CHANGED         U U "what `{detail}` says changed"
+    // A change of a keyword that was decided by the values that both schemas accept.
+    CONSTRAINT_LOOSENED       "constraint-loosened"        CONSTRAINT_TIGHTENED       C B "`{detail}` accepts more values than before"
+    CONSTRAINT_TIGHTENED      "constraint-tightened"       CONSTRAINT_LOOSENED        B C "`{detail}` accepts fewer values than before"
+    CONSTRAINT_MOVED          "constraint-moved"           CONSTRAINT_MOVED           B B "`{detail}` accepts values that it refused, and refuses values that it accepted"
+    CONSTRAINT_ACCEPTS_MORE   "constraint-accepts-more"    CONSTRAINT_ACCEPTS_LESS    U B "`{detail}` accepts values that it refused; whether it refuses values that it accepted is unknown"
+    CONSTRAINT_ACCEPTS_LESS   "constraint-accepts-less"    CONSTRAINT_ACCEPTS_MORE    B U "`{detail}` refuses values that it accepted; whether it accepts values that it refused is unknown"
+    CONSTRAINT_PERHAPS_LOOSENED  "constraint-perhaps-loosened"  CONSTRAINT_PERHAPS_TIGHTENED C U "`{detail}` accepts all values that it accepted; whether it accepts more is unknown"
+    CONSTRAINT_PERHAPS_TIGHTENED "constraint-perhaps-tightened" CONSTRAINT_PERHAPS_LOOSENED  U C "`{detail}` accepts no value that it refused; whether it accepts fewer is unknown"
+    CONSTRAINT_CHANGED        "constraint-changed"         CONSTRAINT_CHANGED         U U "`{detail}` changed; whether it accepts other values is unknown"
     FORBIDDEN                 "value-forbidden"            PERMITTED                  B C "no value is allowed any longer"
     PERMITTED                 "value-permitted"            FORBIDDEN                  C B "values are allowed, none was"
 
@@ -237,6 +257,8 @@ rules! {
     PROPERTY_BECAME_OPTIONAL  "property-became-optional"   PROPERTY_BECAME_REQUIRED   C B "the property may be missing"
     PROPERTY_DECLARED         "property-declared"          PROPERTY_UNDECLARED        C C "the property, required before, is described"
     PROPERTY_UNDECLARED       "property-undeclared"        PROPERTY_DECLARED          C C "the property, still required, is no longer described"
+    CLOSED_PROPERTY_DECLARED   "closed-property-declared"   CLOSED_PROPERTY_UNDECLARED C B "the property is described; the object required it and refused it, so no object was valid"
+    CLOSED_PROPERTY_UNDECLARED "closed-property-undeclared" CLOSED_PROPERTY_DECLARED   B C "the property is required, and the object refuses it, so no object is valid"
     CLOSED_PATTERN_ADDED      "closed-pattern-added"       CLOSED_PATTERN_REMOVED     C B "`{detail}` lets in what a closed object refused"
     CLOSED_PATTERN_REMOVED    "closed-pattern-removed"     CLOSED_PATTERN_ADDED       B C "`{detail}` no longer lets anything into a closed object"
     OTHERS_ALLOWED            "additional-properties-allowed"      OTHERS_REFUSED      C B "other properties are allowed"
@@ -247,9 +269,15 @@ rules! {
     // Compositions.
     VARIANT_ADDED             "variant-added"              VARIANT_REMOVED            C B "a variant is new in `{detail}`"
     VARIANT_REMOVED           "variant-removed"            VARIANT_ADDED              B C "a variant is gone from `{detail}`"
-    // What fits one of the variants fits any of them; what fits two of them fits `anyOf` alone.
-    ANY_FOR_ONE               "any-of-for-one-of"          ONE_FOR_ANY                C U "any of the variants may fit (`anyOf`), was exactly one (`oneOf`)"
-    ONE_FOR_ANY               "one-of-for-any-of"          ANY_FOR_ONE                U C "exactly one of the variants must fit (`oneOf`), was any (`anyOf`)"
+    VARIANT_LISTED            "variant-listed"             VARIANT_UNLISTED           C C "a variant is new in `{detail}`; another variant accepted its values before"
+    VARIANT_UNLISTED          "variant-unlisted"           VARIANT_LISTED             C C "a variant is gone from `{detail}`; another variant accepts its values"
+    // `oneOf` refuses a value that two variants accept. Whether there are such values, the rules below say.
+    ANY_FOR_ONE               "any-of-for-one-of"          ONE_FOR_ANY                C C "any of the variants may fit (`anyOf`), was exactly one (`oneOf`)"
+    ONE_FOR_ANY               "one-of-for-any-of"          ANY_FOR_ONE                C C "exactly one of the variants must fit (`oneOf`), was any (`anyOf`)"
+    VARIANTS_OVERLAP          "variants-overlap"           VARIANTS_SEPARATED         B C "more than one variant of `oneOf` accepts a value that was accepted, so it is refused"
+    VARIANTS_SEPARATED        "variants-separated"         VARIANTS_OVERLAP           C B "exactly one variant of `oneOf` accepts a value that was refused because several accepted it"
+    VARIANTS_MAY_OVERLAP      "variants-may-overlap"       VARIANTS_MAY_SEPARATE      U C "variants of `oneOf` may overlap where they did not; values that several variants accept are refused"
+    VARIANTS_MAY_SEPARATE     "variants-may-separate"      VARIANTS_MAY_OVERLAP       C U "variants of `oneOf` may no longer overlap; values that several variants accepted were refused"
     DISCRIMINATOR_ADDED       "discriminator-added"        DISCRIMINATOR_REMOVED      U U "variants are told apart by {detail}"
     DISCRIMINATOR_REMOVED     "discriminator-removed"      DISCRIMINATOR_ADDED        U U "variants are no longer told apart by {detail}"
     DISCRIMINATOR_CHANGED     "discriminator-changed"      DISCRIMINATOR_CHANGED      B B "variants are told apart by {new}, was {old}"

@@ -14,13 +14,15 @@ use serde_json::Value;
 
 use super::{
     applicability::Applicability,
-    applicators::{OPAQUE, OPAQUE_MAPS, allows_nothing},
+    applicators::{APPLICATORS, allows_nothing},
     choices,
+    decisions::Pair,
     differ::{Differ, Location},
     keywords::{self, GROUPS},
     references::reference,
     resolve::{Resolved, element, resolve},
     rules,
+    semantics::{SideSchema, Which},
     values::{Object, canonical, empty, is_annotation, items, keys, members},
 };
 
@@ -52,7 +54,6 @@ struct Link {
 struct Mode {
     once: Option<HashSet<String>>,
     left: usize,
-    nested: usize,
 }
 
 /// What is found below a schema and still to be compared.
@@ -70,7 +71,8 @@ impl<'a> Subschemas<'_, 'a> {
 }
 
 /// Keywords that are compared below.
-const OWN: [&str; 12] = [
+const OWN: [&str; 13] = [
+    "dependentRequired",
     "allOf",
     "properties",
     "required",
@@ -89,17 +91,13 @@ impl<'a> Differ<'a> {
     /// Compares two schemas and all below them.
     pub fn schema(&mut self, at: &Location, old: Option<&'a Value>, new: Option<&'a Value>) {
         let [old, new] = [old, new].map(|schema| Cow::Borrowed(schema.unwrap_or(empty())));
-        self.schemas(at, old, new, 0);
-    }
-
-    pub(super) fn schemas(&mut self, at: &Location, old: Cow<'a, Value>, new: Cow<'a, Value>, nested: usize) {
         let before = self.found.len();
-        let everywhere = Mode { once: None, left: EVERYWHERE.min(self.left), nested };
+        let everywhere = Mode { once: None, left: EVERYWHERE.min(self.left) };
         if self.breadth_first(at, old.clone(), new.clone(), everywhere) {
             return;
         }
         self.found.truncate(before);
-        let once = Mode { once: Some(HashSet::new()), left: ONCE.min(self.left_once), nested };
+        let once = Mode { once: Some(HashSet::new()), left: ONCE.min(self.left_once) };
         if !self.breadth_first(at, old, new, once) {
             self.report(&rules::NOT_COMPARED, at);
         }
@@ -120,20 +118,24 @@ impl<'a> Differ<'a> {
             *left = left.saturating_sub(1);
             let pair = named(&task);
             let written = [&task.old, &task.new].map(choices::written);
+            let sources = [SideSchema::new(Which::Old, task.old.clone()), SideSchema::new(Which::New, task.new.clone())];
             let (old, new) = (resolve(&self.old, task.old), resolve(&self.new, task.new));
             let Some(trail) = entered(task.trail, pair, &mut mode.once) else { continue };
             if mode.once.is_none() && trail.as_ref().is_some_and(|link| link.depth > DEEP) {
                 return false;
             }
             let mut below = Subschemas { queue: &mut queue, trail: &trail };
-            if !choices::compare_with_one(self, &task.at, [&old, &new], written, &mut below) {
-                self.pair(&task.at, &old, &new, &mut below, mode.nested);
+            let pair = Pair { old: &sources[0], new: &sources[1] };
+            let from = self.found.len();
+            if !choices::compare_with_one(self, &task.at, [&old, &new], written, &pair, &mut below) {
+                self.pair(&task.at, &old, &new, &pair, &mut below);
             }
+            self.add_witnesses(&task.at, &pair, from);
         }
         true
     }
 
-    fn pair(&mut self, at: &Location, old: &Resolved<'a>, new: &Resolved<'a>, below: &mut Subschemas<'_, 'a>, nested: usize) {
+    fn pair(&mut self, at: &Location, old: &Resolved<'a>, new: &Resolved<'a>, pair: &Pair<'_, 'a>, below: &mut Subschemas<'_, 'a>) {
         if old.cut || new.cut {
             self.report(&rules::NOT_COMPARED, at);
         }
@@ -176,22 +178,24 @@ impl<'a> Differ<'a> {
         let reach = Applicability::new(one, other, excluded);
         // The type is told already where nothing can be of both.
         for group in GROUPS.iter().filter(|group| reach.compares(group.keys[0]) && !(excluded && group.keys[0] == "type")) {
+            let from = self.found.len();
             group.compare(self, at, one, other);
+            self.revise(at, pair, [one, other], from, group.keys);
         }
         reach.account(self, at, told);
         if reach.compares("properties") {
-            self.object(at, old, new, one, other, below);
+            self.object(at, old, new, [one, other], pair, below);
         }
         if reach.compares("items") {
             self.array(at, old, new, below);
         }
         if !excluded {
-            choices::compare(self, at, old, new, below);
-            self.opaque(at, old, new, &reach, nested);
+            choices::compare(self, at, old, new, pair, below);
+            self.applicators(at, old, new, pair, &reach, below);
             self.unjoined(at, old, new, below);
         }
         for key in keys(one, other).into_iter().filter(|key| reach.compares(key)) {
-            let claimed = OWN.contains(&key) || OPAQUE.contains(&key) || OPAQUE_MAPS.contains(&key) || is_annotation(key);
+            let claimed = OWN.contains(&key) || APPLICATORS.contains(&key) || is_annotation(key);
             if !claimed && !GROUPS.iter().any(|group| group.keys.contains(&key)) {
                 self.report_keyword(at, key, one.get(key), other.get(key));
             }

@@ -81,6 +81,24 @@ pub(super) fn compare<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Objec
             now.difference(scopes).for_each(|scope| differ.report_detail(&rules::SCOPE_ADDED, at, scope));
         }
     }
+    // Fewer of the same credentials: whoever sends all of them is still let in.
+    let fewer = |more: &Requirement, less: &Requirement| {
+        let known = |(scheme, scopes): (&String, &BTreeSet<String>)| more.get(scheme).is_some_and(|known| scopes.is_subset(known));
+        less.len() < more.len() && less.iter().all(known)
+    };
+    for is_stricter in [false, true] {
+        let pairs = if is_stricter { take_pairs(&mut come, &mut gone, fewer) } else { take_pairs(&mut gone, &mut come, fewer) };
+        for (more, less) in pairs {
+            for scheme in more.keys().filter(|scheme| !less.contains_key(*scheme)) {
+                differ.report_either(is_stricter, &rules::CREDENTIAL_ADDED, &rules::CREDENTIAL_REMOVED, at, Some(scheme));
+            }
+            for (scheme, scopes) in &less {
+                for scope in more.get(scheme).into_iter().flatten().filter(|scope| !scopes.contains(*scope)) {
+                    differ.report_either(is_stricter, &rules::SCOPE_ADDED, &rules::SCOPE_REMOVED, &at.part(scheme), Some(scope));
+                }
+            }
+        }
+    }
     let resolved =
         |side: &Side, way: &Requirement| way.iter().map(|(name, scopes)| (definition(side, name), scopes.clone())).collect::<BTreeSet<_>>();
     let pairs = take_pairs(&mut gone, &mut come, |one, other| resolved(&differ.old, one) == resolved(&differ.new, other));

@@ -43,9 +43,9 @@ fn parameters() {
             ),
             (
                 Put("/paths/~1pets/get/parameters/1/schema/items/type", json!("integer")),
-                &["GET /pets | query parameter tag /[] | type-changed"],
+                &["GET /pets | query parameter tag /[] | text-narrowed"],
                 B,
-                B,
+                C,
             ),
             (
                 Put("/paths/~1pets/get/parameters/1/style", json!("pipeDelimited")),
@@ -221,9 +221,9 @@ fn what_people_are_told_is_no_difference_wherever_it_stands() {
             (Put("/paths/~1pets/post/requestBody/content/application~1json/encoding/name/headers/X-Of/description", said()), &[], C, C),
             (
                 Put("/paths/~1pets/post/requestBody/content/application~1json/encoding/name/headers/X-Of/schema/type", json!("integer")),
-                &["POST /pets | request body encoding name header x-of | type-changed"],
+                &["POST /pets | request body encoding name header x-of | text-narrowed"],
                 B,
-                B,
+                C,
             ),
             (Put("/paths/~1pets/get/responses/200/links/first/server/description", said()), &[], C, C),
             (
@@ -332,9 +332,9 @@ fn bodies_and_answers() {
             ),
             (
                 Put("/paths/~1pets/get/responses/200/headers/x-size/schema/type", json!("string")),
-                &["GET /pets | response 200 header x-size | type-changed"],
+                &["GET /pets | response 200 header x-size | text-widened"],
                 B,
-                B,
+                C,
             ),
             (
                 Named("/paths/~1pets/get/responses/200/headers/X-Next", "x-NEXT"),

@@ -90,8 +90,9 @@ fn parameters_that_change_places_in_a_path_are_told() {
     let report = compared(&document("/a/{x}/{y}"), &document("/a/{y}/{x}"));
     let told: Vec<_> = report.changes.iter().map(|change| (change.place.as_str(), change.rule.id, change.class)).collect();
     let renamed = ("operation", "path-parameter-renamed", B);
-    let typed = |place| (place, "type-changed", B);
-    assert_eq!(told, [renamed, renamed, typed("path parameter #0"), typed("path parameter #1")]);
+    let narrowed = ("path parameter #0", "text-narrowed", B);
+    let widened = ("path parameter #1", "text-widened", C);
+    assert_eq!(told, [renamed, renamed, narrowed, widened]);
     super::super::properties::hold_mirrored(&report, &compared(&document("/a/{y}/{x}"), &document("/a/{x}/{y}")));
 }
 

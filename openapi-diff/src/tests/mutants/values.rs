@@ -150,9 +150,9 @@ fn values_that_an_integrator_sends() {
             (Gone("/components/schemas/NewPet/properties/name/pattern"), &["POST /pets | request body /name | pattern-removed"], C, B),
             (
                 Put("/components/schemas/NewPet/properties/name/pattern", json!("^[a-z]*$")),
-                &["POST /pets | request body /name | pattern-changed"],
+                &["POST /pets | request body /name | constraint-accepts-more pattern"],
                 U,
-                U,
+                B,
             ),
             (
                 Gone("/components/schemas/NewPet/properties/weight/exclusiveMinimum"),
@@ -168,9 +168,9 @@ fn values_that_an_integrator_sends() {
             ),
             (
                 Put("/components/schemas/NewPet/properties/weight/multipleOf", json!(0.3)),
-                &["POST /pets | request body /weight | limit-changed multipleOf"],
-                U,
-                U,
+                &["POST /pets | request body /weight | constraint-moved multipleOf"],
+                B,
+                B,
             ),
             (
                 Put("/components/schemas/NewPet/properties/weight/type", json!("integer")),
@@ -198,9 +198,9 @@ fn values_that_an_integrator_sends() {
             ),
             (
                 Put("/components/schemas/NewPet/properties/mood/not/enum", json!(["sad", "bad"])),
-                &["POST /pets | request body /mood | constraint-changed not"],
-                U,
-                U,
+                &["POST /pets | request body /mood | constraint-tightened not"],
+                B,
+                C,
             ),
             (Gone("/components/schemas/NewPet/properties/mood/not"), &["POST /pets | request body /mood | constraint-removed not"], C, B),
             (
@@ -223,7 +223,7 @@ fn values_that_an_integrator_sends() {
             ),
             (
                 Put("/components/schemas/NewPet/anyOf", json!([{ "required": ["hook"] }])),
-                &["POST /pets | request body | constraint-added anyOf"],
+                &["POST /pets | request body /hook | property-became-required"],
                 B,
                 C,
             ),

@@ -6,7 +6,7 @@ use super::{
     super::base,
     B, C,
     Done::{Gone, Put},
-    U, hold,
+    hold,
 };
 
 #[test]
@@ -146,9 +146,9 @@ fn what_openapi_3_1_adds() {
             ),
             (
                 Put("/components/schemas/NewPet/dependentRequired", json!({ "hook": ["secret"] })),
-                &["POST /pets | request body | keyword-added dependentRequired"],
-                U,
-                U,
+                &["POST /pets | request body | constraint-added dependentRequired hook: secret"],
+                B,
+                C,
             ),
         ],
     );

@@ -20,6 +20,7 @@ pub fn diff(old: &Document, new: &Document) -> Report {
     operations::compare_paths(&mut differ);
     operations::compare_webhooks(&mut differ);
     components(&mut differ);
+    unfollowed(&mut differ);
     let notices = [("old", &differ.old), ("new", &differ.new)].map(|(which, side)| notices(which, side)).concat();
     let shared = operations::shared(&differ.old, &differ.new);
     Report::new(old, new, shared, differ.found, notices)
@@ -84,6 +85,15 @@ fn components(differ: &mut Differ) {
     }
 }
 
+/// References that both documents hold and that lead to something that was not loaded: what changed behind them is unknown.
+fn unfollowed(differ: &mut Differ) {
+    let of = |side: &Side| side.all_references().into_iter().filter(|reference| side.is_unfollowed(reference)).collect::<BTreeSet<_>>();
+    let (old, new) = (of(&differ.old), of(&differ.new));
+    for reference in old.intersection(&new) {
+        differ.report_detail(&rules::REFERENCE_UNFOLLOWED, &Location::document("references"), reference);
+    }
+}
+
 /// What is wrong with a document, which does not make it different from another.
 fn notices(which: &str, side: &Side) -> Vec<String> {
     let mut notices: Vec<_> = side.document.notices.iter().map(|notice| format!("{which}: {notice}")).collect();
@@ -97,7 +107,7 @@ fn notices(which: &str, side: &Side) -> Vec<String> {
     if !["paths", "webhooks", "components"].iter().any(|key| root.contains_key(*key)) {
         notices.push(format!("{which}: there are neither `paths` nor `webhooks` nor `components`"));
     }
-    for reference in side.references(&side.document.root) {
+    for reference in side.all_references() {
         if side.loops(&reference) {
             notices.push(format!("{which}: the reference {reference} leads back to itself"));
         } else if side.follow(&serde_json::json!({ "$ref": reference })).is_err() {

@@ -16,6 +16,7 @@ mod choices;
 mod compare;
 mod decisions;
 mod differ;
+mod files;
 mod grouping;
 mod headers;
 mod html;

@@ -5,12 +5,15 @@
 //! still seen. Decided: one visitor of our own for both formats, since `serde_json::Value` keeps the last of two equal keys
 //! without a word and YAML's keys need not be text.
 
-use std::{cell::RefCell, fmt};
+use std::{cell::RefCell, collections::BTreeMap, fmt};
 
 use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Number, Value, value::RawValue};
 
-use super::values::{hex, sha256};
+use super::{
+    files,
+    values::{hex, sha256},
+};
 
 /// Deeper than any document that somebody wrote, and less than what the readers themselves refuse.
 const DEPTH: usize = 100;
@@ -21,6 +24,8 @@ pub(super) const NOTICES: usize = 100;
 #[derive(Debug, Clone)]
 pub struct Document {
     pub(super) root: Value,
+    /// Other files that references lead to, by their path from the folder of the document.
+    pub(super) files: BTreeMap<String, Value>,
     pub notices: Vec<String>,
 }
 
@@ -46,18 +51,17 @@ impl Document {
         if text.trim().is_empty() {
             return Err(Unreadable::Empty);
         }
-        let notices = RefCell::new(Vec::new());
-        let seed = |raw| Bounded { depth: 0, raw, path: String::new(), notices: &notices };
-        let root = if text.trim_start().starts_with('{') {
-            let mut reader = serde_json::Deserializer::from_str(text);
-            let read = seed(true).deserialize(&mut reader).and_then(|root| reader.end().map(|()| root));
-            read.map_err(|error| Unreadable::Json(error.to_string()))?
-        } else {
-            let read = seed(false).deserialize(serde_yaml::Deserializer::from_str(text));
-            read.map_err(|error| Unreadable::Yaml(error.to_string()))?
-        };
+        let (root, notices) = parsed(text)?;
         let mut document = Self::new(root)?;
-        document.notices = notices.into_inner();
+        document.notices = notices;
+        Ok(document)
+    }
+
+    /// Reads a document and the files that its references lead to. `name` is the name of the document in its folder; `load`
+    /// returns the text of another file, by its path from that folder with `/` between its steps. No path leaves the folder.
+    pub fn read_with(text: &str, name: &str, load: &mut dyn FnMut(&str) -> Result<String, String>) -> Result<Self, Unreadable> {
+        let mut document = Self::read(text)?;
+        files::load(&mut document, name, load);
         Ok(document)
     }
 
@@ -66,7 +70,7 @@ impl Document {
         let Some(object) = root.as_object() else { return Err(Unreadable::Other("it is not an object")) };
         match object.get("openapi") {
             Some(Value::String(version)) if ["3.0", "3.1"].iter().any(|known| is_version(version, known)) => {
-                Ok(Self { root, notices: Vec::new() })
+                Ok(Self { root, files: BTreeMap::new(), notices: Vec::new() })
             }
             Some(Value::String(version)) => Err(Unreadable::Version(version.chars().take(40).collect())),
             Some(_) => Err(Unreadable::Other("`openapi` is not a text like \"3.0.3\"")),
@@ -82,6 +86,39 @@ impl Document {
 
     pub(super) fn is_3_1(&self) -> bool {
         self.root["openapi"].as_str().is_some_and(|version| version.starts_with("3.1"))
+    }
+}
+
+/// Parses JSON, where the text begins with a brace or a bracket, or YAML.
+pub(super) fn parsed(text: &str) -> Result<(Value, Vec<String>), Unreadable> {
+    let notices = RefCell::new(Vec::new());
+    let seed = |raw| Bounded { depth: 0, raw, path: String::new(), notices: &notices };
+    let root = if text.trim_start().starts_with('{') {
+        let mut reader = serde_json::Deserializer::from_str(text);
+        let read = seed(true).deserialize(&mut reader).and_then(|root| reader.end().map(|()| root));
+        read.map_err(|error| Unreadable::Json(error.to_string()))?
+    } else {
+        let read = serde_saphyr::with_deserializer_from_str_with_options(text, yaml_options(), |reader| seed(false).deserialize(reader));
+        read.map_err(|error| Unreadable::Yaml(error.to_string()))?
+    };
+    Ok((root, notices.into_inner()))
+}
+
+/// YAML 1.2 with merge keys. The limits bound what aliases and merge keys may expand to.
+fn yaml_options() -> serde_saphyr::Options {
+    serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_depth: 200,
+            max_events: 20_000_000,
+            max_nodes: 10_000_000,
+            max_total_scalar_bytes: 256 * 1024 * 1024,
+            max_recorded_anchor_events: 10_000_000,
+        },
+        duplicate_keys: serde_saphyr::DuplicateKeyPolicy::PassThrough,
+        leading_zero_numbers_as_strings: true,
+        underscored_numbers_as_strings: true,
+        strict_booleans: true,
+        with_snippet: false,
     }
 }
 

@@ -23,6 +23,8 @@ pub(super) struct Side<'a> {
     children: HashMap<&'a str, Vec<String>>,
     /// Places that have a name of their own (`$anchor`), by that name, with the way to them.
     anchors: HashMap<&'a str, (String, &'a Value)>,
+    /// Schemas by their `$id`, as it is written and by its last step.
+    ids: HashMap<&'a str, &'a Value>,
 }
 
 /// Adds the anchors within a value. A name that two places have leads to neither.
@@ -43,6 +45,25 @@ fn anchors<'a>(value: &'a Value, way: &mut Vec<Cow<'a, str>>, found: &mut HashMa
     }
 }
 
+/// The schemas of OpenAPI 3.1 that have an identifier. One that two schemas have leads to neither.
+fn identified(document: &Document) -> HashMap<&str, &Value> {
+    fn collect<'v>(value: &'v Value, found: &mut HashMap<&'v str, Vec<&'v Value>>) {
+        if let Some(id) = value.get("$id").and_then(Value::as_str) {
+            let id = id.trim_end_matches('#');
+            found.entry(id).or_default().push(value);
+            if let Some((_, last)) = id.rsplit_once('/').filter(|(_, last)| !last.is_empty()) {
+                found.entry(last).or_default().push(value);
+            }
+        }
+        members(value).values().chain(items(Some(value))).for_each(|inner| collect(inner, found));
+    }
+    let mut found = HashMap::new();
+    if document.is_3_1() {
+        std::iter::once(&document.root).chain(document.files.values()).for_each(|value| collect(value, &mut found));
+    }
+    found.into_iter().filter_map(|(id, schemas)| if let [schema] = schemas[..] { Some((id, schema)) } else { None }).collect()
+}
+
 impl<'a> Side<'a> {
     pub fn new(document: &'a Document) -> Self {
         let mut children: HashMap<_, Vec<_>> = HashMap::new();
@@ -58,7 +79,7 @@ impl<'a> Side<'a> {
             anchors(&document.root, &mut Vec::new(), &mut named);
         }
         let once = |(name, mut places): (_, Vec<_>)| Some((name, places.pop().filter(|_| places.is_empty())?));
-        Self { document, children, anchors: named.into_iter().filter_map(once).collect() }
+        Self { document, children, anchors: named.into_iter().filter_map(once).collect(), ids: identified(document) }
     }
 
     pub fn root(&self) -> &'a Object {
@@ -71,8 +92,18 @@ impl<'a> Side<'a> {
 
     /// What a reference names, itself perhaps another reference.
     pub fn target(&self, reference: &str) -> Option<&'a Value> {
-        let pointer = decoded(reference.strip_prefix('#')?)?;
+        let (file, fragment) = reference.split_once('#').unwrap_or((reference, ""));
+        let pointer = decoded(fragment)?;
+        if !file.is_empty() {
+            let root = self.document.files.get(file).or_else(|| self.ids.get(file).copied())?;
+            return root.pointer(&pointer);
+        }
         self.document.root.pointer(&pointer).or_else(|| self.anchors.get(pointer.as_str()).map(|(_, target)| *target))
+    }
+
+    /// Whether a reference leads out of the document to something that was not loaded.
+    pub fn is_unfollowed(&self, reference: &str) -> bool {
+        !reference.starts_with('#') && self.target(reference).is_none()
     }
 
     /// The same as a pointer, where a reference is written by a name that its target has.
@@ -147,6 +178,13 @@ impl<'a> Side<'a> {
         found
     }
 
+    /// Every reference of the document and of its files.
+    pub fn all_references(&self) -> BTreeSet<String> {
+        let mut found = BTreeSet::new();
+        std::iter::once(&self.document.root).chain(self.document.files.values()).for_each(|value| self.within(value, "", &mut found));
+        found
+    }
+
     /// Everything that can be reached from some values.
     pub fn reached(&self, from: &[&'a Value]) -> BTreeSet<String> {
         let (mut reached, mut todo) = (BTreeSet::new(), Vec::new());
@@ -169,7 +207,7 @@ impl<'a> Side<'a> {
 
 /// References that lead to the same in both documents, down to the last one behind them.
 pub(super) fn unchanged(old: &Side, new: &Side) -> HashSet<String> {
-    let mut all: BTreeSet<_> = old.references(&old.document.root).union(&new.references(&new.document.root)).cloned().collect();
+    let mut all: BTreeSet<_> = old.all_references().union(&new.all_references()).cloned().collect();
     all.extend([old, new].into_iter().flat_map(|side| side.children.values().flatten().cloned()));
     let (mut users, mut changed, mut same) = (HashMap::<_, Vec<_>>::new(), Vec::new(), HashSet::new());
     for reference in all {
@@ -201,6 +239,11 @@ pub(super) fn reference(value: &Value) -> Option<&str> {
 
 /// The last step of a reference: what generators name a type after.
 pub(super) fn name_of(reference: &str) -> String {
+    let (file, fragment) = reference.split_once('#').unwrap_or((reference, ""));
+    if fragment.is_empty() {
+        let name = file.rsplit('/').next().unwrap_or_default();
+        return name.rsplit_once('.').map_or(name, |(stem, _)| stem).to_owned();
+    }
     decoded(reference.rsplit('/').next().unwrap_or_default()).unwrap_or_default().replace("~1", "/").replace("~0", "~")
 }
 

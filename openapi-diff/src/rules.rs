@@ -286,6 +286,7 @@ rules! {
     MAPPING_CHANGED           "discriminator-value-changed" MAPPING_CHANGED           B B "the discriminator {detail} means {new}, was {old}"
     TYPE_NAME_CHANGED         "type-name-changed"          TYPE_NAME_CHANGED          U U "described by {new}, was {old}; generated clients may name types after it"
     REFERENCE_BROKEN          "reference-broken"           REFERENCE_MENDED           U U "{detail} cannot be followed"
+    REFERENCE_UNFOLLOWED      "reference-not-followed"     REFERENCE_UNFOLLOWED       U U "{detail} is not followed, so a change behind it is not seen"
     REFERENCE_MENDED          "reference-mended"           REFERENCE_BROKEN           U U "{detail} could not be followed before"
 
     // What no other rule claimed, so that nothing is passed over.

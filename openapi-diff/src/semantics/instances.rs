@@ -64,7 +64,10 @@ impl<'s, 'd, 'a> Instances<'s, 'd, 'a> {
         let hint = self.hints.get(self.count).cloned();
         self.count += 1;
         let value = hint.or_else(|| self.any(schema, 0))?;
-        (self.semantics.validity(schema, &value, 0) == Validity::Valid).then_some(value)
+        self.semantics.trusting.set(true);
+        let validity = self.semantics.validity(schema, &value, 0);
+        self.semantics.trusting.set(false);
+        (validity == Validity::Valid).then_some(value)
     }
 
     fn any(&mut self, schema: &SideSchema<'a>, depth: usize) -> Option<Value> {

@@ -23,6 +23,8 @@ use std::{
 
 use serde_json::{Value, json};
 
+#[cfg(test)]
+pub(super) use self::instances::Dice;
 pub(super) use self::{
     inclusion::only,
     instances::Instances,
@@ -108,6 +110,8 @@ pub(super) struct Semantics<'d, 'a> {
     left: Cell<usize>,
     /// Whether an object has to declare the properties of an object that it includes.
     strict: bool,
+    /// Whether a format that is not checked here counts as fulfilled.
+    trusting: Cell<bool>,
     /// Pairs of references whose inclusion is being proven.
     assumed: RefCell<Vec<[(Which, String); 2]>>,
 }
@@ -115,7 +119,17 @@ pub(super) struct Semantics<'d, 'a> {
 impl<'d, 'a> Semantics<'d, 'a> {
     pub fn new(sides: [&'d Side<'a>; 2], unchanged: &'d HashSet<String>, direction: Direction, memory: &'d Memory<'a>) -> Self {
         let [old, new] = sides;
-        Self { old, new, unchanged, direction, memory, left: Cell::new(QUESTION), strict: false, assumed: RefCell::default() }
+        Self {
+            old,
+            new,
+            unchanged,
+            direction,
+            memory,
+            left: Cell::new(QUESTION),
+            strict: false,
+            trusting: Cell::new(false),
+            assumed: RefCell::default(),
+        }
     }
 
     /// The same, where a property that only one of two open objects declares makes them different.

@@ -137,7 +137,10 @@ impl<'a> Scope<'_, '_, 'a> {
                     _ => Undecided,
                 },
                 "const" => Validity::of(same(keyword, value)),
-                "format" => keyword.as_str().and_then(|format| has_format(format, value)).map_or(Undecided, Validity::of),
+                "format" => {
+                    let unknown = if self.semantics.trusting.get() { Valid } else { Undecided };
+                    keyword.as_str().and_then(|format| has_format(format, value)).map_or(unknown, Validity::of)
+                }
                 "not" => self.valid(&self.member("not"), value).not(),
                 "if" => self.condition(value),
                 "allOf" | "anyOf" | "oneOf" => self.composition(key, keyword, value),

@@ -5,18 +5,11 @@ use std::fmt::Write;
 use serde_json::{Value, json};
 
 use super::{base, committed, compared, document, lines, properties::hold_mirrored};
-use crate::{Document, Unreadable, diff};
+use crate::{Document, Report, Unreadable, diff, semantics::Dice};
 
-/// A small generator of numbers that repeats itself (xorshift64*).
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        usize::try_from(self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33).expect("31 bits") % sides
-    }
+/// The changes beside references that nothing loads: those are unknown in equal documents, too.
+fn followed(report: &Report) -> Vec<String> {
+    lines(report).into_iter().filter(|line| !line.contains("reference-not-followed")).collect()
 }
 
 /// Somewhere in a value.
@@ -86,7 +79,7 @@ fn mutate(document: &mut Value, dice: &mut Dice) {
 fn nothing_that_is_mutated_brings_it_down_and_every_change_is_mirrored() {
     let mut dice = Dice(0x5EED);
     let bases = [document(&base::base()), document(&base::base_3_1())];
-    for round in 0..10_000 {
+    for round in 0..5_000 {
         let old = &bases[round % 2];
         let mut new = old.clone();
         mutate(&mut new.root, &mut dice);
@@ -94,7 +87,7 @@ fn nothing_that_is_mutated_brings_it_down_and_every_change_is_mirrored() {
         // Every twentieth one is asked for more than an end.
         if round % 20 == 0 {
             hold_mirrored(&there, &diff(&new, old));
-            assert_eq!(lines(&diff(&new, &new)), Vec::<String>::new(), "round {round}");
+            assert_eq!(followed(&diff(&new, &new)), Vec::<String>::new(), "round {round}");
         }
     }
 }
@@ -107,7 +100,7 @@ fn the_committed_documents_may_be_mutated_as_well() {
         let mut new = b.clone();
         mutate(&mut new, &mut dice);
         hold_mirrored(&compared(&a, &new), &compared(&new, &a));
-        assert_eq!(lines(&compared(&new, &new)), Vec::<String>::new(), "round {round}");
+        assert_eq!(followed(&compared(&new, &new)), Vec::<String>::new(), "round {round}");
     }
 }
 
@@ -176,7 +169,8 @@ fn references_to_nowhere_are_noticed() {
     broken["paths"]["/pets"]["get"]["parameters"][0] = json!({ "$ref": "#/components/parameters/Gone" });
     broken["paths"]["/pets/{id}"]["get"]["responses"]["200"] = json!({ "$ref": "answers.yaml#/Pet" });
     let report = compared(&broken, &broken);
-    assert_eq!(lines(&report), Vec::<String>::new());
+    assert_eq!(lines(&report), ["document | references | reference-not-followed answers.yaml#/Pet"]);
+    assert_eq!(report.summary.unknown, 1);
     let said = report.notices.join("\n");
     assert!(said.contains("old: the reference #/components/parameters/Gone leads nowhere"), "{said}");
     assert!(said.contains("new: the reference answers.yaml#/Pet leads out of the document"), "{said}");
@@ -219,7 +213,7 @@ fn what_is_no_openapi_document_is_refused_in_words() {
 #[test]
 fn yaml_and_json_are_the_same_document() {
     let json = base::base_3_1();
-    let yaml = serde_yaml::to_string(&json).expect("YAML").replace("'200':", "200:");
+    let yaml = serde_saphyr::to_string(&json).expect("YAML").replace("'200':", "200:");
     let read = Document::read(&yaml).expect("a document");
     assert_eq!(diff(&document(&json), &read).changes, []);
     let twice = Document::read(r#"{"openapi":"3.0.0","paths":{},"paths":{}}"#).expect("a document");

@@ -124,13 +124,16 @@ fn what_stands_beside_a_reference_is_told() {
         vec![
             (
                 Put("/components/schemas/X/properties/far/maxLength", json!(6)),
-                &["POST /x | response 200 /far | limit-loosened maxLength"],
+                &["POST /x | response 200 /far | limit-loosened maxLength", "document | references | reference-not-followed other.yaml#/X"],
                 B,
                 C,
             ),
             (
                 Put("/components/schemas/X/properties/lost/maxLength", json!(4)),
-                &["POST /x | response 200 /lost | limit-tightened maxLength"],
+                &[
+                    "POST /x | response 200 /lost | limit-tightened maxLength",
+                    "document | references | reference-not-followed other.yaml#/X",
+                ],
                 C,
                 B,
             ),
@@ -141,12 +144,28 @@ fn what_stands_beside_a_reference_is_told() {
         vec![
             (
                 Put("/components/schemas/X/properties/far/maxLength", json!(6)),
-                &["POST /x | response 200 /far | keyword-changed maxLength"],
+                &[
+                    "POST /x | response 200 /far | keyword-changed maxLength",
+                    "document | references | reference-not-followed other.yaml#/X",
+                ],
                 U,
                 U,
             ),
-            (Gone("/components/schemas/X/properties/near/nullable"), &["POST /x | response 200 /near | keyword-removed nullable"], U, U),
-            (Put("/components/schemas/X/properties/near/x-foo", json!(1)), &["POST /x | response 200 /near | extension-added x-foo"], U, U),
+            (
+                Gone("/components/schemas/X/properties/near/nullable"),
+                &[
+                    "POST /x | response 200 /near | keyword-removed nullable",
+                    "document | references | reference-not-followed other.yaml#/X",
+                ],
+                U,
+                U,
+            ),
+            (
+                Put("/components/schemas/X/properties/near/x-foo", json!(1)),
+                &["POST /x | response 200 /near | extension-added x-foo", "document | references | reference-not-followed other.yaml#/X"],
+                U,
+                U,
+            ),
         ],
     );
 }

@@ -474,8 +474,15 @@ fn discriminator(differ: &mut Differ, at: &Location, old: &Object, new: &Object)
         (None, None) => return,
         (Some(before), Some(after)) => (members(before), members(after)),
         (before, after) => {
-            let rule = if after.is_some() { &rules::DISCRIMINATOR_ADDED } else { &rules::DISCRIMINATOR_REMOVED };
             let name = before.or(after).and_then(|value| text(members(value), "propertyName"));
+            let (side, schema) = if after.is_some() { (&differ.old, old) } else { (&differ.new, new) };
+            let required = name.is_some_and(|name| requires(side, schema, name, 0));
+            let rule = match (after.is_some(), required) {
+                (true, false) => &rules::DISCRIMINATOR_ADDED,
+                (false, false) => &rules::DISCRIMINATOR_REMOVED,
+                (true, true) => &rules::DISCRIMINATOR_NAMED,
+                (false, true) => &rules::DISCRIMINATOR_UNNAMED,
+            };
             return differ.report_full(rule, at, name, before, after);
         }
     };
@@ -524,6 +531,18 @@ fn renamed(schemas: [&Object; 2], targets: [&String; 2]) -> bool {
         listed || mapping.is_some_and(|mapping| mapping.values().filter_map(Value::as_str).any(|other| mapped(other) == target))
     };
     !knows(schemas[0], targets[1]) && !knows(schemas[1], targets[0])
+}
+
+/// Whether each value of a schema holds a property.
+fn requires(side: &Side, schema: &Object, name: &str, depth: usize) -> bool {
+    let all = |key: &str| {
+        let variants = items(schema.get(key));
+        let required = |variant: &Value| {
+            resolve(side, Cow::Owned(variant.clone())).object().is_some_and(|variant| requires(side, variant, name, depth + 1))
+        };
+        !variants.is_empty() && variants.iter().all(required)
+    };
+    items(schema.get("required")).iter().any(|item| item == name) || depth < 8 && (all("oneOf") || all("anyOf"))
 }
 
 /// Whether a schema has a variant that a value stands for by being its name.

@@ -29,11 +29,21 @@ pub(super) struct Location {
     pub required: [bool; 2],
     /// Whether values are written as plain text, as in a query.
     pub text: bool,
+    /// Whether values may be written as XML.
+    pub xml: bool,
 }
 
 impl Location {
     pub fn document(part: &str) -> Self {
-        Self { operation: "".into(), part: part.into(), path: "".into(), direction: Direction::Both, required: [false; 2], text: false }
+        Self {
+            operation: "".into(),
+            part: part.into(),
+            path: "".into(),
+            direction: Direction::Both,
+            required: [false; 2],
+            text: false,
+            xml: false,
+        }
     }
 
     pub fn operation(label: &str, part: &str) -> Self {
@@ -57,6 +67,10 @@ impl Location {
     /// The same place, whose values are written as plain text.
     pub fn as_text(&self) -> Self {
         Self { text: true, ..self.clone() }
+    }
+
+    pub fn as_xml(&self, xml: bool) -> Self {
+        Self { xml, ..self.clone() }
     }
 
     pub fn towards(&self, direction: Direction) -> Self {

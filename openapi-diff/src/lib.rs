@@ -16,6 +16,7 @@ mod choices;
 mod compare;
 mod decisions;
 mod differ;
+mod encodings;
 mod files;
 mod grouping;
 mod headers;

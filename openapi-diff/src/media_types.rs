@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::{
     differ::{Differ, Location},
-    headers::headers,
+    encodings::encodings,
     parameters::flags,
     rules,
-    values::{Object, flag, keys, members},
+    values::{Object, flag, members},
 };
 
 /// Things by what tells them apart, with the way in which each document writes that.
@@ -65,15 +65,15 @@ pub(super) fn content<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Objec
                 if one != other {
                     differ.report_detail(&rules::RESTATED, &place, "media type");
                 }
-                media(differ, &place, was, is);
+                media(differ, &place, key, was, is);
             }
             (Some((_, was)), None) if let Some((range, is)) = covering_type(&after, key) => {
                 differ.report_detail(&rules::MEDIA_TYPE_UNLISTED, &place, range);
-                media(differ, &place, was, is);
+                media(differ, &place, key, was, is);
             }
             (None, Some((_, is))) if let Some((range, was)) = covering_type(&before, key) => {
                 differ.report_detail(&rules::MEDIA_TYPE_LISTED, &place, range);
-                media(differ, &place, was, is);
+                media(differ, &place, key, was, is);
             }
             (_, is) => differ.report_either(is.is_some(), &rules::MEDIA_TYPE_ADDED, &rules::MEDIA_TYPE_REMOVED, at, Some(key)),
         }
@@ -88,22 +88,17 @@ fn covering_type<'n, 'a>(types: &'n Named<'a>, key: &str) -> Option<(&'n str, &'
     Some((range.0, range.1.1))
 }
 
-fn media<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Value, new: &'a Value) {
+fn media<'a>(differ: &mut Differ<'a>, at: &Location, media_type: &str, old: &'a Value, new: &'a Value) {
     let Some((old, new)) = differ.objects(at, old, new) else { return };
-    differ.schema(at, old.get("schema"), new.get("schema"));
-    if let Some((before, after)) = differ.maps(at, "encoding", old, new) {
-        for name in keys(before, after) {
-            let at = at.part(&format!("encoding {name}"));
-            let (Some(was), Some(is)) = (before.get(name), after.get(name)) else {
-                differ.report_keyword(&at, "encoding", before.get(name), after.get(name));
-                continue;
-            };
-            let Some((was, is)) = differ.objects(&at, was, is) else { continue };
-            headers(differ, &at, was, is);
-            differ.rest(&at, was, is, &["headers"]);
-        }
-    }
+    differ.schema(&at.as_xml(is_xml(media_type)), old.get("schema"), new.get("schema"));
+    encodings(differ, at, media_type, old, new);
     differ.rest(at, old, new, &["schema", "encoding", "$ref"]);
+}
+
+/// Whether bodies of a media type are XML.
+fn is_xml(media_type: &str) -> bool {
+    let kind = media_type.split(';').next().unwrap_or_default();
+    kind.ends_with("/xml") || kind.ends_with("+xml") || kind.contains('*')
 }
 
 /// A media type without what means nothing: case, the order of its parameters, and UTF-8, which text is anyway.

@@ -10,7 +10,7 @@ use super::{
     media_types::{Named, content, name},
     rules::{self, Direction},
     servers::server,
-    values::{Object, empty, keys, members},
+    values::{Object, both_same, empty, keys, members},
 };
 
 pub(super) fn compare_responses<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Object, new: &'a Object) {
@@ -122,10 +122,17 @@ fn response<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Value, new: &'a
                 let at = at.towards(Direction::Both);
                 if let Some((was, is)) = differ.maps(&at, "server", was, is) {
                     let at = at.part("server");
-                    differ.report_keyword(&at, "url", was.get("url"), is.get("url"));
+                    if was.get("url") != is.get("url") {
+                        differ.report_full(&rules::LINK_CHANGED, &at, Some("url"), was.get("url"), is.get("url"));
+                    }
                     server(differ, &at, was, is);
                 }
-                differ.rest(&at, was, is, &["server", "$ref"]);
+                for key in ["operationRef", "operationId", "parameters", "requestBody"] {
+                    if !both_same(was.get(key), is.get(key)) {
+                        differ.report_full(&rules::LINK_CHANGED, &at, Some(key), was.get(key), is.get(key));
+                    }
+                }
+                differ.rest(&at, was, is, &["operationRef", "operationId", "parameters", "requestBody", "server", "$ref"]);
             }
         }
     }

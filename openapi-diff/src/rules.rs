@@ -95,9 +95,16 @@ rules! {
     TAG_REMOVED               "tag-removed"               TAG_ADDED                 C C "tag {detail} is no longer described"
     SERVER_ADDED              "server-added"              SERVER_REMOVED            C C "served at {detail} too"
     SERVER_REMOVED            "server-removed"            SERVER_ADDED              B B "no longer served at {detail}"
+    VARIABLE_LIMITED          "server-variable-limited"       VARIABLE_FREED           B B "the variable must be one of {new}"
+    VARIABLE_FREED            "server-variable-freed"         VARIABLE_LIMITED         C C "the variable may have any value, was one of {old}"
+    VARIABLE_VALUE_ADDED      "server-variable-value-added"   VARIABLE_VALUE_REMOVED   C C "the variable may be {detail}"
+    VARIABLE_VALUE_REMOVED    "server-variable-value-removed" VARIABLE_VALUE_ADDED     B B "the variable can no longer be {detail}"
+    // A client keeps the value that it has; whether that is still allowed, the other rules say.
+    VARIABLE_DEFAULT_CHANGED  "server-variable-default-changed" VARIABLE_DEFAULT_CHANGED C C "the variable is {new} unless a client chooses, was {old}"
     SECURITY_DEFAULT_CHANGED  "security-default-changed"  SECURITY_DEFAULT_CHANGED  C C "the default security changed (each operation that it reaches tells how)"
     SCHEME_ADDED              "security-scheme-added"     SCHEME_REMOVED            C C "the security scheme is new (operations tell whether they use it)"
     SCHEME_REMOVED            "security-scheme-removed"   SCHEME_ADDED              C C "the security scheme is gone (operations tell whether they used it)"
+    SCHEME_HINT_CHANGED       "security-scheme-hint-changed" SCHEME_HINT_CHANGED     C C "{detail} of the security scheme changed, which is a hint"
     SCHEME_CHANGED            "security-scheme-changed"   SCHEME_CHANGED            B B "{detail} of the security scheme changed"
     FLOW_ADDED                "flow-added"                FLOW_REMOVED              C C "the flow {detail} is offered"
     FLOW_REMOVED              "flow-removed"              FLOW_ADDED                B B "the flow {detail} is no longer offered"
@@ -127,6 +134,7 @@ rules! {
     WEBHOOK_REMOVED           "webhook-removed"           WEBHOOK_ADDED             B B "the webhook is gone"
     CALLBACK_ADDED            "callback-added"            CALLBACK_REMOVED          C C "the callback is new"
     CALLBACK_REMOVED          "callback-removed"          CALLBACK_ADDED            B B "the callback is gone"
+    LINK_CHANGED              "link-changed"              LINK_CHANGED              B B "`{detail}` of the link is {new}, was {old}"
     LINK_ADDED                "link-added"                LINK_REMOVED              C C "the link is new"
     LINK_REMOVED              "link-removed"              LINK_ADDED                B B "the link is gone"
 
@@ -172,6 +180,8 @@ rules! {
     MEDIA_TYPE_REMOVED        "media-type-removed"         MEDIA_TYPE_ADDED           B B "{detail} is gone"
     MEDIA_TYPE_LISTED         "media-type-listed"          MEDIA_TYPE_UNLISTED        C C "described by itself, was {detail}"
     MEDIA_TYPE_UNLISTED       "media-type-unlisted"        MEDIA_TYPE_LISTED          C C "no longer described by itself but by {detail}"
+    PART_TYPE_ADDED           "part-media-type-added"      PART_TYPE_REMOVED          C B "the part may be {detail}"
+    PART_TYPE_REMOVED         "part-media-type-removed"    PART_TYPE_ADDED            B C "the part can no longer be {detail}"
     // Another success is an outcome that nobody handles; another failure is handled as the 4xx or 5xx that it is.
     SUCCESS_ADDED             "response-success-added"     SUCCESS_REMOVED            C B "the answer is new"
     SUCCESS_REMOVED           "response-success-removed"   SUCCESS_ADDED              B B "the answer is gone"
@@ -278,8 +288,11 @@ rules! {
     VARIANTS_SEPARATED        "variants-separated"         VARIANTS_OVERLAP           C B "exactly one variant of `oneOf` accepts a value that was refused because several accepted it"
     VARIANTS_MAY_OVERLAP      "variants-may-overlap"       VARIANTS_MAY_SEPARATE      U C "variants of `oneOf` may overlap where they did not; values that several variants accept are refused"
     VARIANTS_MAY_SEPARATE     "variants-may-separate"      VARIANTS_MAY_OVERLAP       C U "variants of `oneOf` may no longer overlap; values that several variants accepted were refused"
-    DISCRIMINATOR_ADDED       "discriminator-added"        DISCRIMINATOR_REMOVED      U U "variants are told apart by {detail}"
-    DISCRIMINATOR_REMOVED     "discriminator-removed"      DISCRIMINATOR_ADDED        U U "variants are no longer told apart by {detail}"
+    // A discriminator is a property that has to be present. Where the variants require it anyway, no value changes.
+    DISCRIMINATOR_ADDED       "discriminator-added"        DISCRIMINATOR_REMOVED      B C "variants are told apart by {detail}, which has to be present"
+    DISCRIMINATOR_REMOVED     "discriminator-removed"      DISCRIMINATOR_ADDED        C B "variants are no longer told apart by {detail}, which may be missing"
+    DISCRIMINATOR_NAMED       "discriminator-named"        DISCRIMINATOR_UNNAMED      C C "variants are told apart by {detail}, which was required before"
+    DISCRIMINATOR_UNNAMED     "discriminator-unnamed"      DISCRIMINATOR_NAMED        C C "variants are no longer told apart by {detail}, which is still required"
     DISCRIMINATOR_CHANGED     "discriminator-changed"      DISCRIMINATOR_CHANGED      B B "variants are told apart by {new}, was {old}"
     MAPPING_ADDED             "discriminator-value-added"   MAPPING_REMOVED           C B "the discriminator may be {detail}"
     MAPPING_REMOVED           "discriminator-value-removed" MAPPING_ADDED             B C "the discriminator can no longer be {detail}"
@@ -288,6 +301,8 @@ rules! {
     REFERENCE_BROKEN          "reference-broken"           REFERENCE_MENDED           U U "{detail} cannot be followed"
     REFERENCE_UNFOLLOWED      "reference-not-followed"     REFERENCE_UNFOLLOWED       U U "{detail} is not followed, so a change behind it is not seen"
     REFERENCE_MENDED          "reference-mended"           REFERENCE_BROKEN           U U "{detail} could not be followed before"
+
+    XML_CHANGED               "xml-changed"                XML_CHANGED                B B "is written otherwise in XML: {new}, was {old}"
 
     // What no other rule claimed, so that nothing is passed over.
     RESTATED                  "restated"                   RESTATED                   C C "`{detail}` is written differently and means the same"

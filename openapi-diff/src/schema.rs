@@ -23,7 +23,7 @@ use super::{
     resolve::{Resolved, element, resolve},
     rules,
     semantics::{SideSchema, Which},
-    values::{Object, canonical, empty, is_annotation, items, keys, members},
+    values::{Object, bare, both_same, canonical, empty, is_annotation, items, keys, members},
 };
 
 /// Schemas compared at one body before each pair of them is told only once.
@@ -86,6 +86,9 @@ const OWN: [&str; 13] = [
     "$ref",
     "discriminator",
 ];
+
+/// Keywords that name a schema or its dialect.
+const NAMING: [&str; 5] = ["$id", "$schema", "$anchor", "$dynamicAnchor", "$vocabulary"];
 
 impl<'a> Differ<'a> {
     /// Compares two schemas and all below them.
@@ -194,8 +197,23 @@ impl<'a> Differ<'a> {
             self.applicators(at, old, new, pair, &reach, below);
             self.unjoined(at, old, new, below);
         }
+        if reach.compares("xml") && !both_same(one.get("xml").map(bare).as_ref(), other.get("xml").map(bare).as_ref()) {
+            match at.xml {
+                true => self.report_values(
+                    &rules::XML_CHANGED,
+                    at,
+                    Some(one.get("xml").unwrap_or(empty())),
+                    Some(other.get("xml").unwrap_or(empty())),
+                ),
+                false => self.report_detail(&rules::RESTATED, at, "xml"),
+            }
+        }
+        // Names of schemas, which take effect where a reference leads to them.
+        for key in NAMING.into_iter().filter(|key| !both_same(one.get(*key), other.get(*key))) {
+            self.report_detail(&rules::RESTATED, at, key);
+        }
         for key in keys(one, other).into_iter().filter(|key| reach.compares(key)) {
-            let claimed = OWN.contains(&key) || APPLICATORS.contains(&key) || is_annotation(key);
+            let claimed = OWN.contains(&key) || APPLICATORS.contains(&key) || NAMING.contains(&key) || key == "xml" || is_annotation(key);
             if !claimed && !GROUPS.iter().any(|group| group.keys.contains(&key)) {
                 self.report_keyword(at, key, one.get(key), other.get(key));
             }

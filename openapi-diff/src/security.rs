@@ -165,7 +165,7 @@ pub(super) fn schemes<'a>(differ: &mut Differ<'a>, old: &'a Object, new: &'a Obj
             continue;
         }
         let Some((one, other)) = differ.objects(&at, one, other) else { continue };
-        const DEFINING: [&str; 4] = ["type", "in", "name", "scheme"];
+        const DEFINING: [&str; 5] = ["type", "in", "name", "scheme", "openIdConnectUrl"];
         for key in DEFINING {
             // The names of headers and HTTP schemes have no case.
             let folded = |object: &Object| {
@@ -183,7 +183,10 @@ pub(super) fn schemes<'a>(differ: &mut Differ<'a>, old: &'a Object, new: &'a Obj
             }
         }
         flows(differ, &at, one, other);
-        differ.rest(&at, one, other, &[&DEFINING[..], &["flows"]].concat());
+        if !both_same(one.get("bearerFormat"), other.get("bearerFormat")) {
+            differ.report_full(&rules::SCHEME_HINT_CHANGED, &at, Some("bearerFormat"), one.get("bearerFormat"), other.get("bearerFormat"));
+        }
+        differ.rest(&at, one, other, &[&DEFINING[..], &["flows", "bearerFormat"]].concat());
     }
 }
 

@@ -7,7 +7,7 @@ use super::{
     keywords,
     media_types::{Named, name},
     rules,
-    values::{Object, both_same, canonical, empty, items, keys, members, same, text},
+    values::{Object, bare, both_same, canonical, empty, items, keys, members, same, text},
 };
 
 /// Where an operation is served.
@@ -59,10 +59,45 @@ pub(super) fn server(differ: &mut Differ, at: &Location, old: &Object, new: &Obj
         for name in keys(before, after) {
             let at = at.part(&format!("variable {name}"));
             match (before.get(name), after.get(name)) {
-                (Some(Value::Object(was)), Some(Value::Object(is))) => differ.rest(&at, was, is, &[]),
+                (was, is) if [was, is].into_iter().flatten().all(Value::is_object) => {
+                    let [was, is] = [was, is].map(|variable| members(variable.unwrap_or(empty())));
+                    let from = differ.found.len();
+                    variable(differ, &at, was, is);
+                    if differ.found.len() == from && bare(&Value::Object(was.clone())) != bare(&Value::Object(is.clone())) {
+                        differ.report_detail(&rules::RESTATED, &at, "variable");
+                    }
+                }
                 (was, is) => differ.report_keyword(&at, "variables", was, is),
             }
         }
     }
     differ.rest(at, old, new, &["url", "variables"]);
+}
+
+/// A variable of an address: the values that it may have, and the one that it has unless a client chooses another.
+fn variable(differ: &mut Differ, at: &Location, old: &Object, new: &Object) {
+    if keywords::shaped(differ, at, "enum", old, new, Value::is_array) {
+        let (before, after) = (items(old.get("enum")), items(new.get("enum")));
+        match (old.contains_key("enum"), new.contains_key("enum")) {
+            (false, true) => differ.report_values(&rules::VARIABLE_LIMITED, at, None, new.get("enum")),
+            (true, false) => differ.report_values(&rules::VARIABLE_FREED, at, old.get("enum"), None),
+            _ => {
+                let name = |value: &Value| value.as_str().map_or_else(|| canonical(value), str::to_owned);
+                before
+                    .iter()
+                    .filter(|value| !after.contains(value))
+                    .for_each(|value| differ.report_detail(&rules::VARIABLE_VALUE_REMOVED, at, &name(value)));
+                after
+                    .iter()
+                    .filter(|value| !before.contains(value))
+                    .for_each(|value| differ.report_detail(&rules::VARIABLE_VALUE_ADDED, at, &name(value)));
+            }
+        }
+    }
+    if keywords::shaped(differ, at, "default", old, new, Value::is_string) && old.get("default") != new.get("default") {
+        let none = Value::from("nothing");
+        let [before, after] = [old, new].map(|variable| variable.get("default").unwrap_or(&none));
+        differ.report_values(&rules::VARIABLE_DEFAULT_CHANGED, at, Some(before), Some(after));
+    }
+    differ.rest(at, old, new, &["enum", "default"]);
 }

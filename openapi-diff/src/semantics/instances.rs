@@ -50,6 +50,12 @@ impl<'s, 'd, 'a> Instances<'s, 'd, 'a> {
         Self { semantics, dice: Dice(0x5EED), hints: Vec::new(), count: 0 }
     }
 
+    /// Other instances for another seed.
+    #[cfg(test)]
+    pub fn with_seed(semantics: &'s Semantics<'d, 'a>, seed: u64) -> Self {
+        Self { dice: Dice(seed), ..Self::new(semantics) }
+    }
+
     /// Takes the values that some schemas name into account.
     pub fn with_hints(mut self, schemas: &[&SideSchema<'a>]) -> Self {
         for schema in schemas {

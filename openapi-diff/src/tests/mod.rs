@@ -1,10 +1,12 @@
 //! What the comparison has to find, in both directions, and what must not bring it down.
 
 mod base;
+mod enumeration;
 mod hostile;
 mod leaves;
 mod mutants;
 mod properties;
+mod referee;
 
 use serde_json::Value;
 

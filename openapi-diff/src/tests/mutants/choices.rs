@@ -101,9 +101,9 @@ fn what_stands_around_a_choice_is_told_with_it() {
             ),
             (
                 put(json!({ "oneOf": [y], "discriminator": { "propertyName": "k" } })),
-                &["POST /x | response 200 /one | discriminator-added k"],
-                U,
-                U,
+                &["POST /x | response 200 /one | discriminator-named k"],
+                C,
+                C,
             ),
             (
                 Put(

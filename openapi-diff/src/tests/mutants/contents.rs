@@ -203,7 +203,9 @@ fn what_people_are_told_is_no_difference_wherever_it_stands() {
     let mut base = base::base();
     base["servers"][0] =
         json!({ "url": "https://{v}.example", "variables": { "v": { "default": "a", "enum": ["a"], "description": "" } } });
-    let body = &mut base["paths"]["/pets"]["post"]["requestBody"]["content"]["application/json"];
+    let content = base["paths"]["/pets"]["post"]["requestBody"]["content"].as_object_mut().expect("media types");
+    let body = content.remove("application/json").expect("a body");
+    let body = content.entry("multipart/form-data").or_insert(body);
     body["encoding"] = json!({ "name": { "headers": { "X-Of": { "description": "", "schema": { "type": "string" } } } } });
     base["paths"]["/pets"]["get"]["responses"]["200"]["links"]["first"]["server"] = json!({ "url": "/", "description": "" });
     base["components"]["schemas"]["Unused"]["properties"] = json!({ "description": { "description": "" } });
@@ -214,23 +216,23 @@ fn what_people_are_told_is_no_difference_wherever_it_stands() {
             (Put("/servers/0/variables/v/description", said()), &[], C, C),
             (
                 Put("/servers/0/variables/v/default", json!("b")),
-                &["document | servers https://{v}.example variable v | keyword-changed default"],
-                U,
-                U,
+                &["document | servers https://{v}.example variable v | server-variable-default-changed"],
+                C,
+                C,
             ),
-            (Put("/paths/~1pets/post/requestBody/content/application~1json/encoding/name/headers/X-Of/description", said()), &[], C, C),
+            (Put("/paths/~1pets/post/requestBody/content/multipart~1form-data/encoding/name/headers/X-Of/description", said()), &[], C, C),
             (
-                Put("/paths/~1pets/post/requestBody/content/application~1json/encoding/name/headers/X-Of/schema/type", json!("integer")),
-                &["POST /pets | request body encoding name header x-of | text-narrowed"],
+                Put("/paths/~1pets/post/requestBody/content/multipart~1form-data/encoding/name/headers/X-Of/schema/type", json!("integer")),
+                &["POST /pets | request body (multipart/form-data) encoding name header x-of | text-narrowed"],
                 B,
                 C,
             ),
             (Put("/paths/~1pets/get/responses/200/links/first/server/description", said()), &[], C, C),
             (
                 Put("/paths/~1pets/get/responses/200/links/first/server/url", json!("/v2")),
-                &["GET /pets | response 200 link first server | keyword-changed url"],
-                U,
-                U,
+                &["GET /pets | response 200 link first server | link-changed url"],
+                B,
+                B,
             ),
             (Put("/components/schemas/Unused/properties/description/description", said()), &[], C, C),
             (
@@ -345,15 +347,15 @@ fn bodies_and_answers() {
             (Gone("/paths/~1pets/get/responses/200/links/first"), &["GET /pets | response 200 link first | link-removed"], B, C),
             (
                 Put("/paths/~1pets/get/responses/200/links/first/operationId", json!("find")),
-                &["GET /pets | response 200 link first | keyword-changed operationId"],
-                U,
-                U,
+                &["GET /pets | response 200 link first | link-changed operationId"],
+                B,
+                B,
             ),
             (
                 Put("/paths/~1pets/get/responses/200/content/application~1json/encoding", json!({ "data": { "contentType": "a/b" } })),
-                &["GET /pets | response 200 encoding data | keyword-added encoding"],
-                U,
-                U,
+                &["GET /pets | response 200 encoding data | restated encoding"],
+                C,
+                C,
             ),
             (Gone("/paths/~1pets/post/callbacks/added"), &["POST /pets | callback added | callback-removed"], B, C),
             (

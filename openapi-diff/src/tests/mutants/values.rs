@@ -83,7 +83,7 @@ fn values_that_an_integrator_is_sent() {
                 B,
                 B,
             ),
-            (Gone("/components/schemas/Food/discriminator"), pets!("/food", "discriminator-removed kind"), U, U),
+            (Gone("/components/schemas/Food/discriminator"), pets!("/food", "discriminator-unnamed kind"), C, C),
             (Put("/components/schemas/Fish/properties/bones/type", json!("string")), pets!("/food/<Fish>/bones", "type-changed"), B, B),
             (Put("/components/schemas/Meat/properties/fat", json!({})), pets!("/food/<Meat>/fat", "closed-property-optional-added"), B, B),
             (

@@ -83,7 +83,7 @@ impl<'a> Differ<'a> {
             for position in 0..gone.len().max(come.len()) {
                 pairs.push((gone.get(position).cloned(), come.get(position).cloned()));
             }
-            pairs.into_iter().for_each(|(was, is)| below.compare(at.clone(), was, is));
+            pairs.into_iter().for_each(|(was, is)| below.compare(at.as_part(), was, is));
         }
     }
 
@@ -144,7 +144,7 @@ impl<'a> Differ<'a> {
         // What is unevaluated depends on the other keywords.
         let whole = first.starts_with("unevaluated") || first == "additionalItems";
         let [before, after] = [&one, &other].map(|object| if whole { Value::Object(object.clone()) } else { only(Some(object), group) });
-        let decision = self.decision(at.direction, pair, before, after);
+        let decision = self.decision(at, pair, before, after);
         let added = one.contains_key(first) != other.contains_key(first);
         if added {
             let rule = if *decision.rule() == rules::RESTATED {
@@ -155,9 +155,7 @@ impl<'a> Differ<'a> {
                 &rules::CONSTRAINT_REMOVED
             };
             self.report_detail(rule, at, first);
-            if let Some(finding) = self.found.last_mut().filter(|finding| finding.rule.class(at.direction) == rules::Class::Breaking) {
-                finding.witness = decision.witness(at.direction);
-            }
+            self.add_witness(decision.witness(at.direction));
         } else {
             self.report_decision(at, &differing.join(", "), [None, None], &decision);
         }
@@ -177,7 +175,7 @@ impl<'a> Differ<'a> {
                 (Some(one), Some(other)) if self.identical(one, other) => continue,
                 (Some(one), None) | (None, Some(one)) if allows_everything(one) => self.report_detail(&rules::RESTATED, at, &detail),
                 _ => {
-                    let decision = self.decision(at.direction, pair, schema(&had), schema(&has));
+                    let decision = self.decision(at, pair, schema(&had), schema(&has));
                     self.report_decision(at, &detail, [None, None], &decision);
                 }
             }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use super::{
     decisions::Pair,
-    differ::{Blame, Differ, Location},
+    differ::{Differ, Location},
     keywords,
     references::{CHAIN, Side, mapped, name_of, reference},
     resolve::{Resolved, element, resolve},
@@ -78,14 +78,12 @@ pub(super) fn compare<'a>(
 fn restriction<'a>(differ: &mut Differ<'a>, at: &Location, schemas: [&Resolved<'a>; 2], pair: &Pair<'_, 'a>, key: &str) {
     let [one, other] = schemas.map(|schema| super::semantics::only(schema.object(), &[key]));
     let added = members(&other).contains_key(key);
-    let decision = differ.decision(at.direction, pair, one, other);
+    let decision = differ.decision(at, pair, one, other);
     if *decision.rule() == rules::RESTATED {
         return differ.report_detail(&rules::RESTATED, at, key);
     }
     differ.report_either(added, &rules::CONSTRAINT_ADDED, &rules::CONSTRAINT_REMOVED, at, Some(key));
-    if let Some(finding) = differ.found.last_mut().filter(|finding| finding.rule.class(at.direction) == rules::Class::Breaking) {
-        finding.witness = decision.witness(at.direction).as_ref().map(super::values::brief);
-    }
+    differ.add_witness(decision.witness(at.direction));
 }
 
 /// Values that a `oneOf` refuses because more than one variant accepts them.
@@ -100,9 +98,7 @@ fn overlaps<'a>(differ: &mut Differ<'a>, at: &Location, pair: &Pair<'_, 'a>) {
             Overlap::None => {}
             Overlap::Found(value) => {
                 differ.report(found, at);
-                if let Some(finding) = differ.found.last_mut().filter(|_| at.direction == direction) {
-                    finding.witness = Some(super::values::brief(&value));
-                }
+                differ.add_witness(Some(&value).filter(|_| at.direction == direction));
             }
             Overlap::Undecided => differ.report(perhaps, at),
         }
@@ -273,10 +269,7 @@ fn lonely<'a>(
     let all = SideSchema::new(other.which, Cow::Owned(json!({ "anyOf": others })));
     let witness = if breaks { semantics.witness(&variant, &all) } else { None };
     differ.report_either(is_new, &rules::VARIANT_ADDED, &rules::VARIANT_REMOVED, place, Some(key));
-    if let Some(finding) = differ.found.last_mut() {
-        finding.witness = witness.as_ref().map(super::values::brief);
-        finding.blame = Blame::Nothing;
-    }
+    differ.add_witness(witness.as_ref());
 }
 
 /// The variants with nested choices and lists of types taken apart, where that accepts the same values.

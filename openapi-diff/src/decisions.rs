@@ -52,9 +52,9 @@ impl Decision {
     }
 
     /// The witness of a breaking change in a direction.
-    pub fn witness(&self, direction: Direction) -> Option<Value> {
+    pub fn witness(&self, direction: Direction) -> Option<&Value> {
         match (direction, &self.kept, &self.known) {
-            (Direction::Request, Inclusion::Refuted(value), _) | (Direction::Response, _, Inclusion::Refuted(value)) => Some(value.clone()),
+            (Direction::Request, Inclusion::Refuted(value), _) | (Direction::Response, _, Inclusion::Refuted(value)) => Some(value),
             _ => None,
         }
     }
@@ -62,11 +62,15 @@ impl Decision {
 
 impl<'a> Differ<'a> {
     /// Compares what two schemas accept under some of their keywords.
-    pub(super) fn decision(&self, direction: Direction, pair: &Pair<'_, 'a>, before: Value, after: Value) -> Decision {
+    pub(super) fn decision(&self, at: &Location, pair: &Pair<'_, 'a>, before: Value, after: Value) -> Decision {
         let [before, after] = [(Which::Old, before), (Which::New, after)].map(|(which, value)| SideSchema::new(which, Cow::Owned(value)));
-        Decision {
-            kept: self.semantics(direction).inclusion(pair.old, &after, SAMPLES),
-            known: self.semantics(direction).inclusion(pair.new, &before, SAMPLES),
+        Decision { kept: self.inclusion(at, pair.old, &after), known: self.inclusion(at, pair.new, &before) }
+    }
+
+    fn inclusion(&self, at: &Location, sub: &SideSchema<'a>, sup: &SideSchema<'a>) -> Inclusion {
+        match self.semantics(at.direction).inclusion(sub, sup, SAMPLES) {
+            Inclusion::Refuted(_) if at.partial => Inclusion::Undecided,
+            inclusion => inclusion,
         }
     }
 
@@ -75,9 +79,7 @@ impl<'a> Differ<'a> {
         let rule = decision.rule();
         let [old, new] = if *rule == rules::RESTATED { [None, None] } else { values };
         self.report_full(rule, at, Some(detail), old, new);
-        if let Some(finding) = self.found.last_mut() {
-            finding.witness = decision.witness(at.direction).as_ref().map(brief).filter(|_| rule.class(at.direction) == Class::Breaking);
-        }
+        self.add_witness(decision.witness(at.direction));
     }
 
     /// Revises the findings of a group of keywords, from a position on.
@@ -93,7 +95,7 @@ impl<'a> Differ<'a> {
         if !open && !(closed && narrow) {
             return;
         }
-        let decision = self.decision(at.direction, pair, only(Some(one), keys), only(Some(other), keys));
+        let decision = self.decision(at, pair, only(Some(one), keys), only(Some(other), keys));
         let differing: Vec<_> = keys.iter().filter(|key| one.get(**key) != other.get(**key)).copied().collect();
         let unaffected = |rule: &Rule| match (rule.request, rule.response) {
             (Class::Breaking, Class::Compatible) => decision.kept == Inclusion::Proven,
@@ -115,7 +117,7 @@ impl<'a> Differ<'a> {
         let wanted = |finding: &Finding| {
             finding.witness.is_none() && finding.blame != Blame::Nothing && finding.rule.class(finding.at.direction) == Class::Breaking
         };
-        if !self.found[from..].iter().any(wanted) {
+        if at.partial || !self.found[from..].iter().any(wanted) {
             return;
         }
         let (promise, target) = match at.direction {

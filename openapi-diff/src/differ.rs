@@ -31,6 +31,8 @@ pub(super) struct Location {
     pub text: bool,
     /// Whether values may be written as XML.
     pub xml: bool,
+    /// Whether the schema is one of several that restrict the values of this place: an instance of it alone shows nothing.
+    pub partial: bool,
 }
 
 impl Location {
@@ -43,6 +45,7 @@ impl Location {
             required: [false; 2],
             text: false,
             xml: false,
+            partial: false,
         }
     }
 
@@ -67,6 +70,10 @@ impl Location {
     /// The same place, whose values are written as plain text.
     pub fn as_text(&self) -> Self {
         Self { text: true, ..self.clone() }
+    }
+
+    pub fn as_part(&self) -> Self {
+        Self { partial: true, ..self.clone() }
     }
 
     pub fn as_xml(&self, xml: bool) -> Self {
@@ -163,6 +170,14 @@ impl<'a> Differ<'a> {
     /// Questions about schemas in a direction.
     pub fn semantics(&self, direction: Direction) -> Semantics<'_, 'a> {
         Semantics::new([&self.old, &self.new], &self.unchanged, direction, &self.memory)
+    }
+
+    /// Adds a witness to the last finding, if that is breaking.
+    pub fn add_witness(&mut self, witness: Option<&Value>) {
+        let breaking = |finding: &&mut Finding| !finding.at.partial && finding.rule.class(finding.at.direction) == rules::Class::Breaking;
+        if let Some(finding) = self.found.last_mut().filter(breaking) {
+            finding.witness = witness.map(brief);
+        }
     }
 
     /// Names what refuses the values that the findings from a position on are about.

@@ -225,7 +225,7 @@ fn run(seed: u64, pairs: usize) -> Found {
                     || change
                         .place
                         .strip_prefix(root)
-                        .is_some_and(|rest| rest.matches('/').count() == 1 && change.rule.id.contains("propert"));
+                        .is_some_and(|rest| rest.matches('/').count() == 1 && change.rule.id.contains("property-"));
                 if let Some(witness) = change.witness.as_ref().filter(|_| whole)
                     && !(accepts.is_valid(witness) && !expects.is_valid(witness))
                 {

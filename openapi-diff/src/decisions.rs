@@ -8,10 +8,10 @@ use std::{borrow::Cow, rc::Rc};
 use serde_json::Value;
 
 use super::{
-    differ::{Blame, Differ, Finding, Location},
+    differ::{Blame, Differ, Finding, Location, shown},
     rules::{self, Class, Direction, Rule},
     semantics::{Inclusion, Instances, Refusals, SideSchema, Validity, Which, only},
-    values::{Object, brief},
+    values::Object,
 };
 
 /// Instances that are tried for one question.
@@ -129,7 +129,7 @@ impl<'a> Differ<'a> {
         for finding in self.found[from..].iter_mut().filter(|finding| wanted(finding)) {
             let fitting = witnesses.iter().filter(|(refusals, value)| finding.blame.explains(refusals, value));
             finding.witness =
-                fitting.min_by_key(|(refusals, value)| (refusals.len(), value.to_string().len())).map(|(_, value)| brief(value));
+                fitting.min_by_key(|(refusals, value)| (refusals.len(), value.to_string().len())).and_then(|(_, value)| shown(value));
         }
     }
 

@@ -12,7 +12,7 @@ use super::{
     references::{Side, name_of, reference, unchanged},
     rules::{self, Direction, Rule},
     semantics::{Memory, Refusals, Semantics},
-    values::{Object, brief, is_annotation, keys, members, same},
+    values::{Object, brief, flag, is_annotation, keys, members, same},
 };
 
 /// A place in the contract.
@@ -108,6 +108,8 @@ pub(super) struct Finding {
     pub blame: Blame,
     /// A value that was accepted and is refused, or that was not sent and may be sent.
     pub witness: Option<Value>,
+    /// The sunset of what is gone.
+    pub sunset: Option<String>,
 }
 
 /// What in a schema refuses a value.
@@ -172,11 +174,21 @@ impl<'a> Differ<'a> {
         Semantics::new([&self.old, &self.new], &self.unchanged, direction, &self.memory)
     }
 
+    /// Adds the sunset of something deprecated that is gone to the last finding.
+    pub fn add_sunset(&mut self, gone: &Value) {
+        let gone = members(gone);
+        // A day, or a time of which the day counts.
+        let day = gone.get("x-sunset").and_then(Value::as_str).and_then(|time| time.get(..10));
+        if let (true, Some(finding)) = (flag(gone, "deprecated"), self.found.last_mut()) {
+            finding.sunset = day.map(str::to_owned);
+        }
+    }
+
     /// Adds a witness to the last finding, if that is breaking.
     pub fn add_witness(&mut self, witness: Option<&Value>) {
         let breaking = |finding: &&mut Finding| !finding.at.partial && finding.rule.class(finding.at.direction) == rules::Class::Breaking;
         if let Some(finding) = self.found.last_mut().filter(breaking) {
-            finding.witness = witness.map(brief);
+            finding.witness = witness.and_then(shown);
         }
     }
 
@@ -199,7 +211,17 @@ impl<'a> Differ<'a> {
 
     pub fn report_full(&mut self, rule: &'static Rule, at: &Location, detail: Option<&str>, old: Option<&Value>, new: Option<&Value>) {
         let (detail, old, new) = (detail.map(str::to_owned), old.map(brief), new.map(brief));
-        self.found.push(Finding { rule, at: at.clone(), detail, old, new, covers: BTreeSet::new(), blame: Blame::Nothing, witness: None });
+        self.found.push(Finding {
+            rule,
+            at: at.clone(),
+            detail,
+            old,
+            new,
+            covers: BTreeSet::new(),
+            blame: Blame::Nothing,
+            witness: None,
+            sunset: None,
+        });
     }
 
     /// One of two rules, by which document has something.
@@ -332,6 +354,11 @@ impl<'a> Differ<'a> {
         self.report_keyword(at, key, old.get(key), new.get(key));
         None
     }
+}
+
+/// A witness that is short enough to be read.
+pub(super) fn shown(witness: &Value) -> Option<Value> {
+    (witness.to_string().len() <= 300).then(|| witness.clone())
 }
 
 /// What stands beside a reference.

@@ -46,6 +46,9 @@ pub(super) fn headers<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Objec
             }
             (Some((_, gone)), None) => {
                 differ.report(if needed(&differ.old, gone) { &rules::REQUIRED_HEADER_REMOVED } else { &rules::HEADER_REMOVED }, &at);
+                if let Ok(gone) = differ.old.follow(gone) {
+                    differ.add_sunset(gone);
+                }
                 differ.report_broken(false, gone, &at);
             }
             (None, Some((_, come))) => {

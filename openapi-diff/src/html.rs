@@ -123,6 +123,12 @@ fn item(out: &mut String, grouping: &Grouping, direction: &str, change: &Change,
         escaped(place),
         spans(&change.says)
     );
+    if let Some(witness) = &change.witness {
+        _ = write!(out, "<small>for example <code>{}</code></small> ", escaped(&witness.to_string()));
+    }
+    if let Some(reason) = &change.approved {
+        _ = write!(out, "<small>approved: {}</small> ", escaped(reason));
+    }
     if let Some(number) = grouping.number(change) {
         _ = write!(out, "<a href=\"#{direction}-{number}\">what to do: {number}</a> ");
     }
@@ -142,7 +148,7 @@ fn told_above(out: &mut String, direction: &str, group: &OperationGroup, class: 
     }
 }
 
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

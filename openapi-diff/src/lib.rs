@@ -18,6 +18,8 @@ mod decisions;
 mod differ;
 mod encodings;
 mod files;
+mod formats;
+mod gate;
 mod grouping;
 mod headers;
 mod html;
@@ -41,6 +43,7 @@ mod servers;
 mod values;
 
 pub use compare::diff;
+pub use gate::{Approval, Approvals, Gate, Ignored, Severities};
 pub use html::STYLE;
 pub use notes::{Gaps, Note, Notes};
 pub use read::{Document, Unreadable};

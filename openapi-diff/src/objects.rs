@@ -157,6 +157,10 @@ impl<'a> Differ<'a> {
                 };
                 let from = self.found.len();
                 self.report_either(!there, added, removed, &at, None);
+                if let Some(gone) = &had {
+                    let gone = resolve(&self.old, gone.clone());
+                    self.add_sunset(&gone.schema);
+                }
                 self.blame(from, &if !there && needs { Blame::Missing(name.to_owned()) } else { Blame::Surplus(name.to_owned()) });
                 if let Some(was) = if there { others(new, other) } else { others(old, one) } {
                     let (had, has) = if there { (had, Some(was)) } else { (Some(was), has) };

@@ -141,6 +141,9 @@ fn alone<'a>(differ: &mut Differ<'a>, kind: &OperationKind, item: &'a Value, is_
     }
     for method in methods {
         differ.report_either(is_new, kind.added, kind.removed, &kind.at(method), None);
+        if let (false, Ok(item)) = (is_new, differ.old.follow(item)) {
+            differ.add_sunset(&item[method]);
+        }
     }
 }
 
@@ -166,6 +169,9 @@ fn path_item<'a>(differ: &mut Differ<'a>, kind: &OperationKind, old: &'a Value, 
         }
         let (Some(was), Some(is)) = (old.get(method), new.get(method)) else {
             differ.report_either(new.contains_key(method), kind.added, kind.removed, &kind.at(method), None);
+            if let Some(gone) = old.get(method) {
+                differ.add_sunset(gone);
+            }
             continue;
         };
         if !(was.is_object() && is.is_object()) {

@@ -92,6 +92,9 @@ pub(super) fn compare_parameters<'a>(differ: &mut Differ<'a>, at: &Location, old
             (Some((_, gone)), None) => {
                 let needed = differ.old.follow(gone).is_ok_and(|gone| flag(members(gone), "required"));
                 differ.report(if needed { &rules::REQUIRED_PARAMETER_REMOVED } else { &rules::PARAMETER_REMOVED }, &at);
+                if let Ok(gone) = differ.old.follow(gone) {
+                    differ.add_sunset(gone);
+                }
             }
             (None, Some((_, come))) => {
                 let needed = differ.new.follow(come).is_ok_and(|come| flag(members(come), "required"));

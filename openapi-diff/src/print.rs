@@ -36,7 +36,7 @@ pub(super) fn summed(summary: Summary) -> String {
 }
 
 /// Without control characters.
-fn plain(text: &str) -> String {
+pub(super) fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
@@ -66,6 +66,12 @@ impl Report {
         }
         let tell = |out: &mut String, change: &Change, what: &str, end: &str| {
             _ = writeln!(out, "  {:<10} {} [{end}]", class_name(change.class), plain(&format!("{what}: {}", change.says)));
+            if let Some(witness) = &change.witness {
+                _ = writeln!(out, "             for example: {}", plain(&witness.to_string()));
+            }
+            if let Some(reason) = &change.approved {
+                _ = writeln!(out, "             approved: {}", plain(reason));
+            }
             if let Some(note) = &change.note {
                 _ = writeln!(out, "             {}", plain(note));
             }
@@ -115,6 +121,12 @@ impl Report {
         }
         let tell = |out: &mut String, change: &Change, label: &str, place: &str, end: &str| {
             _ = write!(out, "- {} {label}{}: {}", emphasised(change.class), code(place), marked(&change.says));
+            if let Some(witness) = &change.witness {
+                _ = write!(out, ", for example {}", code(&witness.to_string()));
+            }
+            if let Some(reason) = &change.approved {
+                _ = write!(out, " (approved: {})", marked(reason));
+            }
             if let Some(number) = grouping.number(change) {
                 _ = write!(out, " → {number}");
             }

@@ -52,6 +52,12 @@ pub struct Change {
     /// that came, went or became required: an object that holds or lacks it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub witness: Option<Value>,
+    /// The day from which what is gone was to be gone (`x-sunset`), where it was deprecated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sunset: Option<String>,
+    /// Why the change is accepted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approved: Option<String>,
     /// What somebody who is concerned should do.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
@@ -173,6 +179,8 @@ impl Report {
                 new: found.new,
                 covers: found.covers,
                 witness: found.witness,
+                sunset: found.sunset,
+                approved: None,
                 note: None,
             }
         });
@@ -209,6 +217,8 @@ impl Report {
             new: change.old,
             // A witness of one direction is none of the other.
             witness: None,
+            sunset: None,
+            approved: None,
             note: None,
             back: change
                 .back

@@ -260,7 +260,7 @@ fn lonely<'a>(
 ) {
     let variant = SideSchema::new(which, variant.clone());
     let other = SideSchema::new(if is_new { Which::Old } else { Which::New }, Cow::Borrowed(empty()));
-    let semantics = differ.semantics(place.direction);
+    let semantics = differ.semantics(place.direction).illustrating();
     // A discriminator tells variants apart by name.
     if !named && differ.semantics(place.direction).strict().fits_any(&variant, others, &other) {
         return differ.report_either(is_new, &rules::VARIANT_LISTED, &rules::VARIANT_UNLISTED, place, Some(key));

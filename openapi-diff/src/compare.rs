@@ -9,13 +9,15 @@ use super::{
     references::Side,
     report::Report,
     rules, security,
+    semantics::Arena,
     servers::compare_servers,
     values::{bare, both_same, is_annotation, keys, same, text},
 };
 
 /// Everything that differs between two documents. Never fails: what cannot be understood is told as it stands.
 pub fn diff(old: &Document, new: &Document) -> Report {
-    let mut differ = Differ::new(Side::new(old), Side::new(new));
+    let arena = Arena::new();
+    let mut differ = Differ::new(Side::new(old), Side::new(new), &arena);
     document(&mut differ);
     operations::compare_paths(&mut differ);
     operations::compare_webhooks(&mut differ);
@@ -87,7 +89,7 @@ fn components(differ: &mut Differ) {
 
 /// References that both documents hold and that lead to something that was not loaded: what changed behind them is unknown.
 fn unfollowed(differ: &mut Differ) {
-    let of = |side: &Side| side.all_references().into_iter().filter(|reference| side.is_unfollowed(reference)).collect::<BTreeSet<_>>();
+    let of = |side: &Side| side.all_references().iter().filter(|reference| side.is_unfollowed(reference)).cloned().collect::<BTreeSet<_>>();
     let (old, new) = (of(&differ.old), of(&differ.new));
     for reference in old.intersection(&new) {
         differ.report_detail(&rules::REFERENCE_UNFOLLOWED, &Location::document("references"), reference);
@@ -108,7 +110,7 @@ fn notices(which: &str, side: &Side) -> Vec<String> {
         notices.push(format!("{which}: there are neither `paths` nor `webhooks` nor `components`"));
     }
     for reference in side.all_references() {
-        if side.loops(&reference) {
+        if side.loops(reference) {
             notices.push(format!("{which}: the reference {reference} leads back to itself"));
         } else if side.follow(&serde_json::json!({ "$ref": reference })).is_err() {
             notices.push(match reference.starts_with('#') {

@@ -89,7 +89,7 @@ impl<'a> Differ<'a> {
         }
         self.blame(from, &Blame::Keywords(keys.iter().map(|key| (*key).to_owned()).collect()));
         let several = |object: &Object| ["enum", "const", "oneOf", "anyOf", "allOf", "not"].iter().any(|key| object.contains_key(*key));
-        let closed = several(one) || several(other);
+        let closed = several(one) || several(other) || keys == ["dependentRequired"];
         let open = self.found[from..].iter().any(|finding| UNDECIDED.contains(&finding.rule));
         let narrow = self.found[from..].iter().all(|finding| REVISED.contains(&finding.rule));
         if !open && !(closed && narrow) {
@@ -144,7 +144,7 @@ impl<'a> Differ<'a> {
             return known.clone();
         }
         let mut witnesses = Vec::new();
-        let semantics = self.semantics(direction);
+        let semantics = self.semantics(direction).illustrating();
         let mut instances = Instances::new(&semantics).with_hints(&[promise, target]);
         for _ in 0..WITNESS_SAMPLES {
             let Some(value) = instances.valid(promise) else { continue };

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::{
     references::{Side, name_of, reference, unchanged},
     rules::{self, Direction, Rule},
-    semantics::{Memory, Refusals, Semantics},
+    semantics::{Arena, Memory, Refusals, Semantics},
     values::{Object, brief, flag, is_annotation, keys, members, same},
 };
 
@@ -139,7 +139,6 @@ pub(super) static INFO: PresenceRules =
 
 /// A comparison on its way. Whatever it does with the old document it does with the new one in the same manner, so that it
 /// finds the mirrors when they change places.
-#[derive(Debug)]
 pub(super) struct Differ<'a> {
     pub old: Side<'a>,
     pub new: Side<'a>,
@@ -155,7 +154,7 @@ pub(super) struct Differ<'a> {
 }
 
 impl<'a> Differ<'a> {
-    pub fn new(old: Side<'a>, new: Side<'a>) -> Self {
+    pub fn new(old: Side<'a>, new: Side<'a>, arena: &'a Arena) -> Self {
         let unchanged = unchanged(&old, &new);
         Self {
             old,
@@ -164,7 +163,7 @@ impl<'a> Differ<'a> {
             found: Vec::new(),
             left: 400_000,
             left_once: 1_000_000,
-            memory: Memory::new(),
+            memory: Memory::new(arena),
             witnesses: HashMap::new(),
         }
     }

@@ -25,6 +25,8 @@ pub(super) struct Side<'a> {
     anchors: HashMap<&'a str, (String, &'a Value)>,
     /// Schemas by their `$id`, as it is written and by its last step.
     ids: HashMap<&'a str, &'a Value>,
+    /// Every reference of the document and of its files.
+    all: BTreeSet<String>,
 }
 
 /// Adds the anchors within a value. A name that two places have leads to neither.
@@ -79,7 +81,12 @@ impl<'a> Side<'a> {
             anchors(&document.root, &mut Vec::new(), &mut named);
         }
         let once = |(name, mut places): (_, Vec<_>)| Some((name, places.pop().filter(|_| places.is_empty())?));
-        Self { document, children, anchors: named.into_iter().filter_map(once).collect(), ids: identified(document) }
+        let anchors = named.into_iter().filter_map(once).collect();
+        let mut side = Self { document, children, anchors, ids: identified(document), all: BTreeSet::new() };
+        let mut all = BTreeSet::new();
+        std::iter::once(&document.root).chain(document.files.values()).for_each(|value| side.within(value, "", &mut all));
+        side.all = all;
+        side
     }
 
     pub fn root(&self) -> &'a Object {
@@ -108,7 +115,13 @@ impl<'a> Side<'a> {
 
     /// The same as a pointer, where a reference is written by a name that its target has.
     fn pointer(&self, reference: &str) -> Option<String> {
-        self.anchors.get(reference.strip_prefix('#')?).map(|(pointer, _)| format!("#{pointer}"))
+        if let Some(anchor) = reference.strip_prefix('#') {
+            return self.anchors.get(anchor).map(|(pointer, _)| format!("#{pointer}"));
+        }
+        let identified = self.ids.get(reference.split('#').next().unwrap_or_default())?;
+        let mut schemas = self.document.root.pointer("/components/schemas")?.as_object()?.iter();
+        let (name, _) = schemas.find(|(_, schema)| std::ptr::eq(*schema, *identified))?;
+        Some(format!("#/components/schemas/{}", super::values::step(name)))
     }
 
     /// Whether a reference leads back to itself, by references and `allOf` alone.
@@ -179,10 +192,8 @@ impl<'a> Side<'a> {
     }
 
     /// Every reference of the document and of its files.
-    pub fn all_references(&self) -> BTreeSet<String> {
-        let mut found = BTreeSet::new();
-        std::iter::once(&self.document.root).chain(self.document.files.values()).for_each(|value| self.within(value, "", &mut found));
-        found
+    pub fn all_references(&self) -> &BTreeSet<String> {
+        &self.all
     }
 
     /// Everything that can be reached from some values.
@@ -207,7 +218,7 @@ impl<'a> Side<'a> {
 
 /// References that lead to the same in both documents, down to the last one behind them.
 pub(super) fn unchanged(old: &Side, new: &Side) -> HashSet<String> {
-    let mut all: BTreeSet<_> = old.all_references().union(&new.all_references()).cloned().collect();
+    let mut all: BTreeSet<_> = old.all_references().union(new.all_references()).cloned().collect();
     all.extend([old, new].into_iter().flat_map(|side| side.children.values().flatten().cloned()));
     let (mut users, mut changed, mut same) = (HashMap::<_, Vec<_>>::new(), Vec::new(), HashSet::new());
     for reference in all {

@@ -61,6 +61,12 @@ impl<'s, 'd, 'a> Instances<'s, 'd, 'a> {
         for schema in schemas {
             let resolved = self.semantics.resolved(schema);
             hints(&resolved.schema, 0, &mut self.hints);
+            // Values that a negation or a condition is about.
+            for key in ["not", "if", "then", "else"] {
+                let Some(inner) = resolved.member(key).map(|inner| schema.with(Some(inner))) else { continue };
+                let made: Vec<_> = (0..4).filter_map(|_| self.any(&inner, 1)).collect();
+                self.hints.extend(made);
+            }
         }
         self
     }

@@ -16,11 +16,12 @@ mod validity;
 
 use std::{
     borrow::Cow,
-    cell::{Cell, RefCell},
+    cell::{Cell, OnceCell, RefCell},
     collections::{BTreeSet, HashMap, HashSet},
     rc::Rc,
 };
 
+use elsa::FrozenVec;
 use serde_json::{Value, json};
 
 #[cfg(test)]
@@ -42,6 +43,8 @@ use super::{
 const DEPTH: usize = 40;
 /// Steps of all questions of one comparison.
 const WORK: usize = 10_000_000;
+/// Steps of all searches for witnesses.
+const ILLUSTRATION: usize = 2_500_000;
 /// Steps of one question.
 const QUESTION: usize = 20_000;
 /// Resolved schemas that are kept.
@@ -59,7 +62,12 @@ pub(super) enum Which {
 pub(super) struct SideSchema<'a> {
     pub which: Which,
     pub value: Cow<'a, Value>,
+    /// The same, resolved, where the schema was put together.
+    resolved: OnceCell<Rc<Resolved<'a>>>,
 }
+
+/// Schemas that were put together during a comparison. They live as long as the documents.
+pub(super) type Arena = FrozenVec<Box<Value>>;
 
 /// Whether each instance of one schema is valid under another one.
 #[derive(Debug, Clone, PartialEq)]
@@ -71,15 +79,31 @@ pub(super) enum Inclusion {
 }
 
 /// What all questions of a comparison share: the work that is left, and schemas that were resolved.
-#[derive(Debug)]
 pub(super) struct Memory<'a> {
     work: Cell<usize>,
+    /// Steps that are left for witnesses, which decide nothing.
+    illustration: Cell<usize>,
+    arena: &'a Arena,
     resolved: RefCell<HashMap<(Which, usize), Rc<Resolved<'a>>>>,
+    pieces: RefCell<HashMap<(Which, usize), Pieces<'a>>>,
 }
 
+/// The members of a choice.
+type Pieces<'a> = Option<Rc<Vec<SideSchema<'a>>>>;
+
 impl<'a> Memory<'a> {
-    pub fn new() -> Self {
-        Self { work: Cell::new(WORK), resolved: RefCell::default() }
+    pub fn new(arena: &'a Arena) -> Self {
+        let (work, illustration) = (Cell::new(WORK), Cell::new(ILLUSTRATION));
+        Self { work, illustration, arena, resolved: RefCell::default(), pieces: RefCell::default() }
+    }
+
+    /// Resolves a schema. What is put together for that goes into the arena, so that its parts are not copied again.
+    fn prepared(&self, side: &Side<'a>, schema: Cow<'a, Value>) -> Rc<Resolved<'a>> {
+        let mut resolved = resolve(side, schema);
+        if let Cow::Owned(value) = resolved.schema {
+            resolved.schema = Cow::Borrowed(self.arena.push_get(Box::new(value)));
+        }
+        Rc::new(resolved)
     }
 
     /// A schema of a document, by its address.
@@ -88,7 +112,7 @@ impl<'a> Memory<'a> {
         if let Some(resolved) = self.resolved.borrow().get(&address) {
             return resolved.clone();
         }
-        let resolved = Rc::new(resolve(side, Cow::Borrowed(schema)));
+        let resolved = self.prepared(side, Cow::Borrowed(schema));
         let mut kept = self.resolved.borrow_mut();
         if kept.len() >= KEPT {
             kept.clear();
@@ -108,6 +132,8 @@ pub(super) struct Semantics<'d, 'a> {
     memory: &'d Memory<'a>,
     /// Steps that are left for this question.
     left: Cell<usize>,
+    /// Whether only a witness is looked for.
+    illustrates: bool,
     /// Whether an object has to declare the properties of an object that it includes.
     strict: bool,
     /// Whether a format that is not checked here counts as fulfilled.
@@ -126,10 +152,17 @@ impl<'d, 'a> Semantics<'d, 'a> {
             direction,
             memory,
             left: Cell::new(QUESTION),
+            illustrates: false,
             strict: false,
             trusting: Cell::new(false),
             assumed: RefCell::default(),
         }
+    }
+
+    /// The same, for witnesses, which have a limit of their own.
+    pub fn illustrating(mut self) -> Self {
+        self.illustrates = true;
+        self
     }
 
     /// The same, where a property that only one of two open objects declares makes them different.
@@ -140,9 +173,10 @@ impl<'d, 'a> Semantics<'d, 'a> {
 
     /// Counts one step; false once the limit of this question or of the comparison is reached.
     fn step(&self) -> bool {
-        let (own, all) = (self.left.get(), self.memory.work.get());
+        let limit = if self.illustrates { &self.memory.illustration } else { &self.memory.work };
+        let (own, all) = (self.left.get(), limit.get());
         self.left.set(own.saturating_sub(1));
-        self.memory.work.set(all.saturating_sub(1));
+        limit.set(all.saturating_sub(1));
         own > 0 && all > 0
     }
 
@@ -157,7 +191,7 @@ impl<'d, 'a> Semantics<'d, 'a> {
         let side = self.side(schema.which);
         match &schema.value {
             Cow::Borrowed(value) => self.memory.resolved(side, schema.which, value),
-            Cow::Owned(_) => Rc::new(resolve(side, schema.value.clone())),
+            Cow::Owned(_) => schema.resolved.get_or_init(|| self.memory.prepared(side, schema.value.clone())).clone(),
         }
     }
 
@@ -209,7 +243,22 @@ impl<'d, 'a> Semantics<'d, 'a> {
     }
 
     /// The members of a choice, each joined with what stands beside the choice; nothing where a schema holds no choice.
-    fn pieces(&self, schema: &SideSchema<'a>, resolved: &Resolved<'a>) -> Option<Vec<SideSchema<'a>>> {
+    fn pieces(&self, schema: &SideSchema<'a>, resolved: &Resolved<'a>) -> Pieces<'a> {
+        let Cow::Borrowed(value) = resolved.schema else { return self.split(schema, resolved).map(Rc::new) };
+        let address = (schema.which, std::ptr::from_ref(value).addr());
+        if let Some(pieces) = self.memory.pieces.borrow().get(&address) {
+            return pieces.clone();
+        }
+        let pieces = self.split(schema, resolved).map(Rc::new);
+        let mut kept = self.memory.pieces.borrow_mut();
+        if kept.len() >= KEPT {
+            kept.clear();
+        }
+        kept.insert(address, pieces.clone());
+        pieces
+    }
+
+    fn split(&self, schema: &SideSchema<'a>, resolved: &Resolved<'a>) -> Option<Vec<SideSchema<'a>>> {
         let object = resolved.object()?;
         let key = ["oneOf", "anyOf"].into_iter().find(|key| object.contains_key(*key))?;
         let list = resolved.member(key)?;
@@ -227,12 +276,12 @@ impl<'d, 'a> Semantics<'d, 'a> {
             .filter_map(|position| element(&list, position))
             .map(|variant| {
                 let value = if plain { variant } else { Cow::Owned(json!({ "allOf": [Value::Object(rest.clone()), variant] })) };
-                SideSchema { which: schema.which, value }
+                SideSchema::new(schema.which, value)
             })
             .collect();
         // Around a choice, `nullable` is written to accept null.
         if nullable {
-            pieces.push(SideSchema { which: schema.which, value: Cow::Owned(json!({ "type": "null" })) });
+            pieces.push(SideSchema::new(schema.which, Cow::Owned(json!({ "type": "null" }))));
         }
         Some(pieces)
     }
@@ -240,11 +289,11 @@ impl<'d, 'a> Semantics<'d, 'a> {
 
 impl<'a> SideSchema<'a> {
     pub fn new(which: Which, value: Cow<'a, Value>) -> Self {
-        Self { which, value }
+        Self { which, value, resolved: OnceCell::new() }
     }
 
     fn with(&self, value: Option<Cow<'a, Value>>) -> Self {
-        Self { which: self.which, value: value.unwrap_or(Cow::Borrowed(empty())) }
+        Self::new(self.which, value.unwrap_or(Cow::Borrowed(empty())))
     }
 }
 

@@ -54,7 +54,7 @@ impl<'a> Semantics<'_, 'a> {
             })
             .collect();
         let exclusive = |one: usize, other: usize| within[one].iter().any(|i| within[other].iter().any(|j| i != j));
-        let pieces = self.pieces(promise, &source).unwrap_or_else(|| vec![promise.clone()]);
+        let pieces = self.pieces(promise, &source).unwrap_or_else(|| std::rc::Rc::new(vec![promise.clone()]));
         let mut undecided = false;
         for one in 0..variants.len() {
             for other in one + 1..variants.len() {

@@ -1,6 +1,7 @@
 //! What the comparison has to find, in both directions, and what must not bring it down.
 
 mod base;
+mod classes;
 mod enumeration;
 mod hostile;
 mod leaves;

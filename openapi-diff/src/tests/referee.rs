@@ -12,7 +12,7 @@ use crate::{
     Class, Direction,
     differ::Differ,
     references::Side,
-    semantics::{Dice, Instances, SideSchema, Which},
+    semantics::{Arena, Dice, Instances, SideSchema, Which},
 };
 
 /// Instances that are tried for each change that is classed compatible.
@@ -261,7 +261,8 @@ fn counter_example(
     found: &mut Found,
 ) -> Option<Value> {
     let [old, new] = documents.map(document);
-    let differ = Differ::new(Side::new(&old), Side::new(&new));
+    let arena = Arena::new();
+    let differ = Differ::new(Side::new(&old), Side::new(&new), &arena);
     let (direction, which) = if request { (Direction::Request, Which::Old) } else { (Direction::Response, Which::New) };
     let promise = SideSchema::new(which, std::borrow::Cow::Owned(promise.clone()));
     for round in 0..INSTANCES / 50 {

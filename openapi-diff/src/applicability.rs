@@ -1,8 +1,7 @@
-//! Which keywords of two schemas are compared, and which a change of their type takes along.
+//! Which keywords apply to values of both schemas.
 //!
-//! A limit on strings says nothing of numbers: where strings come or go as a whole, what was said of them comes or goes
-//! with them, and the change of the type names the keyword. Where neither schema takes the type that a keyword is about,
-//! the keyword is without effect.
+//! A keyword such as `maxLength` applies to strings. If only one schema accepts strings, the change of the type covers the
+//! keyword and names it. If neither schema accepts strings, the keyword has no effect.
 
 use std::collections::BTreeSet;
 
@@ -14,10 +13,10 @@ use super::{
 };
 
 const NUMBERS: [&str; 2] = ["number", "integer"];
-/// Formats of numbers; all others are of strings.
+/// Formats of numbers. All other formats apply to strings.
 const NUMERIC: [&str; 10] = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float", "double"];
 
-/// The types that a keyword is about; none where it is about values of any type.
+/// The types that a keyword applies to. An empty list: it applies to values of each type.
 fn about(key: &str) -> &'static [&'static str] {
     match key {
         "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "multipleOf" => &NUMBERS,
@@ -38,11 +37,11 @@ fn about(key: &str) -> &'static [&'static str] {
     }
 }
 
-/// What two schemas have in common that a keyword can be about.
+/// The two schemas whose keywords are compared.
 pub(super) struct Applicability<'o> {
     old: &'o Object,
     new: &'o Object,
-    /// No value is of both types.
+    /// The types of the schemas exclude each other.
     excluded: bool,
 }
 
@@ -51,11 +50,11 @@ impl<'o> Applicability<'o> {
         Self { old, new, excluded }
     }
 
-    /// Whether each schema takes a value that a keyword is about.
+    /// Whether each schema accepts values that a keyword applies to.
     fn takes(&self, key: &str) -> [bool; 2] {
         let types = match (about(key), text(self.old, "format").or(text(self.new, "format"))) {
             (_, Some(format)) if key == "format" => {
-                // One that turns from numbers to strings is about both.
+                // A format that changes from numbers to strings applies to both.
                 let other = text(self.new, "format").unwrap_or(format);
                 match (NUMERIC.contains(&format), NUMERIC.contains(&other)) {
                     (true, true) => &NUMBERS[..],
@@ -79,8 +78,9 @@ impl<'o> Applicability<'o> {
         self.takes(key) == [true, true]
     }
 
-    /// Tells what is not compared: by the change of the type, told since `told`, or as without effect.
-    pub fn account(&self, differ: &mut Differ, at: &super::differ::Location, told: usize) {
+    /// Reports the keywords that are not compared: the change of the type, found after `from`, covers them, or they have no
+    /// effect.
+    pub fn account(&self, differ: &mut Differ, at: &super::differ::Location, from: usize) {
         let differs = |key: &&str| match (self.old.get(*key), self.new.get(*key)) {
             (Some(old), Some(new)) => !differ.identical(old, new),
             _ => true,
@@ -90,7 +90,7 @@ impl<'o> Applicability<'o> {
         let idle = |key: &str| !self.excluded && self.takes(key) == [false, false];
         let covered: BTreeSet<_> = left.iter().filter(|key| !idle(key)).map(|key| (*key).to_owned()).collect();
         const TYPES: [&Rule; 3] = [&rules::TYPE_CHANGED, &rules::TYPE_WIDENED, &rules::TYPE_NARROWED];
-        if let Some(change) = differ.found[told..].iter_mut().find(|found| TYPES.contains(&found.rule)) {
+        if let Some(change) = differ.found[from..].iter_mut().find(|found| TYPES.contains(&found.rule)) {
             change.covers.extend(covered);
         }
         left.into_iter().filter(|key| idle(key)).for_each(|key| differ.report_detail(&rules::RESTATED, at, key));

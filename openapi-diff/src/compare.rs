@@ -1,4 +1,4 @@
-//! The comparison from its top: the document as a whole, then everything in it.
+//! Compares two documents: the root object, then paths, webhooks and components.
 
 use std::collections::BTreeSet;
 
@@ -14,7 +14,7 @@ use super::{
     values::{bare, both_same, is_annotation, keys, same, text},
 };
 
-/// Everything that differs between two documents. Never fails: what cannot be understood is told as it stands.
+/// Compares two documents. Never fails: an invalid part is compared by its text.
 pub fn diff(old: &Document, new: &Document) -> Report {
     let arena = Arena::new();
     let mut differ = Differ::new(Side::new(old), Side::new(new), &arena);
@@ -51,7 +51,7 @@ fn document(differ: &mut Differ) {
     differ.rest(&whole, old, new, &ROOT);
 }
 
-/// Components are compared where they are used; here, those that nothing leads to.
+/// Compares the components that no operation uses. The others are compared where they are used.
 fn components(differ: &mut Differ) {
     let whole = Location::document("");
     let (old, new) = (differ.old.root(), differ.new.root());
@@ -70,7 +70,7 @@ fn components(differ: &mut Differ) {
         let Some((one, other)) = differ.maps(&place, section, before, after) else { continue };
         for name in keys(one, other) {
             let reference = format!("#/components/{section}/{}", super::values::step(name));
-            // A part of a component may be named by itself.
+            // A reference may lead to a part of a component.
             let leads = |used: &BTreeSet<String>| {
                 used.iter().any(|used| used.strip_prefix(&*reference).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')))
             };
@@ -96,7 +96,7 @@ fn unfollowed(differ: &mut Differ) {
     }
 }
 
-/// What is wrong with a document, which does not make it different from another.
+/// Faults of a document. They are no differences.
 fn notices(which: &str, side: &Side) -> Vec<String> {
     let mut notices: Vec<_> = side.document.notices.iter().map(|notice| format!("{which}: {notice}")).collect();
     let root = side.root();

@@ -27,6 +27,9 @@ pub(super) struct Pair<'p, 'a> {
     pub new: &'p SideSchema<'a>,
 }
 
+/// Values that a schema accepts and another one refuses, with the keywords that refuse them.
+pub(super) type Witnesses = Rc<Vec<(Refusals, Value)>>;
+
 /// What changed about the values that a keyword accepts.
 pub(super) struct Decision {
     /// Whether all values of the old schema are accepted by the new keyword.
@@ -92,7 +95,7 @@ impl<'a> Differ<'a> {
         let closed = several(one) || several(other) || keys == ["dependentRequired"];
         let open = self.found[from..].iter().any(|finding| UNDECIDED.contains(&finding.rule));
         let narrow = self.found[from..].iter().all(|finding| REVISED.contains(&finding.rule));
-        if !open && !(closed && narrow) {
+        if !(open || closed && narrow) {
             return;
         }
         let decision = self.decision(at, pair, only(Some(one), keys), only(Some(other), keys));
@@ -133,7 +136,7 @@ impl<'a> Differ<'a> {
         }
     }
 
-    fn witnesses_of(&mut self, direction: Direction, promise: &SideSchema<'a>, target: &SideSchema<'a>) -> Rc<Vec<(Refusals, Value)>> {
+    fn witnesses_of(&mut self, direction: Direction, promise: &SideSchema<'a>, target: &SideSchema<'a>) -> Witnesses {
         let address = match (&promise.value, &target.value) {
             (Cow::Borrowed(one), Cow::Borrowed(other)) => {
                 Some((std::ptr::from_ref(*one).addr(), std::ptr::from_ref(*other).addr(), direction))

@@ -1,4 +1,4 @@
-//! What the comparison carries about: both documents, where it is, and what it has found.
+//! The state of a comparison: both documents, the current location, and the findings.
 
 use std::{
     borrow::Cow,
@@ -9,20 +9,21 @@ use std::{
 use serde_json::Value;
 
 use super::{
+    decisions::Witnesses,
     references::{Side, name_of, reference, unchanged},
     rules::{self, Direction, Rule},
-    semantics::{Arena, Memory, Refusals, Semantics},
+    semantics::{Arena, Memory, Semantics},
     values::{Object, brief, flag, is_annotation, keys, members, same},
 };
 
-/// A place in the contract.
+/// A location in a document.
 #[derive(Debug, Clone)]
 pub(super) struct Location {
-    /// `GET /pets`, or nothing for the document as a whole.
+    /// `GET /pets`. Empty for the document as a whole.
     pub operation: Rc<str>,
-    /// Words before the path into a value: `response 200`.
+    /// The part of the operation: `response 200`.
     part: Rc<str>,
-    /// The path into a value: `/data/[]/id`.
+    /// The path inside a value: `/data/[]/id`.
     path: Rc<str>,
     pub direction: Direction,
     /// Whether the value has to be present, in the old and in the new document.
@@ -53,7 +54,7 @@ impl Location {
         Self { operation: label.into(), ..Self::document(part) }
     }
 
-    /// A part of this one, which has no path yet.
+    /// A part of this location, without a path inside a value.
     pub fn part(&self, name: &str) -> Self {
         let part = if self.part.is_empty() { name.into() } else { format!("{} {name}", self.part).into() };
         Self { part, required: [false; 2], ..self.clone() }
@@ -94,7 +95,7 @@ impl Location {
     }
 }
 
-/// Something that differs.
+/// A difference that was found.
 #[derive(Debug)]
 pub(super) struct Finding {
     pub rule: &'static Rule,
@@ -102,7 +103,7 @@ pub(super) struct Finding {
     pub detail: Option<String>,
     pub old: Option<Value>,
     pub new: Option<Value>,
-    /// Keywords that differ and are told by this.
+    /// Keywords that differ and that this finding covers.
     pub covers: BTreeSet<String>,
     /// What refuses the values that this finding is about.
     pub blame: Blame,
@@ -123,7 +124,7 @@ pub(super) enum Blame {
     Surplus(String),
 }
 
-/// The names of a trio of rules about something that may be there or not.
+/// The rules for something that is added, removed or changed.
 pub(super) struct PresenceRules {
     pub added: &'static Rule,
     pub removed: &'static Rule,
@@ -137,20 +138,20 @@ static EXTENSION: PresenceRules =
 pub(super) static INFO: PresenceRules =
     PresenceRules { added: &rules::INFO_ADDED, removed: &rules::INFO_REMOVED, changed: &rules::INFO_CHANGED };
 
-/// A comparison on its way. Whatever it does with the old document it does with the new one in the same manner, so that it
-/// finds the mirrors when they change places.
+/// A running comparison. It treats both documents in the same manner, so that comparing in the other direction finds the
+/// mirror of each change.
 pub(super) struct Differ<'a> {
     pub old: Side<'a>,
     pub new: Side<'a>,
     unchanged: HashSet<String>,
     pub found: Vec<Finding>,
-    /// How many schemas may still be compared wherever they are used; after that, once in each body.
+    /// Pairs of schemas that may still be compared at each place of use. After that, each pair is compared once in a body.
     pub left: usize,
-    /// How many may be compared after that.
+    /// Pairs of schemas that may be compared after that.
     pub left_once: usize,
     memory: Memory<'a>,
     /// Witnesses of pairs of schemas, by their addresses.
-    pub witnesses: HashMap<(usize, usize, Direction), Rc<Vec<(Refusals, Value)>>>,
+    pub witnesses: HashMap<(usize, usize, Direction), Witnesses>,
 }
 
 impl<'a> Differ<'a> {
@@ -223,12 +224,12 @@ impl<'a> Differ<'a> {
         });
     }
 
-    /// One of two rules, by which document has something.
+    /// Reports one of two rules, depending on the document that has something.
     pub fn report_either(&mut self, is_new: bool, added: &'static Rule, removed: &'static Rule, at: &Location, detail: Option<&str>) {
         self.report_full(if is_new { added } else { removed }, at, detail, None, None);
     }
 
-    /// Tells of a value that is in one document alone, if what it refers to cannot be found.
+    /// Reports the broken reference of a value that only one document has.
     pub fn report_broken(&mut self, is_new: bool, value: &'a Value, at: &Location) {
         let side = if is_new { &self.new } else { &self.old };
         if let Err(reference) = side.follow(value) {
@@ -236,18 +237,18 @@ impl<'a> Differ<'a> {
         }
     }
 
-    /// Tells of a flag that is set in one document alone.
+    /// Reports a flag that only one document sets.
     pub fn report_flag(&mut self, old: bool, new: bool, set: &'static Rule, unset: &'static Rule, at: &Location) {
         if old != new {
             self.report_either(new, set, unset, at, None);
         }
     }
 
-    /// Tells of a value that is there in one document alone or differs.
+    /// Reports a value that only one document has, or that differs.
     pub fn report_presence(&mut self, trio: &'static PresenceRules, at: &Location, key: &str, old: Option<&Value>, new: Option<&Value>) {
         let rule = match (old, new) {
             (None, None) => return,
-            // The same words say something else where a reference in them leads to something else.
+            // Equal text has another meaning if a reference in it leads to something else.
             (Some(old), Some(new))
                 if same(old, new) && self.old.references(old).iter().all(|reference| self.unchanged.contains(reference)) =>
             {
@@ -260,12 +261,12 @@ impl<'a> Differ<'a> {
         self.report_full(rule, at, Some(key), old, new);
     }
 
-    /// Tells of a keyword that no rule explains.
+    /// Reports a keyword that no rule covers.
     pub fn report_keyword(&mut self, at: &Location, key: &str, old: Option<&Value>, new: Option<&Value>) {
         self.report_presence(if key.starts_with("x-") { &EXTENSION } else { &KEYWORD }, at, key, old, new);
     }
 
-    /// Tells of every keyword that is not among those which somebody else looks at.
+    /// Reports all keywords except the known ones, which are compared elsewhere.
     pub fn rest(&mut self, at: &Location, old: &Object, new: &Object, known: &[&str]) {
         for key in keys(old, new) {
             if !known.contains(&key) && !is_annotation(key) {
@@ -274,7 +275,7 @@ impl<'a> Differ<'a> {
         }
     }
 
-    /// Whether two values are the same, down to the last reference behind them.
+    /// Whether two values are equal, and all references in them lead to equal values.
     pub fn identical(&self, old: &Value, new: &Value) -> bool {
         old == new && self.all_unchanged(old)
     }
@@ -282,7 +283,7 @@ impl<'a> Differ<'a> {
     fn all_unchanged(&self, value: &Value) -> bool {
         match value {
             Value::Object(object) => {
-                // A discriminator brings in schemas by name.
+                // A discriminator refers to schemas by name.
                 !object.contains_key("discriminator")
                     && reference(value).is_none_or(|reference| self.unchanged.contains(reference))
                     && object.values().all(|member| self.all_unchanged(member))
@@ -292,7 +293,7 @@ impl<'a> Differ<'a> {
         }
     }
 
-    /// Both values with their references followed, as objects; nothing where there is nothing left to compare.
+    /// Both values as objects, with their references followed. None if nothing is left to compare.
     pub fn objects(&mut self, at: &Location, old: &'a Value, new: &'a Value) -> Option<(&'a Object, &'a Object)> {
         if self.identical(old, new) {
             return None;
@@ -332,14 +333,14 @@ impl<'a> Differ<'a> {
         Some((members(old), members(new)))
     }
 
-    /// The members under a key, where both sides have an object there or nothing; else what differs is told.
+    /// The objects under a key. If one of the values is no object, reports the difference.
     pub fn maps(&mut self, at: &Location, key: &str, old: &'a Object, new: &'a Object) -> Option<(&'a Object, &'a Object)> {
         self.shaped(at, key, old, new, Value::is_object)?;
         let get = |object: &'a Object| members(object.get(key).unwrap_or(super::values::empty()));
         Some((get(old), get(new)))
     }
 
-    /// The items under a key, likewise.
+    /// The lists under a key, in the same manner.
     pub fn lists(&mut self, at: &Location, key: &str, old: &'a Object, new: &'a Object) -> Option<(&'a [Value], &'a [Value])> {
         self.shaped(at, key, old, new, Value::is_array)?;
         Some((super::values::items(old.get(key)), super::values::items(new.get(key))))
@@ -360,7 +361,7 @@ pub(super) fn shown(witness: &Value) -> Option<Value> {
     (witness.to_string().len() <= 300).then(|| witness.clone())
 }
 
-/// What stands beside a reference.
+/// The members beside a `$ref`.
 fn beside(value: &Value) -> Cow<'_, Object> {
     let mut members = Object::new();
     if reference(value).is_some() {

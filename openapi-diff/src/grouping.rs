@@ -1,10 +1,11 @@
-//! How a report is laid out for people: first, once, what is the same in many places, and then operation by operation.
+//! Groups the changes of a report for display: changes that are the same in many places come first, each once; then the
+//! changes of each operation.
 //!
-//! Called by `print` and `page`. Guaranteed: every change stands either under its operation or in one entry at the front,
-//! and an operation that such an entry reaches names it, with the answers of the operation that it reaches.
+//! Used by `print` and `html`. Each change is either shown under its operation or covered by one entry at the front. Each
+//! operation names the entries that affect it, with the statuses of the responses that they affect.
 //!
-//! Decided: what stands at one place of an answer counts as the same whatever the status, since one type describes it; two
-//! operations with one change each say it more plainly by themselves, so it takes more places than that.
+//! The same change in responses with different statuses counts as one, since one schema usually describes them. An entry
+//! needs several operations and at least three places.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,54 +16,54 @@ use super::{
     values::canonical,
 };
 
-/// As few places as are worth an entry at the front.
+/// The least number of places for an entry at the front.
 const MANY: usize = 3;
 
 pub(super) struct Grouping<'r> {
     pub common: Vec<SharedChanges<'r>>,
-    /// Those that break most stand first, the document as a whole before all.
+    /// The document as a whole first, then operations with breaking changes.
     pub operations: Vec<OperationGroup<'r>>,
-    /// In the order of the first change that each is about.
+    /// In the order of the first change of each note.
     pub notes: Vec<&'r str>,
 }
 
-/// Changes that reach the same operations.
+/// Changes that affect the same operations.
 pub(super) struct SharedChanges<'r> {
     pub title: String,
-    /// What it reaches, in words.
+    /// The affected operations, in words.
     pub reached: String,
     pub entries: Vec<SharedChange<'r>>,
 }
 
-/// One change that is the same in many places.
+/// A change that is the same in many places.
 pub(super) struct SharedChange<'r> {
-    /// `a`, `b` …: what operations call it.
+    /// `a`, `b` …: operations refer to it by this label.
     pub label: String,
     pub place: String,
     pub places: usize,
-    /// The first of them; what it says is said of all.
+    /// The first of the equal changes.
     pub change: &'r Change,
 }
 
-/// An operation and what is told of it alone.
+/// An operation and the changes that only it has.
 pub(super) struct OperationGroup<'r> {
     pub heading: String,
     pub common: Vec<Mention>,
     pub changes: Vec<&'r Change>,
 }
 
-/// An entry at the front that reaches an operation.
+/// A reference from an operation to an entry at the front.
 pub(super) struct Mention {
     pub label: String,
     pub class: Class,
-    /// The statuses of the answers that it reaches, where the entry is about several.
+    /// The statuses of the affected responses, if the entry covers several statuses.
     pub statuses: Vec<String>,
 }
 
 impl OperationGroup<'_> {
-    /// Whether it has a change of a class, told under it or at the front.
+    /// Whether it has a change of a class, shown here or at the front.
     pub fn has(&self, class: Class) -> bool {
-        self.of_class(class).next().is_some() || self.common.iter().any(|told| told.class == class)
+        self.of_class(class).next().is_some() || self.common.iter().any(|mention| mention.class == class)
     }
 
     pub fn of_class(&self, class: Class) -> impl Iterator<Item = &Change> {
@@ -70,7 +71,7 @@ impl OperationGroup<'_> {
     }
 }
 
-/// The place of a change, and the status in it where it is an answer's.
+/// Splits the status of a response off a place.
 fn split(place: &str) -> (Option<&str>, &str) {
     match place.strip_prefix("response ") {
         Some(rest) => (Some(rest.split(' ').next().unwrap_or_default()), rest.split_once(' ').map_or("", |(_, rest)| rest)),
@@ -78,7 +79,7 @@ fn split(place: &str) -> (Option<&str>, &str) {
     }
 }
 
-/// The same changes in several places.
+/// Equal changes in several places.
 struct SameChange<'r> {
     changes: Vec<&'r Change>,
     operations: BTreeSet<&'r str>,
@@ -93,7 +94,7 @@ impl SameChange<'_> {
 fn gathered(changes: &[Change]) -> Vec<SameChange<'_>> {
     let mut all: BTreeMap<_, SameChange> = BTreeMap::new();
     for change in changes {
-        // What becomes of a whole operation is told under it.
+        // A change of a whole operation is shown under that operation.
         let Some(operation) = change.operation.as_deref().filter(|_| change.place != "operation") else { continue };
         let (status, within) = split(&change.place);
         let values = [&change.old, &change.new].map(|value| value.as_ref().map(canonical));
@@ -129,7 +130,7 @@ impl Report {
         let places = |all: &[SameChange]| all.iter().map(|same| same.changes.len()).max();
         let worst = |all: &[SameChange]| all.iter().map(|same| same.changes[0].class).min();
         extents.sort_by_key(|(_, all)| (worst(all), std::cmp::Reverse(places(all))));
-        // By its fingerprint, the label of the entry that a change stands in, and whether that is about several statuses.
+        // For each fingerprint: the label of its entry, and whether the entry covers several statuses.
         let (mut common, mut entered, mut count) = (Vec::new(), BTreeMap::new(), 0);
         for ((everywhere, operations), mut all) in extents {
             all.sort_by_key(|same| (same.changes[0].class, split(&same.changes[0].place).1));
@@ -147,7 +148,7 @@ impl Report {
                 };
                 entries.push(SharedChange { label, place, places: same.changes.len(), change: same.changes[0] });
             }
-            // Nobody reads through a list of all operations.
+            // A list of all operations would be too long.
             let (title, reached) = match operations.len() {
                 count if everywhere => ("In every answer".to_owned(), format!("{} answers of {count} operations", self.shared.answers)),
                 count if count == self.shared.operations => ("In every operation".to_owned(), format!("{count} operations")),
@@ -164,7 +165,7 @@ impl Report {
 
 fn group<'r>(operation: Option<&str>, changes: Vec<&'r Change>, entered: &BTreeMap<&str, (String, bool)>) -> OperationGroup<'r> {
     let heading = heading(operation, &changes);
-    let mut told: BTreeMap<(usize, &str), Mention> = BTreeMap::new();
+    let mut mention: BTreeMap<(usize, &str), Mention> = BTreeMap::new();
     let mut own = Vec::new();
     for change in changes {
         let Some((label, several)) = entered.get(change.fingerprint.as_str()) else {
@@ -172,10 +173,10 @@ fn group<'r>(operation: Option<&str>, changes: Vec<&'r Change>, entered: &BTreeM
             continue;
         };
         let entry =
-            told.entry((label.len(), label)).or_insert_with(|| Mention { label: label.clone(), class: change.class, statuses: vec![] });
+            mention.entry((label.len(), label)).or_insert_with(|| Mention { label: label.clone(), class: change.class, statuses: vec![] });
         entry.statuses.extend(split(&change.place).0.filter(|_| *several).map(str::to_owned));
     }
-    OperationGroup { heading, common: told.into_values().collect(), changes: own }
+    OperationGroup { heading, common: mention.into_values().collect(), changes: own }
 }
 
 impl<'r> Grouping<'r> {
@@ -190,7 +191,7 @@ impl<'r> Grouping<'r> {
         notes
     }
 
-    /// The number of what is to be done about a change.
+    /// The number of the note on a change.
     pub fn number(&self, change: &Change) -> Option<usize> {
         let note = change.note.as_deref()?;
         self.notes.iter().position(|one| *one == note).map(|position| position + 1)
@@ -218,7 +219,7 @@ mod tests {
         diff(&document(old), &document(new))
     }
 
-    /// Every change that the layout shows, with those of the front under each operation that they reach.
+    /// The number of changes that are shown, those at the front counted at each of their places.
     fn shown(report: &Report) -> usize {
         let grouping = report.grouping();
         grouping.common.iter().flat_map(|extent| &extent.entries).map(|entry| entry.places).sum::<usize>()
@@ -226,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_the_same_in_many_places_stands_once_at_the_front_and_is_named_where_it_holds() {
+    fn equal_changes_are_shown_once_at_the_front_and_referred_to_from_operations() {
         let report = report(&["string", "string", "string", "string"], &["integer", "integer", "boolean", "string"]);
         let grouping = report.grouping();
         let [extent] = &grouping.common[..] else { panic!("{} extents", grouping.common.len()) };
@@ -239,13 +240,13 @@ mod tests {
         assert_eq!(shown(&report), report.changes.len());
         for text in [report.text(), report.markdown()] {
             assert_eq!(text.matches("is integer, was string").count(), 1, "{text}");
-            assert_eq!(text.matches("told above: a (200, 400)").count(), 2, "{text}");
+            assert_eq!(text.matches("see above: a (200, 400)").count(), 2, "{text}");
         }
-        assert_eq!(report.html(&[]).matches("told above: <a href=\"#there-a\">a</a> (200, 400)").count(), 2);
+        assert_eq!(report.html(&[]).matches("see above: <a href=\"#there-a\">a</a> (200, 400)").count(), 2);
     }
 
     #[test]
-    fn what_is_everywhere_is_said_to_be() {
+    fn a_change_in_all_operations_has_that_title() {
         let mut report = report(&["string", "string"], &["integer", "integer"]);
         assert_eq!((report.shared.operations, report.shared.answers), (2, 6));
         assert_eq!(report.grouping().common[0].title, "In every operation");
@@ -255,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn few_places_and_other_notes_stand_by_themselves() {
+    fn changes_in_few_places_or_with_other_notes_are_not_grouped() {
         let mut report = report(&["string", "string"], &["integer", "integer"]);
         report.changes[0].note = Some("Another.".to_owned());
         report.changes[1].note = Some("Another.".to_owned());
@@ -265,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_go_on_behind_z() {
+    fn labels_continue_after_z() {
         assert_eq!([0, 25, 26, 51, 52, 701, 702].map(label), ["a", "z", "aa", "az", "ba", "zz", "aaa"]);
     }
 }

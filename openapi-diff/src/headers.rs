@@ -23,7 +23,7 @@ pub(super) fn headers<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Objec
     let all: BTreeSet<_> = before.keys().chain(after.keys()).collect();
     for key in all {
         let at = at.part(&format!("header {key}"));
-        // The content says it already.
+        // `content` already describes this header.
         if key == "content-type" {
             if before.get(key).map(|(_, header)| bare(header)) != after.get(key).map(|(_, header)| bare(header)) {
                 differ.report_detail(&rules::RESTATED, &at, "header");

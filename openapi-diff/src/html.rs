@@ -1,7 +1,7 @@
-//! A report as one HTML page that needs nothing else: both directions, a filter by class, no script.
+//! Renders a report as one self-contained HTML page with both directions and a filter by class.
 //!
-//! The switch and the filters are form controls, and the style sheet hides what they rule out; so keyboards and screen
-//! readers have nothing to be told, and a policy that forbids all scripts is no hindrance.
+//! The switch and the filters are form controls, and the style sheet hides what they exclude. The page works with keyboards
+//! and screen readers, and under a policy that forbids all scripts.
 
 use std::fmt::Write;
 
@@ -12,11 +12,11 @@ use super::{
     rules::Class,
 };
 
-/// The style sheet of the page: whoever serves it may allow exactly this one.
+/// The style sheet of the page. A server can allow exactly this style sheet.
 pub const STYLE: &str = include_str!("html.css");
 
 impl Report {
-    /// The page. `links` are where else it leads: addresses and what they are called.
+    /// The page. `links` are the addresses and names of other pages.
     pub fn html(&self, links: &[(&str, &str)]) -> String {
         let back = self.mirrored();
         let (old, new) = (escaped(&titled(&self.old)), escaped(&titled(&self.new)));
@@ -84,7 +84,7 @@ impl Report {
             open(out, |class| group.has(class), &group.heading);
             out.push_str("<ul>\n");
             for class in CLASSES {
-                told_above(out, direction, group, class);
+                see_above(out, direction, group, class);
                 for change in group.of_class(class) {
                     let end = format!("{} <span>{}</span>", change.rule.id, change.fingerprint);
                     item(out, &grouping, direction, change, ">", &change.place, &end);
@@ -108,13 +108,13 @@ impl Report {
     }
 }
 
-/// Begins a section, marked by the classes that it has, so that it goes when all of them are ruled out.
+/// Begins a section. Its CSS classes name the classes of its changes, so that it is hidden when all of them are excluded.
 fn open(out: &mut String, has: impl Fn(Class) -> bool, heading: &str) {
     let classes: Vec<_> = CLASSES.into_iter().filter(|class| has(*class)).map(|class| format!("has-{}", class_name(class))).collect();
     _ = writeln!(out, "<section class=\"{}\">\n<h2>{}</h2>", classes.join(" "), escaped(heading));
 }
 
-/// A change. `label` ends the tag that the item begins with.
+/// A change. `label` completes the opening tag of the item.
 fn item(out: &mut String, grouping: &Grouping, direction: &str, change: &Change, label: &str, place: &str, end: &str) {
     let name = class_name(change.class);
     _ = write!(
@@ -135,16 +135,16 @@ fn item(out: &mut String, grouping: &Grouping, direction: &str, change: &Change,
     _ = writeln!(out, "<small>{end}</small></li>");
 }
 
-/// What is told at the front of this operation too.
-fn told_above(out: &mut String, direction: &str, group: &OperationGroup, class: Class) {
-    let link = |told: &Mention| {
-        let link = format!("<a href=\"#{direction}-{0}\">{0}</a>", told.label);
-        if told.statuses.is_empty() { link } else { format!("{link} ({})", escaped(&told.statuses.join(", "))) }
+/// The entries at the front that affect this operation.
+fn see_above(out: &mut String, direction: &str, group: &OperationGroup, class: Class) {
+    let link = |mention: &Mention| {
+        let link = format!("<a href=\"#{direction}-{0}\">{0}</a>", mention.label);
+        if mention.statuses.is_empty() { link } else { format!("{link} ({})", escaped(&mention.statuses.join(", "))) }
     };
-    let told: Vec<_> = group.common.iter().filter(|told| told.class == class).map(link).collect();
-    if !told.is_empty() {
+    let mention: Vec<_> = group.common.iter().filter(|mention| mention.class == class).map(link).collect();
+    if !mention.is_empty() {
         let name = class_name(class);
-        _ = writeln!(out, "<li class=\"{name}\"><span class=\"class {name}\">{name}</span> told above: {}</li>", told.join(", "));
+        _ = writeln!(out, "<li class=\"{name}\"><span class=\"class {name}\">{name}</span> see above: {}</li>", mention.join(", "));
     }
 }
 
@@ -164,7 +164,7 @@ pub(super) fn escaped(text: &str) -> String {
     out
 }
 
-/// Words with their spans of code.
+/// Text with its code spans.
 fn spans(text: &str) -> String {
     let parts: Vec<_> = text.split('`').collect();
     if parts.len() % 2 == 0 {

@@ -1,7 +1,7 @@
 //! The keywords of a schema that hold plain values: types, formats, limits, enumerations, flags.
 //!
-//! Each group claims its keywords. What differs within a group without a rule telling so means the same, written
-//! differently; what has not the form that the specification gives it is told as it is.
+//! Keywords that take effect together form a group. A difference within a group to which no rule applies has no effect. A
+//! keyword of the wrong type is reported as an unknown change.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use super::{
 
 type Compare = fn(&mut Differ, &Location, &Object, &Object);
 
-/// Keywords that mean something only together.
+/// Keywords that take effect together.
 pub(super) struct KeywordGroup {
     pub keys: &'static [&'static str],
     fits: fn(&Value) -> bool,
@@ -42,7 +42,7 @@ impl KeywordGroup {
     }
 }
 
-/// Whether a keyword says something beside what values there are.
+/// Whether a keyword applies to values of each type.
 pub(super) fn is_of_any_type(key: &str) -> bool {
     ["default", "readOnly", "writeOnly", "deprecated", "nullable", "type"].contains(&key)
 }
@@ -55,7 +55,7 @@ fn is_limit(value: &Value) -> bool {
     value.is_number() || value.is_boolean()
 }
 
-/// `const` takes any value, so the group lets an `enum` that is no list pass; it then counts as an empty one.
+/// `const` may have any value, so this group accepts all values. An `enum` that is no list counts as odd.
 fn any(_: &Value) -> bool {
     true
 }
@@ -91,7 +91,7 @@ pub(super) static GROUPS: [KeywordGroup; 17] = [
     } },
 ];
 
-/// Whether both have a keyword in its proper form or not at all; else what differs is told.
+/// Whether a keyword is absent or has the right type in both schemas. If not, reports the difference.
 pub(super) fn shaped(differ: &mut Differ, at: &Location, key: &str, old: &Object, new: &Object, fits: fn(&Value) -> bool) -> bool {
     if [old, new].iter().all(|object| object.get(key).is_none_or(fits)) {
         return true;
@@ -100,7 +100,7 @@ pub(super) fn shaped(differ: &mut Differ, at: &Location, key: &str, old: &Object
     false
 }
 
-/// The types that a schema names, `null` aside; nothing where it names none.
+/// The types that a schema names, except `null`. None if it names no type.
 pub(super) fn named_types(schema: &Object) -> Option<BTreeSet<&str>> {
     let named = schema.get("type")?;
     let all: BTreeSet<_> = named.as_str().into_iter().chain(items(Some(named)).iter().filter_map(Value::as_str)).collect();
@@ -108,13 +108,13 @@ pub(super) fn named_types(schema: &Object) -> Option<BTreeSet<&str>> {
 }
 
 pub(super) fn takes_null(side: &Side, schema: &Object) -> bool {
-    // OpenAPI 3.1 knows no `nullable`.
+    // OpenAPI 3.1 has no `nullable`.
     let listed = items(schema.get("type"));
     !side.document.is_3_1() && flag(schema, "nullable") || listed.iter().any(|name| name == "null") && listed.len() > 1
 }
 
-/// Tells whether null came or went. Without a type a schema takes null anyway; around variants, though, `nullable` is
-/// written to mean it.
+/// Reports whether null became allowed or refused. A schema without a type accepts null anyway; around a choice, `nullable`
+/// is meant to allow null.
 fn null(differ: &mut Differ, at: &Location, old: &Object, new: &Object) {
     let typed = |schema: &Object| schema.contains_key("type");
     let varied = |schema: &Object| schema.contains_key("oneOf") || schema.contains_key("anyOf");
@@ -123,7 +123,7 @@ fn null(differ: &mut Differ, at: &Location, old: &Object, new: &Object) {
     }
 }
 
-/// Whether every value of `one` is one of `other`.
+/// Whether all types of `one` are types of `other`.
 fn within(one: Option<&BTreeSet<&str>>, other: Option<&BTreeSet<&str>>) -> bool {
     let Some(other) = other else { return true };
     one.is_some_and(|one| one.iter().all(|name| other.contains(name) || *name == "integer" && other.contains("number")))
@@ -134,7 +134,7 @@ pub(super) fn has_odd_type(schema: &Object) -> bool {
         || schema.get("nullable").is_some_and(|flag| !flag.is_boolean())
 }
 
-/// Tells if no value can be of both types; nothing else needs to be compared then.
+/// Reports types that exclude each other. Then other keywords need no comparison.
 pub(super) fn types_exclude(differ: &mut Differ, at: &Location, old: &Object, new: &Object) -> bool {
     if has_odd_type(old) || has_odd_type(new) {
         return false;
@@ -164,7 +164,7 @@ fn is_free_text(types: &BTreeSet<&str>, schema: &Object) -> bool {
     types.contains("string") && free
 }
 
-/// Types in words, with null where nothing else tells of that.
+/// Types in words, with null if no other change reports it.
 fn spelled(types: Option<&BTreeSet<&str>>, null: bool) -> Value {
     let null = null.then_some("null");
     types.map_or_else(|| "of any type".to_owned(), |types| types.iter().copied().chain(null).collect::<Vec<_>>().join(" or ")).into()
@@ -191,7 +191,7 @@ fn types(differ: &mut Differ, at: &Location, old: &Object, new: &Object) {
     null(differ, at, old, new);
 }
 
-/// The format of a text, and how bytes are written as text: OpenAPI 3.0 calls that a format, 3.1 does not.
+/// The format of a value, and the encoding of bytes as text. OpenAPI 3.0 uses `format` for both, 3.1 has own keywords.
 fn format(differ: &mut Differ, at: &Location, old: &Object, new: &Object) {
     let spelled = |schema: &Object| match ["format", "contentEncoding", "contentMediaType"].map(|key| text(schema, key).map(str::to_owned))
     {
@@ -249,7 +249,7 @@ fn default(differ: &mut Differ, at: &Location, old: &Object, new: &Object) {
     differ.report_values(rule, at, old.get("default"), new.get("default"));
 }
 
-/// Tells of a limit by whether it got stricter; absent ones are none.
+/// Reports a limit by whether it became stricter. An absent limit is unlimited.
 fn limit(differ: &mut Differ, at: &Location, key: &str, values: (Option<&Value>, Option<&Value>), stricter: Option<bool>) {
     let rule: &'static Rule = match stricter {
         Some(true) => &rules::LIMIT_TIGHTENED,
@@ -260,7 +260,7 @@ fn limit(differ: &mut Differ, at: &Location, key: &str, values: (Option<&Value>,
     differ.report_full(rule, at, Some(key), Some(values.0.unwrap_or(&none)), Some(values.1.unwrap_or(&none)));
 }
 
-/// A lower limit on a count; none is 0.
+/// A lower limit of a count. An absent limit is 0.
 fn at_least(differ: &mut Differ, at: &Location, key: &str, old: &Object, new: &Object) {
     let [before, after] = [old, new].map(|object| object.get(key).cloned().unwrap_or_else(|| 0.into()));
     let zero = Value::from(0);
@@ -283,10 +283,10 @@ fn at_most(differ: &mut Differ, at: &Location, key: &str, old: &Object, new: &Ob
     limit(differ, at, key, (before, after), Some(stricter));
 }
 
-/// A bound and whether it is itself excluded. OpenAPI 3.0 says the latter by a flag, 3.1 by a number of its own.
+/// A bound, inclusive or exclusive. OpenAPI 3.0 marks an exclusive bound by a flag, 3.1 by a number.
 fn bound(differ: &mut Differ, at: &Location, key: &'static str, old: &Object, new: &Object) {
     let lower = key == "minimum";
-    // By how strict they are: a higher lower bound is stricter, and so is one that is excluded.
+    // Orders bounds by strictness: a higher lower bound is stricter, and so is an exclusive one.
     let strictness = |one: &(&Value, bool), other: &(&Value, bool)| {
         let ordering = order(one.0, other.0);
         (if lower { ordering } else { ordering.reverse() }).then(one.1.cmp(&other.1))
@@ -307,7 +307,7 @@ fn bound(differ: &mut Differ, at: &Location, key: &'static str, old: &Object, ne
         bound.map(|(value, excluded)| if excluded { format!("{} (excluded)", canonical(value)).into() } else { value.clone() })
     };
     let [before, after] = [old, new].map(|object| effective(object, key, excluding, strictness));
-    // Of whole numbers the first behind an excluded one is a bound as good as that.
+    // For integers, an exclusive bound equals the next inclusive one.
     let whole = |(bound, excluded): (&Value, bool)| {
         bound.as_i64().map(|bound| i128::from(bound) + if lower { i128::from(excluded) } else { -i128::from(excluded) })
     };
@@ -351,13 +351,13 @@ fn multiple(differ: &mut Differ, at: &Location, old: &Object, new: &Object) {
     limit(differ, at, "multipleOf", (old.get("multipleOf"), new.get("multipleOf")), stricter);
 }
 
-/// What a schema says of the values that may be there.
+/// The list of values that a schema allows.
 enum AllowedValues<'v> {
     Any,
     Closed(&'v [Value]),
     /// `x-extensible-enum`: a list that may grow.
     Open(&'v [Value]),
-    /// Said in a way that no rule covers.
+    /// A combination of keywords that no rule covers.
     Odd,
 }
 
@@ -366,7 +366,7 @@ impl<'v> AllowedValues<'v> {
         let is_boolean = text(schema, "type") == Some("boolean");
         match (schema.get("enum"), schema.get("const"), schema.get("x-extensible-enum")) {
             (None, None, None) => Self::Any,
-            // Both of two values are no choice.
+            // A list of both booleans allows each boolean.
             (Some(Value::Array(values)), None, None) if is_boolean && [true, false].iter().all(|flag| values.contains(&(*flag).into())) => {
                 Self::Any
             }

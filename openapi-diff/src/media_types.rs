@@ -1,4 +1,4 @@
-//! What goes over the wire in an operation: bodies, answers, headers, links; and where it is served.
+//! Request bodies and media types.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,10 +12,10 @@ use super::{
     values::{Object, flag, members},
 };
 
-/// Things by what tells them apart, with the way in which each document writes that.
+/// Values by a normalised key, with the key as the document writes it.
 pub(super) type Named<'a> = BTreeMap<String, (String, &'a Value)>;
 
-/// Adds one under its key; what says the same twice is kept apart.
+/// Adds a value under its key. A repeated key gets a number.
 pub(super) fn name<'a>(named: &mut Named<'a>, key: String, written: &str, value: &'a Value) {
     let (mut unique, mut count) = (key.clone(), 1);
     while named.contains_key(&unique) {
@@ -47,7 +47,7 @@ pub(super) fn compare_body<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a 
     differ.rest(&at, before, after, &["required", "content", "$ref"]);
 }
 
-/// Bodies by media type.
+/// Compares bodies by media type.
 pub(super) fn content<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Object, new: &'a Object) {
     let Some((before, after)) = differ.maps(at, "content", old, new) else { return };
     let types = |map: &'a Object| {
@@ -58,7 +58,7 @@ pub(super) fn content<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Objec
     let (before, after) = (types(before), types(after));
     let all: BTreeSet<_> = before.keys().chain(after.keys()).collect();
     for key in all {
-        // The type that nearly every body has goes without saying.
+        // The most common type is left out of the place.
         let place = if key == "application/json" { at.clone() } else { at.part(&format!("({key})")) };
         match (before.get(key), after.get(key)) {
             (Some((one, was)), Some((other, is))) => {
@@ -80,7 +80,7 @@ pub(super) fn content<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Objec
     }
 }
 
-/// The range that describes a media type which is not listed.
+/// The range that covers a media type that is not listed.
 fn covering_type<'n, 'a>(types: &'n Named<'a>, key: &str) -> Option<(&'n str, &'a Value)> {
     let (kind, _) = key.split_once('/')?;
     let ranges = [format!("{kind}/*"), "*/*".to_owned()];
@@ -101,7 +101,7 @@ fn is_xml(media_type: &str) -> bool {
     kind.ends_with("/xml") || kind.ends_with("+xml") || kind.contains('*')
 }
 
-/// A media type without what means nothing: case, the order of its parameters, and UTF-8, which text is anyway.
+/// A media type in a normal form: lower case, sorted parameters, without `charset=utf-8`.
 fn media_type(written: &str) -> String {
     let mut parts = written.split(';').map(|part| part.trim().to_lowercase());
     let kind = parts.next().unwrap_or_default();

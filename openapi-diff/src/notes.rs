@@ -1,5 +1,5 @@
-//! What people say about changes, keyed by fingerprint: one note may be about many of them. And what they tell beside the
-//! changes: behaviour that differs and that no document shows.
+//! Notes on changes, by fingerprint; one note may cover many changes. A file of notes may also list differences in behaviour
+//! that no document shows.
 
 use std::collections::{HashMap, HashSet};
 
@@ -10,7 +10,7 @@ use super::{
     rules::Class,
 };
 
-/// A note and the changes that it is about.
+/// A note and the changes that it covers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Note {
@@ -28,17 +28,17 @@ pub struct Notes {
     pub unshown: Vec<Unshown>,
 }
 
-/// What does not fit together.
+/// Mismatches between notes and changes.
 #[derive(Debug, Default)]
 pub struct Gaps {
-    /// Breaking changes that no note is about.
+    /// Breaking changes without a note.
     pub missing: Vec<Change>,
-    /// Fingerprints that no change has, or that two notes name.
+    /// Fingerprints without a change, or with two notes.
     pub orphaned: Vec<String>,
 }
 
 impl Report {
-    /// Puts every note to its changes.
+    /// Adds each note to its changes.
     pub fn annotate(&mut self, notes: &Notes) -> Gaps {
         self.unshown = notes.unshown.clone();
         let (mut by_fingerprint, mut orphaned) = (HashMap::new(), Vec::new());
@@ -88,7 +88,7 @@ mod tests {
     use crate::{Document, diff};
 
     #[test]
-    fn notes_find_their_changes_and_gaps_are_told() {
+    fn notes_are_added_to_their_changes_and_gaps_are_reported() {
         let document = |paths| Document::new(json!({ "openapi": "3.0.0", "paths": paths })).expect("a document");
         let old = document(json!({ "/a": { "get": {} }, "/b": { "get": {} } }));
         let mut report = diff(&old, &document(json!({})));

@@ -1,4 +1,4 @@
-//! What a schema says of objects: their properties, listed, by pattern, and all others.
+//! Keywords of objects: properties, pattern properties, additional properties, and names.
 
 use std::borrow::Cow;
 
@@ -64,7 +64,7 @@ impl<'a> Differ<'a> {
                 match (&before, &after) {
                     (Some(_), Some(_)) => below.compare(at.step(&format!("{{{}}}", step(pattern))), before, after),
                     _ => {
-                        // In a closed object a pattern lets in; in another one it narrows.
+                        // In a closed object a pattern accepts more properties; in an open object it restricts them.
                         let closed = refuses_others(if after.is_some() { one } else { other });
                         let schema =
                             matches!(AdditionalProperties::of(if after.is_some() { one } else { other }), AdditionalProperties::Schema);
@@ -95,7 +95,7 @@ impl<'a> Differ<'a> {
         }
     }
 
-    /// Names that an object needs where it has another one.
+    /// Properties that are required if another one is present.
     fn dependent_required(&mut self, at: &Location, [one, other]: [&Object; 2], pair: &Pair<'_, 'a>) {
         const KEY: &str = "dependentRequired";
         if !keywords::shaped(self, at, KEY, one, other, |value| value.as_object().is_some_and(|names| names.values().all(is_names))) {
@@ -134,7 +134,7 @@ impl<'a> Differ<'a> {
         names.extend([one, other].into_iter().flat_map(|object| items(object.get("required"))).filter_map(Value::as_str));
         for name in names {
             let at = at.step(&step(name));
-            // Where it is not listed, what is said of all others holds for it.
+            // `additionalProperties` applies to a property that is not listed.
             let others = |flat: &Resolved<'a>, object: &Object| {
                 matches!(AdditionalProperties::of(object), AdditionalProperties::Schema)
                     .then(|| flat.member("additionalProperties"))
@@ -147,7 +147,7 @@ impl<'a> Differ<'a> {
             let at = if all_hidden { at.towards(Direction::Neither) } else { at };
             let (there, absent) = (had.is_some(), has.is_none());
             if there == absent && !(if there { needs } else { needed }) {
-                // On one side only, and not even asked for on the other.
+                // Listed in one document only, and not required in the other one.
                 let closed = refuses_others(if there { other } else { one });
                 let (added, removed) = match (closed, needed || needs) {
                     (false, false) => (&rules::PROPERTY_ADDED, &rules::PROPERTY_REMOVED),
@@ -177,7 +177,7 @@ impl<'a> Differ<'a> {
                 self.report_either(!there, declared, undeclared, &at, None);
                 self.blame(from, &Blame::Surplus(name.to_owned()));
             }
-            // A property that is hidden from one side need not be there on that side.
+            // A property that is hidden in one document is not required there.
             let [expected, expects] =
                 [(needed, hidden[0]), (needs, hidden[1])].map(|(is, hidden)| is && (all_hidden || hidden != Some(true)));
             let from = self.found.len();
@@ -193,7 +193,7 @@ impl<'a> Differ<'a> {
         }
     }
 
-    /// Whether a property never is on the wire in this direction.
+    /// Whether a property is never sent in this direction.
     fn unseen(&self, is_old: bool, property: &Option<Cow<'a, Value>>, direction: Direction) -> Option<bool> {
         let key = match direction {
             Direction::Request => "readOnly",
@@ -207,7 +207,7 @@ impl<'a> Differ<'a> {
     }
 }
 
-/// What an object says of properties that it does not list.
+/// What a schema says about properties that it does not list.
 #[derive(Clone, Copy)]
 pub(super) enum AdditionalProperties {
     Allowed,

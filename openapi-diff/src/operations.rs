@@ -19,7 +19,7 @@ use super::{
 
 const METHODS: [&str; 8] = ["get", "put", "post", "delete", "options", "head", "patch", "trace"];
 
-/// The paths of both documents, paired whatever their parameters are called.
+/// Compares the paths of both documents. Names of path parameters do not matter for the pairs.
 pub(super) fn compare_paths<'a>(differ: &mut Differ<'a>) {
     let whole = Location::document("");
     let (old, new) = (differ.old.root(), differ.new.root());
@@ -48,7 +48,7 @@ pub(super) fn compare_paths<'a>(differ: &mut Differ<'a>) {
     }
 }
 
-/// Paths that belong together: the same ones, and then those that differ only in the names of their parameters.
+/// Pairs of paths: equal paths first, then paths that differ only in the names of their parameters.
 pub(super) fn pairs<'a>(before: &'a Object, after: &'a Object) -> Vec<(Option<&'a str>, Option<&'a str>)> {
     let mut pairs: Vec<_> =
         before.keys().filter(|path| after.contains_key(*path)).map(|path| (Some(path.as_str()), Some(path.as_str()))).collect();
@@ -92,12 +92,12 @@ pub(super) fn compare_webhooks<'a>(differ: &mut Differ<'a>) {
     }
 }
 
-/// What both documents have of operations and answers.
+/// Counts the operations and responses that both documents have.
 pub(super) fn shared(old: &Side, new: &Side) -> Shared {
     let section = |side: &Side, key: &str| members(side.root().get(key).unwrap_or(empty())).clone();
-    let [[before, after], [told, tells]] = ["paths", "webhooks"].map(|key| [section(old, key), section(new, key)]);
+    let [[before, after], [was, is]] = ["paths", "webhooks"].map(|key| [section(old, key), section(new, key)]);
     let paths = pairs(&before, &after).into_iter().filter_map(|(one, other)| Some((before.get(one?)?, after.get(other?)?)));
-    let webhooks = told.iter().filter_map(|(name, was)| Some((was, tells.get(name)?)));
+    let webhooks = was.iter().filter_map(|(name, one)| Some((one, is.get(name)?)));
     let mut shared = Shared::default();
     for (was, is) in paths.chain(webhooks) {
         let (Ok(was), Ok(is)) = (old.follow(was), new.follow(is)) else { continue };
@@ -110,12 +110,12 @@ pub(super) fn shared(old: &Side, new: &Side) -> Shared {
     shared
 }
 
-/// What kind of operations are compared.
+/// The kind of operations: of a path, a webhook or a callback.
 struct OperationKind<'k> {
     label: &'k dyn Fn(&str) -> String,
-    /// What every place begins with: a callback stands within an operation.
+    /// The start of each place: a callback belongs to an operation.
     prefix: &'k str,
-    /// Whose the requests are.
+    /// The direction of the requests.
     sends: Direction,
     added: &'static Rule,
     removed: &'static Rule,
@@ -128,7 +128,7 @@ impl OperationKind<'_> {
     }
 }
 
-/// The operations of a path that is in one document alone.
+/// Reports the operations of a path that only one document has.
 fn alone<'a>(differ: &mut Differ<'a>, kind: &OperationKind, item: &'a Value, is_new: bool, without: (&'static Rule, &'static Rule)) {
     let side = if is_new { &differ.new } else { &differ.old };
     let followed = side.follow(item).map(|item| methods(members(item)));
@@ -153,8 +153,8 @@ fn methods(item: &Object) -> Vec<&str> {
 
 fn path_item<'a>(differ: &mut Differ<'a>, kind: &OperationKind, old: &'a Value, new: &'a Value, one: &'a str, other: &'a str) {
     let both = if differ.identical(old, new) {
-        // What the document says for all its operations may differ while the path itself does not; and where parameters
-        // of the path have other names, the same words are about other parts of it.
+        // Equal paths can still differ: in the security and the servers of the document, or if the path parameters have other
+        // names.
         let all = one == other && ["security", "servers"].iter().all(|key| differ.old.root().get(*key) == differ.new.root().get(*key));
         let (Ok(old), Ok(new), false) = (differ.old.follow(old), differ.new.follow(new), all) else { return };
         Some((members(old), members(new)))
@@ -184,7 +184,7 @@ fn path_item<'a>(differ: &mut Differ<'a>, kind: &OperationKind, old: &'a Value, 
         operation(differ, &kind.at(method), kind.sends, &was, &is);
     }
     if common == 0 {
-        // Nothing stands here that could tell of them.
+        // No common operation compares these.
         for key in ["parameters", "servers"] {
             differ.report_keyword(&kind.at(""), key, old.get(key), new.get(key));
         }
@@ -210,7 +210,7 @@ fn operation<'a>(differ: &mut Differ<'a>, at: &Location, sends: Direction, old: 
         let general = (differ.old.root().get("servers"), differ.new.root().get("servers"));
         compare_servers(differ, &at.part("servers"), was.or(general.0), is.or(general.1));
     }
-    // Servers of the path that both operations replace by their own are still a difference of the path.
+    // Both operations have their own servers, so those of the path have no effect; their difference is reported here.
     if before.contains_key("servers") && after.contains_key("servers") {
         differ.report_keyword(&at.part("path"), "servers", old.path.get("servers"), new.path.get("servers"));
     }
@@ -225,7 +225,7 @@ fn names(template: &str) -> Vec<&str> {
     template.split('{').skip(1).filter_map(|rest| rest.split_once('}')).map(|(name, _)| name).collect()
 }
 
-/// What an operation is called, and how it is grouped.
+/// The identifier, the tags and the deprecation of an operation.
 fn identity<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Object, new: &'a Object) {
     match (text(old, "operationId"), text(new, "operationId")) {
         (Some(one), Some(other)) if one == other => {}
@@ -247,11 +247,11 @@ fn identity<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Object, new: &'
         differ.report_detail(&rules::RESTATED, at, "deprecated");
     }
     let Some((one, other)) = differ.lists(at, "tags", old, new) else { return };
-    let told = differ.found.len();
+    let from = differ.found.len();
     let name = |tag: &Value| tag.as_str().map_or_else(|| tag.to_string(), str::to_owned);
     one.iter().filter(|tag| !other.contains(tag)).for_each(|tag| differ.report_detail(&rules::OPERATION_TAG_REMOVED, at, &name(tag)));
     other.iter().filter(|tag| !one.contains(tag)).for_each(|tag| differ.report_detail(&rules::OPERATION_TAG_ADDED, at, &name(tag)));
-    if differ.found.len() == told && one != other {
+    if differ.found.len() == from && one != other {
         differ.report(&rules::OPERATION_TAGS_REORDERED, at);
     }
 }

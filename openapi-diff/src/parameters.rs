@@ -1,4 +1,4 @@
-//! Parameters of operations, and what they and headers have in common.
+//! Parameters of operations, and what parameters and headers have in common.
 
 use std::{borrow::Cow, collections::BTreeSet};
 
@@ -14,7 +14,7 @@ use super::{
     values::{Object, bare, both_same, canonical, empty, flag, is_annotation, items, members, order, text},
 };
 
-/// The parameters of both sides, the path's own replaced by those of the operation.
+/// A path and one of its operations, whose parameters replace those of the path.
 pub(super) struct Scope<'a> {
     pub path: &'a Object,
     pub operation: &'a Object,
@@ -28,7 +28,7 @@ fn parameters<'a>(differ: &Differ<'a>, is_old: bool, scope: &Scope<'a>) -> (Name
     for (level, list) in [items(scope.operation.get("parameters")), items(scope.path.get("parameters"))].into_iter().enumerate() {
         for parameter in list {
             let Some(object) = side.follow(parameter).ok().and_then(Value::as_object) else {
-                // Leads nowhere, or is none: compared by how it is written.
+                // A broken reference or an invalid parameter is compared by its text.
                 name(&mut named, format!("parameter {}", canonical(parameter)), "", parameter);
                 continue;
             };
@@ -53,7 +53,7 @@ fn parameters<'a>(differ: &Differ<'a>, is_old: bool, scope: &Scope<'a>) -> (Name
     (named, replaced)
 }
 
-/// Location which place of a path its parameter stands.
+/// The position of a parameter in a path.
 pub(super) fn position(template: &str, name: &str) -> Option<usize> {
     template.split('{').skip(1).position(|rest| rest.split('}').next() == Some(name))
 }
@@ -64,7 +64,7 @@ pub(super) fn compare_parameters<'a>(differ: &mut Differ<'a>, at: &Location, old
     }
     let ((mut before, replaced), (mut after, replaces)) = (parameters(differ, true, old), parameters(differ, false, new));
     if replaced != replaces {
-        // Those of the path that the operation replaces have no effect.
+        // Parameters of the path that the operation replaces have no effect.
         differ.report_detail(&rules::RESTATED, &at.part("path"), "parameters");
     }
     unfollowed(differ, at, true, &mut after, &mut before);
@@ -104,10 +104,10 @@ pub(super) fn compare_parameters<'a>(differ: &mut Differ<'a>, at: &Location, old
     }
 }
 
-/// Headers that OpenAPI describes in other ways: as parameters they say nothing.
+/// Headers that OpenAPI describes elsewhere. As parameters they are ignored.
 const IGNORED: [&str; 3] = ["header accept", "header content-type", "header authorization"];
 
-/// What a place calls a parameter.
+/// The name of a parameter in a place.
 fn called(key: &str, was: Option<&(String, &Value)>, is: Option<&(String, &Value)>) -> String {
     let (place, rest) = key.split_once(' ').unwrap_or((key, ""));
     match (was, is) {
@@ -118,7 +118,7 @@ fn called(key: &str, was: Option<&(String, &Value)>, is: Option<&(String, &Value
     }
 }
 
-/// References to parameters that only the other document can follow: the same words there tell which parameter is meant.
+/// Finds the counterpart of a broken reference: the other document follows the same reference to a parameter.
 fn unfollowed<'a>(differ: &mut Differ<'a>, at: &Location, is_new: bool, own: &mut Named<'a>, other: &mut Named<'a>) {
     let broken = |(key, (_, value)): (&String, &(String, &'a Value))| {
         Some((key.clone(), reference(value).filter(|_| key.starts_with("parameter "))?))
@@ -148,7 +148,7 @@ fn parameter<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Value, new: &'
     differ.rest(at, old, new, &PARAMETER);
 }
 
-/// `required` and `deprecated`; a flag that is no flag is told as it is.
+/// `required` and `deprecated`. A value that is no boolean is reported as an unknown change.
 pub(super) fn flags(
     differ: &mut Differ,
     at: &Location,
@@ -167,10 +167,10 @@ pub(super) fn flags(
     }
 }
 
-/// How a parameter or a header is put into text.
+/// The serialisation of a parameter or a header.
 pub(super) fn written(differ: &mut Differ, at: &Location, old: &Object, new: &Object, place: &str) {
     const KEYS: [&str; 3] = ["style", "explode", "allowReserved"];
-    // Of a plain value there is nothing to explode; and no other form of `deepObject` is defined.
+    // `explode` has no effect on a plain value, and only one form of `deepObject` is defined.
     let plain = plain(&differ.old, old) && plain(&differ.new, new);
     let spelled = |object: &Object| {
         let style = object
@@ -185,7 +185,7 @@ pub(super) fn written(differ: &mut Differ, at: &Location, old: &Object, new: &Ob
         };
         by.replace('"', "`")
     };
-    let told = differ.found.len();
+    let from = differ.found.len();
     let (before, after) = (spelled(old), spelled(new));
     if before != after {
         differ.report_values(&rules::SERIALISATION_CHANGED, at, Some(&before.into()), Some(&after.into()));
@@ -197,7 +197,7 @@ pub(super) fn written(differ: &mut Differ, at: &Location, old: &Object, new: &Ob
         differ.report_keyword(at, "allowReserved", old.get("allowReserved"), new.get("allowReserved"));
     }
     let differing: Vec<_> = KEYS.into_iter().filter(|key| !both_same(old.get(*key), new.get(*key))).collect();
-    if differ.found.len() == told && !differing.is_empty() {
+    if differ.found.len() == from && !differing.is_empty() {
         differ.report_detail(&rules::RESTATED, at, &differing.join(", "));
     }
 }

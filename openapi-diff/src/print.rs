@@ -1,7 +1,6 @@
-//! A report as text for a terminal and as Markdown.
+//! Renders a report as text and as Markdown.
 //!
-//! Names come from documents that anybody may have written: control characters never get through to a terminal, and
-//! nothing of a name is taken for markup.
+//! Documents may come from anywhere: control characters are replaced, and markup in names is escaped.
 
 use std::fmt::Write;
 
@@ -13,10 +12,10 @@ use super::{
 
 pub(super) const CLASSES: [Class; 3] = [Class::Breaking, Class::Unknown, Class::Compatible];
 
-/// What the rows that people write beside the changes stand under.
+/// The heading of differences in behaviour that no document shows.
 pub(super) const UNSHOWN: &str = "What no document shows";
 
-/// One word for a class.
+/// The name of a class.
 pub(super) fn class_name(class: Class) -> &'static str {
     match class {
         Class::Breaking => "breaking",
@@ -35,12 +34,12 @@ pub(super) fn summed(summary: Summary) -> String {
     format!("{all} change{}: {breaking} breaking, {unknown} unknown, {compatible} compatible", if all == 1 { "" } else { "s" })
 }
 
-/// Without control characters.
+/// Replaces control characters.
 pub(super) fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
-/// What a group of changes stands under.
+/// The heading of an operation.
 pub(super) fn heading(operation: Option<&str>, changes: &[&Change]) -> String {
     let id = changes.iter().find_map(|change| change.operation_id.as_deref());
     match (operation, id) {
@@ -51,7 +50,7 @@ pub(super) fn heading(operation: Option<&str>, changes: &[&Change]) -> String {
 }
 
 impl Report {
-    /// The report for people at a terminal.
+    /// The report as text.
     pub fn text(&self) -> String {
         let grouping = self.grouping();
         let mut out = format!("{} -> {}\n", titled(&self.old), titled(&self.new));
@@ -85,8 +84,8 @@ impl Report {
         for group in &grouping.operations {
             _ = write!(out, "\n{}\n", group.heading);
             for class in CLASSES {
-                if let Some(told) = group.told_above(class) {
-                    _ = writeln!(out, "  {:<10} told above: {told}", class_name(class));
+                if let Some(mention) = group.see_above(class) {
+                    _ = writeln!(out, "  {:<10} see above: {mention}", class_name(class));
                 }
                 group.of_class(class).for_each(|change| tell(&mut out, change, &change.place, &change.fingerprint));
             }
@@ -95,7 +94,7 @@ impl Report {
         out
     }
 
-    /// The report as Markdown, what to do about it first.
+    /// The report as Markdown, notes first.
     pub fn markdown(&self) -> String {
         let grouping = self.grouping();
         let (old, new) = (marked(&titled(&self.old)), marked(&titled(&self.new)));
@@ -141,8 +140,8 @@ impl Report {
         for group in &grouping.operations {
             _ = write!(out, "\n## {}\n\n", marked(&group.heading));
             for class in CLASSES {
-                if let Some(told) = group.told_above(class) {
-                    _ = writeln!(out, "- {} told above: {told}", emphasised(class));
+                if let Some(mention) = group.see_above(class) {
+                    _ = writeln!(out, "- {} see above: {mention}", emphasised(class));
                 }
                 group.of_class(class).for_each(|change| tell(&mut out, change, "", &change.place, &code(&change.fingerprint)));
             }
@@ -152,14 +151,14 @@ impl Report {
 }
 
 impl OperationGroup<'_> {
-    /// What is told at the front of this operation too.
-    fn told_above(&self, class: Class) -> Option<String> {
-        let one = |told: &Mention| match told.statuses.is_empty() {
-            true => told.label.clone(),
-            false => format!("{} ({})", told.label, told.statuses.join(", ")),
+    /// The entries at the front that affect this operation.
+    fn see_above(&self, class: Class) -> Option<String> {
+        let one = |mention: &Mention| match mention.statuses.is_empty() {
+            true => mention.label.clone(),
+            false => format!("{} ({})", mention.label, mention.statuses.join(", ")),
         };
-        let told: Vec<_> = self.common.iter().filter(|told| told.class == class).map(one).collect();
-        (!told.is_empty()).then(|| told.join(", "))
+        let mention: Vec<_> = self.common.iter().filter(|mention| mention.class == class).map(one).collect();
+        (!mention.is_empty()).then(|| mention.join(", "))
     }
 }
 
@@ -167,7 +166,7 @@ fn emphasised(class: Class) -> String {
     if class == Class::Breaking { "**breaking**".to_owned() } else { class_name(class).to_owned() }
 }
 
-/// Text in which nothing is markup but the backticks of our own words.
+/// Escapes markup, except the backticks of the rules.
 fn marked(text: &str) -> String {
     let mut out = String::new();
     for c in plain(text).chars() {
@@ -176,7 +175,7 @@ fn marked(text: &str) -> String {
         }
         out.push(c);
     }
-    // Within backticks a backslash would be seen.
+    // Inside a code span a backslash is visible.
     let parts: Vec<_> = out.split('`').collect();
     if parts.len() % 2 == 0 {
         return out.replace('`', "\\`");
@@ -187,7 +186,7 @@ fn marked(text: &str) -> String {
     parts.iter().enumerate().map(unescaped).collect::<Vec<_>>().join("`")
 }
 
-/// A span of code, whatever is in it.
+/// A code span.
 fn code(text: &str) -> String {
     let text = plain(text);
     if text.contains('`') { format!("`` {text} ``") } else { format!("`{text}`") }
@@ -210,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn text_has_breaking_changes_first_and_a_sum_last() {
+    fn text_begins_with_breaking_changes_and_ends_with_a_summary() {
         let text = report().text();
         let places: Vec<_> =
             ["GET /b", "GET /a (a)", "GET /c"].iter().map(|what| text.find(what).unwrap_or_else(|| panic!("{what}: {text}"))).collect();
@@ -221,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_is_quoted_is_markup() {
+    fn markup_in_names_is_escaped() {
         let markdown = report().markdown();
         assert!(markdown.contains("## GET /a (a)\n"), "{markdown}");
         assert!(markdown.contains("no longer tagged \\<b\\>\\*\u{fffd}\\`x; some"), "{markdown}");

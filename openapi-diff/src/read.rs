@@ -1,9 +1,8 @@
-//! Reads an OpenAPI document, JSON or YAML, whatever state it is in.
+//! Parses OpenAPI documents, JSON or YAML.
 //!
-//! Only what is no OpenAPI 3.0 or 3.1 document at all is refused. What is merely wrong with one (a key that stands there
-//! twice, nesting beyond reason) becomes a notice; what is nested too deeply is kept as a hash, so that a change in it is
-//! still seen. Decided: one visitor of our own for both formats, since `serde_json::Value` keeps the last of two equal keys
-//! without a word and YAML's keys need not be text.
+//! Only text that is no OpenAPI 3.0 or 3.1 document is refused. Other faults (a repeated key, deep nesting) become notices. A
+//! value that is nested too deeply is kept as a hash, so that a change in it is found. One visitor reads both formats, because
+//! `serde_json::Value` drops repeated keys silently, and keys of YAML may be numbers.
 
 use std::{cell::RefCell, collections::BTreeMap, fmt};
 
@@ -15,12 +14,12 @@ use super::{
     values::{hex, sha256},
 };
 
-/// Deeper than any document that somebody wrote, and less than what the readers themselves refuse.
+/// The nesting that is kept. Real documents are less deep, and the parsers accept more.
 const DEPTH: usize = 100;
-/// As many notices as somebody reads.
+/// The number of notices that are kept.
 pub(super) const NOTICES: usize = 100;
 
-/// A document, and what is wrong with it.
+/// A document and its faults.
 #[derive(Debug, Clone)]
 pub struct Document {
     pub(super) root: Value,
@@ -29,7 +28,7 @@ pub struct Document {
     pub notices: Vec<String>,
 }
 
-/// Why something is no OpenAPI document that can be compared.
+/// Why a text cannot be compared.
 #[derive(Debug, thiserror::Error)]
 pub enum Unreadable {
     #[error("is empty")]
@@ -65,7 +64,7 @@ impl Document {
         Ok(document)
     }
 
-    /// A document that was read already.
+    /// Makes a document of a parsed value.
     pub fn new(root: Value) -> Result<Self, Unreadable> {
         let Some(object) = root.as_object() else { return Err(Unreadable::Other("it is not an object")) };
         match object.get("openapi") {
@@ -79,7 +78,7 @@ impl Document {
         }
     }
 
-    /// A text of `info`, or nothing.
+    /// A text of `info`; empty if it is absent.
     pub fn info(&self, name: &str) -> &str {
         self.root.pointer("/info").and_then(|info| info.get(name)).and_then(Value::as_str).unwrap_or_default()
     }
@@ -126,10 +125,10 @@ fn is_version(version: &str, known: &str) -> bool {
     version.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
-/// Reads one value; what lies deeper than [`DEPTH`] is read past.
+/// Reads one value. Values deeper than [`DEPTH`] are replaced by a hash.
 struct Bounded<'a> {
     depth: usize,
-    /// Whether the reader can hand out the text of a value.
+    /// Whether the parser can return the text of a value.
     raw: bool,
     path: String,
     notices: &'a RefCell<Vec<String>>,
@@ -216,7 +215,7 @@ impl<'de> Visitor<'de> for Bounded<'_> {
     }
 }
 
-/// A key: in YAML, `200` and `true` are keys too.
+/// A key. In YAML, `200` and `true` are keys, too.
 struct Key(String);
 
 impl<'de> DeserializeSeed<'de> for Key {

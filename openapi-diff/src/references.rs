@@ -1,4 +1,4 @@
-//! Where references lead, and which of them lead to the same in both documents.
+//! Resolves references, and finds those that lead to equal values in both documents.
 
 use std::{
     borrow::Cow,
@@ -12,16 +12,16 @@ use super::{
     values::{Object, items, members},
 };
 
-/// Longer chains of references are taken for a loop.
+/// A longer chain of references counts as a loop.
 pub(super) const CHAIN: usize = 100;
 
-/// One of the two documents, with what is asked of it again and again.
+/// One of the two documents, with indexes of its references.
 #[derive(Debug)]
 pub(super) struct Side<'a> {
     pub document: &'a Document,
-    /// Schemas that say `allOf` of another one, by the reference to that other one.
+    /// Schemas that extend another one by `allOf`, by the reference to that one.
     children: HashMap<&'a str, Vec<String>>,
-    /// Places that have a name of their own (`$anchor`), by that name, with the way to them.
+    /// Schemas with an `$anchor`, by that name, with their pointer.
     anchors: HashMap<&'a str, (String, &'a Value)>,
     /// Schemas by their `$id`, as it is written and by its last step.
     ids: HashMap<&'a str, &'a Value>,
@@ -29,7 +29,7 @@ pub(super) struct Side<'a> {
     all: BTreeSet<String>,
 }
 
-/// Adds the anchors within a value. A name that two places have leads to neither.
+/// Collects the anchors within a value. A name that occurs twice is ignored.
 fn anchors<'a>(value: &'a Value, way: &mut Vec<Cow<'a, str>>, found: &mut HashMap<&'a str, Vec<(String, &'a Value)>>) {
     for (step, member) in members(value) {
         if let (true, Some(name)) = (["$anchor", "$dynamicAnchor"].contains(&step.as_str()), member.as_str()) {
@@ -47,7 +47,7 @@ fn anchors<'a>(value: &'a Value, way: &mut Vec<Cow<'a, str>>, found: &mut HashMa
     }
 }
 
-/// The schemas of OpenAPI 3.1 that have an identifier. One that two schemas have leads to neither.
+/// The schemas of OpenAPI 3.1 that have an `$id`. An identifier that occurs twice is ignored.
 fn identified(document: &Document) -> HashMap<&str, &Value> {
     fn collect<'v>(value: &'v Value, found: &mut HashMap<&'v str, Vec<&'v Value>>) {
         if let Some(id) = value.get("$id").and_then(Value::as_str) {
@@ -76,7 +76,7 @@ impl<'a> Side<'a> {
             }
         }
         let mut named = HashMap::new();
-        // OpenAPI 3.0 knows none.
+        // OpenAPI 3.0 has no anchors.
         if document.is_3_1() {
             anchors(&document.root, &mut Vec::new(), &mut named);
         }
@@ -97,7 +97,7 @@ impl<'a> Side<'a> {
         self.document.root.get(key).unwrap_or(super::values::empty())
     }
 
-    /// What a reference names, itself perhaps another reference.
+    /// The target of a reference, which may be another reference.
     pub fn target(&self, reference: &str) -> Option<&'a Value> {
         let (file, fragment) = reference.split_once('#').unwrap_or((reference, ""));
         let pointer = decoded(fragment)?;
@@ -113,7 +113,7 @@ impl<'a> Side<'a> {
         !reference.starts_with('#') && self.target(reference).is_none()
     }
 
-    /// The same as a pointer, where a reference is written by a name that its target has.
+    /// The pointer of a target that a reference names by its anchor or its `$id`.
     fn pointer(&self, reference: &str) -> Option<String> {
         if let Some(anchor) = reference.strip_prefix('#') {
             return self.anchors.get(anchor).map(|(pointer, _)| format!("#{pointer}"));
@@ -140,7 +140,7 @@ impl<'a> Side<'a> {
         false
     }
 
-    /// What a value is once every reference is followed; the first reference that cannot be otherwise.
+    /// Follows all references of a value. Fails with the first reference that is broken.
     pub fn follow(&self, value: &'a Value) -> Result<&'a Value, String> {
         let (mut value, mut left) = (value, CHAIN);
         while let Some(reference) = reference(value) {
@@ -150,9 +150,8 @@ impl<'a> Side<'a> {
         Ok(value)
     }
 
-    /// The variants that the `discriminator` of a schema tells apart where no `oneOf` lists them: by the value that stands
-    /// for each, a reference.
-    pub fn told_apart(&self, schema: &Object, references: &[String]) -> Vec<(String, String)> {
+    /// The variants of a discriminator without `oneOf`: pairs of a discriminator value and a reference.
+    pub fn by_discriminator(&self, schema: &Object, references: &[String]) -> Vec<(String, String)> {
         let Some(discriminator) = schema.get("discriminator") else { return Vec::new() };
         let mut variants: Vec<_> = members(discriminator.get("mapping").unwrap_or(super::values::empty()))
             .iter()
@@ -168,7 +167,7 @@ impl<'a> Side<'a> {
         variants
     }
 
-    /// Every reference within a value: where schemas are told apart by name, the names too.
+    /// Every reference within a value, including those of discriminators.
     fn within(&self, value: &Value, own: &str, found: &mut BTreeSet<String>) {
         match value {
             Value::Object(object) => {
@@ -216,7 +215,7 @@ impl<'a> Side<'a> {
     }
 }
 
-/// References that lead to the same in both documents, down to the last one behind them.
+/// References that lead to equal values in both documents, including all references behind them.
 pub(super) fn unchanged(old: &Side, new: &Side) -> HashSet<String> {
     let mut all: BTreeSet<_> = old.all_references().union(new.all_references()).cloned().collect();
     all.extend([old, new].into_iter().flat_map(|side| side.children.values().flatten().cloned()));
@@ -248,7 +247,7 @@ pub(super) fn reference(value: &Value) -> Option<&str> {
     value.as_object()?.get("$ref")?.as_str()
 }
 
-/// The last step of a reference: what generators name a type after.
+/// The last step of a reference, which generators use as a type name.
 pub(super) fn name_of(reference: &str) -> String {
     let (file, fragment) = reference.split_once('#').unwrap_or((reference, ""));
     if fragment.is_empty() {
@@ -258,12 +257,12 @@ pub(super) fn name_of(reference: &str) -> String {
     decoded(reference.rsplit('/').next().unwrap_or_default()).unwrap_or_default().replace("~1", "/").replace("~0", "~")
 }
 
-/// A value of a discriminator's mapping is a reference, or just a name.
+/// The reference of a discriminator mapping, which may be a plain name.
 pub(super) fn mapped(target: &str) -> String {
     if target.contains(['#', '/', '.']) { target.to_owned() } else { format!("#/components/schemas/{target}") }
 }
 
-/// Without percent-encoding; nothing where that is broken.
+/// Decodes percent-encoding. None if it is invalid.
 fn decoded(pointer: &str) -> Option<String> {
     if !pointer.contains('%') {
         return Some(pointer.to_owned());

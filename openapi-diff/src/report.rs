@@ -1,8 +1,7 @@
-//! What a comparison found, in an order and with fingerprints that stay.
+//! The report of a comparison: changes in a fixed order, with stable fingerprints.
 //!
-//! A fingerprint is made of the operation, the place, the direction, the rule and what tells the change from others of
-//! that rule there; not of words, order, or the class, so notes keep to their change while tables and texts are edited.
-//! Names of path parameters are no part of it either.
+//! A fingerprint is a hash of the operation, the place, the direction, the rule and the details of a change. Wording, order,
+//! class and names of path parameters are not part of it, so notes and approvals keep their change when these are edited.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -18,18 +17,18 @@ use super::{
     values::{canonical, empty, hex, members, sha256},
 };
 
-/// One difference.
+/// A change.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Change {
     pub fingerprint: String,
     pub class: Class,
-    /// `GET /pets`; nothing where the document as a whole is concerned.
+    /// `GET /pets`. Absent for the document as a whole.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub operation_id: Option<String>,
-    /// What the other way round calls the operation, where that is something else.
+    /// The name of the operation in the other direction, if it differs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub back: Option<OperationName>,
     /// `response 200 /data/[]/id`
@@ -45,11 +44,11 @@ pub struct Change {
     pub old: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub new: Option<Value>,
-    /// Keywords that differ and that this change stands for: what was said of the values of a type that came or went.
+    /// Keywords that differ and that this change covers, because they apply to a type that was added or removed.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub covers: BTreeSet<String>,
     /// A value at this place that was accepted and is refused, or that was not sent before and may be sent now. For a property
-    /// that came, went or became required: an object that holds or lacks it.
+    /// that was added, removed or became required: an object that holds or lacks it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub witness: Option<Value>,
     /// The day from which what is gone was to be gone (`x-sunset`), where it was deprecated.
@@ -58,7 +57,7 @@ pub struct Change {
     /// Why the change is accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approved: Option<String>,
-    /// What somebody who is concerned should do.
+    /// What an integrator should do about the change.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
 }
@@ -72,7 +71,7 @@ fn rule_of<'de, D: Deserializer<'de>>(deserializer: D) -> Result<&'static Rule, 
     Rule::of(&id).ok_or_else(|| serde::de::Error::custom(format!("no such rule: {id}")))
 }
 
-/// What an operation is called.
+/// The name and the identifier of an operation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct OperationName {
@@ -82,7 +81,7 @@ pub struct OperationName {
     pub operation_id: Option<String>,
 }
 
-/// What a document calls itself.
+/// The title and the version of a document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Title {
     pub title: String,
@@ -110,15 +109,15 @@ impl Summary {
     }
 }
 
-/// How much both documents have: what a change that is everywhere is measured by.
+/// The size of what both documents have in common.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Shared {
     pub operations: usize,
-    /// The answers of those operations, by status.
+    /// The responses of those operations.
     pub answers: usize,
 }
 
-/// Behaviour that differs and that no document shows: what people write of it.
+/// A difference in behaviour that no document shows, as the notes describe it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Unshown {
@@ -127,19 +126,19 @@ pub struct Unshown {
     pub new: String,
 }
 
-/// Everything that a comparison found.
+/// The result of a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Report {
     pub old: Title,
     pub new: Title,
     pub summary: Summary,
     pub shared: Shared,
-    /// What is wrong with the documents themselves.
+    /// Faults of the documents.
     pub notices: Vec<String>,
-    /// What the notes tell beside the changes.
+    /// Differences in behaviour that the notes list.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unshown: Vec<Unshown>,
-    /// By operation; within one, breaking ones first.
+    /// By operation, breaking changes first.
     pub changes: Vec<Change>,
 }
 
@@ -199,7 +198,7 @@ impl Report {
         });
         let mut seen = HashMap::new();
         for change in &mut changes {
-            // Sixteen digits: a collision would need billions of changes, and still be told apart.
+            // Sixteen digits. A collision is unlikely, and gets a number.
             let hash = hex(&sha256(&identity(change)))[..16].to_owned();
             let count = seen.entry(hash.clone()).and_modify(|count| *count += 1).or_insert(1);
             change.fingerprint = if *count == 1 { hash } else { format!("{hash}-{count}") };
@@ -208,14 +207,14 @@ impl Report {
         Self { old, new, summary: Summary::of(&changes), shared, notices, unshown: Vec::new(), changes }
     }
 
-    /// The same differences the other way round: from the new document to the old one.
+    /// The same changes in the other direction: from the new document to the old one.
     pub fn mirrored(&self) -> Self {
         let changes = self.changes.iter().cloned().map(|change| Change {
             rule: change.rule.mirror,
             class: change.rule.mirror.class(change.direction),
             old: change.new,
             new: change.old,
-            // A witness of one direction is none of the other.
+            // A witness holds for one direction only.
             witness: None,
             sunset: None,
             approved: None,
@@ -238,7 +237,7 @@ impl Report {
         Self { unshown, ..Self::of(self.new.clone(), self.old.clone(), self.shared, notices, changes.collect()) }
     }
 
-    /// The changes by operation; those that break most stand first, the document as a whole before all.
+    /// The changes by operation: the document as a whole first, then operations with breaking changes.
     pub fn by_operation(&self) -> Vec<(Option<&str>, Vec<&Change>)> {
         let mut groups: BTreeMap<Option<&str>, Vec<&Change>> = BTreeMap::new();
         for change in &self.changes {
@@ -261,7 +260,7 @@ impl Report {
     }
 }
 
-/// Everything that a fingerprint is made of.
+/// The text that a fingerprint is a hash of.
 fn identity(change: &Change) -> String {
     let value = |value: &Option<Value>| value.as_ref().map(canonical).unwrap_or_default();
     let parts = [
@@ -297,7 +296,7 @@ fn unnamed_place(operation: &str, place: &str) -> String {
     unnamed.unwrap_or_else(|| place.to_owned())
 }
 
-/// `operationId`s by what an operation is called, with and without the names of parameters.
+/// `operationId`s by the name of the operation, with and without the names of path parameters.
 fn operation_ids(document: &Document) -> HashMap<String, String> {
     let mut ids = HashMap::new();
     for section in ["paths", "webhooks"] {
@@ -314,7 +313,7 @@ fn operation_ids(document: &Document) -> HashMap<String, String> {
     ids
 }
 
-/// The words of the rule with what the change is about.
+/// The text of the rule with the details of the change.
 fn wording(change: &Change) -> String {
     let shown = |value: &Option<Value>| match value {
         Some(Value::String(text)) => text.clone(),

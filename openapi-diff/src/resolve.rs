@@ -1,8 +1,7 @@
-//! A schema as one object: references followed, and what `allOf` gathers merged into one.
+//! Resolves a schema: follows its references and merges its `allOf` into one object.
 //!
-//! So a property that moves into a base schema is no change, and one that changes in there is found where it is used.
-//! Merging is what a reader means by `allOf`, not a proof: what two parts say and no one keyword can stays under `allOf`,
-//! keyword by keyword, and is compared there as schemas are.
+//! So moving a property into a base schema is no change, and a change in a base schema is found where the schema is used.
+//! Keywords of two parts that one keyword cannot express stay under `allOf` and are compared there.
 
 use std::{
     borrow::Cow,
@@ -16,22 +15,22 @@ use super::{
     values::{Object, canonical, flag, is_annotation, items, members, order, same},
 };
 
-/// A schema, flat.
+/// A resolved schema.
 #[derive(Debug)]
 pub(super) struct Resolved<'a> {
-    /// An object, or `true`, `false`, or something that is no schema at all.
+    /// An object, `true`, `false`, or an invalid value.
     pub schema: Cow<'a, Value>,
-    /// What it was called by, directly or in `allOf`.
+    /// The names of the references that led to it, directly or in `allOf`.
     pub names: BTreeSet<String>,
-    /// Those that could not be followed.
+    /// The broken references.
     pub broken: Option<String>,
-    /// What OpenAPI 3.0 passes over because it stands beside a reference, in lists.
+    /// Members beside a `$ref`, which OpenAPI 3.0 ignores, as lists.
     pub beside: Object,
-    /// Those of them that name the whole of it, and not a part of its `allOf`.
+    /// The references that led to the whole schema, and not to a part of its `allOf`.
     pub outer: Vec<String>,
-    /// It tells variants apart itself, and does not merely inherit that.
+    /// Whether it has a discriminator of its own, and does not inherit it.
     pub discriminates: bool,
-    /// It has more parts than are looked at.
+    /// Whether it has more parts than the limit.
     pub cut: bool,
 }
 
@@ -40,7 +39,7 @@ impl<'a> Resolved<'a> {
         self.schema.as_object()
     }
 
-    /// A member, as long-lived as the schema is.
+    /// A member, borrowed from the document where the schema is.
     pub fn member(&self, key: &str) -> Option<Cow<'a, Value>> {
         match &self.schema {
             Cow::Borrowed(schema) => schema.get(key).map(Cow::Borrowed),
@@ -64,7 +63,7 @@ pub(super) fn element<'a>(value: &Option<Cow<'a, Value>>, index: usize) -> Optio
     }
 }
 
-/// As many references and parts as one schema may be made of.
+/// The number of references and parts of one schema.
 const PARTS: usize = 2000;
 
 pub(super) fn resolve<'a>(side: &Side<'a>, schema: Cow<'a, Value>) -> Resolved<'a> {
@@ -91,7 +90,7 @@ struct Resolution<'s, 'a> {
     broken: Vec<String>,
     beside: Object,
     left: usize,
-    /// Within how many `allOf`.
+    /// The nesting of `allOf`.
     inside: usize,
     discriminates: bool,
 }
@@ -151,7 +150,7 @@ impl<'a> Resolution<'_, 'a> {
         merged(parts, !self.side.document.is_3_1())
     }
 
-    /// A choice between null and one schema: that schema, of which null is a type too. Nothing where it is another choice.
+    /// Turns a choice between null and one schema into that schema with null as a type. None for other choices.
     fn or_null(&mut self, schema: &Value, followed: &mut Vec<String>, outermost: bool) -> Option<Value> {
         let is_null = |variant: &Value| {
             let mut said = members(variant).iter().filter(|(key, _)| !is_annotation(key));
@@ -196,7 +195,7 @@ impl<'a> Resolution<'_, 'a> {
         for part in items(parts.as_ref()) {
             let Some(left) = self.left.checked_sub(1) else { break };
             self.left = left;
-            // What two parts both inherit is no loop.
+            // Two parts may inherit the same schema; that is no loop.
             let mut behind = before.clone();
             all.push(self.flatten(Cow::Owned(part.clone()), &mut behind, outermost));
             followed.extend(behind.drain(before.len()..));
@@ -206,7 +205,7 @@ impl<'a> Resolution<'_, 'a> {
     }
 }
 
-/// A choice of one schema: the same as `allOf` of it. Nothing where it is another choice, or one with a discriminator.
+/// Turns a choice of one schema into an `allOf`. None for other choices and for a choice with a discriminator.
 fn single(schema: &Value) -> Option<Value> {
     let key = ["oneOf", "anyOf"].into_iter().find(|key| items(schema.get(*key)).len() == 1)?;
     if schema.get("discriminator").is_some() {
@@ -219,7 +218,7 @@ fn single(schema: &Value) -> Option<Value> {
     Some(Value::Object(rest))
 }
 
-/// A choice between values, each a variant so that it can be described: one list of them. Nothing where it is another choice.
+/// Turns a choice of single values into an enumeration. None for other choices.
 fn enumerated(schema: &Value) -> Option<Value> {
     let key = ["oneOf", "anyOf"].into_iter().find(|key| !items(schema.get(*key)).is_empty())?;
     let mut rest = members(schema).clone();
@@ -240,7 +239,7 @@ fn enumerated(schema: &Value) -> Option<Value> {
         types.insert(of.as_ref().map(canonical), of);
     }
     let said = ["type", "enum", "const", "oneOf", "anyOf"].iter().any(|key| rest.contains_key(*key));
-    // A value that two variants have fits neither of `oneOf`.
+    // `oneOf` refuses a value that two variants list.
     let twice = key == "oneOf" && (1..values.len()).any(|position| values[..position].contains(&values[position]));
     if said || twice || types.len() != 1 {
         return None;
@@ -250,10 +249,10 @@ fn enumerated(schema: &Value) -> Option<Value> {
     Some(Value::Object(rest))
 }
 
-/// Bounds, and the flags by which OpenAPI 3.0 excludes them.
+/// Bounds, and the flags of OpenAPI 3.0 that make them exclusive.
 const BOUNDS: [(&str, &str); 2] = [("minimum", "exclusiveMinimum"), ("maximum", "exclusiveMaximum")];
 
-/// What all of several schemas say together. What cannot be joined stays under `allOf`, each keyword as a schema of its own.
+/// Merges schemas. A keyword that cannot be merged stays under `allOf`, as a schema of its own.
 fn merged(parts: &[&Value], nullable_counts: bool) -> Object {
     let (mut all, mut unresolved) = (Object::new(), BTreeMap::new());
     let mut keep = |schema: Value| _ = unresolved.insert(canonical(&schema), schema);
@@ -268,7 +267,7 @@ fn merged(parts: &[&Value], nullable_counts: bool) -> Object {
             if let ("allOf", Value::Array(kept)) = (key.as_str(), value) {
                 kept.iter().cloned().for_each(&mut keep);
             } else if BOUNDS.iter().any(|(_, excluded)| key == excluded) && value.is_boolean() {
-                // Belongs to the bound beside it, and goes with that.
+                // Handled with the bound beside it.
             } else if let ("properties", Value::Object(listed), None | Some(Value::Object(_))) = (key.as_str(), value, all.get(key)) {
                 properties(parts, part, listed, &mut all);
             } else if let Some(known) = all.get_mut(key) {
@@ -292,7 +291,7 @@ fn merged(parts: &[&Value], nullable_counts: bool) -> Object {
         let objects = || parts.iter().filter_map(|part| part.as_object());
         let typed = || objects().filter(|part| part.contains_key("type"));
         let every = typed().next().is_some() && typed().all(|part| flag(part, "nullable"));
-        // To the letter, `nullable` without a type means nothing; around a reference it is written to mean null.
+        // By the specification, `nullable` without a type has no effect; around a reference it is meant to allow null.
         let around = objects().any(|part| !part.contains_key("type") && flag(part, "nullable"));
         all.insert("nullable".to_owned(), (every || around).into());
         if every && around {
@@ -305,7 +304,7 @@ fn merged(parts: &[&Value], nullable_counts: bool) -> Object {
     all
 }
 
-/// Adds the properties of a part. Those that another part does not list have to fit what it says of all others.
+/// Adds the properties of a part. The `additionalProperties` of another part apply to those that it does not list.
 fn properties(parts: &[&Value], part: &Object, listed: &Object, all: &mut Object) {
     let mut own = listed.clone();
     for other in parts.iter().filter_map(|other| other.as_object()).filter(|other| !std::ptr::eq(*other, part)) {
@@ -325,12 +324,12 @@ fn properties(parts: &[&Value], part: &Object, listed: &Object, all: &mut Object
     }
 }
 
-/// Makes of a schema one that asks for what another asks for too.
+/// Joins two schemas by `allOf`.
 fn both(known: &mut Value, other: &Value) {
     *known = serde_json::json!({ "allOf": [known.take(), other] });
 }
 
-/// Adds what another part says under the same keyword; false where that cannot be said under one keyword.
+/// Merges two values of a keyword. False if one keyword cannot express both.
 fn combine(key: &str, known: &mut Value, other: &Value) -> bool {
     match (key, &mut *known, other) {
         ("properties" | "patternProperties", Value::Object(known), Value::Object(other)) => {
@@ -388,7 +387,7 @@ fn combine(key: &str, known: &mut Value, other: &Value) -> bool {
     true
 }
 
-/// The types that two keywords leave; nothing where they leave none.
+/// The types that two keywords have in common. None if there is no such type.
 fn common_types(one: &Value, other: &Value) -> Option<Value> {
     let list = |value: &Value| match value {
         Value::Array(names) => names.clone(),

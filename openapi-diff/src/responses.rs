@@ -56,12 +56,12 @@ pub(super) fn compare_responses<'a>(differ: &mut Differ<'a>, at: &Location, old:
     }
 }
 
-/// A status as it is compared: the letters of ranges have no case that means anything.
+/// A status in a normal form: `4xx` is `4XX`.
 fn status(written: &str) -> String {
     if written != "default" && is_status(written) { written.to_uppercase() } else { written.to_owned() }
 }
 
-/// How many answers are compared with one of the other document.
+/// The number of responses that both operations describe.
 pub(super) fn shared_answers(old: &Object, new: &Object) -> usize {
     let [before, after] = [old, new].map(|operation| members(operation.get("responses").unwrap_or(empty())));
     let listed = |responses: &Object, key: &str| responses.keys().any(|listed| status(listed) == key) || covering(responses, key).is_some();
@@ -80,7 +80,7 @@ fn is_success(key: &str) -> bool {
     key.starts_with(['2', '3'])
 }
 
-/// What describes a status that is not listed: its range, or the default, which is about failures.
+/// The response that covers a status that is not listed: its range, or `default`, which covers failures.
 fn covering<'a>(responses: &'a Object, key: &str) -> Option<(&'a str, &'a Value)> {
     if key == "default" {
         return None;
@@ -91,11 +91,11 @@ fn covering<'a>(responses: &'a Object, key: &str) -> Option<(&'a str, &'a Value)
     listed.or_else(default).map(|(cover, response)| (cover.as_str(), response))
 }
 
-/// What the answer of a status is that the other document does not describe.
+/// The rule for a response that only one document describes.
 fn answer(key: &str, is_new: bool, other: &Object) -> &'static rules::Rule {
     let parts = key.ends_with("XX") && is_success(key) && other.keys().any(|listed| is_status(listed) && listed[..1] == key[..1]);
     match (key, is_new) {
-        // Some of a range are answered on either side: the others come or go.
+        // The other document lists some statuses of the range.
         (_, true) if parts => &rules::RANGE_ADDED,
         (_, false) if parts => &rules::RANGE_REMOVED,
         ("default", true) => &rules::DEFAULT_ANSWER_ADDED,

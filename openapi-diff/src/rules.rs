@@ -1,14 +1,12 @@
-//! The table of rules: every kind of difference, its mirror, and whom it breaks. Used by everything that finds, prints or
-//! reads back a change; nothing else decides a class.
+//! The table of rules: each kind of change, its mirror, and its class in requests and in responses.
 //!
-//! The principle: what an integrator may send must not shrink, what an integrator may be sent must not grow, and what a
-//! generated client is made of (names of operations and of parameters) must not go away. *Unknown* is what the documents
-//! alone cannot tell. A rule's mirror is what the same difference is when the documents change places; identifiers are
-//! stable, since fingerprints are made of them.
+//! A request must not accept less than before. A response must not contain more than before. Names that generated clients use
+//! must not be removed. A change is *unknown* if the documents alone do not decide it. The mirror of a rule is the rule for the
+//! same difference in the other direction. Identifiers are stable, because fingerprints depend on them.
 
 use serde::{Deserialize, Serialize};
 
-/// Whether a change breaks who uses the contract.
+/// How severe a change is for integrators.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Class {
@@ -17,22 +15,22 @@ pub enum Class {
     Compatible,
 }
 
-/// Who reads what has changed.
+/// The direction in which the changed value is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
-    /// What an integrator sends. What a webhook or callback is answered is of this kind too.
+    /// Sent by an integrator, including responses to webhooks and callbacks.
     Request,
-    /// What an integrator is sent, the requests of webhooks and callbacks included.
+    /// Sent to an integrator, including requests of webhooks and callbacks.
     Response,
     /// The operation or the document as a whole.
     Both,
-    /// Described, but never on the wire: a `readOnly` property of a request, a `writeOnly` one of a response.
+    /// Never sent: a `readOnly` property of a request, a `writeOnly` property of a response.
     Neither,
 }
 
 impl Direction {
-    /// The direction of what answers.
+    /// The direction of the response.
     pub fn answered(self) -> Self {
         match self {
             Self::Request => Self::Response,
@@ -42,14 +40,14 @@ impl Direction {
     }
 }
 
-/// A kind of difference.
+/// A kind of change.
 #[derive(Debug)]
 pub struct Rule {
     pub id: &'static str,
     pub mirror: &'static Rule,
     pub request: Class,
     pub response: Class,
-    /// In words; `{detail}`, `{old}` and `{new}` stand for those of the change.
+    /// The text. `{detail}`, `{old}` and `{new}` are placeholders.
     pub says: &'static str,
 }
 
@@ -88,8 +86,8 @@ macro_rules! rules {
 rules! {
     // The document.
     OPENAPI_VERSION_CHANGED   "openapi-version-changed"   OPENAPI_VERSION_CHANGED   U U "the document is written in OpenAPI {new}, was {old}"
-    INFO_ADDED                "info-added"                INFO_REMOVED              C C "`info` now tells {detail}"
-    INFO_REMOVED              "info-removed"              INFO_ADDED                C C "`info` no longer tells {detail}"
+    INFO_ADDED                "info-added"                INFO_REMOVED              C C "`info` has {detail}"
+    INFO_REMOVED              "info-removed"              INFO_ADDED                C C "`info` no longer has {detail}"
     INFO_CHANGED              "info-changed"              INFO_CHANGED              C C "{detail} of `info` changed"
     TAG_ADDED                 "tag-added"                 TAG_REMOVED               C C "tag {detail} is described"
     TAG_REMOVED               "tag-removed"               TAG_ADDED                 C C "tag {detail} is no longer described"
@@ -101,9 +99,9 @@ rules! {
     VARIABLE_VALUE_REMOVED    "server-variable-value-removed" VARIABLE_VALUE_ADDED     B B "the variable can no longer be {detail}"
     // A client keeps the value that it has; whether that is still allowed, the other rules say.
     VARIABLE_DEFAULT_CHANGED  "server-variable-default-changed" VARIABLE_DEFAULT_CHANGED C C "the variable is {new} unless a client chooses, was {old}"
-    SECURITY_DEFAULT_CHANGED  "security-default-changed"  SECURITY_DEFAULT_CHANGED  C C "the default security changed (each operation that it reaches tells how)"
-    SCHEME_ADDED              "security-scheme-added"     SCHEME_REMOVED            C C "the security scheme is new (operations tell whether they use it)"
-    SCHEME_REMOVED            "security-scheme-removed"   SCHEME_ADDED              C C "the security scheme is gone (operations tell whether they used it)"
+    SECURITY_DEFAULT_CHANGED  "security-default-changed"  SECURITY_DEFAULT_CHANGED  C C "the default security changed (each affected operation has a change of its own)"
+    SCHEME_ADDED              "security-scheme-added"     SCHEME_REMOVED            C C "the security scheme is new"
+    SCHEME_REMOVED            "security-scheme-removed"   SCHEME_ADDED              C C "the security scheme is gone"
     SCHEME_HINT_CHANGED       "security-scheme-hint-changed" SCHEME_HINT_CHANGED     C C "{detail} of the security scheme changed, which is a hint"
     SCHEME_CHANGED            "security-scheme-changed"   SCHEME_CHANGED            B B "{detail} of the security scheme changed"
     FLOW_ADDED                "flow-added"                FLOW_REMOVED              C C "the flow {detail} is offered"
@@ -115,7 +113,7 @@ rules! {
     UNUSED_REMOVED            "unused-component-removed"  UNUSED_ADDED              C C "a component that nothing used is gone"
     UNUSED_CHANGED            "unused-component-changed"  UNUSED_CHANGED            C C "a component that nothing uses changed"
 
-    // Operations. An operationId names the method of a generated client: another one breaks whoever calls it.
+    // Operations. Generated clients name a method after the operationId, so another operationId breaks their callers.
     PATH_ADDED                "path-added"                PATH_REMOVED              C C "a path without operations is new"
     PATH_REMOVED              "path-removed"              PATH_ADDED                C C "a path without operations is gone"
     OPERATION_ADDED           "operation-added"           OPERATION_REMOVED         C C "the operation is new"
@@ -128,7 +126,7 @@ rules! {
     OPERATION_TAGS_REORDERED  "operation-tags-reordered"  OPERATION_TAGS_REORDERED  U U "tags stand in another order; some generators group methods by the first"
     DEPRECATED                "deprecated"                UNDEPRECATED              C C "deprecated"
     UNDEPRECATED              "undeprecated"              DEPRECATED                C C "no longer deprecated"
-    // The wire stays the same, but generated clients take parameters by name: as with operationId.
+    // Requests stay the same, but generated clients use the name of a parameter.
     PATH_PARAMETER_RENAMED    "path-parameter-renamed"    PATH_PARAMETER_RENAMED    B B "the path parameter is {new}, was {old}; the same on the wire, another name in generated clients"
     WEBHOOK_ADDED             "webhook-added"             WEBHOOK_REMOVED           C C "the webhook is new"
     WEBHOOK_REMOVED           "webhook-removed"           WEBHOOK_ADDED             B B "the webhook is gone"
@@ -138,7 +136,7 @@ rules! {
     LINK_ADDED                "link-added"                LINK_REMOVED              C C "the link is new"
     LINK_REMOVED              "link-removed"              LINK_ADDED                B B "the link is gone"
 
-    // Who is let in.
+    // Credentials.
     SECURITY_REQUIRED         "security-required"         SECURITY_WAIVED           B C "asks for credentials: {new}"
     SECURITY_WAIVED           "security-waived"           SECURITY_REQUIRED         C B "no longer asks for credentials, which were {old}"
     ALTERNATIVE_ADDED         "security-added"            ALTERNATIVE_REMOVED       C B "takes {detail} too"
@@ -148,8 +146,7 @@ rules! {
     SCOPE_ADDED               "scope-added"               SCOPE_REMOVED             B C "needs the scope {detail}"
     SCOPE_REMOVED             "scope-removed"             SCOPE_ADDED               C B "no longer needs the scope {detail}"
 
-    // Parameters and headers. One that goes away breaks in both directions: who reads it finds nothing, and who sends it
-    // is refused or, worse, passed over.
+    // Parameters and headers. A removed one breaks in both directions: a reader misses it, and a sender is refused or ignored.
     PARAMETER_ADDED           "parameter-optional-added"   PARAMETER_REMOVED          C C "an optional parameter is new"
     PARAMETER_REMOVED         "parameter-optional-removed" PARAMETER_ADDED            B B "the parameter is gone"
     REQUIRED_PARAMETER_ADDED  "parameter-required-added"   REQUIRED_PARAMETER_REMOVED B C "a required parameter is new"
@@ -175,14 +172,14 @@ rules! {
     REQUIRED_BODY_REMOVED     "body-required-removed"      REQUIRED_BODY_ADDED        B B "no longer takes a body, which was required"
     BODY_BECAME_REQUIRED      "body-became-required"       BODY_BECAME_OPTIONAL       B C "the body is required"
     BODY_BECAME_OPTIONAL      "body-became-optional"       BODY_BECAME_REQUIRED       C B "the body is no longer required"
-    // A client asks for the type that it knows (`Accept`), so another one on offer breaks none.
+    // A client asks for the type that it knows (`Accept`), so an additional type breaks no client.
     MEDIA_TYPE_ADDED          "media-type-added"           MEDIA_TYPE_REMOVED         C C "{detail} is new"
     MEDIA_TYPE_REMOVED        "media-type-removed"         MEDIA_TYPE_ADDED           B B "{detail} is gone"
     MEDIA_TYPE_LISTED         "media-type-listed"          MEDIA_TYPE_UNLISTED        C C "described by itself, was {detail}"
     MEDIA_TYPE_UNLISTED       "media-type-unlisted"        MEDIA_TYPE_LISTED          C C "no longer described by itself but by {detail}"
     PART_TYPE_ADDED           "part-media-type-added"      PART_TYPE_REMOVED          C B "the part may be {detail}"
     PART_TYPE_REMOVED         "part-media-type-removed"    PART_TYPE_ADDED            B C "the part can no longer be {detail}"
-    // Another success is an outcome that nobody handles; another failure is handled as the 4xx or 5xx that it is.
+    // Clients do not handle an additional success. They handle an additional failure by its range, 4xx or 5xx.
     SUCCESS_ADDED             "response-success-added"     SUCCESS_REMOVED            C B "the answer is new"
     SUCCESS_REMOVED           "response-success-removed"   SUCCESS_ADDED              B B "the answer is gone"
     RANGE_ADDED               "response-range-added"       RANGE_REMOVED              C B "all other successes of this range may be answered too"
@@ -226,7 +223,7 @@ rules! {
     ENUM_CLOSED               "enum-closed"                ENUM_OPENED                B C "the values are a closed list"
     ENUM_VALUE_ADDED          "enum-value-added"           ENUM_VALUE_REMOVED         C B "may be {detail}"
     ENUM_VALUE_REMOVED        "enum-value-removed"         ENUM_VALUE_ADDED           B C "can no longer be {detail}"
-    // An open list (`x-extensible-enum`) has told its readers to expect more; its senders still count on what it names.
+    // Readers of an open list (`x-extensible-enum`) expect more values; senders depend on the listed ones.
     OPEN_VALUE_ADDED          "open-value-added"           OPEN_VALUE_REMOVED         C C "may be {detail}, in a list that was open"
     OPEN_VALUE_REMOVED        "open-value-removed"         OPEN_VALUE_ADDED           B C "{detail} is no longer listed, in an open list"
     OPEN_LIST_ADDED           "open-list-added"            OPEN_LIST_REMOVED          C C "an open list of values is given"
@@ -289,11 +286,11 @@ rules! {
     VARIANTS_MAY_OVERLAP      "variants-may-overlap"       VARIANTS_MAY_SEPARATE      U C "variants of `oneOf` may overlap where they did not; values that several variants accept are refused"
     VARIANTS_MAY_SEPARATE     "variants-may-separate"      VARIANTS_MAY_OVERLAP       C U "variants of `oneOf` may no longer overlap; values that several variants accepted were refused"
     // A discriminator is a property that has to be present. Where the variants require it anyway, no value changes.
-    DISCRIMINATOR_ADDED       "discriminator-added"        DISCRIMINATOR_REMOVED      B C "variants are told apart by {detail}, which has to be present"
-    DISCRIMINATOR_REMOVED     "discriminator-removed"      DISCRIMINATOR_ADDED        C B "variants are no longer told apart by {detail}, which may be missing"
-    DISCRIMINATOR_NAMED       "discriminator-named"        DISCRIMINATOR_UNNAMED      C C "variants are told apart by {detail}, which was required before"
-    DISCRIMINATOR_UNNAMED     "discriminator-unnamed"      DISCRIMINATOR_NAMED        C C "variants are no longer told apart by {detail}, which is still required"
-    DISCRIMINATOR_CHANGED     "discriminator-changed"      DISCRIMINATOR_CHANGED      B B "variants are told apart by {new}, was {old}"
+    DISCRIMINATOR_ADDED       "discriminator-added"        DISCRIMINATOR_REMOVED      B C "variants are distinguished by {detail}, which has to be present"
+    DISCRIMINATOR_REMOVED     "discriminator-removed"      DISCRIMINATOR_ADDED        C B "variants are no longer distinguished by {detail}, which may be missing"
+    DISCRIMINATOR_NAMED       "discriminator-named"        DISCRIMINATOR_UNNAMED      C C "variants are distinguished by {detail}, which was required before"
+    DISCRIMINATOR_UNNAMED     "discriminator-unnamed"      DISCRIMINATOR_NAMED        C C "variants are no longer distinguished by {detail}, which is still required"
+    DISCRIMINATOR_CHANGED     "discriminator-changed"      DISCRIMINATOR_CHANGED      B B "variants are distinguished by {new}, was {old}"
     MAPPING_ADDED             "discriminator-value-added"   MAPPING_REMOVED           C B "the discriminator may be {detail}"
     MAPPING_REMOVED           "discriminator-value-removed" MAPPING_ADDED             B C "the discriminator can no longer be {detail}"
     MAPPING_CHANGED           "discriminator-value-changed" MAPPING_CHANGED           B B "the discriminator {detail} means {new}, was {old}"
@@ -304,15 +301,15 @@ rules! {
 
     XML_CHANGED               "xml-changed"                XML_CHANGED                B B "is written otherwise in XML: {new}, was {old}"
 
-    // What no other rule claimed, so that nothing is passed over.
+    // Changes that no other rule covers.
     RESTATED                  "restated"                   RESTATED                   C C "`{detail}` is written differently and means the same"
     EXTENSION_ADDED           "extension-added"            EXTENSION_REMOVED          U U "`{detail}` is new"
     EXTENSION_REMOVED         "extension-removed"          EXTENSION_ADDED            U U "`{detail}` is gone"
     EXTENSION_CHANGED         "extension-changed"          EXTENSION_CHANGED          U U "`{detail}` changed"
-    KEYWORD_ADDED             "keyword-added"              KEYWORD_REMOVED            U U "`{detail}` is new; no rule tells what that means"
-    KEYWORD_REMOVED           "keyword-removed"            KEYWORD_ADDED              U U "`{detail}` is gone; no rule tells what that means"
-    KEYWORD_CHANGED           "keyword-changed"            KEYWORD_CHANGED            U U "`{detail}` changed; no rule tells what that means"
-    NOT_COMPARED              "not-compared"               NOT_COMPARED               U U "too large to be compared in full; what was found stands here"
+    KEYWORD_ADDED             "keyword-added"              KEYWORD_REMOVED            U U "`{detail}` is new; no rule covers it"
+    KEYWORD_REMOVED           "keyword-removed"            KEYWORD_ADDED              U U "`{detail}` is gone; no rule covers it"
+    KEYWORD_CHANGED           "keyword-changed"            KEYWORD_CHANGED            U U "`{detail}` changed; no rule covers it"
+    NOT_COMPARED              "not-compared"               NOT_COMPARED               U U "too large to be compared in full; only some changes are reported"
 }
 
 #[cfg(test)]
@@ -329,7 +326,7 @@ mod tests {
     }
 
     #[test]
-    fn identifiers_are_unique_and_lead_back() {
+    fn identifiers_are_unique_and_find_their_rule() {
         let ids: HashSet<_> = ALL.iter().map(|rule| rule.id).collect();
         assert_eq!(ids.len(), ALL.len());
         assert!(ALL.iter().all(|rule| Rule::of(rule.id) == Some(*rule)));

@@ -1,8 +1,7 @@
-//! Compares two schemas, breadth first: each place at which a schema is used is told by itself.
+//! Compares two schemas, breadth first. Changes are reported at each place where a schema is used.
 //!
-//! A reference that leads back to where the walk came from is not followed again. Where a body is so entangled that naming
-//! every place would take too long, each pair of schemas is told at the first place alone; so nothing is passed over, and
-//! the work stays in proportion to the documents.
+//! A pair of references that the path to it already holds is not followed again. If a body has too many places, each pair of
+//! schemas is reported at its first place only. So each change is reported at least once, and the work is bounded.
 
 use std::{
     borrow::Cow,
@@ -26,14 +25,14 @@ use super::{
     values::{Object, bare, both_same, canonical, empty, is_annotation, items, keys, members},
 };
 
-/// Schemas compared at one body before each pair of them is told only once.
+/// Schemas of one body that are compared before each pair is reported only once.
 const EVERYWHERE: usize = 3_000;
-/// And then, before the comparison gives up.
+/// Schemas that are compared after that.
 const ONCE: usize = 20_000;
-/// References within references before each pair is told only once.
+/// The nesting of references after which each pair is reported only once.
 const DEEP: usize = 64;
 
-/// Two schemas that still have to be compared.
+/// Two schemas to compare.
 pub(super) struct Task<'a> {
     pub at: Location,
     pub old: Cow<'a, Value>,
@@ -41,7 +40,7 @@ pub(super) struct Task<'a> {
     trail: Trail,
 }
 
-/// The pairs of references that the walk came through.
+/// The pairs of references on the path to a schema.
 type Trail = Option<Rc<Link>>;
 
 struct Link {
@@ -50,27 +49,27 @@ struct Link {
     before: Trail,
 }
 
-/// How a body is walked.
+/// How a body is compared.
 struct Mode {
     once: Option<HashSet<String>>,
     left: usize,
 }
 
-/// What is found below a schema and still to be compared.
+/// The queue for subschemas.
 pub(super) struct Subschemas<'q, 'a> {
     queue: &'q mut VecDeque<Task<'a>>,
     trail: &'q Trail,
 }
 
 impl<'a> Subschemas<'_, 'a> {
-    /// An absent schema allows everything, as an empty one does.
+    /// Queues two schemas. An absent schema accepts everything.
     pub fn compare(&mut self, at: Location, old: Option<Cow<'a, Value>>, new: Option<Cow<'a, Value>>) {
         let [old, new] = [old, new].map(|schema| schema.unwrap_or(Cow::Borrowed(empty())));
         self.queue.push_back(Task { at, old, new, trail: self.trail.clone() });
     }
 }
 
-/// Keywords that are compared below.
+/// Keywords that have code of their own.
 const OWN: [&str; 13] = [
     "dependentRequired",
     "allOf",
@@ -91,7 +90,7 @@ const OWN: [&str; 13] = [
 const NAMING: [&str; 5] = ["$id", "$schema", "$anchor", "$dynamicAnchor", "$vocabulary"];
 
 impl<'a> Differ<'a> {
-    /// Compares two schemas and all below them.
+    /// Compares two schemas and their subschemas.
     pub fn schema(&mut self, at: &Location, old: Option<&'a Value>, new: Option<&'a Value>) {
         let [old, new] = [old, new].map(|schema| Cow::Borrowed(schema.unwrap_or(empty())));
         let before = self.found.len();
@@ -106,7 +105,7 @@ impl<'a> Differ<'a> {
         }
     }
 
-    /// False when it took too long.
+    /// False if the limit was reached.
     fn breadth_first(&mut self, at: &Location, old: Cow<'a, Value>, new: Cow<'a, Value>, mut mode: Mode) -> bool {
         let mut queue = VecDeque::from([Task { at: at.clone(), old, new, trail: None }]);
         while let Some(task) = queue.pop_front() {
@@ -163,7 +162,7 @@ impl<'a> Differ<'a> {
                 return self.report_detail(&rules::RESTATED, at, "schema");
             }
             (Value::Object(one), Value::Object(other)) => (one, other),
-            // `true` is a schema without members.
+            // `true` equals a schema without keywords.
             (Value::Bool(true), Value::Object(other)) => (members(empty()), other),
             (Value::Object(one), Value::Bool(true)) => (one, members(empty())),
             (Value::Bool(false), Value::Object(_) | Value::Bool(true)) => return self.report(&rules::PERMITTED, at),
@@ -176,16 +175,16 @@ impl<'a> Differ<'a> {
             };
             self.report_values(&rules::TYPE_NAME_CHANGED, at, named(old).as_ref(), named(new).as_ref());
         }
-        let told = self.found.len();
+        let from = self.found.len();
         let excluded = keywords::types_exclude(self, at, one, other);
         let reach = Applicability::new(one, other, excluded);
-        // The type is told already where nothing can be of both.
+        // Types that exclude each other are already reported.
         for group in GROUPS.iter().filter(|group| reach.compares(group.keys[0]) && !(excluded && group.keys[0] == "type")) {
             let from = self.found.len();
             group.compare(self, at, one, other);
             self.revise(at, pair, [one, other], from, group.keys);
         }
-        reach.account(self, at, told);
+        reach.account(self, at, from);
         if reach.compares("properties") {
             self.object(at, old, new, [one, other], pair, below);
         }
@@ -229,7 +228,7 @@ impl<'a> Differ<'a> {
         }
         let length = |value: &Option<Cow<Value>>| items(value.as_deref()).len();
         for position in 0..length(&before).max(length(&after)) {
-            // Behind the listed ones, what is said of all items holds.
+            // `items` applies after `prefixItems`.
             let (had, has) = (element(&before, position), element(&after, position));
             let at = at.step(&format!("[{position}]"));
             below.compare(at, had.or_else(|| old.member("items")), has.or_else(|| new.member("items")));
@@ -237,7 +236,7 @@ impl<'a> Differ<'a> {
     }
 }
 
-/// What tells this pair of schemas from others, if both are made of references: only those can lead back.
+/// A key for a pair of schemas that consist of references. Only such pairs can be recursive.
 fn named(task: &Task) -> Option<String> {
     let name = |schema: &Value| match reference(schema) {
         Some(reference) if members(schema).len() == 1 => Some(reference.to_owned()),
@@ -247,7 +246,7 @@ fn named(task: &Task) -> Option<String> {
     Some(format!("{:?} {} {}", task.at.direction, name(&task.old)?, name(&task.new)?))
 }
 
-/// The trail with this pair on it; nothing if the walk has been there.
+/// Adds a pair to the trail. None if the pair was compared before.
 fn entered(trail: Trail, pair: Option<String>, once: &mut Option<HashSet<String>>) -> Option<Trail> {
     let Some(pair) = pair else { return Some(trail) };
     if let Some(once) = once {

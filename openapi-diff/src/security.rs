@@ -1,4 +1,4 @@
-//! Who is let in: the requirements that hold for an operation, wherever they are written.
+//! Security requirements of operations, and security schemes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,10 +11,10 @@ use super::{
     values::{Object, bare, both_same, canonical, empty, is_annotation, items, keys, members, same},
 };
 
-/// One way in: schemes, all of them asked for, with their scopes.
+/// A security requirement: schemes that are all needed, with their scopes.
 type Requirement = BTreeMap<String, BTreeSet<String>>;
 
-/// What an operation asks for; nobody is asked for anything where there are no ways, or where one asks for nothing.
+/// The alternative requirements of an operation. It is open without a requirement, or with an empty one.
 struct Requirements {
     ways: Vec<Requirement>,
     open: bool,
@@ -46,13 +46,13 @@ fn spelled(way: &Requirement) -> String {
     way.iter().map(one).collect::<Vec<_>>().join(" and ")
 }
 
-/// Whether a value has the form of requirements; what has not is told as it is.
+/// Whether a value is a valid list of requirements.
 fn is_requirements(value: &Value) -> bool {
     let way = |way: &Value| way.as_object().is_some_and(|way| way.values().all(Value::is_array));
     value.as_array().is_some_and(|ways| ways.iter().all(way))
 }
 
-/// What an operation asks for, its own requirements or those of the document.
+/// Compares the requirements of an operation, which are its own or those of the document.
 pub(super) fn compare<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Object, new: &'a Object) {
     let (before, after) = (effective(&differ.old, old), effective(&differ.new, new));
     if both_same(before, after) {
@@ -61,9 +61,9 @@ pub(super) fn compare<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Objec
     if before.is_some_and(|value| !is_requirements(value)) || after.is_some_and(|value| !is_requirements(value)) {
         return differ.report_keyword(at, "security", before, after);
     }
-    let told = differ.found.len();
+    let from = differ.found.len();
     let (was, is) = (Requirements::of(before), Requirements::of(after));
-    // Requirements that are new along with the need for any are told by that need.
+    // If credentials were not needed before, one change covers all new requirements.
     let mut gone = if is.open && is.ways.is_empty() { Vec::new() } else { was.ways.clone() };
     let mut come = if was.open && was.ways.is_empty() { Vec::new() } else { is.ways.clone() };
     match (was.open, is.open) {
@@ -75,13 +75,13 @@ pub(super) fn compare<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Objec
     for (one, other) in take_pairs(&mut gone, &mut come, |one, other| one.keys().eq(other.keys())) {
         for (scheme, scopes) in &one {
             let now = other.get(scheme).cloned().unwrap_or_default();
-            // Of several schemes, each may ask for the same scope.
+            // Several schemes may have the same scope.
             let at = if one.len() > 1 { &at.part(scheme) } else { at };
             scopes.difference(&now).for_each(|scope| differ.report_detail(&rules::SCOPE_REMOVED, at, scope));
             now.difference(scopes).for_each(|scope| differ.report_detail(&rules::SCOPE_ADDED, at, scope));
         }
     }
-    // Fewer of the same credentials: whoever sends all of them is still let in.
+    // A requirement with fewer schemes still accepts clients that send all of them.
     let fewer = |more: &Requirement, less: &Requirement| {
         let known = |(scheme, scopes): (&String, &BTreeSet<String>)| more.get(scheme).is_some_and(|known| scopes.is_subset(known));
         less.len() < more.len() && less.iter().all(known)
@@ -107,7 +107,7 @@ pub(super) fn compare<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Objec
     }
     gone.iter().for_each(|way| differ.report_detail(&rules::ALTERNATIVE_REMOVED, at, &spelled(way)));
     come.iter().for_each(|way| differ.report_detail(&rules::ALTERNATIVE_ADDED, at, &spelled(way)));
-    if differ.found.len() == told {
+    if differ.found.len() == from {
         differ.report_detail(&rules::RESTATED, at, "security");
     }
 }
@@ -116,7 +116,7 @@ fn effective<'a>(side: &Side<'a>, operation: &'a Object) -> Option<&'a Value> {
     operation.get("security").or_else(|| side.root().get("security"))
 }
 
-/// Takes out of both lists what belongs together.
+/// Removes the matching pairs from both lists.
 fn take_pairs(
     old: &mut Vec<Requirement>,
     new: &mut Vec<Requirement>,
@@ -133,7 +133,7 @@ fn take_pairs(
     pairs
 }
 
-/// What a scheme is, whatever it is called; one that is not defined is its name.
+/// The definition of a scheme, or its name if it is not defined.
 fn definition(side: &Side, name: &str) -> String {
     let scheme = members(members(side.get("components")).get("securitySchemes").unwrap_or(empty())).get(name);
     match scheme.and_then(|scheme| side.follow(scheme).ok()).and_then(Value::as_object) {
@@ -146,7 +146,7 @@ fn definition(side: &Side, name: &str) -> String {
     }
 }
 
-/// The schemes of the document. What one is made of concerns every operation that uses it, and is told once.
+/// Compares the schemes of the document. A change of a scheme is reported once, and not at each operation.
 pub(super) fn schemes<'a>(differ: &mut Differ<'a>, old: &'a Object, new: &'a Object) {
     let whole = Location::document("components");
     let Some((before, after)) = differ.maps(&whole, "securitySchemes", old, new) else { return };
@@ -167,7 +167,7 @@ pub(super) fn schemes<'a>(differ: &mut Differ<'a>, old: &'a Object, new: &'a Obj
         let Some((one, other)) = differ.objects(&at, one, other) else { continue };
         const DEFINING: [&str; 5] = ["type", "in", "name", "scheme", "openIdConnectUrl"];
         for key in DEFINING {
-            // The names of headers and HTTP schemes have no case.
+            // Names of headers and HTTP schemes are case-insensitive.
             let folded = |object: &Object| {
                 let value = object.get(key)?.as_str()?;
                 let header = object.get("in").is_some_and(|place| place == "header");
@@ -190,7 +190,7 @@ pub(super) fn schemes<'a>(differ: &mut Differ<'a>, old: &'a Object, new: &'a Obj
     }
 }
 
-/// The schemes that are asked for anywhere in a document.
+/// The schemes that any requirement of a document names.
 fn asked_for<'v>(value: &'v Value, used: &mut BTreeSet<&'v str>) {
     if let Some(requirements) = value.get("security") {
         used.extend(items(Some(requirements)).iter().flat_map(|way| members(way).keys()).map(String::as_str));
@@ -198,7 +198,7 @@ fn asked_for<'v>(value: &'v Value, used: &mut BTreeSet<&'v str>) {
     members(value).values().chain(items(Some(value))).for_each(|inner| asked_for(inner, used));
 }
 
-/// The ways to a token, and the scopes that each offers; what is said of a scope is for people.
+/// OAuth flows and their scopes. The description of a scope is not compared.
 fn flows<'a>(differ: &mut Differ<'a>, at: &Location, old: &'a Object, new: &'a Object) {
     let Some((before, after)) = differ.maps(at, "flows", old, new) else { return };
     for name in keys(before, after) {

@@ -10,19 +10,19 @@ use super::{
     values::{Object, bare, both_same, canonical, empty, items, keys, members, same, text},
 };
 
-/// Where an operation is served.
+/// Compares the servers of a document or an operation.
 pub(super) fn compare_servers(differ: &mut Differ, at: &Location, old: Option<&Value>, new: Option<&Value>) {
     if both_same(old, new) {
         return;
     }
-    let told = differ.found.len();
+    let from = differ.found.len();
     fn by_address(list: Option<&Value>) -> Named<'_> {
         let mut named = Named::new();
         for server in items(list) {
             let address = text(members(server), "url").map_or_else(|| canonical(server), str::to_owned);
             name(&mut named, address.clone(), &address, server);
         }
-        // Without any, the document's own address counts.
+        // Without a server, the address of the document is used.
         if named.is_empty() {
             name(&mut named, "/".to_owned(), "/", empty());
         }
@@ -47,8 +47,8 @@ pub(super) fn compare_servers(differ: &mut Differ, at: &Location, old: Option<&V
         all.sort();
         all
     };
-    if differ.found.len() == told && sorted(old) == sorted(new) && !old.zip(new).is_some_and(|(old, new)| same(old, new)) {
-        // The first one is what tools take.
+    if differ.found.len() == from && sorted(old) == sorted(new) && !old.zip(new).is_some_and(|(old, new)| same(old, new)) {
+        // Tools use the first server.
         differ.report_detail(&rules::RESTATED, at, "servers");
     }
 }
@@ -74,7 +74,7 @@ pub(super) fn server(differ: &mut Differ, at: &Location, old: &Object, new: &Obj
     differ.rest(at, old, new, &["url", "variables"]);
 }
 
-/// A variable of an address: the values that it may have, and the one that it has unless a client chooses another.
+/// A server variable: its allowed values and its default.
 fn variable(differ: &mut Differ, at: &Location, old: &Object, new: &Object) {
     if keywords::shaped(differ, at, "enum", old, new, Value::is_array) {
         let (before, after) = (items(old.get("enum")), items(new.get("enum")));

@@ -1,4 +1,4 @@
-//! Small tools on JSON values that every part of the comparison uses.
+//! Helper functions for JSON values.
 
 use std::{
     cmp::Ordering,
@@ -13,19 +13,19 @@ pub(super) type Object = Map<String, Value>;
 
 static EMPTY: LazyLock<Value> = LazyLock::new(|| Value::Object(Object::new()));
 
-/// An object without members; as a schema, what allows everything.
+/// An object without members. As a schema it accepts everything.
 pub(super) fn empty() -> &'static Value {
     &EMPTY
 }
 
-/// What tells people something and changes nothing.
+/// Members that only document something.
 pub(super) const ANNOTATIONS: [&str; 7] = ["description", "summary", "title", "example", "examples", "externalDocs", "$comment"];
 
 pub(super) fn is_annotation(key: &str) -> bool {
     ANNOTATIONS.contains(&key)
 }
 
-/// The members of an object; of anything else, none.
+/// The members of an object. Other values have none.
 pub(super) fn members(value: &Value) -> &Object {
     static NONE: LazyLock<Object> = LazyLock::new(Object::new);
     value.as_object().unwrap_or(&NONE)
@@ -39,12 +39,12 @@ pub(super) fn text<'a>(object: &'a Object, key: &str) -> Option<&'a str> {
     object.get(key).and_then(Value::as_str)
 }
 
-/// Whether a flag is set; absent counts as not.
+/// Whether a flag is set.
 pub(super) fn flag(object: &Object, key: &str) -> bool {
     object.get(key).and_then(Value::as_bool).unwrap_or_default()
 }
 
-/// Which of two numbers is larger. Whole ones are compared exactly: beyond 2^53 a float no longer tells neighbours apart.
+/// Compares two numbers. Integers are compared exactly, since a float is inexact beyond 2^53.
 pub(super) fn order(one: &Value, other: &Value) -> Ordering {
     let whole = |value: &Value| value.as_i64().map(i128::from).or_else(|| value.as_u64().map(i128::from));
     match (whole(one), whole(other)) {
@@ -53,12 +53,12 @@ pub(super) fn order(one: &Value, other: &Value) -> Ordering {
     }
 }
 
-/// The keys of both, each once, in order.
+/// The keys of both objects, each once, in order.
 pub(super) fn keys<'a>(old: &'a Object, new: &'a Object) -> BTreeSet<&'a str> {
     old.keys().chain(new.keys()).map(String::as_str).collect()
 }
 
-/// Whether two values are the same; `1` and `1.0` are, and the order of members is none.
+/// Whether two values are equal. `1` equals `1.0`, and the order of members does not matter.
 pub(super) fn same(old: &Value, new: &Value) -> bool {
     match (old, new) {
         (Value::Number(one), Value::Number(other)) => one == other || (one.is_f64() || other.is_f64()) && one.as_f64() == other.as_f64(),
@@ -77,11 +77,11 @@ pub(super) fn both_same(old: Option<&Value>, new: Option<&Value>) -> bool {
     }
 }
 
-/// A value as text that is equal for equal values.
+/// A value as text. Equal values have equal texts.
 pub(super) fn canonical(value: &Value) -> String {
     match value {
         Value::Number(number) => match number.as_f64().filter(|_| number.is_f64()) {
-            // In this range whole numbers are exact.
+            // Integers are exact in this range.
             Some(float) if float.fract() == 0.0 && float.abs() < 9e15 => (float as i64).to_string(),
             _ => number.to_string(),
         },
@@ -96,7 +96,7 @@ pub(super) fn canonical(value: &Value) -> String {
     }
 }
 
-/// A value as a report carries it: itself where it is short, else its hash.
+/// A value for a report: itself if it is short, or its hash.
 pub(super) fn brief(value: &Value) -> Value {
     let text = canonical(value);
     if text.len() <= 300 { value.clone() } else { Value::String(format!("sha256:{}", &hex(&sha256(&text))[..16])) }
@@ -110,9 +110,9 @@ pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A value without what tells people something, wherever that stands in it.
+/// A value without members that only document something, at any depth.
 pub(super) fn bare(value: &Value) -> Value {
-    /// Below these stand names, and a name may be that of an annotation.
+    /// The members of these are names, and a name may equal that of an annotation.
     const NAMES: [&str; 13] = [
         "properties",
         "patternProperties",
@@ -128,7 +128,7 @@ pub(super) fn bare(value: &Value) -> Value {
         "variables",
         "mapping",
     ];
-    /// And below these, values of whoever uses the document.
+    /// The content of these is data.
     const LITERAL: [&str; 3] = ["default", "enum", "const"];
     fn inner(value: &Value, names: bool) -> Value {
         match value {

@@ -8,14 +8,12 @@ use serde_json::Value;
 
 use super::{
     super::{
-        objects::AdditionalProperties,
         references::reference,
-        resolve::{Resolved, element, inner},
-        schema::members_of,
+        resolve::{Resolved, element},
         values::{Object, both_same, flag, is_annotation, items, members, order},
     },
     DEPTH, Semantics, SideSchema, Validity, Which, is_idle,
-    validity::{is_of, requires},
+    validity::is_of,
 };
 
 const TYPES: [&str; 6] = ["null", "boolean", "number", "string", "array", "object"];
@@ -168,19 +166,19 @@ fn typed<'a>(schema: &SideSchema<'a>, object: &Object, name: &str) -> SideSchema
 }
 
 /// Two schemas, neither of them a list of values, the first one no choice.
-struct Inclusions<'c, 'd, 'a> {
-    semantics: &'c Semantics<'d, 'a>,
-    sub: &'c SideSchema<'a>,
-    one: &'c Rc<Resolved<'a>>,
-    sub_object: &'c Object,
-    sup: &'c SideSchema<'a>,
-    other: &'c Rc<Resolved<'a>>,
-    sup_object: &'c Object,
-    depth: usize,
+pub(super) struct Inclusions<'c, 'd, 'a> {
+    pub semantics: &'c Semantics<'d, 'a>,
+    pub sub: &'c SideSchema<'a>,
+    pub one: &'c Rc<Resolved<'a>>,
+    pub sub_object: &'c Object,
+    pub sup: &'c SideSchema<'a>,
+    pub other: &'c Rc<Resolved<'a>>,
+    pub sup_object: &'c Object,
+    pub depth: usize,
 }
 
 impl<'a> Inclusions<'_, '_, 'a> {
-    fn fits(&self, one: Option<Cow<'a, Value>>, other: Option<Cow<'a, Value>>) -> bool {
+    pub fn fits(&self, one: Option<Cow<'a, Value>>, other: Option<Cow<'a, Value>>) -> bool {
         self.semantics.fits(&self.sub.with(one), &self.sup.with(other), self.depth + 1)
     }
 
@@ -191,7 +189,7 @@ impl<'a> Inclusions<'_, '_, 'a> {
     }
 
     /// Whether an instance can be of a type.
-    fn can_be(&self, name: &str) -> bool {
+    pub fn can_be(&self, name: &str) -> bool {
         let types = self.semantics.accepted(self.sub.which, self.sub_object);
         types.contains(name) || name == "number" && types.contains("integer")
     }
@@ -323,45 +321,6 @@ impl<'a> Inclusions<'_, '_, 'a> {
         at_least && at_most
     }
 
-    /// Whether all names of a closed object fit what names have to.
-    fn names(&self) -> bool {
-        let listed = self.one.member("properties");
-        let names = self.sup.with(self.other.member("propertyNames"));
-        let closed = matches!(AdditionalProperties::of(self.sub_object), AdditionalProperties::Refused);
-        closed
-            && !self.sub_object.contains_key("patternProperties")
-            && members_of(&listed).keys().all(|name| self.semantics.validity(&names, &name.as_str().into(), self.depth) == Validity::Valid)
-    }
-
-    fn dependent_required(&self) -> bool {
-        let before = members(self.sub_object.get("dependentRequired").unwrap_or(&Value::Null));
-        members(self.sup_object.get("dependentRequired").unwrap_or(&Value::Null)).iter().all(|(name, needed)| {
-            let already = items(before.get(name));
-            let absent = self.absent(name);
-            absent
-                || items(Some(needed))
-                    .iter()
-                    .all(|needed| already.contains(needed) || needed.as_str().is_some_and(|needed| requires(self.sub_object, needed)))
-        })
-    }
-
-    fn dependent_schemas(&self) -> bool {
-        let (was, is) = (self.one.member("dependentSchemas"), self.other.member("dependentSchemas"));
-        members_of(&is).keys().all(|name| {
-            let (had, has) = (inner(&was, name), inner(&is, name));
-            self.absent(name)
-                || had.is_some() && self.fits(had, has.clone())
-                || self.semantics.fits(self.sub, &self.sup.with(has), self.depth + 1)
-        })
-    }
-
-    /// Whether no instance holds a property.
-    fn absent(&self, name: &str) -> bool {
-        let declared = self.one.member("properties").as_deref().is_some_and(|listed| listed.get(name).is_some());
-        let open = matches!(AdditionalProperties::of(self.sub_object), AdditionalProperties::Schema | AdditionalProperties::Odd);
-        !declared && !open && !self.sub_object.contains_key("patternProperties") && !requires(self.sub_object, name)
-    }
-
     fn negation(&self) -> bool {
         let (was, is) = (self.one.member("not"), self.other.member("not"));
         let refused = self.sup.with(is);
@@ -403,66 +362,6 @@ impl<'a> Inclusions<'_, '_, 'a> {
                     .filter(|other| *other != found)
                     .all(|other| self.semantics.disjoint_instances(self.sub, &variant(other), self.depth + 1))
         })
-    }
-
-    fn properties(&self) -> bool {
-        if !self.can_be("object") {
-            return true;
-        }
-        let (was, is) = (self.one.member("properties"), self.other.member("properties"));
-        let [one, other] = [self.sub_object, self.sup_object].map(AdditionalProperties::of);
-        let (more, most) = (self.one.member("additionalProperties"), self.other.member("additionalProperties"));
-        let patterns = (self.one.member("patternProperties"), self.other.member("patternProperties"));
-        let sup_hidden = |name: &str| inner(&is, name).is_some_and(|property| self.semantics.hidden(&self.sup.with(Some(property))));
-        let required = items(self.sup_object.get("required")).iter().filter_map(Value::as_str);
-        if !required.clone().all(|name| requires(self.sub_object, name) && !self.hidden(&was, name) || sup_hidden(name)) {
-            return false;
-        }
-        let listed = members_of(&was).keys().all(|name| {
-            if self.hidden(&was, name) {
-                return true;
-            }
-            match inner(&is, name) {
-                Some(property) => sup_hidden(name) || self.fits(inner(&was, name), Some(property)),
-                None => match other {
-                    AdditionalProperties::Allowed => !self.semantics.strict,
-                    AdditionalProperties::Schema => self.fits(inner(&was, name), most.clone()),
-                    AdditionalProperties::Refused => inner(&was, name).as_deref() == Some(&Value::Bool(false)),
-                    AdditionalProperties::Odd => false,
-                },
-            }
-        });
-        let unlisted = members_of(&is).keys().filter(|name| members_of(&was).get(*name).is_none()).all(|name| match one {
-            AdditionalProperties::Schema => sup_hidden(name) || self.fits(more.clone(), inner(&is, name)),
-            AdditionalProperties::Odd => false,
-            _ => !requires(self.sub_object, name) || sup_hidden(name) || self.fits(None, inner(&is, name)),
-        });
-        let undeclared = items(self.sub_object.get("required"))
-            .iter()
-            .filter_map(Value::as_str)
-            .all(|name| inner(&was, name).is_some() || inner(&is, name).is_some() || !matches!(other, AdditionalProperties::Refused));
-        let others = match (one, other) {
-            (_, AdditionalProperties::Allowed) | (AdditionalProperties::Refused, _) => true,
-            (AdditionalProperties::Schema, AdditionalProperties::Schema) => self.fits(more.clone(), most.clone()),
-            _ => false,
-        };
-        // Patterns are compared by their text.
-        let by_pattern = match (&patterns.0, &patterns.1) {
-            (None, None) => true,
-            (None, Some(_)) => matches!(one, AdditionalProperties::Refused) && members_of(&was).is_empty(),
-            (_, is) => {
-                let covered = members_of(&patterns.0).keys().all(|pattern| match inner(is, pattern) {
-                    Some(schema) => self.fits(inner(&patterns.0, pattern), Some(schema)),
-                    None => matches!(other, AdditionalProperties::Allowed) && is.is_none(),
-                });
-                covered && members_of(is).keys().all(|pattern| members_of(&patterns.0).contains_key(pattern))
-            }
-        };
-        listed && unlisted && undeclared && others && by_pattern
-    }
-
-    fn hidden(&self, listed: &Option<Cow<'a, Value>>, name: &str) -> bool {
-        inner(listed, name).is_some_and(|property| self.semantics.hidden(&self.sub.with(Some(property))))
     }
 }
 

@@ -10,6 +10,7 @@ mod disjoint;
 mod formats;
 mod inclusion;
 mod instances;
+mod object_inclusion;
 mod overlap;
 mod patterns;
 mod validity;

@@ -1,4 +1,4 @@
-//! A small document that has a little of everything.
+//! A small document with most parts of OpenAPI.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! Documents that are broken, huge, entangled or wrong on purpose.
+//! Invalid, large, deeply nested and recursive documents.
 
 use std::fmt::Write;
 
@@ -12,7 +12,7 @@ fn followed(report: &Report) -> Vec<String> {
     lines(report).into_iter().filter(|line| !line.contains("reference-not-followed")).collect()
 }
 
-/// Somewhere in a value.
+/// A random place in a value.
 fn somewhere<'v>(value: &'v mut Value, dice: &mut Dice) -> &'v mut Value {
     let inside = match value {
         Value::Object(object) => object.len(),
@@ -68,7 +68,7 @@ fn mutate(document: &mut Value, dice: &mut Dice) {
             (_, place) => *place = oddity(dice),
         }
     }
-    // Whatever else is broken, it says what it is.
+    // A document needs its version.
     if !document.is_object() {
         *document = json!({});
     }
@@ -76,7 +76,7 @@ fn mutate(document: &mut Value, dice: &mut Dice) {
 }
 
 #[test]
-fn nothing_that_is_mutated_brings_it_down_and_every_change_is_mirrored() {
+fn random_mutations_cause_no_crash_and_each_change_has_a_mirror() {
     let mut dice = Dice(0x5EED);
     let bases = [document(&base::base()), document(&base::base_3_1())];
     for round in 0..5_000 {
@@ -84,7 +84,7 @@ fn nothing_that_is_mutated_brings_it_down_and_every_change_is_mirrored() {
         let mut new = old.clone();
         mutate(&mut new.root, &mut dice);
         let there = diff(old, &new);
-        // Every twentieth one is asked for more than an end.
+        // The full check is slow, so it runs for each twentieth mutation.
         if round % 20 == 0 {
             hold_mirrored(&there, &diff(&new, old));
             assert_eq!(followed(&diff(&new, &new)), Vec::<String>::new(), "round {round}");
@@ -93,7 +93,7 @@ fn nothing_that_is_mutated_brings_it_down_and_every_change_is_mirrored() {
 }
 
 #[test]
-fn the_committed_documents_may_be_mutated_as_well() {
+fn random_mutations_of_the_committed_documents_have_mirrors() {
     let mut dice = Dice(0xB16);
     let [a, b] = committed();
     for round in 0..12 {
@@ -122,7 +122,7 @@ fn to(number: usize) -> Value {
 }
 
 #[test]
-fn entangled_schemas_end_and_are_told() {
+fn large_and_recursive_schemas_are_compared_within_limits() {
     let shapes: [(&str, [Value; 2]); 5] = [
         ("a chain", chained(|number| json!({ "properties": { "next": to(number + 1) } }), 500)),
         ("a doubling", chained(|number| json!({ "properties": { "left": to(number + 1), "right": to(number + 1) } }), 40)),
@@ -144,7 +144,7 @@ fn entangled_schemas_end_and_are_told() {
 }
 
 #[test]
-fn loops_end() {
+fn recursive_references_are_compared() {
     for (what, first, second) in [
         ("itself", json!({ "$ref": "#/components/schemas/S0" }), json!({})),
         ("each other", json!({ "$ref": "#/components/schemas/S1" }), json!({ "$ref": "#/components/schemas/S0" })),
@@ -164,7 +164,7 @@ fn loops_end() {
 }
 
 #[test]
-fn references_to_nowhere_are_noticed() {
+fn broken_references_are_notices() {
     let mut broken = base::base();
     broken["paths"]["/pets"]["get"]["parameters"][0] = json!({ "$ref": "#/components/parameters/Gone" });
     broken["paths"]["/pets/{id}"]["get"]["responses"]["200"] = json!({ "$ref": "answers.yaml#/Pet" });
@@ -177,7 +177,7 @@ fn references_to_nowhere_are_noticed() {
 }
 
 #[test]
-fn deep_nesting_is_noticed_and_changes_in_it_are_told() {
+fn deep_nesting_is_a_notice_and_changes_in_it_are_found() {
     let nested = |depth: usize, last: &str| {
         let (mut text, mut end) = (String::new(), String::new());
         for _ in 0..depth {
@@ -197,7 +197,7 @@ fn deep_nesting_is_noticed_and_changes_in_it_are_told() {
 }
 
 #[test]
-fn what_is_no_openapi_document_is_refused_in_words() {
+fn a_text_that_is_no_openapi_document_is_refused() {
     let said = |text: &str| Document::read(text).expect_err("no document").to_string();
     assert!(matches!(Document::read(" \n"), Err(Unreadable::Empty)));
     assert!(said("{\n  \"openapi\": ,\n}").contains("line 2 column 14"), "{}", said("{\n  \"openapi\": ,\n}"));
@@ -211,7 +211,7 @@ fn what_is_no_openapi_document_is_refused_in_words() {
 }
 
 #[test]
-fn yaml_and_json_are_the_same_document() {
+fn yaml_and_json_give_the_same_document() {
     let json = base::base_3_1();
     let yaml = serde_saphyr::to_string(&json).expect("YAML").replace("'200':", "200:");
     let read = Document::read(&yaml).expect("a document");

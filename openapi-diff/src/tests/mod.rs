@@ -1,4 +1,4 @@
-//! What the comparison has to find, in both directions, and what must not bring it down.
+//! Tests of the comparison.
 
 mod base;
 mod classes;

@@ -1,4 +1,4 @@
-//! One change each to a small document: what it has to be told as, there and back.
+//! Single changes of a small document, with the expected report in both directions.
 
 mod choices;
 mod contents;
@@ -14,7 +14,7 @@ use serde_json::Value;
 use super::{compared, line};
 use crate::Class::{self, Breaking as B, Compatible as C, Unknown as U};
 
-/// What is done to the base document.
+/// A change of the base document.
 enum Done {
     Put(&'static str, Value),
     Gone(&'static str),
@@ -54,10 +54,10 @@ impl Done {
     }
 }
 
-/// What is done, every line that it has to be told by (none: it means nothing), and the class of the first there and back.
+/// A change, the expected lines of the report, and the classes of the first line in both directions.
 type Mutant = (Done, &'static [&'static str], Class, Class);
 
-/// Fails with all that does not hold at once.
+/// Checks all changes, and fails with all faults.
 fn hold(base: &Value, mutants: Vec<Mutant>) {
     let mut faults = Vec::new();
     for (number, (done, expected, there, back)) in mutants.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! What holds of every comparison: nothing between equal documents, mirrors, fingerprints that are unique and stay.
+//! Properties of each comparison: no change between equal documents, mirrors, stable and unique fingerprints.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{Change, Report, base, committed, compared, lines};
 use crate::report::unnamed;
 
-/// Everything that a change and its mirror share, by which of the two it is.
+/// Counts the changes by what a change and its mirror have in common.
 fn counted(report: &Report, mirrored: bool) -> BTreeMap<String, usize> {
     let mut counted = BTreeMap::new();
     for change in &report.changes {
@@ -46,7 +46,7 @@ fn equal_documents_have_no_difference() {
 }
 
 #[test]
-fn the_other_way_round_every_change_is_mirrored() {
+fn comparing_in_the_other_direction_mirrors_each_change() {
     let [a, b] = committed();
     for (old, new) in [(a, b), (base::base(), base::base_3_1())] {
         let (there, back) = (compared(&old, &new), compared(&new, &old));
@@ -64,7 +64,7 @@ fn fingerprints_are_unique() {
 }
 
 #[test]
-fn a_fingerprint_stays_when_other_things_change() {
+fn a_fingerprint_is_stable_when_other_parts_change() {
     let (old, mut new) = (base::base(), base::base());
     new["components"]["schemas"]["Pet"]["allOf"][1]["properties"]["age"]["type"] = "string".into();
     new["components"]["schemas"]["Pet"]["description"] = "Another text.".into();
@@ -74,7 +74,7 @@ fn a_fingerprint_stays_when_other_things_change() {
     };
     let before = of(&compared(&old, &new));
     assert_eq!(before.len(), 3);
-    // More of everything around it, in another order.
+    // Other changes, and another order.
     new["paths"]["/cats"] = json!({ "get": { "responses": {} } });
     new["paths"]["/pets"]["get"]["parameters"].as_array_mut().expect("a list").reverse();
     new["components"]["schemas"]["Pet"]["allOf"].as_array_mut().expect("a list").reverse();
@@ -85,7 +85,7 @@ fn a_fingerprint_stays_when_other_things_change() {
 }
 
 #[test]
-fn names_of_path_parameters_are_no_part_of_fingerprints_and_each_direction_has_its_own() {
+fn fingerprints_do_not_depend_on_names_of_path_parameters() {
     let document = |name: &str, length: u32| {
         let path = format!("/x/{{{name}}}");
         json!({ "openapi": "3.1.0", "info": {}, "paths": { (path): { "get": {
@@ -112,10 +112,10 @@ fn names_of_path_parameters_are_no_part_of_fingerprints_and_each_direction_has_i
 }
 
 #[test]
-fn what_means_the_same_is_no_difference() {
+fn equal_meaning_is_no_change() {
     let (old, mut new) = (base::base(), base::base());
     let schemas = &mut new["components"]["schemas"];
-    // A property moves out of a base schema; lists that are sets change their order; texts are edited.
+    // A property moves out of a base schema, lists change their order, and descriptions change.
     schemas["Pet"]["allOf"][1]["properties"]["name"] = schemas["Named"]["allOf"][0]["properties"]["name"].clone();
     schemas["Pet"]["allOf"][1]["required"] = json!(["name", "food", "id"]);
     schemas["Pet"]["allOf"][1]["properties"]["age"]["description"] = "In years.".into();
@@ -136,7 +136,7 @@ fn a_property_named_like_an_annotation_is_a_property() {
 }
 
 #[test]
-fn variants_that_only_a_discriminator_knows_are_compared() {
+fn variants_of_a_discriminator_without_one_of_are_compared() {
     let (mut old, mut new) = (base::base(), base::base());
     for document in [&mut old, &mut new] {
         let schemas = &mut document["components"]["schemas"];

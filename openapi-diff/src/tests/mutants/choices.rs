@@ -1,4 +1,4 @@
-//! `oneOf` and `anyOf`: variants that come, go, and are called otherwise.
+//! `oneOf` and `anyOf`: added, removed and renamed variants.
 
 use serde_json::json;
 
@@ -80,7 +80,7 @@ fn a_schema_and_a_choice_of_it_are_compared_as_choices() {
 }
 
 #[test]
-fn what_stands_around_a_choice_is_told_with_it() {
+fn keywords_beside_a_choice_are_compared() {
     let y = json!({ "$ref": "#/components/schemas/Y" });
     let base = answering(
         "3.0.3",
@@ -145,7 +145,7 @@ fn what_stands_around_a_choice_is_told_with_it() {
 }
 
 #[test]
-fn variants_are_known_by_what_they_are_where_names_do_not_count() {
+fn renamed_variants_are_paired_unless_a_discriminator_needs_their_names() {
     let y = json!({ "type": "object", "description": "One.", "properties": { "y": { "type": "string" } } });
     let base = |discriminator: bool| {
         let mut choice = json!({ "oneOf": [{ "$ref": "#/components/schemas/A" }, { "type": "string" }] });

@@ -1,4 +1,4 @@
-//! Parameters, bodies, answers and headers.
+//! Parameters, bodies, responses and headers.
 
 use serde_json::json;
 
@@ -115,7 +115,7 @@ fn parameters() {
 }
 
 #[test]
-fn parameters_of_a_path_that_an_operation_replaces_are_not_passed_over() {
+fn replaced_parameters_of_a_path_are_reported_as_restated() {
     let mut base = base::base();
     base["paths"]["/pets"]["get"]["parameters"][0] = json!({ "name": "trace", "in": "header", "schema": { "type": "integer" } });
     base["paths"]["/pets"].as_object_mut().expect("a path").remove("post");
@@ -123,7 +123,7 @@ fn parameters_of_a_path_that_an_operation_replaces_are_not_passed_over() {
 }
 
 #[test]
-fn what_says_the_same_of_how_a_parameter_is_written() {
+fn equal_serialisations_are_restated() {
     let mut base = base::base();
     base["paths"]["/pets"]["get"]["parameters"][1] = json!({ "name": "near", "in": "query", "style": "deepObject",
         "schema": { "type": "object", "properties": { "lat": { "type": "number" } } } });
@@ -149,7 +149,7 @@ fn what_says_the_same_of_how_a_parameter_is_written() {
 }
 
 #[test]
-fn headers_that_openapi_describes_otherwise_say_nothing() {
+fn headers_that_openapi_describes_elsewhere_are_ignored() {
     hold(
         &base::base(),
         vec![
@@ -170,7 +170,7 @@ fn headers_that_openapi_describes_otherwise_say_nothing() {
 }
 
 #[test]
-fn ranges_describe_what_is_not_listed() {
+fn ranges_cover_statuses_and_types_that_are_not_listed() {
     let mut base = base::base();
     let text = || json!({ "schema": { "type": "string" } });
     base["paths"]["/pets"]["get"]["responses"]["2XX"] = json!({ "description": "", "content": { "text/*": text(), "image/png": text() } });
@@ -199,7 +199,7 @@ fn ranges_describe_what_is_not_listed() {
 }
 
 #[test]
-fn what_people_are_told_is_no_difference_wherever_it_stands() {
+fn descriptions_are_no_change_at_any_place() {
     let mut base = base::base();
     base["servers"][0] =
         json!({ "url": "https://{v}.example", "variables": { "v": { "default": "a", "enum": ["a"], "description": "" } } });
@@ -247,7 +247,7 @@ fn what_people_are_told_is_no_difference_wherever_it_stands() {
 }
 
 #[test]
-fn bodies_and_answers() {
+fn bodies_and_responses() {
     hold(
         &base::base(),
         vec![

@@ -1,4 +1,4 @@
-//! Operations, what they are called, and who is let in.
+//! Operations, their names, and security.
 
 use serde_json::json;
 
@@ -10,7 +10,7 @@ use super::{
 };
 
 #[test]
-fn operations_and_what_they_are_called() {
+fn operations_and_their_names() {
     hold(
         &base::base(),
         vec![
@@ -65,15 +65,15 @@ fn operations_and_what_they_are_called() {
 }
 
 #[test]
-fn a_path_parameter_that_is_called_otherwise() {
+fn a_renamed_path_parameter() {
     let base = base::base();
     let mut renamed = base.clone();
     Named("/paths/~1pets~1{id}", "/pets/{petId}").to(&mut renamed);
     renamed["paths"]["/pets/{petId}"]["parameters"][0]["name"] = "petId".into();
     let report = compared(&base, &renamed);
     let found: Vec<_> = report.changes.iter().map(|change| (line(change), change.class)).collect();
-    let told = |method: &str| (format!("{method} /pets/{{id}} | operation | path-parameter-renamed"), B);
-    assert_eq!(found, [told("DELETE"), told("GET")]);
+    let expected = |method: &str| (format!("{method} /pets/{{id}} | operation | path-parameter-expected"), B);
+    assert_eq!(found, [expected("DELETE"), expected("GET")]);
     // In a changed path everything else is still compared.
     renamed["paths"]["/pets/{petId}"]["parameters"][0]["schema"]["maxLength"] = 10.into();
     let report = compared(&base, &renamed);
@@ -81,23 +81,23 @@ fn a_path_parameter_that_is_called_otherwise() {
 }
 
 #[test]
-fn parameters_that_change_places_in_a_path_are_told() {
+fn swapped_path_parameters_are_reported() {
     let document = |path: &str| {
         let parameter = |name: &str, kind: &str| json!({ "name": name, "in": "path", "required": true, "schema": { "type": kind } });
         let parameters = json!([parameter("x", "string"), parameter("y", "integer")]);
         json!({ "openapi": "3.0.3", "paths": { (path): { "get": { "parameters": parameters, "responses": {} } } } })
     };
     let report = compared(&document("/a/{x}/{y}"), &document("/a/{y}/{x}"));
-    let told: Vec<_> = report.changes.iter().map(|change| (change.place.as_str(), change.rule.id, change.class)).collect();
+    let found: Vec<_> = report.changes.iter().map(|change| (change.place.as_str(), change.rule.id, change.class)).collect();
     let renamed = ("operation", "path-parameter-renamed", B);
     let narrowed = ("path parameter #0", "text-narrowed", B);
     let widened = ("path parameter #1", "text-widened", C);
-    assert_eq!(told, [renamed, renamed, narrowed, widened]);
+    assert_eq!(found, [renamed, renamed, narrowed, widened]);
     super::super::properties::hold_mirrored(&report, &compared(&document("/a/{y}/{x}"), &document("/a/{x}/{y}")));
 }
 
 #[test]
-fn what_says_the_same_twice_is_told_apart() {
+fn repeated_tags_and_servers_are_compared() {
     let mut base = base::base();
     base["tags"] = json!([{ "name": "Pets", "x-of": 1 }, { "name": "Pets" }]);
     base["servers"] = json!([{ "url": "/", "x-of": 1 }, { "url": "/" }]);
@@ -111,7 +111,7 @@ fn what_says_the_same_twice_is_told_apart() {
 }
 
 #[test]
-fn who_is_let_in() {
+fn security_requirements() {
     hold(
         &base::base(),
         vec![

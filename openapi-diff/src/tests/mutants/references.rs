@@ -1,4 +1,4 @@
-//! References that one document alone can follow: nothing behind them is passed over in silence.
+//! References that only one document can follow, loops and anchors.
 
 use serde_json::json;
 
@@ -11,7 +11,7 @@ use super::{
 };
 
 #[test]
-fn what_one_document_alone_can_follow_is_unknown() {
+fn a_reference_that_one_document_cannot_follow_is_unknown() {
     let mut document = base::base();
     document["components"]["requestBodies"] = json!({ "Pet": document["paths"]["/pets"]["post"]["requestBody"] });
     document["paths"]["/pets"]["post"]["requestBody"] = json!({ "$ref": "#/components/requestBodies/Pet" });
@@ -74,7 +74,7 @@ fn what_one_document_alone_can_follow_is_unknown() {
 }
 
 #[test]
-fn a_choice_with_null_of_what_cannot_be_followed_is_unknown() {
+fn a_choice_of_null_and_a_broken_reference_is_unknown() {
     let document = answering(
         "3.1.0",
         json!({ "X": { "oneOf": [{ "$ref": "#/components/schemas/Y" }, { "type": "null" }] }, "Y": { "type": "object", "properties": { "a": {} } } }),
@@ -83,7 +83,7 @@ fn a_choice_with_null_of_what_cannot_be_followed_is_unknown() {
 }
 
 #[test]
-fn loops_are_noticed() {
+fn loops_are_notices() {
     let [plain, looped, all] = [
         json!({ "X": { "$ref": "#/components/schemas/Y" }, "Y": { "type": "string" } }),
         json!({ "X": { "$ref": "#/components/schemas/Y" }, "Y": { "$ref": "#/components/schemas/X" } }),
@@ -92,8 +92,8 @@ fn loops_are_noticed() {
     .map(|schemas| answering("3.1.0", schemas));
     for (loops, count) in [(looped, 2), (all, 1)] {
         let report = compared(&plain, &loops);
-        let told: Vec<_> = report.changes.iter().map(|change| (change.rule.id, change.class)).collect();
-        assert_eq!(told, [("reference-broken", U)]);
+        let found: Vec<_> = report.changes.iter().map(|change| (change.rule.id, change.class)).collect();
+        assert_eq!(found, [("reference-broken", U)]);
         let noticed = report.notices.iter().filter(|notice| notice.starts_with("new: ") && notice.ends_with("leads back to itself"));
         assert_eq!(noticed.count(), count, "{:?}", report.notices);
         super::super::properties::hold_mirrored(&report, &compared(&loops, &plain));
@@ -118,6 +118,6 @@ fn anchors_are_followed() {
     let document = answering("3.0.3", schemas);
     let mut changed = document.clone();
     typed().to(&mut changed);
-    let told: Vec<_> = compared(&document, &changed).changes.iter().map(line).collect();
-    assert_eq!(told, ["document | components/schemas/Y | unused-component-changed"]);
+    let found: Vec<_> = compared(&document, &changed).changes.iter().map(line).collect();
+    assert_eq!(found, ["document | components/schemas/Y | unused-component-changed"]);
 }

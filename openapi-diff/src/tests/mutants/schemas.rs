@@ -1,4 +1,4 @@
-//! What schemas are made of: `allOf`, references, choices, and what stands in two parts of one.
+//! Composition of schemas: `allOf`, references and choices.
 
 use serde_json::{Value, json};
 
@@ -20,7 +20,7 @@ pub(super) fn answering(version: &str, components: Value) -> Value {
 }
 
 #[test]
-fn what_two_parts_say_under_one_keyword_is_followed() {
+fn a_keyword_in_two_parts_of_all_of_is_compared() {
     let shared = |one: Value, other: Value| {
         answering(
             "3.0.3",
@@ -62,7 +62,7 @@ fn what_two_parts_say_under_one_keyword_is_followed() {
 }
 
 #[test]
-fn parts_narrow_each_other() {
+fn parts_of_all_of_restrict_each_other() {
     let both = |one: Value, other: Value| answering("3.0.3", json!({ "X": { "allOf": [one, other] } }));
     hold(
         &both(json!({ "type": "string", "nullable": true }), json!({ "type": "string", "nullable": true })),
@@ -108,7 +108,7 @@ fn parts_narrow_each_other() {
 }
 
 #[test]
-fn what_stands_beside_a_reference_is_told() {
+fn members_beside_a_reference_are_reported() {
     let beside = |version| {
         answering(
             version,
@@ -171,7 +171,7 @@ fn what_stands_beside_a_reference_is_told() {
 }
 
 #[test]
-fn what_lets_in_is_told_from_what_narrows() {
+fn keywords_that_accept_more_and_keywords_that_restrict() {
     let components = || {
         json!({
             "X": { "properties": {
@@ -270,7 +270,7 @@ fn what_lets_in_is_told_from_what_narrows() {
 }
 
 #[test]
-fn nothing_is_passed_over_for_its_form() {
+fn unusual_forms_are_reported() {
     let mut base = answering(
         "3.0.3",
         json!({

@@ -1,4 +1,4 @@
-//! Types that come and go, and what was said of their values.
+//! Added, removed and changed types, and the keywords that depend on them.
 
 use serde_json::{Value, json};
 
@@ -16,16 +16,16 @@ fn of(version: &str, properties: Value) -> Value {
 }
 
 /// What a comparison of two schemas tells, with what that covers.
-fn told(version: &str, old: Value, new: Value) -> Vec<String> {
+fn described(version: &str, old: Value, new: Value) -> Vec<String> {
     let report = compared(&of(version, json!({ "a": old })), &of(version, json!({ "a": new })));
     super::super::properties::hold_mirrored(&report, &compared(&of(version, json!({ "a": new })), &of(version, json!({ "a": old }))));
-    let told = |change: &super::super::Change| format!("{} {:?}: {}", line(change), change.covers, change.says);
+    let described = |change: &super::super::Change| format!("{} {:?}: {}", line(change), change.covers, change.says);
     let short = |line: String| line.replace("POST /x | response 200 /a | ", "").replace('"', "");
-    report.changes.iter().map(told).map(short).collect()
+    report.changes.iter().map(described).map(short).collect()
 }
 
 #[test]
-fn a_change_of_the_type_names_what_goes_with_it() {
+fn a_change_of_the_type_covers_its_keywords() {
     for (old, new, expected) in [
         (
             json!({ "type": "string", "minLength": 1, "format": "uuid", "enum": ["a"], "deprecated": true }),
@@ -78,14 +78,14 @@ fn a_change_of_the_type_names_what_goes_with_it() {
         (json!({}), json!({ "type": ["string", "null"] }), vec!["type-narrowed {}: must be string or null, was of any type"]),
         (json!({ "nullable": true }), json!({ "type": "string" }), vec!["type-narrowed {}: must be string, was of any type"]),
     ] {
-        assert_eq!(told("3.1.0", old, new), expected);
+        assert_eq!(described("3.1.0", old, new), expected);
     }
     let nullable = json!({ "type": "string", "nullable": true });
-    assert_eq!(told("3.0.3", json!({}), nullable), ["type-narrowed {}: must be string or null, was of any type"]);
+    assert_eq!(described("3.0.3", json!({}), nullable), ["type-narrowed {}: must be string or null, was of any type"]);
 }
 
 #[test]
-fn one_meaning_may_be_written_in_several_ways() {
+fn equal_meaning_is_restated() {
     let base = of(
         "3.1.0",
         json!({

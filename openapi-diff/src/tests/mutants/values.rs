@@ -1,4 +1,4 @@
-//! The values of bodies, as they are sent and as they are received.
+//! Schemas of request and response bodies.
 
 use serde_json::json;
 
@@ -21,7 +21,7 @@ macro_rules! pets {
 }
 
 #[test]
-fn values_that_an_integrator_is_sent() {
+fn schemas_of_responses() {
     hold(
         &base::base(),
         vec![
@@ -106,7 +106,7 @@ fn values_that_an_integrator_is_sent() {
 }
 
 #[test]
-fn values_that_an_integrator_sends() {
+fn schemas_of_requests() {
     hold(
         &base::base(),
         vec![

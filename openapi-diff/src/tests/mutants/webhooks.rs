@@ -1,4 +1,4 @@
-//! What OpenAPI 3.1 has beyond 3.0, webhooks above all.
+//! What OpenAPI 3.1 adds to 3.0: webhooks and keywords of JSON Schema.
 
 use serde_json::json;
 

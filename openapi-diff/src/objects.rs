@@ -13,6 +13,7 @@ use super::{
     resolve::{Resolved, inner, resolve},
     rules::{self, Direction},
     schema::{Subschemas, members_of},
+    semantics::depends_on,
     values::{Object, empty, flag, is_annotation, items, keys, members, step},
 };
 
@@ -135,10 +136,10 @@ impl<'a> Differ<'a> {
         for name in names {
             let at = at.step(&step(name));
             // `additionalProperties` applies to a property that is not listed.
-            let others = |flat: &Resolved<'a>, object: &Object| {
-                matches!(AdditionalProperties::of(object), AdditionalProperties::Schema)
-                    .then(|| flat.member("additionalProperties"))
-                    .flatten()
+            let others = |flat: &Resolved<'a>, object: &Object| match AdditionalProperties::of(object) {
+                AdditionalProperties::Schema => flat.member("additionalProperties"),
+                AdditionalProperties::Allowed if depends_on(object, name) => Some(Cow::Borrowed(empty())),
+                _ => None,
             };
             let (had, has) = (inner(&before, name), inner(&after, name));
             let (needed, needs) = (required(one, name), required(other, name));

@@ -11,7 +11,7 @@ use super::{
         values::{Object, flag, items, order},
     },
     DEPTH, Semantics, SideSchema, Validity,
-    validity::requires,
+    validity::{depends_on, requires},
 };
 
 impl<'a> Semantics<'_, 'a> {
@@ -161,7 +161,7 @@ impl<'a> Pair<'_, '_, 'a> {
             }
             // An instance holds what its schema declares.
             let declares = !matches!(AdditionalProperties::of(self.a), AdditionalProperties::Allowed) || patterns(self.a);
-            if self.instances && p.is_none() && !declares && !requires(self.a, name) {
+            if self.instances && p.is_none() && !declares && !requires(self.a, name) && !depends_on(self.a, name) {
                 return true;
             }
             p.zip(q).is_some_and(|(p, q)| {

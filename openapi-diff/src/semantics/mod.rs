@@ -31,7 +31,7 @@ pub(super) use self::{
     inclusion::only,
     instances::Instances,
     overlap::Overlap,
-    validity::{Refusals, Validity, is_of},
+    validity::{Refusals, Validity, depends_on, is_of},
 };
 use super::{
     references::{Side, reference},

@@ -13,7 +13,7 @@ use super::{
     },
     Validity,
     inclusion::Inclusions,
-    validity::requires,
+    validity::{depends_on, requires},
 };
 
 impl<'a> Inclusions<'_, '_, 'a> {
@@ -53,7 +53,11 @@ impl<'a> Inclusions<'_, '_, 'a> {
     fn absent(&self, name: &str) -> bool {
         let declared = self.one.member("properties").as_deref().is_some_and(|listed| listed.get(name).is_some());
         let open = matches!(AdditionalProperties::of(self.sub_object), AdditionalProperties::Schema | AdditionalProperties::Odd);
-        !declared && !open && !self.sub_object.contains_key("patternProperties") && !requires(self.sub_object, name)
+        !declared
+            && !open
+            && !self.sub_object.contains_key("patternProperties")
+            && !requires(self.sub_object, name)
+            && !depends_on(self.sub_object, name)
     }
 
     pub fn properties(&self) -> bool {
@@ -86,7 +90,11 @@ impl<'a> Inclusions<'_, '_, 'a> {
         let unlisted = members_of(&is).keys().filter(|name| members_of(&was).get(*name).is_none()).all(|name| match one {
             AdditionalProperties::Schema => sup_hidden(name) || self.fits(more.clone(), inner(&is, name)),
             AdditionalProperties::Odd => false,
-            _ => !requires(self.sub_object, name) || sup_hidden(name) || self.fits(None, inner(&is, name)),
+            _ => {
+                !(requires(self.sub_object, name) || depends_on(self.sub_object, name))
+                    || sup_hidden(name)
+                    || self.fits(None, inner(&is, name))
+            }
         });
         let undeclared = items(self.sub_object.get("required"))
             .iter()

@@ -410,6 +410,12 @@ pub(in super::super) fn is_of(value: &Value, name: &str) -> bool {
     }
 }
 
+/// Whether a schema names a property that another property depends on. Instances may hold it although it is not declared.
+pub(in super::super) fn depends_on(schema: &Object, name: &str) -> bool {
+    let dependent = schema.get("dependentRequired").map(members);
+    dependent.is_some_and(|dependent| dependent.values().any(|names| items(Some(names)).iter().any(|needed| needed == name)))
+}
+
 /// Whether a schema asks for a property by name.
 pub(in super::super) fn requires(schema: &Object, name: &str) -> bool {
     items(schema.get("required")).iter().any(|item| item == name)

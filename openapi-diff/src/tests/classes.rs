@@ -232,6 +232,14 @@ fn keywords_are_decided_by_the_values_that_they_accept() {
             Compatible,
         ),
         ("3.1.0", false, object(json!({})), object(json!({ "dependentRequired": { "a": ["b"] } })), Compatible),
+        // A property that another one depends on may be present although it is not declared.
+        (
+            "3.1.0",
+            true,
+            json!({ "type": "object", "dependentRequired": { "a": ["b"] }, "properties": { "a": {} } }),
+            json!({ "type": "object", "dependentRequired": { "a": ["b"] }, "properties": { "a": {}, "b": { "type": "string" } } }),
+            Breaking,
+        ),
         ("3.1.0", true, list(1), list(2), Breaking),
         ("3.1.0", false, list(2), list(1), Breaking),
         ("3.1.0", true, list(2), list(1), Compatible),

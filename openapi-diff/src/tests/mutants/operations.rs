@@ -72,7 +72,7 @@ fn a_renamed_path_parameter() {
     renamed["paths"]["/pets/{petId}"]["parameters"][0]["name"] = "petId".into();
     let report = compared(&base, &renamed);
     let found: Vec<_> = report.changes.iter().map(|change| (line(change), change.class)).collect();
-    let expected = |method: &str| (format!("{method} /pets/{{id}} | operation | path-parameter-expected"), B);
+    let expected = |method: &str| (format!("{method} /pets/{{id}} | operation | path-parameter-renamed"), B);
     assert_eq!(found, [expected("DELETE"), expected("GET")]);
     // In a changed path everything else is still compared.
     renamed["paths"]["/pets/{petId}"]["parameters"][0]["schema"]["maxLength"] = 10.into();

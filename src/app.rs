@@ -7,32 +7,35 @@ use poem::{
     Endpoint, EndpointExt, IntoResponse, Response, Route, Server,
     endpoint::make_sync,
     get, handler,
-    http::StatusCode,
-    listener::{Acceptor, Listener, TcpListener},
+    http::{StatusCode, header},
+    listener::Acceptor,
     web::Data,
 };
-use tokio::sync::watch;
+use tokio::{sync::watch, task::JoinHandle};
 
 use crate::{
     config::Config,
     delivery::{connector::Connectors, guard::Targets, outbound::Messages, webhooks::Webhooks, worker::Worker},
-    domain::clock::World,
+    domain::{clock::World, settings::Bounds},
     http::{
         api::Api,
         changes,
         cursor::Seal,
+        docs::DocsPage,
         document,
         edge::{Edge, Served},
         events::{self, WireEvents},
         operations::Operations,
         rate::RateLimit,
         settings::{self, page},
-        slow::Timed,
+        slow,
     },
+    readiness::Readiness,
     revision,
     search::Searches,
     service::{self, Service},
     store::{self, Db, forgetting::Pass},
+    supervisor::{Pulse, Supervisor},
     telemetry::Metrics,
 };
 
@@ -43,6 +46,16 @@ pub struct App {
     connectors: Connectors,
     targets: Targets,
     searches: Searches,
+    supervisor: Supervisor,
+    readiness: Readiness,
+}
+
+/// What callers may ask for.
+#[derive(Debug, Default)]
+pub struct Limits {
+    /// Absent: any number of requests.
+    pub rate: Option<RateLimit>,
+    pub bounds: Bounds,
 }
 
 /// Opens the database as it is.
@@ -59,8 +72,10 @@ pub async fn open_migrated(config: &Config, metrics: Option<&Metrics>) -> store:
 
 /// How long requests in progress may take once the server was asked to stop.
 const GRACE: Duration = Duration::from_secs(10);
-/// How long a readiness probe waits for the database.
-const PROBE: Duration = Duration::from_secs(2);
+/// How long a background task may report nothing: a delivery worker, whose longest wait is one for the database, and what reads or
+/// writes more at a time.
+const WORKER_SILENCE: Duration = Duration::from_secs(60);
+const LONG_SILENCE: Duration = Duration::from_secs(600);
 
 /// Every use-case, with events in the shapes of the compiled revision.
 pub fn service(db: Db, world: World) -> Service {
@@ -79,27 +94,30 @@ impl App {
         db: Db,
         world: World,
         metrics: Metrics,
-        rate: Option<RateLimit>,
+        limits: Limits,
         connectors: Connectors,
         targets: Targets,
         index: PathBuf,
     ) -> service::Result<Self> {
-        let service = service(db.clone(), world);
+        let service = service(db.clone(), world).bounded_by(limits.bounds);
         let searches = Searches::new(db, index, database_id(&service).await?);
         let service = service.searched_by(searches.clone());
         let seal = Seal::new(&service.server_secret("cursor").await?);
         let replica = service.db().has_replica().then(|| service.on_replica());
-        Ok(Self { api: Arc::new(Api { service, replica, seal, metrics, rate }), connectors, targets, searches })
+        let supervisor = Supervisor::new(metrics.clone());
+        let readiness = Readiness::new(service.clone(), supervisor.clone());
+        let api = Arc::new(Api { service, replica, seal, metrics, rate: limits.rate });
+        Ok(Self { api, connectors, targets, searches, supervisor, readiness })
     }
 
     /// Everything that is served.
     pub fn endpoint(&self) -> impl Endpoint<Output = Response> + 'static {
         let (contract, plane) = (document::document(), settings::document());
         let pages = Arc::new(Pages {
-            docs: document::page(),
+            docs: DocsPage::new(document::page()),
             json: document::json(&contract),
             yaml: document::yaml(&contract),
-            settings_docs: settings::docs(),
+            settings_docs: DocsPage::new(settings::docs()),
             settings_json: document::json(&plane),
             events_json: document::json(&events::document::document()),
         });
@@ -121,38 +139,26 @@ impl App {
         let mut operations = Operations::default();
         operations.add(document::contract());
         operations.add(settings::plane());
-        let pages = route.data(pages).data(self.api.clone()).map_to_response().boxed();
+        let pages = route.data(pages).data(self.readiness.clone()).data(self.api.clone()).map_to_response().boxed();
         Edge { served: Served { operations, pages }, api: self.api.clone() }
     }
 
-    /// Follows the database for searches until `stop` resolves; without it they find no index.
-    pub async fn follow(self, stop: impl Future<Output = ()>) {
-        self.searches.run(stop).await;
+    /// Follows the database for searches, for tests that serve nothing.
+    #[cfg(test)]
+    pub async fn follow(self) {
+        self.searches.run(std::future::pending(), Pulse::unheard()).await;
     }
 
     /// Serves, delivers, and follows the database for searches, until `stop` resolves; what is in progress is then finished,
     /// and the database is closed. `ready` is told the bound address.
     pub async fn serve(&self, listen: &str, stop: impl Future<Output = ()>, ready: impl FnOnce(String)) -> io::Result<()> {
-        let acceptor = TcpListener::bind(listen.to_owned()).into_acceptor().await?;
+        let acceptor = slow::listen(listen).await?;
         let address = acceptor.local_addr().into_iter().find_map(|address| address.as_socket_addr().map(ToString::to_string));
-        let server = Server::new_with_acceptor(Timed(acceptor)).name("counterpart");
+        let server = Server::new_with_acceptor(acceptor).name("counterpart");
         ready(format!("http://{}", address.unwrap_or_else(|| listen.to_owned())));
+        // A sender that is dropped stops the background tasks as well.
         let (stop_workers, stopped) = watch::channel(());
-        // A sender that is dropped stops the workers as well.
-        let stopped = || {
-            let mut stopped = stopped.clone();
-            async move { _ = stopped.changed().await }
-        };
-        let service = &self.api.service;
-        let messages = Worker::new(Messages::new(service.clone(), self.connectors.clone(), self.targets).map_err(io::Error::other)?);
-        let webhooks = Worker::new(Webhooks::new(service.clone(), self.targets).map_err(io::Error::other)?);
-        let chores = chores(service.clone(), stopped());
-        let workers = [
-            tokio::spawn(messages.run(stopped())),
-            tokio::spawn(webhooks.run(stopped())),
-            tokio::spawn(chores),
-            tokio::spawn(self.clone().follow(stopped())),
-        ];
+        let workers = self.start(&stopped)?;
         let served = server.run_with_graceful_shutdown(self.endpoint(), stop, Some(GRACE)).await;
         drop(stop_workers);
         match tokio::time::timeout(GRACE, join_all(workers)).await {
@@ -164,25 +170,43 @@ impl App {
     }
 }
 
+impl App {
+    /// Starts the background tasks: deliveries to channels and to webhooks, the chores, and the search follower.
+    fn start(&self, stop: &watch::Receiver<()>) -> io::Result<[JoinHandle<()>; 4]> {
+        let stopped = || {
+            let stop = stop.clone();
+            move || {
+                let mut stop = stop.clone();
+                async move { _ = stop.changed().await }
+            }
+        };
+        let (service, supervisor) = (&self.api.service, &self.supervisor);
+        let messages = Messages::new(service.clone(), self.connectors.clone(), self.targets).map_err(io::Error::other)?;
+        let webhooks = Webhooks::new(service.clone(), self.targets).map_err(io::Error::other)?;
+        let (searches, chored) = (self.searches.clone(), service.clone());
+        let (a, b, c, d) = (stopped(), stopped(), stopped(), stopped());
+        Ok([
+            supervisor
+                .run("delivery to channels", WORKER_SILENCE, stop.clone(), move |pulse| Worker::new(messages.clone()).run(a(), pulse)),
+            supervisor
+                .run("delivery to webhooks", WORKER_SILENCE, stop.clone(), move |pulse| Worker::new(webhooks.clone()).run(b(), pulse)),
+            supervisor.run("chores", LONG_SILENCE, stop.clone(), move |pulse| chores(chored.clone(), c(), pulse)),
+            supervisor.run("search index", LONG_SILENCE, stop.clone(), move |pulse| searches.clone().run(d(), pulse)),
+        ])
+    }
+}
+
 /// How often the chores are done.
 const CHORES: Duration = Duration::from_secs(60);
 
-/// A first commit, and what is done from time to time and at the end: writing down when keys were last used, putting totals
+/// What is done from time to time and at the end: writing down when keys were last used, putting totals
 /// together, forgetting the oldest of the change log.
-async fn chores(service: Service, stopped: impl Future<Output = ()>) {
+async fn chores(service: Service, stopped: impl Future<Output = ()>, pulse: Pulse) {
     let mut stopped = std::pin::pin!(stopped);
     let mut forgetting = Pass::default();
-    let mut stop = tokio::select! {
-        committed = service.db().first_commit() => {
-            if let Err(error) = committed {
-                // There will be another.
-                tracing::debug!(%error, "a first commit could not be made");
-            }
-            false
-        }
-        () = &mut stopped => true,
-    };
+    let mut stop = false;
     loop {
+        pulse.beat();
         stop = stop || tokio::time::timeout(CHORES, &mut stopped).await.is_ok();
         if let Err(error) = service.save_key_uses().await {
             tracing::warn!(%error, "it could not be written down when keys were last used");
@@ -200,21 +224,21 @@ async fn chores(service: Service, stopped: impl Future<Output = ()>) {
 }
 
 struct Pages {
-    docs: String,
+    docs: DocsPage,
     json: String,
     yaml: String,
-    settings_docs: String,
+    settings_docs: DocsPage,
     settings_json: String,
     events_json: String,
 }
 
 fn text(media_type: &'static str, body: impl Into<poem::Body>) -> Response {
-    Response::builder().content_type(media_type).body(body)
+    Response::builder().content_type(media_type).header(header::X_CONTENT_TYPE_OPTIONS, "nosniff").body(body)
 }
 
 #[handler]
 fn docs(Data(pages): Data<&Arc<Pages>>) -> Response {
-    text("text/html; charset=utf-8", pages.docs.clone())
+    pages.docs.response()
 }
 
 #[handler]
@@ -244,7 +268,7 @@ fn openapi_events(Data(pages): Data<&Arc<Pages>>) -> Response {
 
 #[handler]
 fn settings_docs(Data(pages): Data<&Arc<Pages>>) -> Response {
-    text("text/html; charset=utf-8", pages.settings_docs.clone())
+    pages.settings_docs.response()
 }
 
 #[handler]
@@ -259,19 +283,15 @@ fn healthz() -> Response {
     text("application/json", body.to_string())
 }
 
-/// The process can answer: its database does.
+/// The process can do its work; if not, why.
 #[handler]
-async fn readyz(Data(api): Data<&Arc<Api>>) -> Response {
-    let ping = tokio::time::timeout(PROBE, api.service.db().ping()).await;
-    match ping.map_err(|_| store::Error::Unavailable("no answer in time".to_owned())).flatten() {
-        Ok(()) => text("application/json", "{\"status\":\"ready\"}"),
-        Err(error) => {
-            tracing::error!(%error, "the database does not answer");
-            text("application/json", "{\"status\":\"the database does not answer\"}")
-                .with_status(StatusCode::SERVICE_UNAVAILABLE)
-                .into_response()
-        }
+async fn readyz(Data(readiness): Data<&Readiness>) -> Response {
+    let reasons = readiness.reasons().await;
+    if reasons.is_empty() {
+        return text("application/json", "{\"status\":\"ready\"}");
     }
+    let body = serde_json::json!({ "status": "not ready", "reasons": reasons });
+    text("application/json", body.to_string()).with_status(StatusCode::SERVICE_UNAVAILABLE).into_response()
 }
 
 #[handler]

@@ -7,6 +7,8 @@ use std::{
 
 use clap::Args;
 
+use crate::domain::settings::Bounds;
+
 /// What every subcommand takes.
 #[derive(Args, Clone, Debug)]
 pub struct Config {
@@ -21,7 +23,7 @@ pub struct Config {
     )]
     pub database_url: String,
 
-    /// Database connections for reads and, on PostgreSQL, as many again for writes and six beside: 30 of the server's unless told
+    /// Database connections for reads and, on PostgreSQL, as many again for writes and three beside: 27 of the server's unless told
     /// otherwise. Each is made when it is needed.
     #[arg(long, env = "COUNTERPART_CONNECTIONS", default_value = "12", value_name = "N", global = true)]
     pub connections: NonZeroU32,
@@ -29,6 +31,14 @@ pub struct Config {
     /// Threads that work at a time [default: one a processor; on SQLite one more; beside a PostgreSQL on this machine half as many]
     #[arg(long, env = "COUNTERPART_THREADS", value_name = "N", global = true)]
     pub threads: Option<NonZeroUsize>,
+
+    /// The most webhooks that a store may have. Those that it has already stay.
+    #[arg(long, env = "COUNTERPART_MAX_WEBHOOKS", default_value = "100", value_name = "N", global = true)]
+    pub max_webhooks: u32,
+
+    /// The most API keys that a store may have. Those that it has already stay.
+    #[arg(long, env = "COUNTERPART_MAX_KEYS", default_value = "100", value_name = "N", global = true)]
+    pub max_keys: u32,
 
     /// What is logged on standard error, for example `info` or `warn,counterpart=debug`.
     #[arg(long, env = "COUNTERPART_LOG", default_value = "warn", value_name = "FILTER", global = true)]
@@ -40,6 +50,10 @@ pub struct Config {
 }
 
 impl Config {
+    pub fn bounds(&self) -> Bounds {
+        Bounds { webhooks: self.max_webhooks, keys: self.max_keys }
+    }
+
     /// The folder of the search index, chosen or not.
     pub fn index_folder(&self) -> PathBuf {
         match (&self.index_dir, self.database_url.strip_prefix("sqlite:")) {

@@ -3,7 +3,8 @@
 //! The rooms, in the direction in which data flows:
 //!
 //! - [`cli`] is the command line, over [`config`], the settings of the process.
-//! - [`app`] puts everything together and serves it; [`telemetry`] logs and counts.
+//! - [`app`] puts everything together and serves it; [`telemetry`] logs and counts; [`supervisor`] restarts background tasks;
+//!   [`readiness`] is whether the process can do its work.
 //! - [`http`] is the contract as both revisions share it; [`revision`] is what they do not share, and the only place
 //!   that knows which one this build serves.
 //! - [`service`] holds the use-cases, one file a noun.
@@ -13,6 +14,8 @@
 //! - [`domain`] holds the nouns and their rules, and knows none of the others.
 
 #![warn(clippy::unwrap_used, clippy::expect_used)]
+// These macros panic where the stream cannot be written: `cli::print` and `cli::note` do not.
+#![warn(clippy::print_stdout, clippy::print_stderr)]
 
 pub mod app;
 pub mod cli;
@@ -20,8 +23,10 @@ pub mod config;
 pub mod delivery;
 pub mod domain;
 pub mod http;
+pub mod readiness;
 pub mod revision;
 pub mod search;
 pub mod service;
 pub mod store;
+pub mod supervisor;
 pub mod telemetry;

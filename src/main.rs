@@ -3,7 +3,10 @@
 use std::process::ExitCode;
 
 use clap::Parser;
-use counterpart::{cli::Cli, telemetry};
+use counterpart::{
+    cli::{Cli, complain},
+    telemetry,
+};
 
 #[cfg(not(any(target_env = "msvc", target_env = "musl")))]
 #[global_allocator]
@@ -19,14 +22,18 @@ static ALLOCATOR_SETTINGS: &[u8; 88] = b"narenas:2,background_thread:true,dirty_
 
 fn main() -> ExitCode {
     let cli = Cli::parse();
-    if let Err(error) = telemetry::start_log(&cli.config.log) {
-        eprintln!("error: --log `{}` is not a filter: {error}", cli.config.log);
-        return ExitCode::from(2);
-    }
+    // Dropped last, so that every line is written.
+    let _log = match telemetry::start_log(&cli.config.log) {
+        Ok(guard) => guard,
+        Err(error) => {
+            complain(&format!("--log `{}` is not a filter: {error}", cli.config.log));
+            return ExitCode::from(2);
+        }
+    };
     match tokio::runtime::Builder::new_multi_thread().worker_threads(cli.threads()).enable_all().build() {
         Ok(runtime) => runtime.block_on(cli.run()),
         Err(error) => {
-            eprintln!("error: the runtime cannot be started: {error}");
+            complain(&format!("the runtime cannot be started: {error}"));
             ExitCode::FAILURE
         }
     }

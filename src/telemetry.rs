@@ -1,24 +1,77 @@
 //! Logs and metrics. Logs go to standard error; metrics are read at `/metrics`.
+//!
+//! A log line that cannot be written is counted and forgotten: standard error may be a full disk, a closed pipe, or a pipe that
+//! nothing reads. A thread of its own writes the lines, so that no request waits for whatever reads them.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    io::{self, Write},
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
 use prometheus_client::{
     encoding::{EncodeLabelSet, text::encode},
-    metrics::{counter::Counter, family::Family, histogram::Histogram},
+    metrics::{
+        counter::{Atomic, Counter},
+        family::Family,
+        histogram::Histogram,
+    },
     registry::Registry,
 };
+use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::{EnvFilter, filter::ParseError};
 
 /// What no filter lets through: that of a driver tells the values of each statement, which are secrets and what people wrote.
 const NO_VALUES: &str = "tokio_postgres=info";
 
-/// Starts logging. `filter` in the syntax of tracing's `EnvFilter`.
+/// Lines that wait to be written, at most; beyond it the newest are dropped.
+const LINES: usize = 8192;
+
+/// Log lines that could not be written, and those that found no room in the queue.
+static REFUSED_LINES: AtomicU64 = AtomicU64::new(0);
+static DROPPED_LINES: OnceLock<ErrorCounter> = OnceLock::new();
+
+/// Starts logging, panics included. `filter` in the syntax of tracing's `EnvFilter`. The lines are written until the guard is dropped.
 ///
 /// # Errors
 /// When `filter` cannot be read.
-pub fn start_log(filter: &str) -> Result<(), ParseError> {
-    tracing_subscriber::fmt().with_env_filter(without_values(filter)?).with_writer(std::io::stderr).init();
-    Ok(())
+pub fn start_log(filter: &str) -> Result<WorkerGuard, ParseError> {
+    let filter = without_values(filter)?;
+    let (lines, guard) = NonBlockingBuilder::default().buffered_lines_limit(LINES).finish(Forgiving(io::stderr()));
+    _ = DROPPED_LINES.set(lines.error_counter());
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(lines).log_internal_errors(false).init();
+    // The hook of the standard library waits for standard error.
+    std::panic::set_hook(Box::new(|panic| {
+        let backtrace = std::backtrace::Backtrace::capture();
+        tracing::error!(location = panic.location().map(ToString::to_string), %backtrace, "panicked: {}", text_of(panic.payload()));
+    }));
+    Ok(guard)
+}
+
+fn text_of(payload: &(dyn std::any::Any + Send)) -> &str {
+    let text = payload.downcast_ref::<&str>().copied();
+    text.or_else(|| payload.downcast_ref::<String>().map(String::as_str)).unwrap_or("no text")
+}
+
+/// An output that never fails: what cannot be written is counted.
+struct Forgiving<W>(W);
+
+impl<W: Write> Write for Forgiving<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.0.write_all(bytes).is_err() {
+            REFUSED_LINES.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        // What is written to standard error is not buffered.
+        _ = self.0.flush();
+        Ok(())
+    }
 }
 
 fn without_values(filter: &str) -> Result<EnvFilter, ParseError> {
@@ -26,6 +79,24 @@ fn without_values(filter: &str) -> Result<EnvFilter, ParseError> {
     // One for a part of the driver would count for more than what is added.
     let others: Vec<&str> = filter.split(',').filter(|one| !one.contains("tokio_postgres")).collect();
     Ok(EnvFilter::try_new(others.join(","))?.add_directive(NO_VALUES.parse()?))
+}
+
+/// The number of log lines that were lost: refused by the output, or dropped from a full queue.
+#[derive(Debug, Default)]
+struct LostLines;
+
+impl Atomic<u64> for LostLines {
+    fn inc(&self) -> u64 {
+        self.inc_by(1)
+    }
+
+    fn inc_by(&self, lines: u64) -> u64 {
+        REFUSED_LINES.fetch_add(lines, Ordering::Relaxed)
+    }
+
+    fn get(&self) -> u64 {
+        REFUSED_LINES.load(Ordering::Relaxed) + DROPPED_LINES.get().map_or(0, |dropped| dropped.dropped_lines() as u64)
+    }
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -39,6 +110,11 @@ struct Operation {
     operation: &'static str,
 }
 
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Task {
+    task: &'static str,
+}
+
 /// What is counted.
 #[derive(Clone)]
 pub struct Metrics {
@@ -46,6 +122,7 @@ pub struct Metrics {
     requests: Family<Labels, Counter>,
     durations: Family<Operation, Histogram>,
     statements: Counter,
+    restarts: Family<Task, Counter>,
 }
 
 impl std::fmt::Debug for Metrics {
@@ -66,7 +143,10 @@ impl Default for Metrics {
         registry.register("http_request_duration_seconds", "Time to answer", durations.clone());
         let statements = Counter::default();
         registry.register("db_statements", "Statements sent to the database", statements.clone());
-        Self { registry: Arc::new(registry), requests, durations, statements }
+        let restarts = Family::<Task, Counter>::default();
+        registry.register("background_task_restarts", "Background tasks that ended and were started again", restarts.clone());
+        registry.register("log_lines_lost", "Log lines that could not be written", Counter::<u64, LostLines>::default());
+        Self { registry: Arc::new(registry), requests, durations, statements, restarts }
     }
 }
 
@@ -75,6 +155,11 @@ impl Metrics {
     pub fn request(&self, operation: &'static str, status: u16, took: Duration) {
         self.requests.get_or_create(&Labels { operation, status }).inc();
         self.durations.get_or_create(&Operation { operation }).observe(took.as_secs_f64());
+    }
+
+    /// Counts the restart of a background task.
+    pub fn task_restarted(&self, task: &'static str) {
+        self.restarts.get_or_create(&Task { task }).inc();
     }
 
     /// What the database calls for each statement.
@@ -98,6 +183,25 @@ impl Metrics {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_output_that_fails_costs_its_lines_alone() {
+        struct Full;
+        impl Write for Full {
+            fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+                Err(io::ErrorKind::StorageFull.into())
+            }
+            fn flush(&mut self) -> io::Result<()> {
+                Err(io::ErrorKind::BrokenPipe.into())
+            }
+        }
+        let before = LostLines.get();
+        let mut output = Forgiving(Full);
+        assert_eq!(output.write(b"a line\n").unwrap(), 7);
+        output.flush().unwrap();
+        assert!(LostLines.get() > before);
+        assert!(Metrics::default().page().contains("counterpart_log_lines_lost_total"));
+    }
 
     #[test]
     fn no_filter_has_values_logged() {

@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Everything that has to hold before a change goes in: form, lints, the whole suite for both revisions on both databases
 # and how much of the documents it came by, two processes that read from a standby (tests/standby.sh), a server that speaks
-# TLS alone (tests/tls.sh), one corpus of requests to both revisions, and the published documents in the hands of others'
-# tools (tests/contract.sh). Stops at the first failure. Needs a Rust toolchain, PostgreSQL's server programs, openssl, curl,
-# Chromium with its chromedriver, and what tests/contract.sh needs, nothing that runs.
+# TLS alone (tests/tls.sh), faults of storage, log and database (tests/faults.sh), answers before the body of their request (tests/early_answers.sh), one corpus of requests to both
+# revisions, and the published documents in the hands of others' tools (tests/contract.sh). Stops at the first failure. Needs a
+# Rust toolchain, PostgreSQL's server programs, openssl, curl, Chromium with its chromedriver, and what tests/contract.sh needs,
+# nothing that runs.
 #
 #   tests/all.sh             everything
 #   CARGO_TARGET_DIR=…       one target folder for all of it (default: target)
@@ -67,6 +68,14 @@ grep -E '^statements on the standby' "$scratch/step.log"
 # A server that takes no connection but over TLS.
 COUNTERPART_BIN="$scratch/rev-b" quietly "PostgreSQL over TLS" tests/tls.sh
 grep -E '^connections over TLS' "$scratch/step.log"
+
+# Answers before the body of their request, also behind proxies that keep connections.
+COUNTERPART_BIN="$scratch/rev-b" quietly "answers before the body of their request" tests/early_answers.sh
+grep -E '^== (skipped|.*early answers:)' "$scratch/step.log"
+
+# Faults of storage, log, process and PostgreSQL under load.
+COUNTERPART_REV_A="$scratch/rev-a" COUNTERPART_REV_B="$scratch/rev-b" quietly "fault experiments" tests/faults.sh
+grep -E '^fault experiments|skipped:' "$scratch/step.log" || fail "no totals in what the fault experiments said"
 
 # The same requests to both revisions: what differs is told, and what is told differs.
 export COUNTERPART_REV_A="$scratch/rev-a" COUNTERPART_REV_B="$scratch/rev-b"

@@ -95,6 +95,61 @@ impl World {
     }
 }
 
+#[test]
+fn a_text_beyond_the_limit_is_taken_from_an_export_alone() {
+    const MOST: usize = 64 * 1024;
+    let line = |text: &str| {
+        format!(
+            "{{\"kind\":\"comment\",\"record\":{{\"id\":\"long\",\"conversationId\":\"v1\",\"text\":\"{text}\",\"createdBy\":\"00000000-0000-4000-8000-00000000000a\",\"sentAt\":\"2026-01-01T00:00:00Z\"}}}}\n"
+        )
+    };
+    everywhere(|world| {
+        world.store("s");
+        world.load("s", SAMPLE);
+        world.load("s", &line(&"x".repeat(MOST)));
+        let said = world.refused("s", &line(&"ก".repeat(MOST / 3 + 1)));
+        assert!(said.contains("comment.text: is 65538 bytes long in UTF-8; the most is 65536"), "{said}");
+        // As a build before the limit left it.
+        let marked = line(&"x".repeat(MOST + 1)).replacen("{", "{\"oversized\":true,", 1);
+        world.load("s", &marked);
+        let exported = world.export("s");
+        assert_eq!(exported.matches("\"oversized\":true").count(), 1, "the one that is too long says so");
+        world.store("again");
+        world.load("again", &exported);
+        assert!(world.export("again") == exported, "an export imports to the same bytes");
+    });
+}
+
+#[test]
+fn each_text_without_a_limit_of_the_contract_has_one() {
+    let long = "x".repeat(64 * 1024 + 1);
+    everywhere(|world| {
+        world.store("s");
+        world.load("s", SAMPLE);
+        let exported = world.export("s");
+        let changed = |kind: &str, change: &dyn Fn(&mut serde_json::Value)| {
+            let line = exported.lines().find(|line| line.starts_with(&format!("{{\"kind\":\"{kind}\""))).unwrap();
+            let mut line: serde_json::Value = serde_json::from_str(line).unwrap();
+            change(&mut line["record"]);
+            line.to_string()
+        };
+        let contact = |member: &str, value: serde_json::Value| changed("contact", &|record| record[member] = value.clone());
+        let field = r#"{"kind":"ticketField","record":{"id":"long-t","name":"L","displayType":"text","dataType":"string","sortOrder":9,"isRequired":false,"active":true,"createdAt":"2026-01-01T00:00:00Z","updatedAt":"2026-01-01T00:00:00Z"}}
+{"kind":"contactField","record":{"id":"long-c","name":"L","displayType":"text","dataType":"string","sortOrder":9,"active":true}}
+"#;
+        world.load("s", field);
+        for (lines, place) in [
+            (contact("note", long.as_str().into()), "contact.note"),
+            (contact("addresses", serde_json::json!(["a", long])), "contact.addresses[1]"),
+            (contact("customFields", serde_json::json!({"long-c": long})), "contact.customFields.long-c"),
+            (changed("ticket", &|record| record["ticketFields"] = serde_json::json!({"long-t": long})), "ticket.ticketFields.long-t"),
+        ] {
+            let said = world.refused("s", &lines);
+            assert!(said.contains(&format!("{place}: is 65537 bytes long")), "{said}");
+        }
+    });
+}
+
 /// A small store with a record of each kind.
 const SAMPLE: &str = r##"{"kind":"role","record":{"id":"owner","name":"Owner","kind":"owner"}}
 {"kind":"user","record":{"id":"s1","userId":"00000000-0000-4000-8000-00000000000A","name":"Mali","email":"mali@example.com","roleId":"owner"}}

@@ -131,6 +131,27 @@ fn parsed(lines: &str) -> Vec<Value> {
     lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
+#[test]
+fn a_whatsapp_thread_that_was_imported_under_another_name_is_its_contacts() {
+    everywhere(|world| {
+        let stamps = json!({"createdAt": "2026-01-01T00:00:00.000Z", "updatedAt": "2026-01-01T00:00:00.000Z"});
+        let record = |kind: &str, mut record: Value| {
+            record.as_object_mut().unwrap().extend(stamps.as_object().unwrap().clone());
+            json!({"kind": kind, "record": record})
+        };
+        let thread = json!({"id": "v", "channel": "whatsapp", "accountId": "wa", "contactId": "c", "displayName": "Mali",
+            "referenceId": "thread-of-another-system", "labelIds": [], "isSpam": false});
+        world.import(&[
+            record("contact", json!({"id": "c", "fullName": "Mali", "firstName": "Mali", "phone": "+66800000001"})),
+            record("conversation", thread),
+        ]);
+        let received = world.one(message("wa", "+66800000001", "x1"));
+        assert_eq!(received["conversationId"], "v");
+        assert_eq!(world.one(message("wa", "thread-of-another-system", "x2"))["conversationId"], "v");
+        assert_ne!(world.one(message("wa", "+66800000002", "x3"))["conversationId"], "v");
+    });
+}
+
 fn message(account: &str, reference: &str, external: &str) -> Value {
     json!({"accountId": account, "referenceId": reference, "externalId": external, "sender": {"id": "u", "name": "Nok"}, "text": "hello"})
 }

@@ -23,6 +23,8 @@ mod m0009_labelled;
 mod m0010_changed;
 mod m0011_recounted;
 mod m0012_threads;
+mod m0013_write_probe;
+mod m0015_totals_unmarked;
 
 pub use sea_orm_migration::{MigrationStatus, MigratorTrait};
 
@@ -44,6 +46,8 @@ impl MigratorTrait for Migrator {
             Box::new(m0010_changed::Migration),
             Box::new(m0011_recounted::Migration),
             Box::new(m0012_threads::Migration),
+            Box::new(m0013_write_probe::Migration),
+            Box::new(m0015_totals_unmarked::Migration),
         ]
     }
 }

@@ -86,6 +86,17 @@ fn up_on_postgres() -> Vec<String> {
     statements
 }
 
+/// Keeps the count from here on.
+pub(crate) async fn keep(manager: &SchemaManager<'_>) -> Result<(), DbErr> {
+    let sqlite = manager.get_database_backend() == DbBackend::Sqlite;
+    run_all(manager, if sqlite { up_on_sqlite() } else { up_on_postgres() }).await
+}
+
+/// Keeps it no more.
+pub(crate) async fn drop(manager: &SchemaManager<'_>) -> Result<(), DbErr> {
+    run_all(manager, down_on(manager.get_database_backend())).await
+}
+
 fn down_on(backend: DbBackend) -> Vec<String> {
     let sqlite = backend == DbBackend::Sqlite;
     let mut statements = Vec::new();
@@ -109,11 +120,10 @@ impl MigrationTrait for Migration {
     }
 
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
-        let sqlite = manager.get_database_backend() == DbBackend::Sqlite;
-        run_all(manager, if sqlite { up_on_sqlite() } else { up_on_postgres() }).await
+        keep(manager).await
     }
 
     async fn down(&self, manager: &SchemaManager) -> Result<(), DbErr> {
-        run_all(manager, down_on(manager.get_database_backend())).await
+        drop(manager).await
     }
 }

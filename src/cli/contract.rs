@@ -10,7 +10,7 @@ use regex::Regex;
 use serde::de::DeserializeOwned;
 
 use self::source::{document, text};
-use super::{Failed, print};
+use super::{Failed, complain, note, print};
 use crate::domain::clock::World;
 
 #[derive(Subcommand, Debug)]
@@ -116,7 +116,7 @@ impl Command {
             Ok(true) => ExitCode::SUCCESS,
             Ok(false) => ExitCode::FAILURE,
             Err(Failed(reason)) => {
-                eprintln!("error: {reason}");
+                complain(&reason.to_string());
                 ExitCode::from(2)
             }
         }
@@ -132,11 +132,11 @@ impl Diff {
         let (old, new) = (document(&self.old)?, document(&self.new)?);
         let mut report = openapi_diff::diff(&old, &new);
         let problems = report.apply(&self.gate()?);
-        problems.iter().for_each(|problem| eprintln!("error: {problem}"));
+        problems.iter().for_each(|problem| complain(&problem.to_string()));
         if let Some(file) = &self.notes {
             let notes: Notes = json(file, "notes")?;
             // Gaps in the notes do not change the exit code.
-            report.annotate(&notes).to_string().lines().for_each(|gap| eprintln!("warning: {gap}"));
+            report.annotate(&notes).to_string().lines().for_each(|gap| note(&format!("warning: {gap}")));
         }
         let mildest = self.fail_on.class();
         let shown = match self.format {

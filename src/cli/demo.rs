@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::{Outcome, demo_data, print, serve::Listen, settings};
 use crate::{
-    app::{App, service},
+    app::{App, Limits, service},
     delivery::{connector::Connectors, guard::Targets, simulator::Simulator},
     domain::{
         clock::World,
@@ -42,7 +42,7 @@ impl Demo {
         let world = World::real();
         let (key, link) = fill(&db, &world).await?;
         let (connectors, index) = (Connectors::every(Arc::new(Simulator)), folder.path().join("demo.index"));
-        let app = App::new(db, world, metrics, None, connectors, Targets::Public, index).await?;
+        let app = App::new(db, world, metrics, Limits::default(), connectors, Targets::Public, index).await?;
         self.listen.serve(&app, |base| print(&welcome(base, &key, &link))).await
     }
 }

@@ -104,7 +104,7 @@ pub struct Output {
 impl Command {
     pub async fn run(self, config: &Config) -> Outcome {
         let db = open_migrated(config, None).await?;
-        self.execute(&service(db.clone(), World::real())).await?;
+        self.execute(&service(db.clone(), World::real()).bounded_by(config.bounds())).await?;
         Ok(db.close().await?)
     }
 

@@ -123,11 +123,22 @@ impl Command {
         match outcome {
             Ok(()) => ExitCode::SUCCESS,
             Err(Failed(reason)) => {
-                eprintln!("error: {reason}");
+                complain(&reason);
                 ExitCode::FAILURE
             }
         }
     }
+}
+
+/// Says on standard error why a command failed. Where nothing can be written there, the exit code alone says it.
+pub fn complain(reason: &str) {
+    note(&format!("error: {reason}"));
+}
+
+/// Writes a line to standard error, which may be closed.
+pub(crate) fn note(line: &str) {
+    use std::io::Write;
+    _ = writeln!(std::io::stderr(), "{line}");
 }
 
 /// Writes lines to standard output. A reader that has seen enough and went away is no failure.

@@ -6,7 +6,7 @@ use clap::Args;
 
 use super::{Failed, Outcome, print};
 use crate::{
-    app::{App, open_migrated},
+    app::{App, Limits, open_migrated},
     config::Config,
     delivery::{connector::Connectors, guard::Targets, simulator::Simulator},
     domain::clock::World,
@@ -24,9 +24,13 @@ pub struct Serve {
     #[arg(long, env = "COUNTERPART_READ_URL", hide_env_values = true, value_name = "URL")]
     read_url: Option<String>,
 
-    /// Requests a second that each key may make; without it there is no limit
+    /// Requests a second that each key may make, and refused keys that each address may send; without it there is no limit
     #[arg(long, env = "COUNTERPART_RATE_LIMIT", value_name = "N/s", value_parser = requests_per_second)]
     rate_limit: Option<u32>,
+
+    /// Requests a second that all keys of a store may make together [default: four times --rate-limit]
+    #[arg(long, env = "COUNTERPART_STORE_RATE_LIMIT", value_name = "N/s", value_parser = requests_per_second, requires = "rate_limit")]
+    store_rate_limit: Option<u32>,
 
     /// Send to a simulated channel where an account has no bridge; for development and tests
     #[arg(long, env = "COUNTERPART_SIMULATE_CHANNELS")]
@@ -48,14 +52,19 @@ pub struct Listen {
 impl Serve {
     pub async fn run(self, config: &Config) -> Outcome {
         let metrics = Metrics::default();
-        let mut db = open_migrated(config, Some(&metrics)).await?;
+        let (mut db, world) = (open_migrated(config, Some(&metrics)).await?, World::real());
+        if db.is_one_writer() {
+            // A file that cannot be written does not become one that can. PostgreSQL may be failing over.
+            db.prove_writable(world.now()).await.map_err(|error| Failed(format!("the database takes no writes: {error}")))?;
+        }
         if let Some(url) = &self.read_url {
             db = db.with_replica(url, config.connections.get()).await?;
         }
         let connectors = if self.simulate_channels { Connectors::every(Arc::new(Simulator)) } else { Connectors::none() };
         let targets = if self.allow_private_targets { Targets::Any } else { Targets::Public };
-        let rate = self.rate_limit.map(RateLimit::new);
-        let app = App::new(db, World::real(), metrics, rate, connectors, targets, config.index_folder()).await?;
+        let rate = self.rate_limit.map(|key| RateLimit::new(key, self.store_rate_limit));
+        let limits = Limits { rate, bounds: config.bounds() };
+        let app = App::new(db, world, metrics, limits, connectors, targets, config.index_folder()).await?;
         self.listen.serve(&app, |url| print(&format!("listening on {url}"))).await
     }
 }

@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use super::{
-    client::{MAX_ANSWER, NoClient, guarded, is_refused, pause, read, signed, told},
+    client::{MAX_ANSWER, NoClient, guarded, pause, read, signed, told},
     connector::{Accepted, Capabilities, Class, Connector, NotTaken, Sending},
     guard::Targets,
 };
@@ -70,8 +70,8 @@ impl Bridge {
         targets.check(&url).map_err(never)?;
         let body = serde_json::to_vec(&Order::of(parcel, attempt)).map_err(never)?;
         let now = clock.now();
-        let failed =
-            |error: reqwest::Error| if is_refused(&error) { never(told(&error, *timeout)) } else { later(told(&error, *timeout), None) };
+        // A name without a public address too, which may have one later: that is not told from a name that does not exist.
+        let failed = |error: reqwest::Error| later(told(&error, *timeout), None);
         let request = signed(client, url, parcel.message_id.as_str(), now, &self.endpoint.secrets, body);
         let mut response = request.send().await.map_err(failed)?;
         let answer = read(&mut response).await.map_err(failed)?;

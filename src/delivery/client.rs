@@ -14,7 +14,7 @@ use reqwest::{
 };
 use url::Url;
 
-use super::guard::{Guard, MachineNames, Refused, Targets};
+use super::guard::{Guard, MachineNames, Targets};
 use crate::domain::{retry::LONGEST_ASKED, time::Timestamp, webhooks::SigningSecret};
 
 /// The most of an answer that is read.
@@ -108,18 +108,6 @@ pub(super) fn told(error: &reqwest::Error, timeout: Duration) -> String {
         cause = inner.source();
     }
     if text.is_empty() { "the request failed".to_owned() } else { text }
-}
-
-/// Whether the guard is what kept a request from being made.
-pub fn is_refused(error: &reqwest::Error) -> bool {
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        if inner.is::<Refused>() {
-            return true;
-        }
-        cause = inner.source();
-    }
-    false
 }
 
 #[cfg(test)]

@@ -80,6 +80,12 @@ pub enum Targets {
 #[error("the address is not a public one; nothing is delivered to it")]
 pub struct Refused;
 
+/// What a connection to a name fails with that has no allowed address. It does not tell whether the name exists: the names of an
+/// internal network are not for those who set the address of an endpoint.
+#[derive(Debug, thiserror::Error)]
+#[error("the name does not lead to a public address")]
+struct NoTarget;
+
 impl Targets {
     fn allow(self, address: IpAddr) -> bool {
         match self {
@@ -124,12 +130,14 @@ impl Resolve for Guard {
     fn resolve(&self, name: Name) -> Resolving {
         let (targets, found) = (self.targets, self.names.resolve(name));
         Box::pin(async move {
-            let found: Vec<SocketAddr> = found.await?.collect();
-            let allowed: Vec<SocketAddr> = found.iter().copied().filter(|address| targets.allow(address.ip())).collect();
-            if allowed.is_empty() {
-                return Err(if found.is_empty() { "the name has no address".into() } else { Refused.into() });
-            }
-            Ok(Box::new(allowed.into_iter()) as Addrs)
+            let allowed: Vec<SocketAddr> = match found.await {
+                Ok(found) => found.filter(|address| targets.allow(address.ip())).collect(),
+                Err(error) => {
+                    tracing::debug!(error, "a name was not found");
+                    return Err(NoTarget.into());
+                }
+            };
+            if allowed.is_empty() { Err(NoTarget.into()) } else { Ok(Box::new(allowed.into_iter()) as Addrs) }
         })
     }
 }

@@ -6,9 +6,9 @@
 
 use std::{collections::HashMap, future::Future, hash::Hash, time::Duration};
 
-use tokio::task::{JoinError, JoinSet};
+use tokio::task::{Id, JoinError, JoinSet};
 
-use crate::{domain::time::Timestamp, service::Result, store::queue::Room};
+use crate::{domain::time::Timestamp, service::Result, store::queue::Room, supervisor::Pulse};
 
 /// Attempts at a time.
 const MAX: usize = 512;
@@ -48,20 +48,22 @@ pub trait Queue: Clone + Send + Sync + 'static {
 /// Empties a queue.
 pub struct Worker<Q: Queue> {
     queue: Q,
-    /// Attempts that go on; each gives its place back.
-    pub(super) attempts: JoinSet<Q::Place>,
+    /// Attempts that go on, and the place of each.
+    pub(super) attempts: JoinSet<()>,
+    places: HashMap<Id, Q::Place>,
     busy: HashMap<Q::Place, usize>,
 }
 
 impl<Q: Queue> Worker<Q> {
     pub fn new(queue: Q) -> Self {
-        Self { queue, attempts: JoinSet::new(), busy: HashMap::new() }
+        Self { queue, attempts: JoinSet::new(), places: HashMap::new(), busy: HashMap::new() }
     }
 
     /// Works until `stop` resolves, then ends what it began.
-    pub async fn run(mut self, stop: impl Future<Output = ()>) {
+    pub async fn run(mut self, stop: impl Future<Output = ()>, pulse: Pulse) {
         let mut stop = std::pin::pin!(stop);
         loop {
+            pulse.beat();
             let rest = match self.begin_due().await {
                 Ok(rest) => rest,
                 Err(error) => {
@@ -71,12 +73,12 @@ impl<Q: Queue> Worker<Q> {
             };
             tokio::select! {
                 () = &mut stop => break,
-                Some(ended) = self.attempts.join_next() => self.ended(ended),
+                Some(ended) = self.attempts.join_next_with_id() => self.ended(ended),
                 () = self.queue.filled() => {}
                 () = tokio::time::sleep(rest) => {}
             }
         }
-        while let Some(ended) = self.attempts.join_next().await {
+        while let Some(ended) = self.attempts.join_next_with_id().await {
             self.ended(ended);
         }
     }
@@ -86,7 +88,7 @@ impl<Q: Queue> Worker<Q> {
     pub async fn drain(&mut self) -> Result<()> {
         loop {
             self.begin_due().await?;
-            match self.attempts.join_next().await {
+            match self.attempts.join_next_with_id().await {
                 Some(ended) => self.ended(ended),
                 None => return Ok(()),
             }
@@ -97,7 +99,7 @@ impl<Q: Queue> Worker<Q> {
     pub(super) async fn begin_due(&mut self) -> Result<Duration> {
         let next = self.queue.next_at().await?;
         // After the look, which takes its time: what ended meanwhile makes room.
-        while let Some(ended) = self.attempts.try_join_next() {
+        while let Some(ended) = self.attempts.try_join_next_with_id() {
             self.ended(ended);
         }
         let Some(next) = next else { return Ok(REST) };
@@ -117,26 +119,27 @@ impl<Q: Queue> Worker<Q> {
             let place = Q::place(&one);
             *self.busy.entry(place.clone()).or_default() += 1;
             let queue = self.queue.clone();
-            self.attempts.spawn(async move {
-                queue.attempt(one).await;
-                place
-            });
+            let attempt = self.attempts.spawn(async move { queue.attempt(one).await });
+            self.places.insert(attempt.id(), place);
         }
         Ok(rest)
     }
 
-    pub(super) fn ended(&mut self, ended: std::result::Result<Q::Place, JoinError>) {
-        match ended {
-            Ok(place) => {
-                if let Some(attempts) = self.busy.get_mut(&place) {
-                    *attempts -= 1;
-                    if *attempts == 0 {
-                        self.busy.remove(&place);
-                    }
-                }
+    pub(super) fn ended(&mut self, ended: std::result::Result<(Id, ()), JoinError>) {
+        let id = match ended {
+            Ok((id, ())) => id,
+            // Its claim runs out, and it is made again.
+            Err(error) => {
+                tracing::error!(%error, "an attempt broke off");
+                error.id()
             }
-            // Its place stays one short until the process ends, which is better than a worker that ends.
-            Err(error) => tracing::error!(%error, "an attempt broke off"),
+        };
+        let Some(place) = self.places.remove(&id) else { return };
+        if let Some(attempts) = self.busy.get_mut(&place) {
+            *attempts -= 1;
+            if *attempts == 0 {
+                self.busy.remove(&place);
+            }
         }
     }
 }

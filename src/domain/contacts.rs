@@ -1,8 +1,10 @@
 //! Contacts: section 2.6 of the contract.
 
+use std::borrow::Cow;
+
 use email_address::{EmailAddress, Options};
 
-use super::{ids::ContactId, time::Timestamp};
+use super::{ids::ContactId, text::joined_name, time::Timestamp};
 
 /// A contact.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,13 +40,13 @@ pub struct ContactFilter {
 
 impl Contact {
     /// The texts that a search looks into, by the name of their property in the contract.
-    pub fn searched(&self) -> Vec<(&'static str, &str)> {
-        let mut texts = vec![("fullName", self.full_name.as_str())];
-        texts.extend(self.email.iter().map(|text| ("email", text.as_str())));
-        texts.extend(self.phone.iter().map(|text| ("phone", text.as_str())));
-        texts.extend(self.secondary_emails.iter().flatten().map(|text| ("secondaryEmails", text.as_str())));
-        texts.extend(self.secondary_phones.iter().flatten().map(|text| ("secondaryPhones", text.as_str())));
-        texts.extend(self.note.iter().map(|text| ("note", text.as_str())));
+    pub fn searched(&self) -> Vec<(&'static str, Cow<'_, str>)> {
+        let mut texts = vec![("fullName", joined_name(&self.full_name).into())];
+        texts.extend(self.email.iter().map(|text| ("email", text.as_str().into())));
+        texts.extend(self.phone.iter().map(|text| ("phone", text.as_str().into())));
+        texts.extend(self.secondary_emails.iter().flatten().map(|text| ("secondaryEmails", text.as_str().into())));
+        texts.extend(self.secondary_phones.iter().flatten().map(|text| ("secondaryPhones", text.as_str().into())));
+        texts.extend(self.note.iter().map(|text| ("note", text.as_str().into())));
         texts
     }
 }

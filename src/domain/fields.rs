@@ -8,6 +8,8 @@ use serde_json::Value;
 
 use super::{
     ids::{AccountId, FieldId},
+    lengths::{bytes_of_texts, too_long},
+    patterns,
     text::fold,
     time::Timestamp,
 };
@@ -95,6 +97,9 @@ impl Field {
             }
             value => kind.canonical(value)?,
         };
+        if let Some(reason) = too_long(bytes_of_texts(&value)) {
+            return Err(ValueError(reason.into()));
+        }
         let items = if kind.multi { value.as_array().map(Vec::as_slice).unwrap_or_default() } else { std::slice::from_ref(&value) };
         let mut seen = HashSet::with_capacity(items.len());
         if !items.iter().all(|item| seen.insert(item)) {
@@ -115,7 +120,7 @@ impl Field {
         }
         if let Some(pattern) = &self.regex {
             // A pattern that does not compile was refused when the definition was made.
-            let pattern = regex::Regex::new(pattern).map_err(|_| "belongs to a field whose pattern is damaged")?;
+            let pattern = patterns::compile(pattern).map_err(|_| "belongs to a field whose pattern is damaged")?;
             if items.iter().filter_map(Value::as_str).any(|text| !pattern.is_match(text)) {
                 return Err(ValueError(format!("does not match the field's pattern, `{pattern}`").into()));
             }

@@ -1,6 +1,5 @@
 //! The nouns of a support inbox and their rules. Pure: knows no HTTP, no database, no environment and no system clock.
 
-pub mod ahead;
 pub mod bridges;
 pub mod clock;
 pub mod contacts;
@@ -14,10 +13,12 @@ pub mod filters;
 pub(crate) mod fixture;
 pub mod ids;
 pub mod keys;
+pub mod lengths;
 pub mod messages;
 pub mod money;
 pub mod outbound;
 pub mod paging;
+pub mod patterns;
 pub mod receive;
 pub mod records;
 pub mod retry;

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::{
     events::Actor,
     ids::{AccountId, ConversationId, MessageId, StoreId, TemplateId, TicketId},
+    lengths::too_long,
     retry,
     store::{Channel, NAMED, Template, WHATSAPP},
     time::Timestamp,
@@ -232,7 +233,12 @@ const SENDABLE: [&str; 3] = ["APPROVED", "REINSTATED", "FLAGGED"];
 pub enum Unsendable {
     Status(String),
     Named,
-    Variables { wanted: usize, given: usize },
+    /// The reason.
+    TooLong(String),
+    Variables {
+        wanted: usize,
+        given: usize,
+    },
 }
 
 /// Fills in a template.
@@ -256,9 +262,16 @@ pub fn fill(template: &Template, variables: Vec<String>) -> Result<TemplateMessa
             text.push_str(&body[done..place.start]);
             text.push_str(value);
             done = place.end;
+            // Before the next: a value may stand in many places.
+            if let Some(reason) = too_long(text.len()) {
+                return Err(Unsendable::TooLong(reason));
+            }
         }
     }
     text.push_str(&body[done..]);
+    if let Some(reason) = too_long(text.len()) {
+        return Err(Unsendable::TooLong(reason));
+    }
     Ok(TemplateMessage { id: template.id.clone(), name: template.name.clone(), language: template.language.clone(), variables, text })
 }
 

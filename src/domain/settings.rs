@@ -9,6 +9,19 @@ use super::{
     time::Timestamp,
 };
 
+/// How many of its settings a store may have.
+#[derive(Clone, Copy, Debug)]
+pub struct Bounds {
+    pub webhooks: u32,
+    pub keys: u32,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self { webhooks: 100, keys: 100 }
+    }
+}
+
 /// What somebody proves to be a user of a store with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GrantKind {
@@ -56,10 +69,16 @@ pub struct Manager {
     pub expires_at: Timestamp,
 }
 
+pub const OWNER: &str = "owner";
+
 /// The roles that change settings; all others are refused.
-pub const MANAGING_ROLES: [&str; 2] = ["owner", "admin"];
+pub const MANAGING_ROLES: [&str; 2] = [OWNER, "admin"];
 
 impl Manager {
+    pub fn is_owner(&self) -> bool {
+        self.role.as_deref() == Some(OWNER)
+    }
+
     pub fn may_manage(&self) -> bool {
         self.role.as_deref().is_some_and(|role| MANAGING_ROLES.contains(&role))
     }
@@ -93,17 +112,19 @@ pub struct Editor {
     /// Absent: whoever has the command line, or nobody.
     pub user_id: Option<UserId>,
     pub via: Via,
+    /// Whether it may do what only an owner may.
+    pub is_owner: bool,
     pub request_id: Option<String>,
 }
 
 impl Editor {
     pub fn command_line(store_id: StoreId) -> Self {
-        Self { store_id, user_id: None, via: Via::CommandLine, request_id: None }
+        Self { store_id, user_id: None, via: Via::CommandLine, is_owner: true, request_id: None }
     }
 
     /// The server itself.
     pub fn system(store_id: StoreId) -> Self {
-        Self { store_id, user_id: None, via: Via::System, request_id: None }
+        Self { store_id, user_id: None, via: Via::System, is_owner: true, request_id: None }
     }
 
     /// The same in the words of events.

@@ -14,6 +14,37 @@ pub fn fold(text: &str) -> String {
     normalizer.normalize(&folded).into_owned()
 }
 
+/// Whether a character belongs to a script that is written without spaces between words.
+pub fn is_unspaced(c: char) -> bool {
+    matches!(u32::from(c),
+        0x0e01..=0x0e3a | 0x0e40..=0x0e4e                                        // Thai
+        | 0x0e81..=0x0ecf | 0x0edc..=0x0edf                                      // Lao
+        | 0x1000..=0x103f | 0x104c..=0x109f | 0xa9e0..=0xa9ff | 0xaa60..=0xaa7f  // Burmese
+        | 0x1780..=0x17d3 | 0x17d7 | 0x17dc..=0x17dd                             // Khmer
+        | 0x2e80..=0x2fdf | 0x3005..=0x3007 | 0x3021..=0x3029 | 0x3038..=0x303b  // Han
+        | 0x3400..=0x4dbf | 0x4e00..=0x9fff | 0xf900..=0xfaff | 0x20000..=0x3ffff
+        | 0x3041..=0x309f | 0x30a1..=0x30fa | 0x30fc..=0x30ff | 0x3105..=0x312f  // Kana, Bopomofo
+        | 0x31a0..=0x31bf | 0x31f0..=0x31ff | 0x1aff0..=0x1b16f)
+}
+
+/// A folded name without the spaces between parts that are written in a script without spaces: people write and look for such a
+/// name in both forms.
+pub fn joined_name(name: &str) -> String {
+    let folded = fold(name);
+    let mut joined = String::with_capacity(folded.len());
+    let mut rest = folded.as_str();
+    while let Some(start) = rest.find(char::is_whitespace) {
+        let (part, spaced) = rest.split_at(start);
+        let next = spaced.trim_start();
+        joined.push_str(part);
+        if !(joined.ends_with(is_unspaced) && next.starts_with(is_unspaced)) {
+            joined.push(' ');
+        }
+        rest = next;
+    }
+    joined + rest
+}
+
 /// `text` with runs of white space as one space, cut after `limit` characters.
 pub fn snippet(text: &str, limit: usize) -> String {
     let mut out = String::new();
@@ -55,6 +86,21 @@ mod tests {
             assert_eq!(fold(text), fold(folded), "{text}");
         }
         assert_eq!(fold(&fold("ﬀİΣς")), fold("ﬀİΣς"));
+    }
+
+    #[test]
+    fn names_of_scripts_without_spaces_are_joined() {
+        for (name, joined) in [
+            ("王 小明", "王小明"),
+            ("สมชาย  ใจดี", "สมชายใจดี"),
+            ("ﾔﾏﾀﾞ\u{3000}ﾀﾛｳ", "ヤマダタロウ"),
+            ("Mali 王 小明 Jr", "mali 王小明 jr"),
+            ("Mali Nok", "mali nok"),
+            (" 王 ", " 王 "),
+            ("", ""),
+        ] {
+            assert_eq!(joined_name(name), joined, "{name}");
+        }
     }
 
     #[test]

@@ -13,15 +13,9 @@ use super::{
     api::Api,
     context::{Arrival, Context},
     error::ApiError,
-    params::Sent,
 };
 use crate::{
-    domain::{
-        ahead::{Ahead, Named},
-        ids::{ContactId, ConversationId, StoreId, TicketId},
-        keys::Caller,
-        scopes::Scope,
-    },
+    domain::{ids::StoreId, keys::Caller, scopes::Scope},
     service::Service,
 };
 
@@ -40,35 +34,6 @@ pub struct Request {
     pub caller: Caller,
     /// Whether the operation reads from the standby.
     on_replica: bool,
-}
-
-/// What of its query a request names: the record whose id a parameter has, or nothing.
-pub trait Names: Send + Sync + 'static {
-    fn named(query: &Sent) -> Option<Named>;
-}
-
-impl Names for () {
-    fn named(_: &Sent) -> Option<Named> {
-        None
-    }
-}
-
-macro_rules! names {
-    ($($id:ident = $parameter:literal is $named:ident),* $(,)?) => {$(
-        impl Names for $id {
-            fn named(query: &Sent) -> Option<Named> {
-                let mut values = query.values($parameter);
-                // Whatever is wrong with it is said when the parameter is read.
-                values.next().filter(|_| values.next().is_none()).map(|id| Named::$named(id.to_owned().into()))
-            }
-        }
-    )*};
-}
-
-names! {
-    TicketId = "ticketId" is Ticket,
-    ContactId = "contactId" is Contact,
-    ConversationId = "conversationId" is Conversation,
 }
 
 impl Request {
@@ -120,18 +85,11 @@ requires! {
     MessagesWrite = "messages:write",
 }
 
-/// A request whose key is valid and has the scope `S`; what `N` names may have been looked up with the key.
+/// A request whose key is valid and has the scope `S`.
 #[derive(Debug)]
-pub struct Authorised<S, N = ()>(Request, Ahead, PhantomData<(S, N)>);
+pub struct Authorised<S>(Request, PhantomData<S>);
 
-impl<S, N> Authorised<S, N> {
-    /// The request, and what was looked up with its key.
-    pub fn with_ahead(self) -> (Request, Ahead) {
-        (self.0, self.1)
-    }
-}
-
-impl<S, N> Deref for Authorised<S, N> {
+impl<S> Deref for Authorised<S> {
     type Target = Request;
 
     fn deref(&self) -> &Request {
@@ -139,7 +97,7 @@ impl<S, N> Deref for Authorised<S, N> {
     }
 }
 
-impl<'a, S: Requires, N: Names> ApiExtractor<'a> for Authorised<S, N> {
+impl<'a, S: Requires> ApiExtractor<'a> for Authorised<S> {
     const TYPES: &'static [ApiExtractorType] = &[ApiExtractorType::SecurityScheme];
     type ParamType = ();
     type ParamRawType = ();
@@ -165,10 +123,13 @@ impl<'a, S: Requires, N: Names> ApiExtractor<'a> for Authorised<S, N> {
     }
 
     async fn from_request(request: &'a poem::Request, _: &mut RequestBody, _: ExtractParamOptions<()>) -> poem::Result<Self> {
-        let Arrival { api, context, query, .. } = Arrival::of(request)?;
+        let Arrival { api, context, .. } = Arrival::of(request)?;
         let secret = presented(request)?;
-        let known = api.service.authenticate(secret, || N::named(query)).await.map_err(ApiError::from)?;
+        let known = api.service.authenticate(secret).await.map_err(ApiError::from)?;
         let Some(known) = known else {
+            if let Some(rate) = &api.rate {
+                rate.take_refused(request.remote_addr(), context.received_at()).map_err(ApiError::from)?;
+            }
             return Err(ApiError::unauthorized("`x-api-key` is not a valid key: it is unknown, inactive, expired or deleted").into());
         };
         let caller = known.caller;
@@ -177,16 +138,13 @@ impl<'a, S: Requires, N: Names> ApiExtractor<'a> for Authorised<S, N> {
             return Err(ApiError::new(StatusCode::FORBIDDEN, format!("`x-api-key` lacks the scope {}", S::SCOPE)).into());
         }
         if let Some(rate) = &api.rate {
-            rate.take(&caller.store_id, &caller.key_id, context.received_at()).map_err(|seconds| ApiError {
-                retry_after: Some(seconds),
-                ..ApiError::new(StatusCode::TOO_MANY_REQUESTS, "`x-api-key` has used up its rate limit; wait for `Retry-After` seconds")
-            })?;
+            rate.take(&caller.store_id, &caller.key_id, context.received_at()).map_err(ApiError::from)?;
         }
         let on_replica = match known.newest {
             Some(newest) if S::SCOPE.only_reads() => api.service.db().replica_shows(newest).await,
             _ => false,
         };
-        Ok(Self(Request { api: api.clone(), context: context.clone(), caller, on_replica }, known.ahead, PhantomData))
+        Ok(Self(Request { api: api.clone(), context: context.clone(), caller, on_replica }, PhantomData))
     }
 }
 

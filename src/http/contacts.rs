@@ -9,7 +9,7 @@ use super::{
     error::{ApiError, Failure, FilteredListing, Listing, Lookup},
     expand::NoExpand,
     fields::ContactField,
-    paging::Walk,
+    paging::OpenedCursor,
     params::{CursorText, Id, PageSize, Query, Required},
     reply::{All, One, Paged, Reply},
     values::{AddressText, AnyObject, Stored},
@@ -119,14 +119,13 @@ impl ContactReads {
     #[oai(path = "/contacts", method = "get", operation_id = "getContact")]
     async fn get_contact(
         &self,
-        request: Authorised<ContactsRead, ContactId>,
+        request: Authorised<ContactsRead>,
         /// The contact.
         #[oai(name = "contactId")]
         contact_id: Query<Required<Id<ContactId>>>,
         _expand: NoExpand,
     ) -> Result<Reply<One<Contact>>, Failure<Lookup>> {
-        let (request, ahead) = request.with_ahead();
-        let contact = request.reads().contact(request.store(), &contact_id.0.0.0, ahead).await?;
+        let contact = request.reads().contact(request.store(), &contact_id.0.0.0).await?;
         Ok(Reply::one(&request, contact.into()))
     }
 
@@ -147,9 +146,10 @@ impl ContactReads {
         page: PageParam,
         _expand: NoExpand,
     ) -> Result<Reply<Paged<Contact>>, Failure<FilteredListing>> {
+        let opened = OpenedCursor::read(&request, "listContacts", &cursor.0)?;
         let (filters, spelled) = filters.filters()?;
         let filter = filters.check()?;
-        let walk = Walk::step(&request, "listContacts", page_size.0.0, &cursor.0, &page, &spelled)?;
+        let walk = opened.step(&request, page_size.0.0, &page, &spelled)?;
         let contacts = request.reads().contacts(request.store(), filter, walk.request()).await?;
         Ok(walk.reply(&request, contacts))
     }

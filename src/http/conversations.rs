@@ -114,7 +114,7 @@ impl ConversationReads {
     #[expect(clippy::too_many_arguments, reason = "one argument a documented parameter")]
     async fn list_conversations(
         &self,
-        request: Authorised<ConversationsRead, ConversationId>,
+        request: Authorised<ConversationsRead>,
         /// The conversation.
         #[oai(name = "conversationId")]
         conversation_id: Query<Option<Id<ConversationId>>>,
@@ -136,11 +136,10 @@ impl ConversationReads {
             return Err(ApiError::field("conversationId", "or `contactId` is required").into());
         }
         let walk = Walk::step(&request, "listConversations", page_size.0.0, &cursor.0, &page, &format!("{conversation:?}{contact:?}"))?;
-        let (request, ahead) = request.with_ahead();
         let conversations = request
             .api
             .service
-            .conversations(request.store(), conversation.as_ref(), contact.as_ref(), ahead, walk.request(), expand.0.0.0)
+            .conversations(request.store(), conversation.as_ref(), contact.as_ref(), walk.request(), expand.0.0.0)
             .await?;
         Ok(walk.reply(&request, conversations))
     }

@@ -68,12 +68,16 @@ pub fn contract() -> Contract {
     Merged { groups, prefix: PREFIX }
 }
 
+/// The answers that have no envelope.
+pub const UNENVELOPED: &str = "Every answer is an envelope, but for those to what is no request yet: a head that is not HTTP, an address of \
+     more than 64 KiB and more than 100 headers are answered with 400, 414 and 431 without a body, and the connection is closed.";
+
 fn service() -> OpenApiService<Contract, ()> {
     OpenApiService::new(contract(), format!("counterpart, revision {}", revision::NAME), "1.0.0")
-        .description(
+        .description(format!(
             "The data API of a customer-support inbox: one store's tickets, conversations, messages, contacts, labels, teams and users. \
-             Every request carries an API key in `x-api-key` and sees the data of that key's store alone.",
-        )
+             Every request carries an API key in `x-api-key` and sees the data of that key's store alone. {UNENVELOPED}"
+        ))
         .license(poem_openapi::LicenseObject::new("MIT OR Apache-2.0").url("https://spdx.org/licenses/MIT.html"))
         .contact(poem_openapi::ContactObject::new().name("Whoever runs this server"))
         .server(poem_openapi::ServerObject::new(PREFIX))

@@ -21,6 +21,7 @@ use super::{
     operations::Operations,
     params::Sent,
     reply::{self, Content, JSON},
+    rest::{self, Unread},
     settings::in_settings,
 };
 use crate::domain::rules::ReceivedAt;
@@ -66,8 +67,9 @@ impl Endpoint for Edge {
         if head {
             request.set_method(Method::GET);
         }
+        let unread = rest::watch(&mut request);
         let answer = tokio::time::timeout(REQUEST_LIMIT, AssertUnwindSafe(self.served.call(request)).catch_unwind()).await;
-        let mut operation = None;
+        let (mut operation, mut too_late) = (None, false);
         let mut response = match answer {
             Ok(Ok(Ok(response))) => {
                 operation = response.data::<OperationId>().map(|id| id.0);
@@ -83,6 +85,7 @@ impl Endpoint for Edge {
                 self.failure(&context, &path, ApiError::internal())
             }
             Err(_) => {
+                too_late = true;
                 let error = ApiError {
                     retry_after: Some(1),
                     ..ApiError::new(
@@ -110,6 +113,13 @@ impl Endpoint for Edge {
             tracing::warn!(request_id = context.request_id(), operation, path, status = status.as_u16(), "failed");
         } else {
             tracing::debug!(request_id = context.request_id(), operation, path, status = status.as_u16(), "answered");
+        }
+        // Nothing is awaited from here on, so that the answer goes out before its request's rest is read.
+        if let Some(rest) = unread.and_then(Unread::rest) {
+            if rest.closes || too_late {
+                response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            }
+            tokio::spawn(rest.read_away());
         }
         Ok(response)
     }

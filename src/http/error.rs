@@ -63,7 +63,10 @@ impl ApiError {
     /// A use-case's failure whose field, if it names one, is a member of the request's body.
     pub fn in_body(error: service::Error) -> Self {
         match error {
-            service::Error::Invalid { field, reason } => Self::field(&format!("body.{field}"), reason),
+            service::Error::Invalid { field, reason } => service::Error::invalid(format!("body.{field}"), reason).into(),
+            service::Error::NotFound { field, reason } => service::Error::not_found(format!("body.{field}"), reason).into(),
+            service::Error::Forbidden { field, reason } => service::Error::forbidden(format!("body.{field}"), reason).into(),
+            service::Error::Conflict { field, reason } => service::Error::conflict(format!("body.{field}"), reason).into(),
             other => other.into(),
         }
     }
@@ -83,8 +86,9 @@ impl From<service::Error> for ApiError {
     fn from(error: service::Error) -> Self {
         let status = match &error {
             service::Error::Invalid { .. } => StatusCode::BAD_REQUEST,
-            service::Error::NotFound(_) => StatusCode::NOT_FOUND,
-            service::Error::Conflict(_) => StatusCode::CONFLICT,
+            service::Error::NotFound { .. } => StatusCode::NOT_FOUND,
+            service::Error::Conflict { .. } | service::Error::Full(_) | service::Error::KeyReused => StatusCode::CONFLICT,
+            service::Error::Forbidden { .. } => StatusCode::FORBIDDEN,
             service::Error::InProgress { reason, retry_after } => {
                 return Self { status: StatusCode::CONFLICT, message: reason.clone(), retry_after: Some(*retry_after) };
             }
@@ -147,9 +151,7 @@ impl Credential {
     /// What every operation may answer.
     fn everywhere(self) -> &'static [u16] {
         match self {
-            // Keys alone are rated.
-            Self::ApiKey => &[429, 500, 503],
-            Self::Session => &[500, 503],
+            Self::ApiKey | Self::Session => &[429, 500, 503],
         }
     }
 }
@@ -199,6 +201,8 @@ documented! {
     SettingsLookup = &[400, 401, 403, 404], "", Session;
     /// A change of settings that makes something.
     SettingsCreation = &[400, 401, 403, 413, 415], "", Session;
+    /// A change of settings that makes something of which a store may have so many.
+    SettingsAddition = &[400, 401, 403, 409, 413, 415], "The store has as many as it may have; `error.message` says how many.", Session;
     /// A change of settings that names a record, whatever its state.
     SettingsEdit = &[400, 401, 403, 404, 413, 415], "", Session;
     /// A change of settings that the state of a record may forbid.
@@ -263,7 +267,8 @@ fn describe(status: u16, credential: Credential) -> &'static str {
     match status {
         401 if credential == Credential::Session => "There is no session or token, or it is unknown or has ended.",
         403 if credential == Credential::Session => {
-            "The user is neither owner nor admin of the store, or a browser sent the request for another site."
+            "The user is neither owner nor admin of the store, an admin asks for what only an owner may, or a browser sent the request for \
+             another site."
         }
         400 => "The request is malformed or invalid; `error.message` names the offending field.",
         401 => "`x-api-key` is missing, unrecognised, inactive, expired or deleted.",
@@ -271,7 +276,12 @@ fn describe(status: u16, credential: Credential) -> &'static str {
         404 => "There is no such record in the store, or two ids do not belong together.",
         413 => "The body is larger than 1 MiB.",
         415 => "The body is not declared as JSON.",
-        429 => "The key has used up its rate limit, where the server has one.",
+        429 if credential == Credential::Session => {
+            "Too many unknown sessions, tokens or links came from the address, where the server has a rate limit."
+        }
+        429 => {
+            "A rate limit is used up, where the server has one: of the key, of its store, or of refused keys from the address. `error.message` says which."
+        }
         500 => "Something went wrong on our side; `requestId` identifies it in the server's log.",
         503 => "The server cannot answer at present, or not in time.",
         _ => "Failure.",

@@ -13,6 +13,7 @@ use crate::{
     domain::{
         contacts::{is_e164, is_email},
         ids::UserId,
+        lengths::too_long,
         receive::Person,
         time::Timestamp,
     },
@@ -29,7 +30,7 @@ use crate::{
 pub struct TicketFieldUpdate {
     ticket_id: String,
     ticket_field_id: String,
-    /// The type depends on the field; `null` unsets it.
+    /// The type depends on the field; `null` unsets it. Its texts are at most 64 KiB in UTF-8 together.
     new_value: Any,
     /// The ticket's `ticketFieldsUpdatedAt` as last received. The write is refused when it is another by now; omitted, the
     /// write is made whatever happened since.
@@ -61,7 +62,8 @@ pub struct TicketClosing {
     /// ISO 4217 code of `totalRevenue`; the store's currency when omitted.
     #[oai(validator(pattern = "^[A-Z]{3}$"))]
     currency: Option<String>,
-    /// Field values, keyed by field id. `null` is refused: only PATCH /tickets/field-values unsets a field.
+    /// Field values, keyed by field id; the texts of each are at most 64 KiB in UTF-8 together. `null` is refused: only PATCH
+    /// /tickets/field-values unsets a field.
     ticket_fields: Option<FieldValues>,
 }
 
@@ -164,7 +166,7 @@ impl ContactCreation {
 pub struct ContactFieldInput {
     contact_id: String,
     contact_field_id: String,
-    /// The type depends on the field; `null` unsets it.
+    /// The type depends on the field; `null` unsets it. Its texts are at most 64 KiB in UTF-8 together.
     value: Any,
     /// The contact's `customFieldsUpdatedAt` as last received; where that is absent, its `updatedAt`.
     updated_at: Timestamp,
@@ -174,6 +176,11 @@ impl From<ContactFieldInput> for ContactFieldUpdate {
     fn from(input: ContactFieldInput) -> Self {
         Self { contact_id: input.contact_id.into(), field_id: input.contact_field_id.into(), value: input.value.0, stamp: input.updated_at }
     }
+}
+
+/// Refuses a text for which the contract gives no limit beyond ours.
+pub fn bounded(place: &str, text: &str) -> Result<(), ApiError> {
+    too_long(text.len()).map_or(Ok(()), |reason| Err(ApiError::field(place, reason)))
 }
 
 fn user_id(place: &str, text: &str) -> Result<UserId, ApiError> {

@@ -36,7 +36,7 @@ pub struct Walk {
 }
 
 impl Walk {
-    /// Opens the cursor, if there is one. `filters` in one spelling: the cursor is bound to it.
+    /// The step of an operation whose filters stand in the query. `filters` in one spelling: the cursor is bound to it.
     pub fn step(
         request: &Request,
         operation: &'static str,
@@ -45,30 +45,7 @@ impl Walk {
         page: &impl EchoedPage,
         filters: &str,
     ) -> Result<Self, ApiError> {
-        let binding = Binding::of(filters, size);
-        let opened = match &cursor.0 {
-            None => None,
-            Some(text) => {
-                let unknown = || {
-                    ApiError::field(
-                        "cursor",
-                        "is not a cursor of this operation; send the `x-pagination-next-cursor` of the page before, unchanged",
-                    )
-                };
-                let mut cursor = request.api.seal.open(request.store(), operation, text).ok_or_else(unknown)?;
-                if cursor.binding != binding {
-                    if request.api.service.rules().strict_cursors {
-                        return Err(ApiError::field(
-                            "cursor",
-                            "belongs to other filters or another pageSize; repeat those of the page before",
-                        ));
-                    }
-                    cursor.total = None;
-                }
-                Some(cursor)
-            }
-        };
-        Ok(Self { operation, size, page: page.echo(), binding, opened })
+        OpenedCursor::read(request, operation, cursor)?.step(request, size, page, filters)
     }
 
     /// What the service is asked for. Counted once a walk: the cursor carries the number on.
@@ -99,6 +76,38 @@ impl Walk {
         }
         let records: Vec<T> = page.rows.into_iter().map(T::from).collect();
         Reply::of(&request.context, &records, headers)
+    }
+}
+
+/// A cursor whose seal was checked, before the filters that it is bound to are known. An operation with a body opens the cursor
+/// before it reads the body, since the query is checked first.
+#[derive(Debug)]
+pub struct OpenedCursor {
+    operation: &'static str,
+    cursor: Option<Cursor>,
+}
+
+impl OpenedCursor {
+    pub fn read(request: &Request, operation: &'static str, cursor: &CursorText) -> Result<Self, ApiError> {
+        let open = |text: &String| {
+            let opened = request.api.seal.open(request.store(), operation, text);
+            let reason = "is not a cursor of this operation; send the `x-pagination-next-cursor` of the page before, unchanged";
+            opened.ok_or_else(|| ApiError::field("cursor", reason))
+        };
+        Ok(Self { operation, cursor: cursor.0.as_ref().map(open).transpose()? })
+    }
+
+    /// The step that the cursor leads to. `filters` in one spelling: the cursor is bound to it.
+    pub fn step(self, request: &Request, size: u32, page: &impl EchoedPage, filters: &str) -> Result<Walk, ApiError> {
+        let Self { operation, cursor: mut opened } = self;
+        let binding = Binding::of(filters, size);
+        if let Some(cursor) = opened.as_mut().filter(|cursor| cursor.binding != binding) {
+            if request.api.service.rules().strict_cursors {
+                return Err(ApiError::field("cursor", "belongs to other filters or another pageSize; repeat those of the page before"));
+            }
+            cursor.total = None;
+        }
+        Ok(Walk { operation, size, page: page.echo(), binding, opened })
     }
 }
 

@@ -1,18 +1,92 @@
-//! The rate limit of a key: off unless `--rate-limit` sets one (decisions, section 3).
+//! Rate limits: of a key, of all keys of a store together, and of the proofs from one address that are refused. Off unless
+//! `--rate-limit` sets them (decisions, section 3).
+//!
+//! A refused key belongs to no store, so its address pays for it. Valid keys from the same address are not limited by that, since a
+//! proxy may stand there.
 
-use std::{collections::HashMap, sync::Mutex};
+use std::{
+    collections::HashMap,
+    fmt,
+    net::{IpAddr, Ipv6Addr},
+    sync::{Mutex, PoisonError},
+};
 
+use poem::{Addr, http::StatusCode, web::RemoteAddr};
+
+use super::error::ApiError;
 use crate::domain::{
     ids::{KeyId, StoreId},
     time::Timestamp,
 };
 
-/// So many requests a second for each key, in bursts of up to as many.
+/// How many times the limit of a key all keys of a store may make together, unless another number is set.
+const KEYS_AT_FULL_SPEED: u32 = 4;
+
+/// Who pays for a request.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Payer {
+    Key(StoreId, KeyId),
+    Store(StoreId),
+    /// The network that one caller of IPv6 has whole.
+    Address(IpAddr),
+}
+
+/// So many requests a second for each payer, in bursts of up to as many.
 #[derive(Debug)]
 pub struct RateLimit {
+    key: u32,
+    store: u32,
+    paid: Mutex<Paid>,
+}
+
+/// When each payer will have paid for what it took, in microseconds.
+#[derive(Debug)]
+struct Paid {
+    until: HashMap<Payer, i64>,
+    /// At so many payers those that owe nothing are forgotten.
+    full: usize,
+}
+
+/// The least number of payers at which some are forgotten.
+const FULL: usize = 4096;
+
+/// A limit that was reached.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Exceeded {
+    what: What,
     per_second: u32,
-    /// When each key will have paid for what it took, in microseconds.
-    paid: Mutex<HashMap<(StoreId, KeyId), i64>>,
+    /// Whole seconds to wait.
+    seconds: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    Key,
+    Store,
+    Address,
+}
+
+impl fmt::Display for Exceeded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { what, per_second, .. } = self;
+        match what {
+            What::Key => write!(f, "`x-api-key` has used up its rate limit of {per_second} requests a second")?,
+            What::Store => {
+                write!(f, "`x-api-key` belongs to a store whose keys have used up its rate limit of {per_second} requests a second")?
+            }
+            What::Address => write!(
+                f,
+                "the address of this request has used up its rate limit of {per_second} refused keys, sessions or tokens a second"
+            )?,
+        }
+        f.write_str("; wait for `Retry-After` seconds")
+    }
+}
+
+impl From<Exceeded> for ApiError {
+    fn from(exceeded: Exceeded) -> Self {
+        Self { retry_after: Some(exceeded.seconds), ..Self::new(StatusCode::TOO_MANY_REQUESTS, exceeded.to_string()) }
+    }
 }
 
 /// Reads `50/s`.
@@ -22,24 +96,55 @@ pub fn requests_per_second(text: &str) -> Result<u32, &'static str> {
 }
 
 impl RateLimit {
-    pub fn new(per_second: u32) -> Self {
-        Self { per_second, paid: Mutex::default() }
+    /// `store`: absent, four times that of a key.
+    pub fn new(key: u32, store: Option<u32>) -> Self {
+        let store = store.unwrap_or_else(|| key.saturating_mul(KEYS_AT_FULL_SPEED));
+        Self { key, store, paid: Mutex::new(Paid { until: HashMap::new(), full: FULL }) }
     }
 
-    /// Takes one request. The error is the number of whole seconds to wait.
-    pub fn take(&self, store: &StoreId, key: &KeyId, now: Timestamp) -> Result<(), u32> {
-        let now = now.millis().saturating_mul(1000);
-        let cost = 1_000_000 / i64::from(self.per_second);
-        // A poisoned map only holds instants: it is as good as before.
-        let mut paid = self.paid.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let until = paid.entry((store.clone(), key.clone())).or_insert(now);
-        let due = (*until).max(now) + cost;
-        let ahead = due - now - 1_000_000;
-        if ahead > 0 {
-            return Err(u32::try_from(ahead.div_euclid(1_000_000) + 1).unwrap_or(1));
+    /// Takes one request of a key and of its store.
+    pub fn take(&self, store: &StoreId, key: &KeyId, now: Timestamp) -> Result<(), Exceeded> {
+        let key = (Payer::Key(store.clone(), key.clone()), What::Key, self.key);
+        let store = (Payer::Store(store.clone()), What::Store, self.store);
+        self.pay([key, store], now)
+    }
+
+    /// Takes one proof that is refused. An address that is not one of the network is not limited.
+    pub fn take_refused(&self, from: &RemoteAddr, now: Timestamp) -> Result<(), Exceeded> {
+        match &from.0 {
+            Addr::SocketAddr(address) => self.pay([(Payer::Address(network(address.ip())), What::Address, self.key)], now),
+            Addr::Unix(_) | Addr::Custom(..) => Ok(()),
         }
-        *until = due;
+    }
+
+    /// All pay, or none.
+    fn pay<const N: usize>(&self, payers: [(Payer, What, u32); N], now: Timestamp) -> Result<(), Exceeded> {
+        let now = now.millis().saturating_mul(1000);
+        // A poisoned map only holds instants: it is as good as before.
+        let mut paid = self.paid.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut dues = [0; N];
+        for ((payer, what, per_second), due) in payers.iter().zip(&mut dues) {
+            *due = paid.until.get(payer).copied().unwrap_or(now).max(now) + 1_000_000 / i64::from(*per_second);
+            let ahead = *due - now - 1_000_000;
+            if ahead > 0 {
+                let seconds = u32::try_from(ahead.div_euclid(1_000_000) + 1).unwrap_or(1);
+                return Err(Exceeded { what: *what, per_second: *per_second, seconds });
+            }
+        }
+        if paid.until.len() >= paid.full {
+            paid.until.retain(|_, until| *until > now);
+            paid.full = FULL.max(2 * paid.until.len());
+        }
+        paid.until.extend(payers.into_iter().map(|(payer, _, _)| payer).zip(dues));
         Ok(())
+    }
+}
+
+/// The addresses that one caller has: the /64 network on IPv6.
+fn network(address: IpAddr) -> IpAddr {
+    match address.to_canonical() {
+        IpAddr::V6(six) => IpAddr::V6(Ipv6Addr::from_bits(six.to_bits() & !u128::from(u64::MAX))),
+        four @ IpAddr::V4(_) => four,
     }
 }
 
@@ -47,17 +152,61 @@ impl RateLimit {
 mod tests {
     use super::*;
 
+    fn at(millis: i64) -> Timestamp {
+        Timestamp::from_millis(millis)
+    }
+
+    fn address(text: &str) -> RemoteAddr {
+        RemoteAddr(Addr::SocketAddr(text.parse().unwrap()))
+    }
+
     #[test]
     fn a_second_holds_the_limit_and_no_more() {
-        let limit = RateLimit::new(requests_per_second("3/s").unwrap());
+        let limit = RateLimit::new(requests_per_second("3/s").unwrap(), None);
         let (store, key, other) = ("s".into(), "k".into(), "o".into());
-        let at = |millis| Timestamp::from_millis(millis);
         for _ in 0..3 {
             assert_eq!(limit.take(&store, &key, at(0)), Ok(()));
         }
-        assert_eq!(limit.take(&store, &key, at(0)), Err(1));
+        assert_eq!(limit.take(&store, &key, at(0)), Err(Exceeded { what: What::Key, per_second: 3, seconds: 1 }));
         assert_eq!(limit.take(&store, &other, at(0)), Ok(()));
         assert_eq!(limit.take(&store, &key, at(1000)), Ok(()));
         assert!(requests_per_second("0/s").is_err() && requests_per_second("5").is_err());
+    }
+
+    #[test]
+    fn the_keys_of_a_store_share_its_limit() {
+        let limit = RateLimit::new(3, Some(4));
+        let (store, beside, keys) = ("s".into(), "t".into(), ["k", "l", "m"].map(KeyId::from));
+        let taken: Vec<_> = keys.iter().cycle().take(4).map(|key| limit.take(&store, key, at(0))).collect();
+        assert_eq!(taken, [Ok(()), Ok(()), Ok(()), Ok(())]);
+        let exceeded = limit.take(&store, &keys[1], at(0)).unwrap_err();
+        assert_eq!(exceeded, Exceeded { what: What::Store, per_second: 4, seconds: 1 });
+        assert_eq!(limit.take(&beside, &keys[1], at(0)), Ok(()));
+        // What was refused for the store cost the key nothing.
+        assert_eq!([0, 1].map(|_| limit.take(&store, &keys[1], at(1000))), [Ok(()), Ok(())]);
+    }
+
+    #[test]
+    fn refused_proofs_are_paid_by_their_address() {
+        let limit = RateLimit::new(1, None);
+        for (first, same, other) in [
+            ("192.0.2.1:1", "192.0.2.1:2", "192.0.2.2:1"),
+            ("[2001:db8::1]:1", "[2001:db8::ffff:0:0:1]:1", "[2001:db8:0:1::1]:1"),
+            ("[::ffff:192.0.2.7]:1", "192.0.2.7:9", "192.0.2.8:1"),
+        ] {
+            assert_eq!(limit.take_refused(&address(first), at(0)), Ok(()));
+            assert!(limit.take_refused(&address(same), at(0)).is_err(), "{same}");
+            assert_eq!(limit.take_refused(&address(other), at(0)), Ok(()));
+        }
+    }
+
+    #[test]
+    fn payers_that_owe_nothing_are_forgotten() {
+        let limit = RateLimit::new(1000, None);
+        for i in 0..100_000_u32 {
+            let from = RemoteAddr(Addr::SocketAddr((std::net::Ipv4Addr::from_bits(i), 1).into()));
+            assert_eq!(limit.take_refused(&from, at(i64::from(i))), Ok(()));
+        }
+        assert!(limit.paid.lock().unwrap().until.len() <= FULL);
     }
 }

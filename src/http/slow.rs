@@ -10,6 +10,7 @@
 
 use std::{
     io,
+    net::SocketAddr,
     pin::Pin,
     task::{Context, Poll},
     time::Duration,
@@ -17,21 +18,51 @@ use std::{
 
 use poem::{
     http::uri::Scheme,
-    listener::Acceptor,
+    listener::{Acceptor, TcpAcceptor},
     web::{LocalAddr, RemoteAddr},
 };
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
-    time::{Instant, Sleep, sleep_until},
+    net::{TcpListener, TcpSocket, lookup_host},
+    time::{Instant, Sleep, sleep, sleep_until},
 };
 
 /// The longest from the first byte of a request to the first byte of its answer.
 const LIMIT: Duration = Duration::from_secs(40);
 /// The longest that a connection may stay without a request.
 const IDLE: Duration = Duration::from_secs(75);
-/// The longest that the system may take none of an answer. It does once about a third of its buffer is free, which may be a megabyte:
-/// whoever reads more than some kilobytes a second gets the whole.
-const UNTAKEN: Duration = Duration::from_secs(300);
+/// The longest that the system may take none of an answer. It does once about a third of its buffer is free ([`SEND_BUFFER`]): a client
+/// that reads some kilobytes a second gets the whole.
+const UNTAKEN: Duration = Duration::from_secs(30);
+/// The system's buffer for what a client has not taken yet, in bytes, of which Linux makes twice as many. Left to itself it grows to
+/// megabytes, so that a slow client could not be told from one that takes nothing.
+const SEND_BUFFER: u32 = 128 * 1024;
+/// Connections that wait to be accepted.
+const BACKLOG: u32 = 1024;
+
+/// Listens at the first address of a host and port that is free.
+pub async fn listen(address: &str) -> io::Result<Timed<TcpAcceptor>> {
+    let mut failed = io::Error::new(io::ErrorKind::InvalidInput, "the name has no address");
+    for address in lookup_host(address).await? {
+        match listen_at(address) {
+            Ok(listener) => return Ok(Timed(TcpAcceptor::from_tokio(listener)?)),
+            Err(error) => failed = error,
+        }
+    }
+    Err(failed)
+}
+
+fn listen_at(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    socket.set_reuseaddr(true)?;
+    // Connections inherit it.
+    socket.set_send_buffer_size(SEND_BUFFER)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+/// The pause after a connection could not be accepted.
+const REFUSED: Duration = Duration::from_millis(100);
 
 /// An acceptor whose connections keep the time.
 #[derive(Debug)]
@@ -45,8 +76,17 @@ impl<A: Acceptor> Acceptor for Timed<A> {
     }
 
     async fn accept(&mut self) -> io::Result<(Self::Io, LocalAddr, RemoteAddr, Scheme)> {
-        let (stream, local, remote, scheme) = self.0.accept().await?;
-        Ok((TimedStream::new(stream), local, remote, scheme))
+        match self.0.accept().await {
+            Ok((stream, local, remote, scheme)) => Ok((TimedStream::new(stream), local, remote, scheme)),
+            Err(error) => {
+                // A peer that is gone again costs nothing. No file descriptor left is a state that lasts, and the caller tries at once.
+                if !matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset) {
+                    tracing::error!(%error, "a connection cannot be accepted");
+                    sleep(REFUSED).await;
+                }
+                Err(error)
+            }
+        }
     }
 }
 
@@ -186,6 +226,24 @@ mod tests {
     fn connection() -> (DuplexStream, TimedStream<DuplexStream>) {
         let (client, server) = duplex(64);
         (client, TimedStream::new(server))
+    }
+
+    #[tokio::test]
+    async fn a_client_that_reads_slowly_is_told_from_one_that_takes_nothing() {
+        let mut acceptor = listen("127.0.0.1:0").await.unwrap();
+        let address = acceptor.local_addr()[0].as_socket_addr().copied().unwrap();
+        let mut client = tokio::net::TcpStream::connect(address).await.unwrap();
+        let (mut server, ..) = acceptor.accept().await.unwrap();
+        let mut written = 0;
+        // Until the buffers of both sides are full.
+        while let Ok(more) = timeout(Duration::from_millis(200), server.write(&[b'x'; 1 << 14])).await {
+            written += more.unwrap();
+        }
+        // Taking a fraction of that has the system take more.
+        let mut taken = vec![0; SEND_BUFFER as usize];
+        client.read_exact(&mut taken).await.unwrap();
+        let more = timeout(SECOND, server.write(b"x")).await;
+        assert!(more.is_ok(), "{} bytes of {written} were taken, and no room was made", taken.len());
     }
 
     async fn read(server: &mut TimedStream<DuplexStream>) -> io::Result<usize> {

@@ -9,7 +9,7 @@ use super::{
     expand::{Expand, FieldExpand},
     fields::TicketField,
     filters::TicketFilters,
-    paging::Walk,
+    paging::OpenedCursor,
     params::{CursorText, Id, PageSize, Query, Required},
     reply::{All, One, Paged, Reply},
 };
@@ -30,15 +30,14 @@ impl TicketReads {
     #[oai(path = "/tickets", method = "get", operation_id = "getTicket")]
     async fn get_ticket(
         &self,
-        request: Authorised<TicketsRead, TicketId>,
+        request: Authorised<TicketsRead>,
         /// The ticket.
         #[oai(name = "ticketId")]
         ticket_id: Query<Required<Id<TicketId>>>,
         /// Replaces `accountId`, `conversationId`, `assigneeUserId` or `handledBy` by an object.
         expand: Query<Expand<TicketExpand>>,
     ) -> Result<Reply<One<Ticket>>, Failure<Lookup>> {
-        let (request, ahead) = request.with_ahead();
-        let ticket = request.reads().ticket(request.store(), &ticket_id.0.0.0, ahead, expand.0.0).await?;
+        let ticket = request.reads().ticket(request.store(), &ticket_id.0.0.0, expand.0.0).await?;
         Ok(Reply::one(&request, ticket.into()))
     }
 
@@ -60,9 +59,10 @@ impl TicketReads {
         /// Replaces `accountId`, `conversationId`, `assigneeUserId` or `handledBy` by an object.
         expand: Query<Expand<TicketExpand>>,
     ) -> Result<Reply<Paged<Ticket>>, Failure<FilteredListing>> {
+        let opened = OpenedCursor::read(&request, "listTickets", &cursor.0)?;
         let (filters, spelled) = filters.filters()?;
         let filter = filters.check()?;
-        let walk = Walk::step(&request, "listTickets", page_size.0.0, &cursor.0, &page, &spelled)?;
+        let walk = opened.step(&request, page_size.0.0, &page, &spelled)?;
         let tickets = request.reads().tickets(request.store(), filter, walk.request(), expand.0.0).await?;
         Ok(walk.reply(&request, tickets))
     }

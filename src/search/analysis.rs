@@ -15,10 +15,10 @@
 use icu_normalizer::{ComposingNormalizerBorrowed as Composing, DecomposingNormalizerBorrowed as Decomposing};
 use unicode_segmentation::UnicodeSegmentation;
 
-use crate::domain::text;
+use crate::domain::text::{self, is_unspaced};
 
 /// Raised whenever the same text gives other terms: an index of another version is built anew.
-pub const VERSION: u32 = 3;
+pub const VERSION: u32 = 4;
 
 /// Stands between the two graphemes of a pair, and behind one that is alone: no folded text contains it.
 pub const PAIR: char = '\u{1}';
@@ -134,19 +134,6 @@ fn without_diacritics(text: &str) -> String {
         });
     }
     out
-}
-
-/// Whether a character belongs to a script that is written without spaces between words.
-fn is_unspaced(c: char) -> bool {
-    matches!(u32::from(c),
-        0x0e01..=0x0e3a | 0x0e40..=0x0e4e                                        // Thai
-        | 0x0e81..=0x0ecf | 0x0edc..=0x0edf                                      // Lao
-        | 0x1000..=0x103f | 0x104c..=0x109f | 0xa9e0..=0xa9ff | 0xaa60..=0xaa7f  // Burmese
-        | 0x1780..=0x17d3 | 0x17d7 | 0x17dc..=0x17dd                             // Khmer
-        | 0x2e80..=0x2fdf | 0x3005..=0x3007 | 0x3021..=0x3029 | 0x3038..=0x303b  // Han
-        | 0x3400..=0x4dbf | 0x4e00..=0x9fff | 0xf900..=0xfaff | 0x20000..=0x3ffff
-        | 0x3041..=0x309f | 0x30a1..=0x30fa | 0x30fc..=0x30ff | 0x3105..=0x312f  // Kana, Bopomofo
-        | 0x31a0..=0x31bf | 0x31f0..=0x31ff | 0x1aff0..=0x1b16f)
 }
 
 fn is_symbol(c: char) -> bool {

@@ -29,7 +29,10 @@ use super::{
     index::{Index, Key},
     searcher::{Found, Fresh, Search, View},
 };
-use crate::store::{Db, changelog::Mark};
+use crate::{
+    store::{Db, changelog::Mark},
+    supervisor::Pulse,
+};
 
 /// How often the worker looks at the change log.
 const POLL: Duration = Duration::from_millis(200);
@@ -84,13 +87,14 @@ impl Searches {
     }
 
     /// Opens or builds the index and follows the database until `stop` resolves. Failures are logged, and tried again.
-    pub async fn run(self, stop: impl Future<Output = ()>) {
+    pub async fn run(self, stop: impl Future<Output = ()>, pulse: Pulse) {
         let mut stop = std::pin::pin!(stop);
         loop {
             let failed = tokio::select! {
                 () = &mut stop => return,
-                followed = self.work() => followed.err(),
+                followed = self.work(&pulse) => followed.err(),
             };
+            pulse.beat();
             if let Some(error) = failed {
                 tracing::error!(%error, "the search index cannot be followed");
             }
@@ -101,15 +105,17 @@ impl Searches {
         }
     }
 
-    async fn work(&self) -> Result<()> {
+    async fn work(&self, pulse: &Pulse) -> Result<()> {
         let shared = &self.0;
+        // A run before this one may have broken off.
+        shared.close_view();
         let folder = Folder::claim(&shared.parent, &shared.database, false)?;
         let rebuilt = shared.damaged.swap(false, Ordering::AcqRel);
         let opened = if rebuilt { None } else { shared.open(&folder).await? };
         let (index, mark) = match opened {
             Some(opened) => opened,
             None => {
-                let (index, mark, _) = build(&shared.front.db, &folder, &shared.database, None).await?;
+                let (index, mark, _) = build(&shared.front.db, &folder, &shared.database, Some(progress(pulse))).await?;
                 (index, mark)
             }
         };
@@ -121,10 +127,9 @@ impl Searches {
             bulk: 0,
             since: None,
         };
-        let followed = follower.follow().await;
+        let followed = follower.follow(pulse).await;
         // Whatever went wrong: nothing is answered from an index that does not follow.
-        shared.ready.send_replace(false);
-        *shared.front.view.write().unwrap_or_else(PoisonError::into_inner) = None;
+        shared.close_view();
         if matches!(followed, Err(Error::Failed(_))) {
             shared.damaged.store(true, Ordering::Release);
         }
@@ -139,7 +144,19 @@ impl Searches {
     }
 }
 
+/// Reports the progress of a build to the supervisor.
+fn progress(pulse: &Pulse) -> Progress {
+    let pulse = pulse.clone();
+    Arc::new(move |_, _| pulse.beat())
+}
+
 impl Shared {
+    /// Answers nothing until an index follows the database.
+    fn close_view(&self) {
+        self.ready.send_replace(false);
+        *self.front.view.write().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
     async fn answer(self: Arc<Self>, search: Search) -> Result<Found> {
         self.front.catch_up().await?;
         if let Some(found) = self.find_on_the_spot(&search)? {
@@ -208,9 +225,10 @@ struct Follower {
 
 impl Follower {
     /// Follows until something fails. The first time through, it catches up before anything is answered.
-    async fn follow(&mut self) -> Result<()> {
+    async fn follow(&mut self, pulse: &Pulse) -> Result<()> {
         self.open_view().await?;
         loop {
+            pulse.beat();
             let more = self.take_in().await?;
             self.commit_if_due(more).await?;
             if !more {

@@ -99,13 +99,13 @@ fn count(length: usize) -> u32 {
 }
 
 /// Those of the texts that fulfil some condition of the search.
-pub fn matching<'a, T>(search: &str, texts: impl IntoIterator<Item = (T, &'a str)>) -> Vec<T> {
+pub fn matching<T, S: AsRef<str>>(search: &str, texts: impl IntoIterator<Item = (T, S)>) -> Vec<T> {
     let query = Query::of(search);
     let fulfils = |text: &str| {
         let terms = Terms::of(text);
         query.conditions.iter().any(|condition| terms.frequency(condition) > 0)
     };
-    texts.into_iter().filter(|(_, text)| fulfils(text)).map(|(name, _)| name).collect()
+    texts.into_iter().filter(|(_, text)| fulfils(text.as_ref())).map(|(name, _)| name).collect()
 }
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ impl Service {
 
     /// By name, then id.
     pub async fn templates(&self, store: &StoreId, account: &AccountId, filter: TemplateFilter) -> Result<Vec<Template>> {
-        let found = self.db().account(store, account).await?.ok_or_else(|| Error::missing("account", account))?;
+        let found = self.db().account(store, account).await?.ok_or_else(|| Error::missing("accountId", "account", account))?;
         if found.channel.as_str() != WHATSAPP {
             return Err(Error::invalid("accountId", format!("must be an account of the channel `{WHATSAPP}`")));
         }

@@ -7,6 +7,7 @@ use url::{Host, Url};
 use super::{
     Error, Result, Service,
     endpoints::{checked_url, fresh_secret},
+    error::shown,
 };
 use crate::domain::{
     bridges::Bridge,
@@ -24,7 +25,7 @@ impl Service {
         check(&checked_url(url)?)?;
         let secret = fresh_secret()?;
         let mut change = self.begin_edit(editor).await?;
-        let found = change.held_account(account).await?.ok_or_else(|| Error::missing("account", account))?;
+        let found = change.held_account(account).await?.ok_or_else(|| Error::missing("accountId", "account", account))?;
         let channel = found.channel.as_str();
         if accepts_at_once(channel) {
             let reason = format!("is of the channel `{channel}`, which is our own; no message of it would go over a bridge");
@@ -85,7 +86,7 @@ fn entry(action: &'static str, account: &AccountId, detail: Value) -> Entry {
 }
 
 fn unknown(account: &AccountId) -> Error {
-    Error::NotFound(format!("there is no bridge on an account `{account}` of the store"))
+    Error::not_found("accountId", format!("there is no bridge on an account `{}` of the store", shown(account)))
 }
 
 /// What contacts are told goes over no open line, unless it stays on this machine.

@@ -137,7 +137,7 @@ pub(super) enum Begun<'s> {
 impl Service {
     pub(super) async fn begin<T>(&self, by: &By<'_, T>) -> Result<Begun<'_>> {
         let Some(once) = &by.once else { return Ok(Begun::Fresh(self.begin_by(by).await?)) };
-        let busy = || Error::InProgress { reason: "a request with this `Idempotency-Key` is in progress".to_owned(), retry_after: 1 };
+        let busy = || Error::InProgress { reason: "`Idempotency-Key` belongs to a request that is in progress".to_owned(), retry_after: 1 };
         let name = format!("{}\u{1f}{}\u{1f}{}", by.store, once.operation, once.key);
         let held = self.in_progress.hold(name).ok_or_else(busy)?;
         let mut change = self.begin_by(by).await?;
@@ -152,7 +152,7 @@ impl Service {
         }
         if let Some(kept) = change.kept(once.operation, once.key, change.now().plus_millis(-KEPT_MILLIS)).await? {
             if kept.request_hash != once.request_hash {
-                return Err(Error::Conflict("`Idempotency-Key` was used for another request; send a new key".to_owned()));
+                return Err(Error::KeyReused);
             }
             // The first answer counts only once it is durable.
             change.end().await?;
@@ -164,12 +164,6 @@ impl Service {
 
     pub(super) async fn begin_by<T>(&self, by: &By<'_, T>) -> Result<Change<'_>> {
         Ok(Change { editor: by.editor.cloned(), ..self.begin_alone(by.store, by.actor.clone()).await? })
-    }
-
-    /// A write to one conversation that nobody can ask for twice, and that may have to be done again: see [`store::Db::write_at_once`].
-    pub(super) async fn begin_at_once<T>(&self, by: &By<'_, T>) -> Result<Change<'_>> {
-        let write = self.db().write_at_once(by.store, &self.world().clock).await?;
-        Ok(Change { editor: by.editor.cloned(), ..self.change(write, by.actor.clone()) })
     }
 
     /// A write that nobody can ask for twice.
@@ -247,11 +241,6 @@ impl Change<'_> {
 
     /// Records the events, keeps the answer and commits.
     pub async fn finish<T>(self, by: &By<'_, T>, answer: T) -> Result<Outcome<T>> {
-        Ok(self.try_finish(by, answer).await?)
-    }
-
-    /// [`Change::finish`] for whoever tries again where another came first.
-    pub async fn try_finish<T>(self, by: &By<'_, T>, answer: T) -> store::Result<Outcome<T>> {
         if let Some(once) = &by.once {
             let kept = Kept { request_hash: once.request_hash.clone(), body: (once.render)(&answer) };
             self.write.keep(once.operation, once.key, kept)?;
@@ -259,16 +248,12 @@ impl Change<'_> {
                 self.write.forget_kept(self.write.now().plus_millis(-KEPT_MILLIS)).await?;
             }
         }
-        self.try_end().await?;
+        self.end().await?;
         Ok(Outcome::New(answer))
     }
 
     /// Records the events and commits. Where nothing was changed, what was read is durable then.
     pub async fn end(self) -> Result<()> {
-        Ok(self.try_end().await?)
-    }
-
-    async fn try_end(self) -> store::Result<()> {
         let record = |fact| {
             let event = Event { id: self.service.world().ids.fresh(), at: self.write.now(), actor: self.actor.clone(), fact };
             let body = self.service.events.render(self.write.store(), &event);

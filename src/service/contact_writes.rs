@@ -13,7 +13,7 @@ use crate::{
         receive::Person,
         time::Timestamp,
     },
-    store::{self, write::Changed},
+    store::{self, fields::Noun, write::Changed},
 };
 
 /// One custom field's new value.
@@ -35,7 +35,7 @@ impl Service {
         match change.insert_contact(&contact).await {
             Err(store::Error::Unique(index)) => {
                 let field = if index.contains("phone") { "phone" } else { "email" };
-                return Err(Error::Conflict(format!("`body.{field}` belongs to another contact of this store")));
+                return Err(Error::conflict(format!("body.{field}"), "belongs to another contact of this store"));
             }
             inserted => inserted?,
         }
@@ -44,15 +44,20 @@ impl Service {
     }
 
     pub async fn update_contact_field(&self, by: &By<'_, ()>, update: ContactFieldUpdate) -> Result<Outcome<()>> {
+        let mut judged = self.judge(by.store, Noun::Contact, MAX_CONTACT_VALUES, &[(update.field_id.clone(), &update.value)]).await?;
         let mut change = begin!(self, by);
-        let mut contact = change.contact(&update.contact_id).await?.ok_or_else(|| Error::missing("contact", &update.contact_id))?;
-        let field = change.contact_field(&update.field_id).await?.ok_or_else(|| Error::missing("contact field", &update.field_id))?;
+        let mut contact =
+            change.contact(&update.contact_id).await?.ok_or_else(|| Error::missing("body.contactId", "contact", &update.contact_id))?;
+        let field = change
+            .contact_field(&update.field_id)
+            .await?
+            .ok_or_else(|| Error::missing("body.contactFieldId", "contact field", &update.field_id))?;
         must_be_active(&field, "body.contactFieldId")?;
         let value =
-            field.validate_up_to(MAX_CONTACT_VALUES, update.value).map_err(|reason| Error::invalid("body.value", reason.to_string()))?;
+            judged.value(&field, MAX_CONTACT_VALUES, update.value).map_err(|reason| Error::invalid("body.value", reason.to_string()))?;
         let stamp = contact.custom_fields_updated_at.unwrap_or(contact.updated_at);
         if update.stamp != stamp {
-            return Err(Error::Conflict("`body.updatedAt` is not the contact's; it changed since it was read".to_owned()));
+            return Err(Error::conflict("body.updatedAt", "is not the contact's; it changed since it was read"));
         }
         let mut fields: Entries = match &contact.custom_fields {
             Some(text) => serde_json::from_str(text).map_err(|error| Error::Internal(format!("contact {}: {error}", contact.id)))?,

@@ -2,19 +2,15 @@
 
 use super::{Error, Result, Service};
 use crate::domain::{
-    ahead::Ahead,
     contacts::{Contact, ContactFilter},
     ids::{ContactId, StoreId},
     paging::{Page, PageRequest},
 };
 
 impl Service {
-    pub async fn contact(&self, store: &StoreId, id: &ContactId, ahead: Ahead) -> Result<Contact> {
-        let found = match ahead.contact(id) {
-            Some(known) => known,
-            None => self.db().contact(store, id).await?,
-        };
-        found.ok_or_else(|| Error::missing("contact", id))
+    pub async fn contact(&self, store: &StoreId, id: &ContactId) -> Result<Contact> {
+        let found = self.db().contact(store, id).await?;
+        found.ok_or_else(|| Error::missing("contactId", "contact", id))
     }
 
     /// Most recently updated first; with `search`, where the revision has it so, by relevance before that.

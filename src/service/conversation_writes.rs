@@ -21,9 +21,9 @@ impl Service {
     /// Clears the unread count of a conversation with an open ticket.
     pub async fn mark_conversation_read(&self, by: &By<'_, ()>, id: ConversationId) -> Result<Outcome<()>> {
         let change = begin!(self, by);
-        let mut conversation = change.conversation(&id).await?.ok_or_else(|| Error::missing("conversation", &id))?;
+        let mut conversation = change.conversation(&id).await?.ok_or_else(|| Error::missing("body.conversationId", "conversation", &id))?;
         if !change.has_open_ticket(&id).await? {
-            return Err(Error::NotFound(format!("the conversation `{id}` has no open ticket")));
+            return Err(Error::not_found("body.conversationId", format!("the conversation `{id}` has no open ticket")));
         }
         if conversation.unread_count != 0 {
             conversation.unread_count = 0;
@@ -40,7 +40,7 @@ impl Service {
         }
         let mut change = begin!(self, by);
         let id = &update.conversation_id;
-        let mut conversation = change.conversation(id).await?.ok_or_else(|| Error::missing("conversation", id))?;
+        let mut conversation = change.conversation(id).await?.ok_or_else(|| Error::missing("body.conversationId", "conversation", id))?;
         change.hold_tickets_of(id).await?;
         let named: Vec<&LabelId> = update.add.iter().chain(&update.remove).collect();
         let texts: HashMap<LabelId, String> = change.label_texts(&named).await?.into_iter().collect();
@@ -87,7 +87,7 @@ impl Service {
     ) -> Result<Outcome<()>> {
         let change = begin!(self, by);
         if change.conversation(&id).await?.is_none() {
-            return Err(Error::missing("conversation", &id));
+            return Err(Error::missing("body.conversationId", "conversation", &id));
         }
         let author = match author {
             Some(author) => author,

@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use super::{Error, Result, Service};
 use crate::domain::{
-    ahead::Ahead,
     conversations::{Conversation, ConversationView},
     ids::{ContactId, ConversationId, StoreId},
     paging::{Page, PageRequest},
@@ -18,26 +17,22 @@ impl Service {
         store: &StoreId,
         conversation: Option<&ConversationId>,
         contact: Option<&ContactId>,
-        ahead: Ahead,
         page: PageRequest,
         with_account: bool,
     ) -> Result<Page<ConversationView>> {
         let Page { rows, next, total } = match (conversation, contact) {
             (Some(id), contact) => {
-                let found = match ahead.conversation(id) {
-                    Some(known) => known,
-                    None => self.db().conversation(store, id).await?,
-                };
-                let row = found.ok_or_else(|| Error::missing("conversation", id))?;
+                let found = self.db().conversation(store, id).await?;
+                let row = found.ok_or_else(|| Error::missing("conversationId", "conversation", id))?;
                 if contact.is_some_and(|contact| *contact != row.contact_id) {
-                    return Err(Error::missing("conversation of that contact", id));
+                    return Err(Error::missing("conversationId", "conversation of that contact", id));
                 }
                 Page { rows: vec![row], next: None, total: page.count.then_some(1) }
             }
             (None, Some(contact)) => {
                 let rows = self.db().conversations_of_contact(store, contact, &page).await?;
                 if rows.rows.is_empty() {
-                    self.contact(store, contact, Ahead::Unknown).await?;
+                    self.contact(store, contact).await?;
                 }
                 rows
             }

@@ -30,6 +30,9 @@ pub enum Failure {
 struct Line<'a> {
     kind: &'static str,
     record: &'a Record,
+    /// Lets the import take what it would refuse of a new record.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    oversized: bool,
 }
 
 /// Writes every record of a store; answers how many.
@@ -43,7 +46,8 @@ pub async fn run(db: &Db, store: &StoreId, out: &mut (impl Write + Send)) -> Res
             let page = export.page(kind, after.as_deref(), PAGE).await?;
             buffer.clear();
             for record in &page {
-                serde_json::to_writer(&mut buffer, &Line { kind: kind.name(), record }).map_err(io::Error::from)?;
+                serde_json::to_writer(&mut buffer, &Line { kind: kind.name(), record, oversized: record.too_long().is_some() })
+                    .map_err(io::Error::from)?;
                 buffer.push(b'\n');
             }
             out.write_all(&buffer)?;

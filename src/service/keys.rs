@@ -11,7 +11,6 @@ use std::{
 use super::{Error, Result, Service};
 use crate::{
     domain::{
-        ahead::Named,
         ids::{KeyId, StoreId, UserId},
         keys::{ApiKey, Caller, OVERLAP_MILLIS, PREFIX, Secret, SecretHash, expiry},
         scopes::ScopeSet,
@@ -69,9 +68,9 @@ impl Uses {
 impl Service {
     /// Who presents this secret. Looked up on every call, unless the store knows that nothing has changed, so that a change of a key is
     /// seen at once by every process. What his request names may be looked up with him.
-    pub async fn authenticate(&self, secret: &str, named: impl FnOnce() -> Option<Named>) -> Result<Option<Known>> {
+    pub async fn authenticate(&self, secret: &str) -> Result<Option<Known>> {
         let now = self.world().now();
-        let found = self.db().find_caller(&SecretHash::of(secret), named, now).await?;
+        let found = self.db().find_caller(&SecretHash::of(secret), now).await?;
         if let Some(known) = &found {
             self.uses.note(&known.caller, now);
         }
@@ -91,10 +90,16 @@ impl Service {
         self.must_exist(&editor.store_id).await?;
         let secret = fresh_secret(PREFIX)?;
         let mut change = self.begin_edit(editor).await?;
-        if let Some(user) = &new.owner
-            && change.known_users(&[user]).await?.is_empty()
-        {
-            return Err(Error::invalid("userId", format!("`{user}` is not the userId of a user of the store")));
+        Self::must_have_room("keys", "--max-keys", change.count_of_store("api_keys").await?, self.bounds.keys)?;
+        // Without a user a key acts in the name of an owner, which an admin's may not.
+        let owner = new.owner.or_else(|| editor.user_id.clone().filter(|_| !editor.is_owner));
+        if let Some(user) = &owner {
+            if change.known_users(&[user]).await?.is_empty() {
+                return Err(Error::invalid("userId", format!("`{user}` is not the userId of a user of the store")));
+            }
+            if !editor.is_owner && change.is_owner(user).await? {
+                return Err(Error::forbidden("userId", "names an owner of the store, in whose name only an owner may make a key"));
+            }
         }
         let now = change.now();
         let key = ApiKey {
@@ -102,7 +107,7 @@ impl Service {
             name: new.name,
             scopes: new.scopes,
             active: true,
-            owner: new.owner,
+            owner,
             last_four: secret.last_four().to_owned(),
             created_at: now,
             expires_at: expiry(now),
@@ -160,7 +165,7 @@ impl Service {
         let mut change = self.begin_edit(editor).await?;
         let mut key = known(&change, id).await?;
         let now = change.now();
-        let refuse = |status: &str, remedy: &str| Err(Error::Conflict(format!("the key `{id}` is {status}; {remedy}")));
+        let refuse = |status: &str, remedy: &str| Err(Error::conflict("keyId", format!("names a key that is {status}; {remedy}")));
         match key.status(now) {
             "inactive" => return refuse("inactive", "activate it before rotating it"),
             "expired" => return refuse("expired", "create a new one"),
@@ -210,7 +215,7 @@ impl Service {
 }
 
 async fn known(change: &Write, id: &KeyId) -> Result<ApiKey> {
-    change.key(id).await?.ok_or_else(|| Error::NotFound(format!("there is no key `{id}` in the store")))
+    change.key(id).await?.ok_or_else(|| Error::missing("keyId", "key", id))
 }
 
 fn changed(action: &'static str, key: &ApiKey) -> Entry {

@@ -22,9 +22,9 @@ impl Service {
     ) -> Result<Page<MessageView>> {
         let window = match (conversation, ticket) {
             (conversation, Some(id)) => {
-                let window = self.db().ticket_window(store, id).await?.ok_or_else(|| Error::missing("ticket", id))?;
+                let window = self.db().ticket_window(store, id).await?.ok_or_else(|| Error::missing("ticketId", "ticket", id))?;
                 if conversation.is_some_and(|conversation| *conversation != window.conversation_id) {
-                    return Err(Error::missing("ticket of that conversation", id));
+                    return Err(Error::missing("ticketId", "ticket of that conversation", id));
                 }
                 window
             }
@@ -74,6 +74,6 @@ impl Service {
     }
 
     async fn thread(&self, store: &StoreId, id: &ConversationId) -> Result<Thread> {
-        self.db().thread(store, id).await?.ok_or_else(|| Error::missing("conversation", id))
+        self.db().thread(store, id).await?.ok_or_else(|| Error::missing("conversationId", "conversation", id))
     }
 }

@@ -38,6 +38,7 @@ mod threads;
 pub mod ticket_states;
 pub mod ticket_writes;
 pub mod tickets;
+mod values;
 pub mod webhooks;
 
 use std::sync::Arc;
@@ -45,7 +46,7 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 
 use crate::{
-    domain::{clock::World, ids::StoreId, rules::Rules},
+    domain::{clock::World, ids::StoreId, rules::Rules, settings::Bounds},
     search::Searches,
     store::Db,
 };
@@ -63,6 +64,7 @@ pub struct Service {
     world: World,
     rules: Rules,
     events: Arc<dyn Renderer>,
+    bounds: Bounds,
     in_progress: InProgress,
     uses: Uses,
     /// Absent where nothing is searched.
@@ -80,12 +82,19 @@ impl Service {
             world,
             rules,
             events,
+            bounds: Bounds::default(),
             in_progress: InProgress::default(),
             uses: Uses::default(),
             searches: None,
             parcels: Arc::default(),
             deliveries: Arc::default(),
         }
+    }
+
+    /// The same with other bounds.
+    #[must_use]
+    pub fn bounded_by(self, bounds: Bounds) -> Self {
+        Self { bounds, ..self }
     }
 
     /// The same with a search.
@@ -111,7 +120,15 @@ impl Service {
         &self.rules
     }
 
+    /// Refuses one more of what a store has so many of.
+    fn must_have_room(noun: &str, option: &str, count: i64, most: u32) -> Result<()> {
+        if count < i64::from(most) {
+            return Ok(());
+        }
+        Err(Error::Full(format!("the store has {count} {noun}, and may have {most} (`{option}`); delete one that is not needed")))
+    }
+
     async fn must_exist(&self, store: &StoreId) -> Result<()> {
-        if self.db().store_exists(store).await? { Ok(()) } else { Err(Error::NotFound(format!("there is no store `{store}`"))) }
+        if self.db().store_exists(store).await? { Ok(()) } else { Err(Error::not_found("store", format!("there is no store `{store}`"))) }
     }
 }

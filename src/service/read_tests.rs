@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use super::{Error, Service, fixture::Silent};
 use crate::{
     domain::{
-        ahead::Ahead,
         clock::World,
         fields::Comparable,
         filters::{FieldFilter, FieldOperator, TicketFilter},
@@ -32,7 +31,7 @@ fn service(db: Db, user_name_fallback: bool) -> Service {
 fn shape<T>(result: super::Result<T>) -> String {
     match result {
         Ok(_) => "ok".to_owned(),
-        Err(Error::NotFound(text)) => format!("missing: {text}"),
+        Err(error @ Error::NotFound { .. }) => format!("missing: {error}"),
         Err(Error::Invalid { field, .. }) => format!("invalid: {field}"),
         Err(other) => format!("other: {other}"),
     }
@@ -61,7 +60,7 @@ async fn tickets_expand_what_is_known_in_three_statements() {
     let store = &fixture.store;
 
     count.store(0, Ordering::Relaxed);
-    plain.ticket(store, &"1".into(), Ahead::Unknown, TicketExpand::default()).await.unwrap();
+    plain.ticket(store, &"1".into(), TicketExpand::default()).await.unwrap();
     assert_eq!(count.swap(0, Ordering::Relaxed), 1);
 
     let page = PageRequest { size: 20, after: None, count: false };
@@ -74,14 +73,14 @@ async fn tickets_expand_what_is_known_in_three_statements() {
         assert_eq!(view.assignee.as_ref().unwrap().name, "Ann");
         assert_eq!(view.handled_by.is_some(), view.ticket.id.as_str() != "1");
     }
-    let named = service(fixture.db.clone(), true).ticket(store, &"1".into(), Ahead::Unknown, EVERYTHING).await.unwrap();
+    let named = service(fixture.db.clone(), true).ticket(store, &"1".into(), EVERYTHING).await.unwrap();
     assert_eq!(named.handled_by.unwrap().name, "Invited user");
     let one = TicketExpand { handled_by: true, ..TicketExpand::default() };
-    assert_eq!(plain.ticket(store, &"1".into(), Ahead::Unknown, one).await.unwrap().assignee, None);
-    assert_eq!(shape(plain.ticket(store, &"9".into(), Ahead::Unknown, EVERYTHING).await), "missing: no ticket with id `9` in this store");
+    assert_eq!(plain.ticket(store, &"1".into(), one).await.unwrap().assignee, None);
+    assert_eq!(shape(plain.ticket(store, &"9".into(), EVERYTHING).await), "missing: `ticketId`: no ticket with id `9` in this store");
     assert_eq!(
-        shape(plain.ticket(&"another".into(), &"1".into(), Ahead::Unknown, EVERYTHING).await),
-        "missing: no ticket with id `1` in this store"
+        shape(plain.ticket(&"another".into(), &"1".into(), EVERYTHING).await),
+        "missing: `ticketId`: no ticket with id `1` in this store"
     );
 }
 
@@ -133,23 +132,23 @@ async fn ids_that_do_not_belong_together_are_missing() {
     for (conversation, contact, expected) in [
         (Some("c1"), None, "ok"),
         (Some("c1"), Some("k1"), "ok"),
-        (Some("c1"), Some("k2"), "missing: no conversation of that contact with id `c1` in this store"),
-        (Some("gone"), Some("k1"), "missing: no conversation with id `gone` in this store"),
+        (Some("c1"), Some("k2"), "missing: `conversationId`: no conversation of that contact with id `c1` in this store"),
+        (Some("gone"), Some("k1"), "missing: `conversationId`: no conversation with id `gone` in this store"),
         (None, Some("k2"), "ok"),
-        (None, Some("gone"), "missing: no contact with id `gone` in this store"),
+        (None, Some("gone"), "missing: `contactId`: no contact with id `gone` in this store"),
         (None, None, "invalid: conversationId"),
     ] {
         let (conversation, contact) = (conversation.map(Into::into), contact.map(Into::into));
-        let result = service.conversations(store, conversation.as_ref(), contact.as_ref(), Ahead::Unknown, first(1), true).await;
+        let result = service.conversations(store, conversation.as_ref(), contact.as_ref(), first(1), true).await;
         assert_eq!(shape(result), expected);
     }
     for (conversation, ticket, expected) in [
         (Some("c1"), None, "ok"),
         (Some("c1"), Some("1"), "ok"),
         (None, Some("1"), "ok"),
-        (Some("other"), Some("1"), "missing: no ticket of that conversation with id `1` in this store"),
-        (Some("gone"), None, "missing: no conversation with id `gone` in this store"),
-        (None, Some("gone"), "missing: no ticket with id `gone` in this store"),
+        (Some("other"), Some("1"), "missing: `ticketId`: no ticket of that conversation with id `1` in this store"),
+        (Some("gone"), None, "missing: `conversationId`: no conversation with id `gone` in this store"),
+        (None, Some("gone"), "missing: `ticketId`: no ticket with id `gone` in this store"),
         (None, None, "invalid: conversationId"),
     ] {
         let (conversation, ticket) = (conversation.map(Into::into), ticket.map(Into::into));
@@ -158,9 +157,9 @@ async fn ids_that_do_not_belong_together_are_missing() {
     }
     assert_eq!(
         shape(service.comments(store, &"gone".into(), first(1), CommentExpand::default()).await),
-        "missing: no conversation with id `gone` in this store"
+        "missing: `conversationId`: no conversation with id `gone` in this store"
     );
-    let page = service.conversations(store, None, Some(&"k1".into()), Ahead::Unknown, first(2), true).await.unwrap();
+    let page = service.conversations(store, None, Some(&"k1".into()), first(2), true).await.unwrap();
     assert_eq!((page.rows.len(), page.total, page.next.is_some()), (2, Some(3), true));
     assert_eq!(page.rows[0].account.as_ref().unwrap().name, "Account a1");
 }
@@ -240,12 +239,12 @@ async fn the_catalogues_are_read() {
     assert_eq!(shape(service.templates(store, &"a1".into(), TemplateFilter::default()).await), "invalid: accountId");
     assert_eq!(
         shape(service.templates(store, &"gone".into(), TemplateFilter::default()).await),
-        "missing: no account with id `gone` in this store"
+        "missing: `accountId`: no account with id `gone` in this store"
     );
 
     let fields = service.ticket_fields(store, true).await.unwrap();
     assert_eq!(fields[0].accounts.as_ref().unwrap().len(), 1);
     assert_eq!(service.ticket_fields(store, false).await.unwrap()[0].accounts, None);
     assert!(service.contact_fields(store).await.unwrap().is_empty());
-    assert_eq!(service.contact(store, &"k1".into(), Ahead::Unknown).await.unwrap().secondary_phones.unwrap(), ["+661"]);
+    assert_eq!(service.contact(store, &"k1".into()).await.unwrap().secondary_phones.unwrap(), ["+661"]);
 }

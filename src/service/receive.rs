@@ -5,7 +5,7 @@ use serde_json::json;
 use super::{
     By, Error, Result, Service,
     change::Change,
-    threads::{ATTEMPTS, Halt, Opening, count},
+    threads::{ATTEMPTS, Halt, Opening, count, thread_of},
 };
 use crate::{
     domain::{
@@ -13,6 +13,7 @@ use crate::{
         conversations::Conversation,
         events::{Actor, Fact},
         ids::{MAX_ID_CHARS, MessageId, StoreId, TicketId},
+        lengths::too_long,
         messages::Message,
         receive::{Inbound, MAX_NAME_CHARS, Received, is_name},
         settings::{Editor, Entry, Subject},
@@ -43,7 +44,7 @@ impl Service {
         for _ in 0..ATTEMPTS {
             match self.try_receive(by, &account, &inbound).await {
                 Ok(received) => return Ok(received),
-                Err(Halt::Raced(_)) => {}
+                Err(Halt::Raced) => {}
                 Err(Halt::Failed(error)) => return Err(error),
             }
         }
@@ -54,7 +55,7 @@ impl Service {
         // The contact causes the change; who that is shows within.
         let mut change = self.begin_by(by).await?;
         // Held before the look for a former delivery, so that of two at once the second sees what the first did.
-        let thread = change.conversation_of_thread(&account.id, &inbound.reference_id).await?;
+        let thread = thread_of(&change, account, &inbound.reference_id).await?;
         if let Some(former) = change.message_of_channel(&account.id, &inbound.external_id).await? {
             let ticket_id = change.ticket_at(&former.conversation_id, former.received_at).await?;
             let (message_id, conversation_id) = (former.message_id, former.conversation_id);
@@ -179,15 +180,20 @@ fn check(inbound: &Inbound) -> Result<()> {
     if contact.is_some_and(|contact| contact.first_name.trim().is_empty()) {
         return Err(Error::invalid("contact.firstName", "must not be blank"));
     }
-    for (field, text) in [
+    let texts = [
         ("sender.name", inbound.sender_name.as_ref()),
         ("text", inbound.text.as_ref()),
         ("emailSubject", inbound.email_subject.as_ref()),
         ("contact.firstName", contact.map(|contact| &contact.first_name)),
         ("contact.lastName", contact.and_then(|contact| contact.last_name.as_ref())),
-    ] {
-        if text.is_some_and(|text| text.contains('\0')) {
+    ];
+    for (field, text) in texts.into_iter().filter_map(|(field, text)| Some((field, text?))) {
+        if text.contains('\0') {
             return Err(Error::invalid(field, "must not contain the character U+0000"));
+        }
+        // A text may be an e-mail.
+        if let Some(reason) = too_long(text.len()).filter(|_| field != "text") {
+            return Err(Error::invalid(field, reason));
         }
     }
     if inbound.images.iter().flatten().any(|image| image.contains('\0')) {

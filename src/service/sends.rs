@@ -9,14 +9,15 @@ use serde_json::Value;
 use super::{
     By, Error, Outcome, Result, Service,
     change::{Change, begin},
-    threads::{ATTEMPTS, Halt, Opening, count},
+    error::shown,
+    threads::{ATTEMPTS, Halt, Opening, channel_reference, count, thread_of},
 };
 use crate::{
     domain::{
         contacts::is_email,
         conversations::Conversation,
         events::Fact,
-        ids::{AccountId, ConversationId, MessageId, TemplateId},
+        ids::{AccountId, ConversationId, MessageId, TemplateId, TicketId},
         messages::Message,
         outbound::{
             self, Closed, Content, Delivery, Email, Mailbox, Parcel, TemplateMessage, Unsendable, accepts_at_once, mail_id, reply_subject,
@@ -53,55 +54,39 @@ enum First<'a> {
     Template { phone: &'a str, filling: &'a Filling },
 }
 
-impl Service {
-    /// Where nothing else has to be looked up, as an idempotency key has, the conversation is held only once another came first.
-    pub async fn send_text(&self, by: &By<'_, ()>, id: ConversationId, text: String) -> Result<Outcome<()>> {
-        if by.once.is_none() {
-            let change = self.begin_at_once(by).await?;
-            match self.try_send_text(change, by, &id, &text).await {
-                Ok(outcome) => return Ok(outcome),
-                Err(Halt::Raced(_)) => {}
-                Err(Halt::Failed(error)) => return Err(error),
-            }
-        }
-        let change = begin!(self, by);
-        self.try_send_text(change, by, &id, &text).await.map_err(|halt| match halt {
-            Halt::Raced(error) => error.into(),
-            Halt::Failed(error) => error,
-        })
-    }
+/// A conversation and its open ticket, held.
+async fn thread(change: &Change<'_>, id: &ConversationId) -> Result<(Conversation, Option<TicketId>)> {
+    let found = change.conversation_with_ticket(id).await?;
+    found.ok_or_else(|| Error::missing("body.conversationId", "conversation", id))
+}
 
-    async fn try_send_text(
-        &self,
-        mut change: Change<'_>,
-        by: &By<'_, ()>,
-        id: &ConversationId,
-        text: &str,
-    ) -> std::result::Result<Outcome<()>, Halt> {
-        let conversation = change.conversation(id).await?.ok_or_else(|| Error::missing("conversation", id))?;
+impl Service {
+    pub async fn send_text(&self, by: &By<'_, ()>, id: ConversationId, text: String) -> Result<Outcome<()>> {
+        let mut change = begin!(self, by);
+        let (conversation, ticket) = thread(&change, &id).await?;
         let kind =
             text_kind(conversation.channel.as_str(), conversation.last_inbound_at, change.now()).map_err(|closed| self.window(closed))?;
         let content = if is_mail(conversation.channel.as_str()) {
-            let mails = change.thread_mails(id).await?;
+            let mails = change.thread_mails(&id).await?;
             let to = vec![correspondent(&change, &conversation, &mails).await?];
-            let letter = Letter { to, cc: vec![], bcc: vec![], subject: None, text: Some(text.to_owned()), html: None };
+            let letter = Letter { to, cc: vec![], bcc: vec![], subject: None, text: Some(text), html: None };
             self.reply(&change, &conversation, letter, &mails).await?
         } else {
-            (MessageId::from(self.world().ids.fresh()), Content::Text(text.to_owned()))
+            (MessageId::from(self.world().ids.fresh()), Content::Text(text))
         };
-        self.send(&mut change, conversation, kind, content).await?;
-        Ok(change.try_finish(by, ()).await?)
+        self.send(&mut change, (conversation, ticket), kind, content).await?;
+        change.finish(by, ()).await
     }
 
     pub async fn send_mail_reply(&self, by: &By<'_, ()>, id: ConversationId, letter: Letter) -> Result<Outcome<()>> {
         let mut change = begin!(self, by);
-        let conversation = change.conversation(&id).await?.ok_or_else(|| Error::missing("conversation", &id))?;
+        let (conversation, ticket) = thread(&change, &id).await?;
         if !is_mail(conversation.channel.as_str()) {
             return Err(Error::invalid("body.conversationId", not_of_channel("conversation", &conversation.channel.0, "gmail or outlook")));
         }
         let mails = change.thread_mails(&id).await?;
         let content = self.reply(&change, &conversation, letter, &mails).await?;
-        self.send(&mut change, conversation, None, content).await?;
+        self.send(&mut change, (conversation, ticket), None, content).await?;
         change.finish(by, ()).await
     }
 
@@ -112,13 +97,13 @@ impl Service {
 
     pub async fn send_template_reply(&self, by: &By<'_, ()>, id: ConversationId, filling: Filling) -> Result<Outcome<()>> {
         let mut change = begin!(self, by);
-        let conversation = change.conversation(&id).await?.ok_or_else(|| Error::missing("conversation", &id))?;
-        let template = template(&change, &conversation.account_id, &filling.template_id).await?;
+        let (conversation, ticket) = thread(&change, &id).await?;
         if conversation.channel.as_str() != WHATSAPP {
             return Err(Error::invalid("body.conversationId", not_of_channel("conversation", &conversation.channel.0, WHATSAPP)));
         }
+        let template = template(&change, &conversation.account_id, &filling.template_id).await?;
         let content = (MessageId::from(self.world().ids.fresh()), Content::Template(fill(&template, &filling)?));
-        self.send(&mut change, conversation, None, content).await?;
+        self.send(&mut change, (conversation, ticket), None, content).await?;
         change.finish(by, ()).await
     }
 
@@ -131,7 +116,7 @@ impl Service {
         for _ in 0..ATTEMPTS {
             match self.try_send_first(by, &account, &first).await {
                 Ok(outcome) => return Ok(outcome),
-                Err(Halt::Raced(_)) => {}
+                Err(Halt::Raced) => {}
                 Err(Halt::Failed(error)) => return Err(error),
             }
         }
@@ -140,7 +125,7 @@ impl Service {
 
     async fn try_send_first(&self, by: &By<'_, ()>, id: &AccountId, first: &First<'_>) -> std::result::Result<Outcome<()>, Halt> {
         let mut change = begin!(self, by);
-        let account = change.account(id).await?.ok_or_else(|| Error::missing("account", id))?;
+        let account = change.account(id).await?.ok_or_else(|| Error::missing("body.accountId", "account", id))?;
         let channel = account.channel.as_str();
         let (conversation, content) = match first {
             First::Mail(letter) => {
@@ -157,13 +142,14 @@ impl Service {
                 (self.open_thread(&change, &account, opening).await?, (id, content))
             }
             First::Template { phone, filling } => {
-                let template = template(&change, &account.id, &filling.template_id).await?;
                 if channel != WHATSAPP {
                     return Err(Error::invalid("body.accountId", not_of_channel("account", channel, WHATSAPP)).into());
                 }
+                let template = template(&change, &account.id, &filling.template_id).await?;
                 let content = Content::Template(fill(&template, filling)?);
-                let conversation = match change.conversation_of_thread(&account.id, phone).await? {
-                    Some(conversation) => conversation,
+                let conversation = match thread_of(&change, &account, phone).await? {
+                    // The message goes to the phone, whatever the conversation's reference.
+                    Some(conversation) => Conversation { reference_id: (*phone).to_owned(), ..conversation },
                     None => {
                         let phone = (*phone).to_owned();
                         let person = Person { first_name: phone.clone(), last_name: None, email: None, phone: Some(phone.clone()) };
@@ -173,15 +159,16 @@ impl Service {
                 (conversation, (MessageId::from(self.world().ids.fresh()), content))
             }
         };
-        self.send(&mut change, conversation, None, content).await?;
+        let ticket = change.open_ticket(&conversation.id).await?;
+        self.send(&mut change, (conversation, ticket), None, content).await?;
         Ok(change.finish(by, ()).await?)
     }
 
-    /// Stores a message and puts it on its way.
+    /// Stores a message to a conversation and its open ticket, and puts it on its way.
     async fn send(
         &self,
         change: &mut Change<'_>,
-        mut conversation: Conversation,
+        (mut conversation, ticket_id): (Conversation, Option<TicketId>),
         kind: Option<&'static str>,
         (id, content): (MessageId, Content),
     ) -> crate::store::Result<()> {
@@ -205,8 +192,9 @@ impl Service {
             updated_at: now,
         };
         let delivery = if at_once { Delivery::Sent } else { Delivery::Pending };
-        // First, since its answer is waited for: what follows goes out together.
-        let ticket_id = change.ticket_answered(&conversation.id, now).await?;
+        if let Some(ticket) = &ticket_id {
+            change.ticket_answered(ticket, now)?;
+        }
         change.insert_message(&message, None, Some(delivery))?;
         count(change, &mut conversation, &message).await?;
         change.inserted(&message, conversation.email_subject.as_deref());
@@ -214,13 +202,14 @@ impl Service {
             change.note(Fact::MessageSent { message, ticket_id });
             return Ok(());
         }
+        let reference_id = channel_reference(change, &conversation).await?;
         let parcel = Parcel {
             store_id: change.store().clone(),
             message_id: message.id,
             conversation_id: conversation.id,
             account_id: conversation.account_id,
             channel: conversation.channel,
-            reference_id: conversation.reference_id,
+            reference_id,
             kind: message.kind,
             content,
             actor: change.actor().clone(),
@@ -316,7 +305,7 @@ fn mail_name(mail: &Mail) -> Option<String> {
 /// A template of this account.
 async fn template(change: &Change<'_>, account: &AccountId, id: &TemplateId) -> Result<Template> {
     let template = change.template(id).await?.filter(|template| template.account_id == *account);
-    template.ok_or_else(|| Error::NotFound(format!("no template with id `{id}` on this account")))
+    template.ok_or_else(|| Error::not_found("body.templateId", format!("no template with id `{}` on this account", shown(id))))
 }
 
 fn fill(template: &Template, filling: &Filling) -> Result<TemplateMessage> {
@@ -328,6 +317,7 @@ fn fill(template: &Template, filling: &Filling) -> Result<TemplateMessage> {
         Unsendable::Named => {
             Error::invalid("body.templateId", "names a template with named placeholders, which `variables` cannot fill in")
         }
+        Unsendable::TooLong(reason) => Error::invalid("body.variables", format!("make a text that {reason}")),
         Unsendable::Variables { wanted, given } => {
             Error::invalid("body.variables", format!("must hold {wanted} values, one a placeholder of the template; it holds {given}"))
         }

@@ -13,7 +13,7 @@ use crate::domain::{
     events::Fact,
     ids::{AccountId, SeatId, StoreId, TicketId, UserId},
     keys::{Secret, SecretHash},
-    settings::{Audited, Editor, Entry, GRANT_PREFIX, GrantKind, Manager, Subject, Via},
+    settings::{Audited, Editor, Entry, GRANT_PREFIX, GrantKind, Manager, OWNER, Subject, Via},
     store::Account,
     team::User,
 };
@@ -65,6 +65,7 @@ impl Service {
             store_id: manager.store_id.clone(),
             user_id: Some(manager.user_id.clone()),
             via: Via::Session,
+            is_owner: manager.is_owner(),
             request_id: Some(request_id.to_owned()),
         };
         let mut change = self.begin_edit(&editor).await?;
@@ -116,11 +117,14 @@ impl Service {
     pub async fn remove_user(&self, editor: &Editor, id: &SeatId) -> Result<Taken> {
         let mut change = self.begin_edit(editor).await?;
         let seats = change.seat_and_owners(id).await?;
-        let (user, role) = seats.iter().find(|(user, _)| user.id == *id).ok_or_else(|| Error::missing("user", id))?.clone();
-        let is_owner = |(user, role): &&(User, Option<String>)| user.user_id.is_some() && role.as_deref() == Some("owner");
+        let (user, role) = seats.iter().find(|(user, _)| user.id == *id).ok_or_else(|| Error::missing("id", "user", id))?.clone();
+        if !editor.is_owner && role.as_deref() == Some(OWNER) {
+            return Err(Error::forbidden("id", "names an owner of the store, whom only an owner may remove"));
+        }
+        let is_owner = |(user, role): &&(User, Option<String>)| user.user_id.is_some() && role.as_deref() == Some(OWNER);
         let mut owners = seats.iter().filter(is_owner);
         if owners.next().is_some_and(|(owner, _)| owner.id == *id) && owners.next().is_none() {
-            return Err(Error::Conflict(format!("the user `{id}` is the store's last owner; make somebody else one first")));
+            return Err(Error::conflict("id", "names the store's last owner; make somebody else one first"));
         }
         let mut taken = Taken::default();
         let mut detail = json!({ "userId": user.user_id, "name": user.name, "role": role });
@@ -159,7 +163,7 @@ impl Service {
         }
         let mut change = self.begin_edit(editor).await?;
         let known: HashSet<UserId> = change.known_users(&users.iter().collect::<Vec<_>>()).await?.into_iter().collect();
-        let account = change.held_account(id).await?.ok_or_else(|| Error::missing("account", id))?;
+        let account = change.held_account(id).await?.ok_or_else(|| Error::missing("body.accountId", "account", id))?;
         if let Some(i) = users.iter().position(|user| !known.contains(user)) {
             return Err(Error::invalid(format!("body.userIds[{i}]"), "names nobody in this store"));
         }

@@ -165,7 +165,7 @@ async fn an_assignee_is_taken_once_and_from_a_closed_ticket_too() {
         assert_eq!(desk.heard(&mut seen).await, vec![expected; events], "{id}");
     }
     assert_eq!(desk.ticket("done").await.closed_at.unwrap().millis(), 5);
-    assert_eq!(desk.unassign("gone").await, Err("no ticket with id `gone` in this store".to_owned()));
+    assert_eq!(desk.unassign("gone").await, Err("`ticketId`: no ticket with id `gone` in this store".to_owned()));
 }
 
 #[tokio::test]
@@ -176,7 +176,7 @@ async fn a_snooze_ends_by_time_message_close_or_call() {
         desk.fixture.ticket(id, |_| {}).await;
     }
     assert_eq!(desk.snooze("1", NOW).await, Err("`until` must lie in the future".to_owned()));
-    assert_eq!(desk.snooze("gone", NOW + 1).await, Err("no ticket with id `gone` in this store".to_owned()));
+    assert_eq!(desk.snooze("gone", NOW + 1).await, Err("`ticketId`: no ticket with id `gone` in this store".to_owned()));
     let snoozed = desk.snooze("1", NOW + 10).await.unwrap();
     assert_eq!((snoozed.snoozed_until.unwrap().millis(), snoozed.updated_at.millis()), (NOW + 10, 0));
     assert_eq!(desk.ticket("1").await, snoozed);
@@ -237,7 +237,10 @@ async fn the_ai_hands_over_with_the_open_ticket() {
             json!(["ai.escalated", "ai", ["c1", null, null]]),
         ]
     );
-    assert_eq!(desk.escalate("gone", None).await.unwrap_err().to_string(), "no conversation with id `gone` in this store");
+    assert_eq!(
+        desk.escalate("gone", None).await.unwrap_err().to_string(),
+        "`conversationId`: no conversation with id `gone` in this store"
+    );
     assert!(desk.escalate("c1", Some(&"ก".repeat(1000))).await.is_ok());
     assert!(desk.escalate("c1", Some(&"a".repeat(1001))).await.is_err());
 }

@@ -41,14 +41,18 @@ pub async fn create(db: &Db, world: &World, id: StoreId, settings: Settings) -> 
         reopen_window_hours: settings.reopen_window_hours.unwrap_or(DEFAULT_REOPEN_WINDOW_HOURS),
         created_at: world.now(),
     };
-    if db.insert_store(&store).await? { Ok(store) } else { Err(Error::Conflict(format!("there is a store `{}` already", store.id))) }
+    if db.insert_store(&store).await? {
+        Ok(store)
+    } else {
+        Err(Error::conflict("id", format!("`{}` belongs to another store already", store.id)))
+    }
 }
 
 /// Changes a store's settings.
 pub async fn edit(db: &Db, id: &StoreId, settings: Settings) -> Result<Store> {
     check(&settings)?;
     let store = db.edit_store(id, settings.name, settings.currency, settings.reopen_window_hours).await?;
-    store.ok_or_else(|| Error::NotFound(format!("there is no store `{id}`")))
+    store.ok_or_else(|| Error::not_found("store", format!("there is no store `{id}`")))
 }
 
 fn check(settings: &Settings) -> Result<()> {

@@ -3,12 +3,12 @@
 use super::{Error, Service, change::Change};
 use crate::{
     domain::{
-        contacts::Contact,
+        contacts::{Contact, is_e164},
         conversations::{Conversation, LastMessage, SNIPPET_CHARS},
         ids::{ContactId, ConversationId},
         messages::Message,
         receive::{Person, is_mail},
-        store::Account,
+        store::{Account, WHATSAPP},
         text::snippet,
     },
     store::{self, write::Changed},
@@ -19,15 +19,15 @@ pub(super) const ATTEMPTS: usize = 8;
 
 /// Why an attempt ended.
 pub(super) enum Halt {
-    /// Another transaction made the same row first, or changed what this one went by; how the database said it.
-    Raced(store::Error),
+    /// Another transaction made the same row first.
+    Raced,
     Failed(Error),
 }
 
 impl From<store::Error> for Halt {
     fn from(error: store::Error) -> Self {
         match error {
-            store::Error::Unique(_) | store::Error::Raced => Self::Raced(error),
+            store::Error::Unique(_) => Self::Raced,
             other => Self::Failed(other.into()),
         }
     }
@@ -102,6 +102,26 @@ impl Service {
             updated_at: change.now(),
         }
     }
+}
+
+/// The conversation of a thread, held. One on WhatsApp is found by its contact's phone too: an import may have given it another
+/// reference.
+pub(super) async fn thread_of(change: &Change<'_>, account: &Account, reference_id: &str) -> store::Result<Option<Conversation>> {
+    let found = change.conversation_of_thread(&account.id, reference_id).await?;
+    if found.is_none() && account.channel.as_str() == WHATSAPP && is_e164(reference_id) {
+        return change.conversation_with_phone(&account.id, reference_id).await;
+    }
+    Ok(found)
+}
+
+/// What the channel calls a thread: the phone on WhatsApp, even where an import gave the conversation another reference.
+pub(super) async fn channel_reference(change: &Change<'_>, conversation: &Conversation) -> store::Result<String> {
+    let known = &conversation.reference_id;
+    if conversation.channel.as_str() == WHATSAPP && !is_e164(known) {
+        let contact = change.contact(&conversation.contact_id).await?;
+        return Ok(contact.and_then(|contact| contact.phone).unwrap_or_else(|| known.clone()));
+    }
+    Ok(known.clone())
 }
 
 /// Counts a message that was just inserted, and shows it if it is the newest.

@@ -28,7 +28,7 @@ impl Service {
     /// Takes a ticket from its assignee. One that nobody has stays as it is; a closed one loses its assignee like any other.
     pub async fn unassign_ticket(&self, by: &By<'_, TicketView>, id: TicketId, expand: TicketExpand) -> Result<Outcome<TicketView>> {
         let mut change = begin!(self, by);
-        let mut ticket = change.ticket(&id).await?.ok_or_else(|| Error::missing("ticket", &id))?;
+        let mut ticket = change.ticket(&id).await?.ok_or_else(|| Error::missing("ticketId", "ticket", &id))?;
         if let Some(previous) = ticket.unassign(change.now()) {
             change.save_ticket(&ticket).await?;
             change.audit(moved("ticket.unassigned", &id, json!({ "previousAssigneeUserId": previous })));
@@ -47,7 +47,7 @@ impl Service {
         expand: TicketExpand,
     ) -> Result<Outcome<TicketView>> {
         let mut change = begin!(self, by);
-        let mut ticket = change.ticket(&id).await?.ok_or_else(|| Error::missing("ticket", &id))?;
+        let mut ticket = change.ticket(&id).await?.ok_or_else(|| Error::missing("ticketId", "ticket", &id))?;
         let snoozed = ticket.snooze(until, change.now()).map_err(|refusal| match refusal {
             Refusal::Past => Error::invalid("until", "must lie in the future"),
             Refusal::Closed | Refusal::Spam => {
@@ -65,7 +65,7 @@ impl Service {
     /// Ends a ticket's snooze; one that is not snoozed stays as it is.
     pub async fn unsnooze_ticket(&self, by: &By<'_, TicketView>, id: TicketId, expand: TicketExpand) -> Result<Outcome<TicketView>> {
         let mut change = begin!(self, by);
-        let mut ticket = change.ticket(&id).await?.ok_or_else(|| Error::missing("ticket", &id))?;
+        let mut ticket = change.ticket(&id).await?.ok_or_else(|| Error::missing("ticketId", "ticket", &id))?;
         if ticket.wake() {
             change.save_ticket(&ticket).await?;
             change.audit(moved("ticket.unsnoozed", &id, json!({})));
@@ -84,7 +84,7 @@ impl Service {
         let mut change = begin!(self, by);
         change.caused_by(Actor::Ai);
         let id = &escalation.conversation_id;
-        let conversation = change.conversation(id).await?.ok_or_else(|| Error::missing("conversation", id))?;
+        let conversation = change.conversation(id).await?.ok_or_else(|| Error::missing("conversationId", "conversation", id))?;
         let ticket = change.latest_ticket(id).await?.filter(|ticket| ticket.is_open).map(Box::new);
         change.audit(Entry {
             action: "conversation.escalated",

@@ -9,14 +9,17 @@ use super::{
     By, Error, Outcome, Result, Service,
     change::{Change, begin},
 };
-use crate::domain::{
-    entries::Entries,
-    events::{Fact, FieldChange},
-    fields::{Field, Kind},
-    ids::{AccountId, FieldId, TicketId, UserId},
-    money::amount,
-    tickets::{Ticket, TicketExpand, TicketView},
-    time::Timestamp,
+use crate::{
+    domain::{
+        entries::Entries,
+        events::{Fact, FieldChange},
+        fields::{Field, Kind, MAX_VALUES},
+        ids::{AccountId, FieldId, TicketId, UserId},
+        money::amount,
+        tickets::{Ticket, TicketExpand, TicketView},
+        time::Timestamp,
+    },
+    store::fields::Noun,
 };
 
 /// One field's new value.
@@ -56,18 +59,21 @@ impl Service {
         update: FieldUpdate,
         expand: TicketExpand,
     ) -> Result<Outcome<TicketView>> {
+        let mut judged = self.judge(by.store, Noun::Ticket, MAX_VALUES, &[(update.field_id.clone(), &update.value)]).await?;
         let mut change = begin!(self, by);
-        let mut ticket = change.ticket(&update.ticket_id).await?.ok_or_else(|| Error::missing("ticket", &update.ticket_id))?;
+        let mut ticket =
+            change.ticket(&update.ticket_id).await?.ok_or_else(|| Error::missing("body.ticketId", "ticket", &update.ticket_id))?;
         if Kind::of_system_key(update.field_id.as_str()).is_some() {
             return Err(Error::invalid("body.ticketFieldId", "names a system key, which is read-only"));
         }
-        let field = change.ticket_field(&update.field_id).await?.ok_or_else(|| Error::missing("ticket field", &update.field_id))?;
+        let field = change
+            .ticket_field(&update.field_id)
+            .await?
+            .ok_or_else(|| Error::missing("body.ticketFieldId", "ticket field", &update.field_id))?;
         must_be_active(&field, "body.ticketFieldId")?;
-        let value = field.validate(update.value).map_err(|reason| Error::invalid("body.newValue", reason.to_string()))?;
+        let value = judged.value(&field, MAX_VALUES, update.value).map_err(|reason| Error::invalid("body.newValue", reason.to_string()))?;
         if update.stamp.is_some() && update.stamp != ticket.fields_updated_at {
-            return Err(Error::Conflict(
-                "`body.ticketFieldsUpdatedAt` is not the ticket's; its fields changed since it was read".to_owned(),
-            ));
+            return Err(Error::conflict("body.ticketFieldsUpdatedAt", "is not the ticket's; its fields changed since it was read"));
         }
         let changed = set_fields(&change, &mut ticket, vec![(field.id.clone(), field.kind(), value)]).await?;
         if !changed.is_empty() {
@@ -90,6 +96,8 @@ impl Service {
                 return Err(Error::invalid("body.currency", "must be a currency code of ISO 4217, such as THB"));
             }
         }
+        let sent: Vec<_> = closing.fields.0.iter().map(|(key, value)| (FieldId::from(key.as_str()), value)).collect();
+        let mut judged = self.judge(by.store, Noun::Ticket, MAX_VALUES, &sent).await?;
         let mut change = begin!(self, by);
         // The user before the ticket, as whoever removes a user.
         let handler_known = match &closing.handled_by {
@@ -97,7 +105,8 @@ impl Service {
             None => true,
         };
         change.hold_tickets_beside(&closing.ticket_id).await?;
-        let mut ticket = change.ticket(&closing.ticket_id).await?.ok_or_else(|| Error::missing("ticket", &closing.ticket_id))?;
+        let mut ticket =
+            change.ticket(&closing.ticket_id).await?.ok_or_else(|| Error::missing("body.ticketId", "ticket", &closing.ticket_id))?;
         if !handler_known {
             return Err(Error::invalid("body.handledBy", "names nobody in this store"));
         }
@@ -128,7 +137,7 @@ impl Service {
             if value.is_null() {
                 return Err(Error::invalid(place, "must not be null; PATCH /tickets/field-values unsets a field"));
             }
-            let value = field.validate(value).map_err(|reason| Error::invalid(place, reason.to_string()))?;
+            let value = judged.value(&field, MAX_VALUES, value).map_err(|reason| Error::invalid(place, reason.to_string()))?;
             values.push((field.id.clone(), field.kind(), value));
         }
         let changed = set_fields(&change, &mut ticket, values).await?;
@@ -167,8 +176,8 @@ impl Service {
         change.keep_accounts_of(&ids).await?;
         let held = change.tickets(&ids).await?;
         let mut tickets: HashMap<TicketId, Ticket> = held.into_iter().map(|ticket| (ticket.id.clone(), ticket)).collect();
-        if let Some(item) = items.iter().find(|item| !tickets.contains_key(&item.ticket_id)) {
-            return Err(Error::missing("ticket", &item.ticket_id));
+        if let Some((i, item)) = items.iter().enumerate().find(|(_, item)| !tickets.contains_key(&item.ticket_id)) {
+            return Err(Error::missing(format!("body[{i}].ticketId"), "ticket", &item.ticket_id));
         }
         let accounts: Vec<&AccountId> = tickets.values().map(|ticket| &ticket.account_id).collect();
         let listed = change.account_users(&accounts).await?;
@@ -203,7 +212,10 @@ impl Service {
 
     pub(super) async fn expanded<T>(&self, by: &By<'_, T>, ticket: Ticket, expand: TicketExpand) -> Result<TicketView> {
         let id = ticket.id.clone();
-        self.expand_tickets(by.store, vec![ticket], expand).await?.pop().ok_or_else(|| Error::missing("ticket", &id))
+        self.expand_tickets(by.store, vec![ticket], expand)
+            .await?
+            .pop()
+            .ok_or_else(|| Error::Internal(format!("ticket {id} was not expanded")))
     }
 }
 

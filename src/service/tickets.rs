@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use super::{Error, Result, Service};
 use crate::domain::{
-    ahead::Ahead,
     field_tests::FieldTest,
     fields::Kind,
     filters::{FieldFilter, TicketFilter},
@@ -14,14 +13,11 @@ use crate::domain::{
 };
 
 impl Service {
-    pub async fn ticket(&self, store: &StoreId, id: &TicketId, ahead: Ahead, expand: TicketExpand) -> Result<TicketView> {
-        let found = match ahead.ticket(id) {
-            Some(known) => known,
-            None => self.db().ticket(store, id).await?,
-        };
-        let ticket = found.ok_or_else(|| Error::missing("ticket", id))?;
+    pub async fn ticket(&self, store: &StoreId, id: &TicketId, expand: TicketExpand) -> Result<TicketView> {
+        let found = self.db().ticket(store, id).await?;
+        let ticket = found.ok_or_else(|| Error::missing("ticketId", "ticket", id))?;
         let mut views = self.expand_tickets(store, vec![ticket], expand).await?;
-        views.pop().ok_or_else(|| Error::missing("ticket", id))
+        views.pop().ok_or_else(|| Error::Internal(format!("ticket {id} was not expanded")))
     }
 
     /// Newest message first.

@@ -54,6 +54,7 @@ impl Service {
         let secret = fresh_secret()?;
         self.number_former().await?;
         let mut change = self.begin_edit(editor).await?;
+        Self::must_have_room("webhooks", "--max-webhooks", change.count_of_store("webhooks").await?, self.bounds.webhooks)?;
         let now = change.now();
         let webhook = Webhook {
             id: WebhookId::from(self.world().ids.fresh()),
@@ -155,7 +156,7 @@ impl Service {
         let mut change = self.begin_edit(editor).await?;
         let webhook = change.webhook(id).await?.ok_or_else(|| unknown(id))?;
         if !webhook.enabled {
-            return Err(Error::Conflict(format!("the webhook `{id}` is disabled; enable it first")));
+            return Err(disabled());
         }
         let event = self.world().ids.fresh();
         let body = json!({
@@ -174,8 +175,13 @@ impl Service {
     pub async fn replay(&self, editor: &Editor, id: &WebhookId, replay: Replay, dry_run: bool) -> Result<i64> {
         self.number_former().await?;
         let store = &editor.store_id;
+        self.known_webhook(store, id).await?;
+        if let Some(event) = &replay.event
+            && !self.db().knows_event(store, id, event).await?
+        {
+            return Err(Error::missing("eventId", "event", event));
+        }
         if dry_run {
-            self.known_webhook(store, id).await?;
             return Ok(self.db().count_again(store, id, &replay, self.world().now()).await?);
         }
         let end = self.db().last_sequence(store).await? + 1;
@@ -185,7 +191,7 @@ impl Service {
             let mut change = self.begin_edit(editor).await?;
             let webhook = change.webhook(id).await?.ok_or_else(|| unknown(id))?;
             if !webhook.enabled {
-                return Err(Error::Conflict(format!("the webhook `{id}` is disabled; enable it first")));
+                return Err(disabled());
             }
             let next = end.min(begin + at_once);
             count += change.queue_again(id, &replay, (begin, next)).await?;
@@ -331,7 +337,11 @@ fn entry(action: &'static str, id: &WebhookId, detail: Value) -> Entry {
 }
 
 fn unknown(id: &WebhookId) -> Error {
-    Error::NotFound(format!("there is no webhook `{id}` in the store"))
+    Error::missing("webhookId", "webhook", id)
+}
+
+fn disabled() -> Error {
+    Error::conflict("webhookId", "names a webhook that is disabled; enable it first")
 }
 
 fn checked_kinds(mut kinds: Vec<String>) -> Result<Vec<String>> {

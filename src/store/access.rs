@@ -1,19 +1,14 @@
 //! Who is calling, and the server's own secrets.
 
-use std::collections::BTreeMap;
-
-use sea_orm::{ActiveValue::Set, ColumnTrait, DbBackend, EntityTrait, QueryFilter, sea_query::OnConflict};
-use serde_json::json;
+use sea_orm::{ActiveValue::Set, ColumnTrait, EntityTrait, QueryFilter, sea_query::OnConflict};
 
 use super::{
     Db, Error, Result,
     entity::server_secrets,
     replica::Transaction,
-    sql::{Cells, FENCE, Listed, Sought, Sql, without_nul},
-    unchanged::Unchanged,
+    sql::{Cells, Sought, Sql},
 };
 use crate::domain::{
-    ahead::{Ahead, Named},
     ids::StoreId,
     keys::{Caller, SecretHash},
     scopes::ScopeSet,
@@ -25,9 +20,6 @@ const CALLERS: &str = " FROM api_key_secrets s \
      JOIN api_keys k ON k.store_id = s.store_id AND k.id = s.key_id \
      WHERE k.active = TRUE AND s.hash IN ";
 
-/// What comes before [`CALLERS`] where they are looked up within another statement.
-const WITHIN: &str = "(SELECT s.hash, s.expires_at AS until, k.*";
-
 /// What [`CALLERS`] tells besides where there is a replica: the newest transaction that changed the store.
 const NEWEST: &str = "COALESCE((SELECT c.transaction_id FROM changes c WHERE c.store_id = k.store_id AND c.transaction_id > 0 \
      ORDER BY c.transaction_id DESC LIMIT 1), 0)";
@@ -38,11 +30,7 @@ pub struct Known {
     pub caller: Caller,
     /// Where there is a replica: up to which transaction it has to show what the caller's store wrote.
     pub newest: Option<Transaction>,
-    pub ahead: Ahead,
 }
-
-/// Callers that were looked up, by the hashes of their secrets, and until when they are callers.
-pub(super) type Callers = Unchanged<SecretHash, (Timestamp, Caller)>;
 
 /// Those behind secrets with these hashes, at least one, whether or not they are expired.
 pub(super) fn callers_sql<'a>(with_newest: bool, hashes: impl Iterator<Item = &'a str>) -> Sql {
@@ -54,41 +42,6 @@ pub(super) fn callers_sql<'a>(with_newest: bool, hashes: impl Iterator<Item = &'
     sql
 }
 
-/// Who has a secret, and which row of his store has an id: how [`callers_with_sql`] is asked for it.
-pub(super) fn pair(hash: &str, id: &str) -> String {
-    format!("{hash}{BETWEEN}{}", without_nul(id))
-}
-
-/// No hash contains it.
-const BETWEEN: &str = "/";
-
-/// Those behind secrets, whether or not they are expired, with rows of their stores that may not be there, each for a [`pair`].
-/// PostgreSQL's own. As in [`Sql::by_ids`], nothing is left to be compared with reading all rows there are.
-///
-/// For one secret, which is all that most look-ups are for, it is bound by itself: the plan for many takes a tenth longer.
-pub(super) fn callers_with_sql<'a>(row: (&str, &str), pairs: impl Iterator<Item = &'a str>) -> Sql {
-    let mut wanted = BTreeMap::<&str, Vec<&str>>::new();
-    for (hash, id) in pairs.filter_map(|pair| pair.split_once(BETWEEN)) {
-        wanted.entry(hash).or_default().push(id);
-    }
-    let (columns, table) = row;
-    let mut sql = Sql::fixed("SELECT n.hash || '");
-    sql.push(BETWEEN).push("' || w.id, n.until, n.expires_at, n.store_id, n.id, n.scopes, n.owner_user_id, a.id IS NOT NULL, a.* FROM ");
-    match wanted.first_key_value() {
-        Some((hash, ids)) if wanted.len() == 1 => {
-            sql.push(WITHIN).push(CALLERS).texts([*hash]).push(FENCE).push(") n CROSS JOIN jsonb_array_elements_text(");
-            sql.text(&json!(ids).to_string()).push("::jsonb)");
-        }
-        _ => {
-            sql.push("jsonb_each(").text(&json!(wanted).to_string()).push("::jsonb) e CROSS JOIN LATERAL ");
-            sql.push(WITHIN).push(CALLERS).push("(e.key)").push(FENCE).push(") n CROSS JOIN jsonb_array_elements_text(e.value)");
-        }
-    }
-    sql.push(" w(id) LEFT JOIN LATERAL (SELECT ").push(columns).push(" FROM ").push(table);
-    sql.push(" WHERE store_id = n.store_id AND id = w.id").push(FENCE).push(") a ON TRUE");
-    sql
-}
-
 /// A caller, and until when he is one.
 fn decode(cells: &mut Cells<'_>) -> Result<(Timestamp, Caller)> {
     let until = cells.time()?.min(cells.time()?);
@@ -97,59 +50,17 @@ fn decode(cells: &mut Cells<'_>) -> Result<(Timestamp, Caller)> {
 }
 
 impl Db {
-    /// The caller behind a secret; `None` when it is unknown, superseded, expired or its key inactive at `now`. On PostgreSQL with
-    /// what the request names, unless there is a replica, which that may be read from.
-    pub async fn find_caller(&self, hash: &SecretHash, named: impl FnOnce() -> Option<Named>, now: Timestamp) -> Result<Option<Known>> {
-        let named = if self.backend() == DbBackend::Postgres && !self.has_replica() { named() } else { None };
-        // In boxes, or each request moves the largest of them about, on SQLite too.
-        let found = match named {
-            None => self.caller(hash).await,
-            Some(Named::Ticket(id)) => Box::pin(self.caller_with(hash, id, Ahead::Ticket)).await,
-            Some(Named::Contact(id)) => Box::pin(self.caller_with(hash, id, Ahead::Contact)).await,
-            Some(Named::Conversation(id)) => Box::pin(self.caller_with(hash, id, Ahead::Conversation)).await,
-        };
-        Ok(found?.filter(|(until, _)| *until > now).map(|(_, known)| known))
-    }
-
-    async fn caller(&self, hash: &SecretHash) -> Result<Option<(Timestamp, Known)>> {
-        let kept = self.unchanged(|readers| &readers.callers);
-        if let Some((until, caller)) = kept.and_then(|(state, callers)| callers.in_state(state, hash)) {
-            return Ok(Some((until, Known { caller, newest: None, ahead: Ahead::Unknown })));
-        }
+    /// The caller behind a secret; `None` when it is unknown, superseded, expired or its key inactive at `now`. Every request asks, so
+    /// that a changed key counts at once in every process.
+    pub async fn find_caller(&self, hash: &SecretHash, now: Timestamp) -> Result<Option<Known>> {
         let with_newest = self.has_replica();
         let found = self.by_key(Sought::Callers { with_newest }, hash.as_str(), move |cells| {
             cells.skip();
             let (until, caller) = decode(cells)?;
             let newest = if with_newest { Some(Transaction(cells.take()?)) } else { None };
-            Ok((until, Known { caller, newest, ahead: Ahead::Unknown }))
+            Ok((until, Known { caller, newest }))
         });
-        let found = found.await?;
-        // Not what is unknown, of which there is no end.
-        if let (Some((state, callers)), Some((until, known))) = (kept, &found) {
-            callers.keep(state, hash.clone(), (*until, known.caller.clone()));
-        }
-        Ok(found)
-    }
-
-    async fn caller_with<T: Listed + Send + 'static, I: AsRef<str>>(
-        &self,
-        hash: &SecretHash,
-        id: I,
-        ahead: impl FnOnce(I, Option<Box<T>>) -> Ahead,
-    ) -> Result<Option<(Timestamp, Known)>> {
-        let sought = Sought::CallersWith { columns: T::COLUMNS, table: T::TABLE };
-        let key = pair(hash.as_str(), id.as_ref());
-        let found = self.by_key(sought, &key, |cells| {
-            cells.skip();
-            let caller = decode(cells)?;
-            let row = if cells.flag()? { T::decode(cells).map(|row| Some(Box::new(row))) } else { Ok(None) };
-            Ok((caller, row))
-        });
-        Ok(found.await?.map(|((until, caller), row)| {
-            // What is damaged is told to whoever may see it: he looks it up again.
-            let ahead = row.map_or(Ahead::Unknown, |row| ahead(id, row));
-            (until, Known { caller, newest: None, ahead })
-        }))
+        Ok(found.await?.filter(|(until, _)| *until > now).map(|(_, known)| known))
     }
 
     /// The secret of that name; `fresh` becomes it when there is none yet. Every process on a database gets the same.
@@ -160,10 +71,8 @@ impl Db {
         }
         let tx = self.begin().await?;
         let row = server_secrets::ActiveModel { name: Set(name.to_owned()), value: Set(fresh) };
-        server_secrets::Entity::insert(row)
-            .on_conflict(OnConflict::column(server_secrets::Column::Name).do_nothing().to_owned())
-            .exec_without_returning(&*tx)
-            .await?;
+        let fresh = server_secrets::Entity::insert(row);
+        tx.execute(&fresh.on_conflict(OnConflict::column(server_secrets::Column::Name).do_nothing().to_owned())).await?;
         tx.commit().await?;
         find().await?.map(|row| row.value).ok_or_else(|| Error::Damaged(format!("the server secret {name} is gone")))
     }
@@ -176,89 +85,14 @@ impl Db {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::Ordering;
-
-    use futures_util::future::join_all;
-    use sea_orm::ConnectionTrait;
-
     use super::*;
-    use crate::store::fixture::{Fixture, counter};
+    use crate::store::fixture::Fixture;
 
     #[tokio::test]
-    async fn what_a_request_names_comes_with_its_caller_and_of_his_store_alone() {
-        let (statements, count) = counter();
-        let fixture = Fixture::open(Some(count)).await;
-        let other = Fixture::new().await;
-        let mut hashes = vec![];
-        for (shop, ids) in [(&fixture, ["a", "b/c"]), (&other, ["a", "x"])] {
-            for id in ids {
-                shop.ticket(id, |row| row.ticket_number = format!("{id} of {}", shop.store)).await;
-            }
-            hashes.push(shop.key("valid", true, 1000).await.1);
-        }
-        let (inactive, expired) = (fixture.key("inactive", false, 1000).await.1, fixture.key("expired", true, 100).await.1);
-        let find = async |hash: &SecretHash, id: &str| {
-            let named = || Some(Named::Ticket(id.to_owned().into()));
-            fixture.db.find_caller(hash, named, Timestamp::from_millis(500)).await.unwrap()
-        };
-        let asked = [
-            (&hashes[0], "a"),
-            (&hashes[0], "b/c"),
-            (&hashes[0], "x"),
-            (&hashes[0], "a\0"),
-            (&hashes[0], "'\"\\"),
-            (&hashes[0], "a"),
-            (&hashes[1], "a"),
-            (&hashes[1], "x"),
-            (&hashes[1], "b/c"),
-            (&inactive, "a"),
-            (&expired, "a"),
-            (&SecretHash::of("unknown"), "a"),
-        ];
-        let before = statements.load(Ordering::Relaxed);
-        let found = join_all(asked.map(|(hash, id)| find(hash, id))).await;
-        let cost = statements.load(Ordering::Relaxed) - before;
-        if fixture.is_sqlite() {
-            // The other key is of another file.
-            assert_eq!(cost, 8, "the key twice until it is kept, and whatever is unknown each time");
-            assert!(matches!(&found[0], Some(Known { ahead: Ahead::Unknown, .. })), "{found:?}");
-            return;
-        }
-        assert_eq!(cost, 1);
-        let told = |known: Option<Known>| {
-            let Known { caller, newest, ahead } = known?;
-            assert!(newest.is_none());
-            let Ahead::Ticket(id, ticket) = ahead else { panic!("{ahead:?}") };
-            Some((caller.store_id, id.into_string(), ticket.map(|ticket| ticket.number)))
-        };
-        let one = |id: &str, there: bool| Some((fixture.store.clone(), id.to_owned(), there.then(|| format!("{id} of {}", fixture.store))));
-        let two = |id: &str, there: bool| Some((other.store.clone(), id.to_owned(), there.then(|| format!("{id} of {}", other.store))));
-        let expected = [
-            one("a", true),
-            one("b/c", true),
-            one("x", false),
-            one("a\0", false),
-            one("'\"\\", false),
-            one("a", true),
-            two("a", true),
-            two("x", true),
-            two("b/c", false),
-            None,
-            None,
-            None,
-        ];
-        assert_eq!(found.into_iter().map(told).collect::<Vec<_>>(), expected);
-        // All of one key, which has a text of its own.
-        let found = join_all(asked[..6].iter().map(|(hash, id)| find(hash, id))).await;
-        assert_eq!(found.into_iter().map(told).collect::<Vec<_>>(), expected[..6]);
-        assert!(join_all(["a", "b"].map(|id| find(&inactive, id))).await.iter().all(Option::is_none));
-    }
-
-    #[tokio::test]
-    async fn who_is_told_again_is_one_no_longer_than_he_is_one() {
+    async fn a_changed_key_counts_at_once() {
         let fixture = Fixture::new().await;
         let (key, hash) = fixture.key("valid", true, 1000).await;
-        let at = async |now: i64| fixture.db.find_caller(&hash, || None, Timestamp::from_millis(now)).await.unwrap().is_some();
+        let at = async |now: i64| fixture.db.find_caller(&hash, Timestamp::from_millis(now)).await.unwrap().is_some();
         for _ in 0..5 {
             assert_eq!((at(999).await, at(1000).await), (true, false));
         }
@@ -266,7 +100,7 @@ mod tests {
         let other = Db::open(&fixture.url, 1, None).await.unwrap();
         for active in [false, true, false, true] {
             let tx = other.begin().await.unwrap();
-            tx.execute_unprepared(&format!("UPDATE api_keys SET active = {active} WHERE id = '{}'", key.as_str())).await.unwrap();
+            tx.run(&Sql::fixed(&format!("UPDATE api_keys SET active = {active} WHERE id = '{}'", key.as_str()))).await.unwrap();
             assert_eq!(at(1).await, !active, "not committed");
             tx.commit().await.unwrap();
             for _ in 0..3 {
@@ -278,6 +112,6 @@ mod tests {
         other.close().await.unwrap();
         // Nor by whoever has closed the file.
         fixture.db.clone().close().await.unwrap();
-        assert!(fixture.db.find_caller(&hash, || None, Timestamp::from_millis(1)).await.is_err());
+        assert!(fixture.db.find_caller(&hash, Timestamp::from_millis(1)).await.is_err());
     }
 }

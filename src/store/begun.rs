@@ -1,42 +1,52 @@
-//! Transactions on PostgreSQL, over the connections of `kept`: what `write` and `import` run on there.
+//! Transactions on PostgreSQL, over pooled connections: what writes, chores and imports run on there.
+//!
+//! A transaction goes out in flights, whose statements follow each other without waiting for answers (pipelining). BEGIN leaves with the
+//! first statements, which hold rows; COMMIT leaves with the last ones. Each round trip that is saved is a switch of processes on both
+//! sides.
 //!
 //! Guarantees: dropped without [`Begun::commit`], a transaction leaves nothing behind, and its connection serves again once the
-//! server has taken it back, or is closed; one of whose statements failed is never told to be committed.
+//! server has taken it back, or is closed; one of whose statements failed is never committed.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tokio::sync::{MappedMutexGuard, Mutex, MutexGuard};
+use tokio::sync::Mutex;
 use tokio_postgres::Row;
 
 use super::{
     Error, Result,
+    error::is_lost,
     kept::{Kept, Lent},
-    postgres::Outcome,
+    postgres::{Answer, Outcome, is_outdated},
     sql::Sql,
 };
 
 pub(super) struct Begun {
     kept: Kept,
-    /// Behind a lock since statements of one transaction follow each other. Empty once it has ended.
+    /// Behind a lock since flights of one transaction follow each other. Empty once it has ended.
     lent: Mutex<Option<Lent>>,
+    /// Whether BEGIN was sent.
+    begun: AtomicBool,
     /// PostgreSQL answers the commit of a transaction that failed as if nothing were wrong.
     failed: AtomicBool,
 }
 
+const BEGIN: &str = "BEGIN";
+const COMMIT: &str = "COMMIT";
 const ROLLBACK: &str = "ROLLBACK";
 
+fn ended() -> Error {
+    Error::Unavailable("the transaction has ended".to_owned())
+}
+
 impl Kept {
+    /// Lends a connection for a transaction.
     pub async fn begin(&self) -> Result<Begun> {
-        let (lent, _) = self.first(&Sql::fixed("BEGIN"), ROLLBACK).await?;
-        Ok(Begun { kept: self.clone(), lent: Mutex::new(Some(lent)), failed: AtomicBool::new(false) })
+        let lent = Mutex::new(Some(self.lend().await?));
+        Ok(Begun { kept: self.clone(), lent, begun: AtomicBool::new(false), failed: AtomicBool::new(false) })
     }
 }
 
 impl Begun {
-    async fn lent(&self) -> Result<MappedMutexGuard<'_, Lent>> {
-        MutexGuard::try_map(self.lent.lock().await, Option::as_mut).map_err(|_| Error::Unavailable("the transaction has ended".to_owned()))
-    }
-
     fn noted<T>(&self, outcome: Outcome<T>) -> Result<T> {
         if outcome.is_err() {
             self.failed.store(true, Ordering::Relaxed);
@@ -44,30 +54,69 @@ impl Begun {
         Ok(outcome?)
     }
 
+    /// Runs statements one after the other in one flight. A first flight is repeated where its connection had rested and turns out to
+    /// be lost, or where the schema has changed since its statements were prepared: nothing of it is left.
+    pub async fn flight(&self, statements: &[Sql]) -> Result<Vec<Answer>> {
+        let mut place = self.lent.lock().await;
+        loop {
+            let lent = place.as_mut().ok_or_else(ended)?;
+            let is_first = !self.begun.swap(true, Ordering::Relaxed);
+            match lent.connection().flight(is_first.then_some(BEGIN), statements, None).await {
+                Err(error) if is_first && is_lost(&error) && lent.has_served() => *place = None,
+                Err(error) if is_first && is_outdated(&error) => lent.connection().command(ROLLBACK).await?,
+                outcome => return self.noted(outcome),
+            }
+            self.begun.store(false, Ordering::Relaxed);
+            if place.is_none() {
+                *place = Some(self.kept.lend().await?);
+            }
+        }
+    }
+
     pub async fn rows(&self, sql: &Sql) -> Result<Vec<Row>> {
-        self.noted(self.lent().await?.connection().rows(sql).await)
+        Ok(self.flight(std::slice::from_ref(sql)).await?.pop().unwrap_or_default().rows)
     }
 
     /// The number of rows that a statement changed.
     pub async fn run(&self, sql: &Sql) -> Result<u64> {
-        self.noted(self.lent().await?.connection().run(sql).await)
+        Ok(self.flight(std::slice::from_ref(sql)).await?.pop().unwrap_or_default().affected)
     }
 
-    pub async fn commit(self) -> Result<()> {
+    /// Runs statements without values, for tests.
+    #[cfg(test)]
+    pub async fn script(&self, statements: &str) -> Result<()> {
+        self.flight(&[]).await?;
+        let place = self.lent.lock().await;
+        self.noted(place.as_ref().ok_or_else(ended)?.connection().script(statements).await)
+    }
+
+    /// Runs the last statements, and commits.
+    pub async fn commit(self, statements: &[Sql]) -> Result<Vec<Answer>> {
         if self.failed.load(Ordering::Relaxed) {
             return Err(Error::Damaged("a transaction was to be committed of which a statement had failed".to_owned()));
         }
-        self.end("COMMIT").await
+        if !self.begun.load(Ordering::Relaxed) {
+            if statements.is_empty() {
+                return Ok(Vec::new());
+            }
+            self.flight(&[]).await?;
+        }
+        let mut place = self.lent.lock().await;
+        let lent = place.as_ref().ok_or_else(ended)?;
+        let answers = self.noted(lent.connection().flight(None, statements, Some(COMMIT)).await)?;
+        if let Some(lent) = place.take() {
+            self.kept.put_back(lent);
+        }
+        Ok(answers)
     }
 
     /// Takes everything back, and waits for that.
     pub async fn rollback(self) -> Result<()> {
-        self.end(ROLLBACK).await
-    }
-
-    async fn end(self, how: &'static str) -> Result<()> {
-        self.lent().await?.connection().command(how).await?;
-        if let Some(lent) = self.lent.lock().await.take() {
+        let mut place = self.lent.lock().await;
+        if self.begun.load(Ordering::Relaxed) {
+            place.as_ref().ok_or_else(ended)?.connection().command(ROLLBACK).await?;
+        }
+        if let Some(lent) = place.take() {
             self.kept.put_back(lent);
         }
         Ok(())
@@ -76,8 +125,11 @@ impl Begun {
 
 impl Drop for Begun {
     fn drop(&mut self) {
-        if let Some(lent) = self.lent.get_mut().take() {
+        let Some(lent) = self.lent.get_mut().take() else { return };
+        if self.begun.load(Ordering::Relaxed) {
             self.kept.recover(lent, ROLLBACK);
+        } else {
+            self.kept.put_back(lent);
         }
     }
 }
@@ -125,7 +177,7 @@ mod tests {
         assert!(seen.contains(&first), "{first} is none of {seen:?}");
         assert_eq!(name().await, "Shop");
         let [one, other] = both;
-        one.commit().await.unwrap();
+        one.commit(&[]).await.unwrap();
         rename(&other, "Taken back").await;
         other.rollback().await.unwrap();
         assert_eq!(name().await, "Shop");
@@ -133,13 +185,13 @@ mod tests {
         let [failed, left] = [kept.begin().await.unwrap(), kept.begin().await.unwrap()];
         rename(&failed, "Failed").await;
         assert!(failed.rows(&Sql::fixed("SELECT 1 / 0")).await.is_err());
-        assert!(failed.commit().await.is_err());
+        assert!(failed.commit(&[]).await.is_err());
         assert!(timeout(Duration::from_millis(50), left.rows(&Sql::fixed("SELECT pg_sleep(0.5)"))).await.is_err());
         drop(left);
         let begun = kept.begin().await.unwrap();
         assert!(seen.contains(&process(&begun).await));
         assert_eq!(rename(&begun, "Renamed").await, 1);
-        begun.commit().await.unwrap();
+        begun.commit(&[]).await.unwrap();
         assert_eq!(name().await, "Renamed");
         kept.close().await;
         assert!(matches!(kept.begin().await, Err(Error::Unavailable(_))));

@@ -2,13 +2,12 @@
 
 use std::collections::HashMap;
 
-use sea_orm::{ConnectionTrait, DbBackend};
-
 use super::{
-    Db, Result, Tx,
+    Db, Result,
     outbound::Place,
     secrets::Secrets,
     sql::{Cells, Row, Sql},
+    transaction::Tx,
     write::Write,
 };
 use crate::domain::{
@@ -84,7 +83,7 @@ impl Db {
 
 /// Where these messages on their way go that go over a bridge, by account, and what signs them now. In one statement, so
 /// that no bridge is seen without its secrets.
-pub(super) async fn endpoints(tx: &Tx, backend: DbBackend, positions: &[i64], now: Timestamp) -> Result<HashMap<Place, Endpoint>> {
+pub(super) async fn endpoints(tx: &Tx, positions: &[i64], now: Timestamp) -> Result<HashMap<Place, Endpoint>> {
     let mut sql = Sql::fixed(
         "SELECT b.store_id, b.account_id, b.url, s.secret FROM bridges b \
          JOIN bridge_secrets s ON s.store_id = b.store_id AND s.account_id = b.account_id AND (s.ends_at IS NULL OR s.ends_at > ",
@@ -93,11 +92,10 @@ pub(super) async fn endpoints(tx: &Tx, backend: DbBackend, positions: &[i64], no
         .push(") WHERE (b.store_id, b.account_id) IN (SELECT o.store_id, o.account_id FROM outbound o WHERE o.position IN ");
     sql.integers(positions).push(") ORDER BY s.position DESC");
     let mut endpoints = HashMap::new();
-    for row in &tx.query_all_raw(sql.statement(backend)).await? {
-        let mut cells = Cells::orm(row);
-        let (place, url) = ((cells.id()?, cells.id()?), cells.take()?);
+    let rows = tx.all(&sql, |cells| Ok(((cells.id()?, cells.id()?), cells.take()?, SigningSecret(cells.bytes()?)))).await?;
+    for (place, url, secret) in rows {
         let endpoint: &mut Endpoint = endpoints.entry(place).or_insert(Endpoint { url, secrets: Vec::new() });
-        endpoint.secrets.push(SigningSecret(cells.bytes()?));
+        endpoint.secrets.push(secret);
     }
     Ok(endpoints)
 }

@@ -284,8 +284,6 @@ fn each(place: Logged) -> Vec<Logged> {
 mod tests {
     use std::sync::Arc;
 
-    use sea_orm::{ConnectionTrait, DatabaseTransaction};
-
     use super::*;
     use crate::{
         domain::clock::{Clock, SystemClock},
@@ -340,16 +338,17 @@ mod tests {
             // One writes at a time, and positions are in the order of commits.
             return;
         }
-        let log = async |tx: &DatabaseTransaction, id: &str| {
+        let log = async |tx: &crate::store::transaction::Tx, id: &str| {
             let place = format!("VALUES ('s', 'message', '{id}', 0, pg_current_xact_id()::text::bigint)");
             let insert = format!("INSERT INTO changes (store_id, kind, record_ids, changed_at, transaction_id) {place}");
-            tx.execute_unprepared(&insert).await.unwrap();
+            tx.run(&Sql::fixed(&insert)).await.unwrap();
         };
         let since = async |mark: &Mark, limit| {
             let behind = fixture.db.changes_since(mark, limit).await.unwrap().unwrap();
             (behind.changes.into_iter().map(|change| change.id).collect::<Vec<_>>(), behind.mark)
         };
-        let (slow, slower) = (fixture.db.begin().await.unwrap(), fixture.db.begin().await.unwrap());
+        let other = Db::open(&fixture.url, 2, None).await.unwrap();
+        let (slow, slower) = (other.begin().await.unwrap(), other.begin().await.unwrap());
         log(&slow, "slow").await;
         log(&slower, "slower").await;
         let write = async |id: &str| {

@@ -1,28 +1,22 @@
 //! Opening the database.
 //!
 //! SQLite: one writer at a time, whose transaction begins IMMEDIATE (a deferred read-modify-write loses to a competitor
-//! whatever the busy time-out): on the connection of `writer` for what requests write, on one of its own for an import, on one
-//! of SeaORM's for keys and migrations. `query_only` readers: a pool for entities, and `readers` for the statements that
+//! whatever the busy time-out): on the connection of `writer` for all that a server writes, on one of its own for an import
+//! and for a migration. `query_only` readers: a pool for entities, and `readers` for the statements that
 //! requests run. Write-ahead log, `synchronous=FULL`. Statements are prepared once for each connection: SQLite's query planner
 //! stability guarantee is switched on, since without it every bound `LIMIT` costs a new preparation. Its price: a bound value
 //! never selects a partial index, so where one should serve, the condition stands in the SQL as a literal.
 //!
 //! PostgreSQL: bounded connections for reads (`lines`) and as many for writes (`kept`), so that a write that looks something up never
-//! waits for another write to end, and two small pools for what goes through SeaORM. Look-ups by a key that are asked for at a time
+//! waits for another write to end, and a small pool for what is read through SeaORM. Look-ups by a key that are asked for at a time
 //! share a statement (`gather`).
 
-use std::{
-    ops::Deref,
-    path::{Path, PathBuf},
-    str::FromStr,
-    sync::Arc,
-    time::Duration,
-};
+use std::{path::Path, str::FromStr, sync::Arc, time::Duration};
 
 use counterpart_migrations::{Migrator, MigratorTrait};
 use sea_orm::{
-    ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, SqlxPostgresConnector, SqlxSqliteConnector, Statement,
-    TransactionOptions, TransactionTrait,
+    ConnectionTrait, DatabaseConnection, DbBackend, SqlxPostgresConnector, SqlxSqliteConnector, Statement, TransactionOptions,
+    TransactionTrait,
 };
 use sqlx::{
     ConnectOptions, Connection,
@@ -34,42 +28,16 @@ use super::{
     Error, Result,
     changelog::Own,
     copying::LAST,
-    error::tells_of_loss,
+    file_identity::FileIdentity,
     kept::{Kept, RESTED},
     lines::Lines,
-    minute::ForAMinute,
     postgres::Server,
     readers::Readers,
-    remembered::Counted,
     replica::{self, Replica, Transaction},
     sql::{Gathered, Sql},
-    writer::{Sole, Writer},
+    starts::BroadConditions,
+    writer::Writer,
 };
-
-/// A transaction through SeaORM. Dropped without [`Tx::commit`], it leaves nothing behind.
-pub struct Tx {
-    transaction: DatabaseTransaction,
-    /// On SQLite, for one that writes.
-    _sole: Option<Sole>,
-}
-
-impl Deref for Tx {
-    type Target = DatabaseTransaction;
-
-    fn deref(&self) -> &DatabaseTransaction {
-        &self.transaction
-    }
-}
-
-impl Tx {
-    pub async fn commit(self) -> Result<()> {
-        Ok(self.transaction.commit().await?)
-    }
-
-    pub async fn rollback(self) -> Result<()> {
-        Ok(self.transaction.rollback().await?)
-    }
-}
 
 /// Held by whoever migrates a PostgreSQL database, until its transaction ends. The number is this program's own.
 const MIGRATION_LOCK: &str = "SELECT pg_advisory_xact_lock(7305809155955060)";
@@ -79,12 +47,6 @@ pub(super) const WRITE_WAIT: Duration = Duration::from_secs(10);
 
 /// Connections to PostgreSQL for what is read through SeaORM: secrets of the server at its start, stores, exports.
 const FOR_ENTITIES: u32 = 2;
-/// The same for what is written: claims of deliveries, numbers of events, totals, migrations. One may wait for another process.
-const FOR_CHORES: u32 = 4;
-
-/// How many bytes of a SQLite file are read through a mapping: as many as the library takes. Of what lies behind them each page
-/// is a system call, unless it is among the few that a connection keeps. What is mapped is the system's to take back.
-pub(super) const MAPPED: i64 = 2_147_418_112;
 
 /// The bytes of a page in a SQLite file that is made here; one that is there keeps its own. A send changes some five pages of its own
 /// in a few places each, and the log takes whole pages: with pages twice as large a tenth fewer come in a second, and reads cost no less.
@@ -93,9 +55,6 @@ pub(super) const PAGE_BYTES: u32 = 2048;
 /// From how many pages on the log of a SQLite file is copied into it: 64 MB, since what many writes change is copied once each time.
 /// With a quarter of that a send costs 4 to 6 in 100 more. (Of a file with larger pages it is as much longer.)
 pub(super) const LOG_PAGES: u32 = 32_000;
-
-/// How many lost connections a transaction gets over.
-const LOST: u32 = 32;
 
 /// Connections for the statements of `sql` that only read.
 #[derive(Clone)]
@@ -115,14 +74,15 @@ pub(super) enum Writes {
 #[derive(Clone)]
 pub struct Db {
     read: DatabaseConnection,
-    write: DatabaseConnection,
+    address: Address,
+    /// On SQLite.
+    file: Option<Arc<FileIdentity>>,
     /// What the statements of `sql` run on.
     reads: Reads,
     /// What store transactions run on.
     writes: Writes,
     own: Arc<Own>,
-    many: Arc<ForAMinute<()>>,
-    counted: Arc<ForAMinute<Counted>>,
+    broad: BroadConditions,
     gathered: Arc<Gathered>,
     on_statement: Option<OnStatement>,
     replica: Option<Arc<Replica>>,
@@ -133,13 +93,34 @@ pub struct Db {
 /// Called once for each statement that was run, but those of an import and those that look after a SQLite file.
 pub type OnStatement = Arc<dyn Fn() + Send + Sync>;
 
+/// Where the database is.
+#[derive(Clone)]
+enum Address {
+    Sqlite(Arc<SqliteConnectOptions>),
+    Postgres(Arc<PgConnectOptions>),
+}
+
+impl Address {
+    /// A connection through SeaORM that belongs to the caller alone and is closed with it, in whatever state a failure leaves it.
+    async fn connect(&self) -> Result<DatabaseConnection> {
+        match self {
+            Self::Sqlite(options) => {
+                let pool = sqlite_pool(1).connect_with((**options).clone()).await;
+                Ok(SqlxSqliteConnector::from_sqlx_sqlite_pool(pool.map_err(|error| unopened(options.get_filename(), error))?))
+            }
+            Self::Postgres(options) => open_postgres((**options).clone(), 1).await,
+        }
+    }
+}
+
 impl Db {
     /// Opens `sqlite://path` (made if it is missing) or `postgres://…`. `connections` bounds each pool: of readers, and on
     /// PostgreSQL of writers.
     pub async fn open(url: &str, connections: u32, on_statement: Option<OnStatement>) -> Result<Self> {
-        let (read, write, reads, writes) = if url.starts_with("sqlite:") {
-            let (read, write, file) = open_sqlite(url, connections).await?;
-            (read, write, Reads::Sqlite(Readers::new(file.clone(), connections)), Writes::Sqlite(Writer::new(file, LOG_PAGES)))
+        let (address, read, file, reads, writes) = if url.starts_with("sqlite:") {
+            let (address, read, file) = open_sqlite(url, connections).await?;
+            let (readers, writer) = (Readers::new(file.clone(), connections), Writer::new(file.clone(), LOG_PAGES));
+            (address, read, Some(file), Reads::Sqlite(readers), Writes::Sqlite(writer))
         } else if url.starts_with("postgres:") || url.starts_with("postgresql:") {
             let options = postgres_options(url)?;
             // What requests write is found by unique keys, whatever the values: it is planned once, other than what imports
@@ -148,20 +129,19 @@ impl Db {
             let planned_once = options.clone().options([("plan_cache_mode", "force_generic_plan")]);
             let reads = Lines::new(Server::of(&options).into(), connections, WRITE_WAIT);
             let writes = Kept::new(Server::of(&planned_once).into(), connections.max(2), WRITE_WAIT);
-            let (read, write) = (open_postgres(options.clone(), FOR_ENTITIES).await?, open_postgres(options, FOR_CHORES).await?);
-            (read, write, Reads::Postgres(reads), Writes::Postgres(writes))
+            let read = open_postgres(options.clone(), FOR_ENTITIES).await?;
+            (Address::Postgres(options.into()), read, None, Reads::Postgres(reads), Writes::Postgres(writes))
         } else {
             return Err(Error::Unavailable("the database URL must begin with sqlite:// or postgres://".to_owned()));
         };
-        let (read, write) = (counted(read, on_statement.as_ref()), counted(write, on_statement.as_ref()));
         Ok(Self {
-            read,
-            write,
+            read: counted(read, on_statement.as_ref()),
+            address,
+            file,
             reads,
             writes,
             own: Arc::default(),
-            many: Arc::default(),
-            counted: Arc::default(),
+            broad: BroadConditions::default(),
             gathered: Arc::default(),
             on_statement,
             replica: None,
@@ -221,14 +201,9 @@ impl Db {
         &self.own
     }
 
-    /// What filters asked for and many tickets had.
-    pub(super) fn many(&self) -> &ForAMinute<()> {
-        &self.many
-    }
-
-    /// Totals of filters that were counted.
-    pub(super) fn counted(&self) -> &ForAMinute<Counted> {
-        &self.counted
+    /// Conditions of filters that many tickets fulfilled.
+    pub(super) fn broad(&self) -> &BroadConditions {
+        &self.broad
     }
 
     /// Look-ups by a key that go together.
@@ -241,67 +216,50 @@ impl Db {
         self.on_statement.as_ref()
     }
 
+    /// A connection through SeaORM of the caller's own, for what must leave nothing behind on a pooled one: migrations and exports.
+    pub(super) async fn connect(&self) -> Result<DatabaseConnection> {
+        self.address.connect().await
+    }
+
     /// For reads. On SQLite a write through it is refused by the database.
     pub fn read(&self) -> &DatabaseConnection {
         &self.read
     }
 
-    /// Begins a write transaction through SeaORM. On SQLite it holds the write lock from its first moment.
-    pub async fn begin(&self) -> Result<Tx> {
-        let sole = match &self.writes {
-            Writes::Sqlite(writer) => Some(writer.sole().await?),
-            Writes::Postgres(_) => None,
-        };
-        let mut options = TransactionOptions::default();
-        if self.backend() == DbBackend::Sqlite {
-            options.sqlite_transaction_mode = Some(sea_orm::SqliteTransactionMode::Immediate);
-        }
-        let mut lost = 0;
-        loop {
-            match self.write.begin_with_options(options).await {
-                Ok(transaction) => return Ok(Tx { transaction, _sole: sole }),
-                // One that had not rested long enough to be asked. It is gone now, and nothing was written.
-                Err(error) if tells_of_loss(&error) && lost < LOST => lost += 1,
-                Err(error) => return Err(error.into()),
-            }
-        }
-    }
-
     pub fn backend(&self) -> DbBackend {
-        self.write.get_database_backend()
+        self.read.get_database_backend()
     }
 
     /// Brings the schema up to date; does nothing when it is. Processes that start at once wait for the first of them.
     pub async fn migrate_up(&self) -> Result<()> {
-        if self.is_migrated().await? {
-            return Ok(());
+        let connection = self.connect().await?;
+        if !is_migrated(&connection).await? {
+            let mut options = TransactionOptions::default();
+            if self.backend() == DbBackend::Sqlite {
+                options.sqlite_transaction_mode = Some(sea_orm::SqliteTransactionMode::Immediate);
+            }
+            let tx = connection.begin_with_options(options).await?;
+            if self.backend() == DbBackend::Postgres {
+                tx.execute_unprepared(MIGRATION_LOCK).await?;
+            }
+            Migrator::up(&tx, None).await?;
+            tx.commit().await?;
         }
-        let tx = self.begin().await?;
-        if self.backend() == DbBackend::Postgres {
-            tx.execute_unprepared(MIGRATION_LOCK).await?;
-        }
-        Migrator::up(&*tx, None).await?;
-        tx.commit().await
-    }
-
-    async fn is_migrated(&self) -> Result<bool> {
-        let recorded = match self.backend() {
-            DbBackend::Sqlite => "SELECT COUNT(*) FROM sqlite_schema WHERE name = 'seaql_migrations'",
-            _ => "SELECT COUNT(*) FROM pg_class WHERE oid = to_regclass('seaql_migrations')",
-        };
-        let found = self.write.query_one_raw(Statement::from_string(self.backend(), recorded)).await?;
-        let found: i64 = found.map_or(Ok(0), |row| row.try_get_by_index(0))?;
-        Ok(found > 0 && Migrator::get_pending_migrations(&self.write).await?.is_empty())
+        Ok(connection.close().await?)
     }
 
     /// Takes the newest `steps` migrations back, and their data with them.
     pub async fn migrate_down(&self, steps: u32) -> Result<()> {
-        Ok(Migrator::down(&self.write, Some(steps)).await?)
+        let connection = self.connect().await?;
+        Migrator::down(&connection, Some(steps)).await?;
+        Ok(connection.close().await?)
     }
 
     /// Every migration's name, oldest first, and whether it was applied.
     pub async fn migrations(&self) -> Result<Vec<(String, bool)>> {
-        let all = Migrator::get_migration_with_status(&self.write).await?;
+        let connection = self.connect().await?;
+        let all = Migrator::get_migration_with_status(&connection).await?;
+        connection.close().await?;
         Ok(all.into_iter().map(|one| (one.name().to_owned(), one.status() == counterpart_migrations::MigrationStatus::Applied)).collect())
     }
 
@@ -324,12 +282,27 @@ impl Db {
         if let Some(replica) = &self.replica {
             replica.close().await;
         }
-        self.read.clone().close().await?;
-        Ok(self.write.close().await?)
+        self.read.close().await?;
+        // Last: with this connection SQLite removes the log.
+        if let Some(file) = &self.file {
+            file.close();
+        }
+        Ok(())
     }
 }
 
-async fn open_sqlite(url: &str, connections: u32) -> Result<(DatabaseConnection, DatabaseConnection, PathBuf)> {
+async fn is_migrated(connection: &DatabaseConnection) -> Result<bool> {
+    let backend = connection.get_database_backend();
+    let recorded = match backend {
+        DbBackend::Sqlite => "SELECT COUNT(*) FROM sqlite_schema WHERE name = 'seaql_migrations'",
+        _ => "SELECT COUNT(*) FROM pg_class WHERE oid = to_regclass('seaql_migrations')",
+    };
+    let found = connection.query_one_raw(Statement::from_string(backend, recorded)).await?;
+    let found: i64 = found.map_or(Ok(0), |row| row.try_get_by_index(0))?;
+    Ok(found > 0 && Migrator::get_pending_migrations(connection).await?.is_empty())
+}
+
+async fn open_sqlite(url: &str, connections: u32) -> Result<(Address, DatabaseConnection, Arc<FileIdentity>)> {
     let (path, options) = url.split_once('?').unwrap_or((url, ""));
     let name = path.trim_start_matches("sqlite:").trim_start_matches("//");
     if name.is_empty() || name == ":memory:" || options.split('&').any(|option| option == "mode=memory") {
@@ -344,25 +317,27 @@ async fn open_sqlite(url: &str, connections: u32) -> Result<(DatabaseConnection,
         .synchronous(SqliteSynchronous::Full)
         .busy_timeout(WRITE_WAIT)
         .foreign_keys(true)
-        .pragma("mmap_size", MAPPED.to_string())
         .pragma("wal_autocheckpoint", (LAST * LOG_PAGES).to_string())
         .statement_cache_capacity(256)
         .disable_statement_logging();
-    let pool = |max: u32| {
-        SqlitePoolOptions::new()
-            .max_connections(max)
-            // A local file does not go away; asking before each use would cost as much as the query.
-            .test_before_acquire(false)
-            .idle_timeout(None)
-            .max_lifetime(None)
-            .acquire_timeout(WRITE_WAIT)
-            .after_connect(|connection, _| Box::pin(stable_plans(connection)))
-    };
-    // The writer first: it makes the file and its log, which a query_only connection cannot.
     let file = base.get_filename().to_owned();
-    let write = pool(1).connect_with(base.clone()).await.map_err(|error| unopened(&file, error))?;
-    let read = pool(connections.max(1)).connect_lazy_with(base.pragma("query_only", "ON"));
-    Ok((SqlxSqliteConnector::from_sqlx_sqlite_pool(read), SqlxSqliteConnector::from_sqlx_sqlite_pool(write), file))
+    let read = sqlite_pool(connections.max(1)).connect_lazy_with(base.clone().pragma("query_only", "ON"));
+    // It makes the file and sets its journal mode, which a query_only connection cannot.
+    let address = Address::Sqlite(base.into());
+    address.connect().await?.close().await?;
+    let file = FileIdentity::of(&file)?.into();
+    Ok((address, SqlxSqliteConnector::from_sqlx_sqlite_pool(read), file))
+}
+
+fn sqlite_pool(connections: u32) -> SqlitePoolOptions {
+    SqlitePoolOptions::new()
+        .max_connections(connections)
+        // A local file does not go away; asking before each use would cost as much as the query.
+        .test_before_acquire(false)
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .acquire_timeout(WRITE_WAIT)
+        .after_connect(|connection, _| Box::pin(stable_plans(connection)))
 }
 
 fn unreadable(error: sqlx::Error) -> Error {
@@ -373,9 +348,8 @@ fn unreadable(error: sqlx::Error) -> Error {
 fn unopened(file: &Path, error: sqlx::Error) -> Error {
     let sqlx::Error::Database(inner) = &error else { return error.into() };
     let (cannot_open, message) = (inner.code().is_some_and(|code| code == "14"), inner.message().to_owned());
-    match Error::from(error) {
-        Error::Other(_) => {}
-        classified => return classified,
+    if let busy @ Error::Busy = Error::from(error) {
+        return busy;
     }
     let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let reason = if !cannot_open {
@@ -429,7 +403,7 @@ fn postgres_options(url: &str) -> Result<PgConnectOptions> {
 
 async fn open_postgres(options: PgConnectOptions, connections: u32) -> Result<DatabaseConnection> {
     let pool = PgPoolOptions::new()
-        .max_connections(connections.max(2))
+        .max_connections(connections)
         .acquire_timeout(WRITE_WAIT)
         .test_before_acquire(false)
         // Asks only a connection that has rested: a server that restarted is noticed, a busy one is not slowed.

@@ -33,7 +33,7 @@ const LITTLE: i64 = 400;
 /// By how much a log may outgrow its pages before SQLite sees to it, and what is left of it on the disk when it starts over.
 pub(super) const LAST: u32 = 2;
 
-/// How long to wait for a reader, at first and at most. The one that stays goes within ten milliseconds.
+/// How long to wait for a reader, at first and at most.
 const PAUSE: Duration = Duration::from_millis(20);
 const LONG_PAUSE: Duration = Duration::from_secs(1);
 
@@ -70,7 +70,7 @@ impl Writer {
     pub fn copy_if_due(&self, seat: &mut Seat) {
         if seat.connection.as_ref().is_some_and(|connection| seat.copying.is_due(connection)) {
             seat.copying.underway = true;
-            let (writer, path) = (self.clone(), seat.path.clone());
+            let (writer, path) = (self.clone(), seat.file.path().to_owned());
             tokio::spawn(async move { writer.copy(path).await });
         }
     }
@@ -189,7 +189,7 @@ mod tests {
 
     use super::*;
     use crate::store::{
-        anchor::Anchor,
+        file_identity::opened,
         sql::{Param, Sql},
     };
 
@@ -249,7 +249,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("file.db");
         let file = file(&path);
-        let writer = Writer::new(path, PAGES);
+        let writer = Writer::new(opened(&path), PAGES);
         fill(&writer, &file, PAGES / 2).await;
         sleep(2 * PAUSE).await;
         assert!(log(&file, "NOOP").unwrap().is_left(1), "a short one is left");
@@ -267,7 +267,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("file.db");
         let file = file(&path);
-        let writer = Writer::new(path.clone(), PAGES);
+        let writer = Writer::new(opened(&path), PAGES);
         let writers = (0..8).map(|_| {
             let writer = writer.clone();
             tokio::spawn(async move {
@@ -297,7 +297,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("file.db");
         let file = file(&path);
-        let writer = Writer::new(path.clone(), PAGES);
+        let writer = Writer::new(opened(&path), PAGES);
         write(&writer, 0).await;
         let reader = Connection::open(&path).unwrap();
         reader.execute_batch("BEGIN").unwrap();
@@ -314,37 +314,12 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn the_reader_that_stays_does_not_keep_the_log() {
-        let home = tempfile::tempdir().unwrap();
-        let path = home.path().join("file.db");
-        let file = file(&path);
-        let writer = Writer::new(path.clone(), PAGES);
-        let anchor = Anchor::new(PAGES, move || open(&path));
-        write(&writer, 0).await;
-        // Or SQLite would see to it, within a commit.
-        let own = |seat: &mut Seat| seat.connection.as_ref().unwrap().execute_batch("PRAGMA wal_autocheckpoint = 0");
-        writer.sole().await.unwrap().with(own).unwrap();
-        let mut longest = 0;
-        // Five times through the log, each commit further from the one before than the reader takes to settle.
-        for _ in 0..40 {
-            write(&writer, 0).await;
-            longest = longest.max(pages(&file));
-            for _ in 0..25 {
-                (0..100).for_each(|_| anchor.read());
-                sleep(Duration::from_millis(1)).await;
-            }
-        }
-        assert!(longest < (3 * PAGES).into(), "{longest}");
-        writer.close().await;
-    }
-
-    #[tokio::test(flavor = "multi_thread")]
     async fn what_the_disk_refused_stays_in_the_log() {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("file.db");
         let file = file(&path);
         // Copies nothing itself.
-        let writer = Writer::new(path.clone(), 100 * PAGES);
+        let writer = Writer::new(opened(&path), 100 * PAGES);
         fill(&writer, &file, PAGES).await;
         let synced = std::cell::Cell::new(0);
         let refuses = |_: &Connection| {

@@ -5,6 +5,8 @@ use std::{error::Error as _, io::ErrorKind};
 use sea_orm::{DbErr, RuntimeErr};
 use tokio_postgres::error::{Severity, SqlState};
 
+use super::postgres::is_outdated;
+
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// What went wrong in the database, as far as a caller can act on it.
@@ -19,12 +21,15 @@ pub enum Error {
     /// Another writer held the database longer than is waited for.
     #[error("the database is busy")]
     Busy,
-    /// Another transaction changed what this one goes by, which therefore wrote nothing; in a transaction that holds it, it can.
-    #[error("another write came first")]
-    Raced,
     /// No connection could be had.
     #[error("no connection to the database: {0}")]
     Unavailable(String),
+    /// The database answers and cannot do its work: its disk is full or fails, its server only reads. That may pass.
+    #[error("the database cannot do its work: {0}")]
+    Failing(String),
+    /// The database is not what it has to be: it is damaged, or its tables are missing. Somebody has to mend it.
+    #[error("the database is unusable: {0}")]
+    Unusable(String),
     /// A stored value cannot be read.
     #[error("a stored value is damaged: {0}")]
     Damaged(String),
@@ -49,6 +54,9 @@ impl From<sqlx::Error> for Error {
 
 impl From<tokio_postgres::Error> for Error {
     fn from(error: tokio_postgres::Error) -> Self {
+        if is_outdated(&error) {
+            return Self::Unavailable(format!("the schema changed meanwhile: {}", reason(&error)));
+        }
         let told = error.as_db_error().and_then(|inner| Self::of_code(inner.code().code(), inner.message()));
         let away = is_lost(&error) || of_the_network(&error).is_some();
         told.unwrap_or_else(|| if away { Self::Unavailable(reason(&error)) } else { Self::Other(DbErr::Custom(reason(&error))) })
@@ -63,16 +71,12 @@ impl From<rusqlite::Error> for Error {
             Some(787) => return Self::ForeignKey(error.to_string()),
             _ => {}
         }
-        match error.sqlite_error_code() {
-            Some(rusqlite::ErrorCode::DatabaseBusy) => Self::Busy,
-            Some(rusqlite::ErrorCode::CannotOpen) => Self::Unavailable(error.to_string()),
-            _ => Self::Other(DbErr::Custom(error.to_string())),
-        }
+        // The primary code is the lowest byte of the extended one.
+        let code = error.sqlite_error().map(|error| error.extended_code & 0xff);
+        let text = || error.to_string();
+        code.and_then(|code| Self::of_sqlite(code, &text())).unwrap_or_else(|| Self::Other(DbErr::Custom(text())))
     }
 }
-
-/// What PostgreSQL says of a connection that it ends.
-const ENDED: [&str; 2] = ["57P01", "57P02"];
 
 /// Whether a connection was lost, so that another one may do.
 pub(super) fn is_lost(error: &tokio_postgres::Error) -> bool {
@@ -103,15 +107,6 @@ pub(super) fn reason(error: &tokio_postgres::Error) -> String {
     }
 }
 
-/// Whether SeaORM tells that a connection was lost.
-pub(super) fn tells_of_loss(error: &DbErr) -> bool {
-    sqlx_error(error).is_some_and(|error| match error {
-        sqlx::Error::Io(_) => true,
-        sqlx::Error::Database(inner) => inner.code().is_some_and(|code| ENDED.contains(&&*code)),
-        _ => false,
-    })
-}
-
 /// What sqlx said that SeaORM passes on.
 fn sqlx_error(error: &DbErr) -> Option<&sqlx::Error> {
     match error {
@@ -128,6 +123,8 @@ impl Error {
         match self {
             Self::Busy => Some(Self::Busy),
             Self::Unavailable(reason) => Some(Self::Unavailable(reason.clone())),
+            Self::Failing(reason) => Some(Self::Failing(reason.clone())),
+            Self::Unusable(reason) => Some(Self::Unusable(reason.clone())),
             _ => None,
         }
     }
@@ -138,11 +135,11 @@ impl Error {
             sqlx::Error::Database(inner) if inner.is_foreign_key_violation() => Some(Self::ForeignKey(inner.message().to_owned())),
             sqlx::Error::Database(inner) => {
                 let code = inner.code()?;
-                // 5 is SQLITE_BUSY, its extended codes carry it in the low byte.
-                if code.parse::<i32>().is_ok_and(|code| code < 10_000 && code & 0xff == 5) {
-                    return Some(Self::Busy);
+                // SQLite's are numbers below 10,000, PostgreSQL's have five characters.
+                match code.parse::<i32>().ok().filter(|_| code.len() < 5) {
+                    Some(number) => Self::of_sqlite(number & 0xff, inner.message()),
+                    None => Self::of_code(&code, inner.message()),
                 }
-                Self::of_code(&code, inner.message())
             }
             sqlx::Error::PoolTimedOut | sqlx::Error::PoolClosed | sqlx::Error::Io(_) | sqlx::Error::WorkerCrashed => {
                 Some(Self::Unavailable(error.to_string()))
@@ -160,7 +157,33 @@ impl Error {
             // cannot be serialized.
             "55P03" | "57014" | "40P01" | "40001" => Some(Self::Busy),
             // It lets nobody in, ends a connection, or has too many.
-            "55000" | "57P01" | "57P02" | "57P03" | "53300" => Some(Self::Unavailable(message.to_owned())),
+            "55000" | "57P01" | "57P02" | "57P03" | "57P04" | "57P05" | "25P03" | "53300" | "3D000" => {
+                Some(Self::Unavailable(message.to_owned()))
+            }
+            // It only reads, or has no room on its disk, in its memory or by its settings, or its disk fails.
+            "25006" | "53000" | "53100" | "53200" | "53400" | "58000" | "58030" => Some(Self::Failing(message.to_owned())),
+            // A table, schema, column or function is missing, or may not be used; stored data is damaged.
+            "42P01" | "3F000" | "42703" | "42883" | "42501" | "XX001" | "XX002" => Some(Self::Unusable(message.to_owned())),
+            _ => None,
+        }
+    }
+
+    /// What SQLite calls by these primary codes (https://www.sqlite.org/rescode.html).
+    fn of_sqlite(code: i32, message: &str) -> Option<Self> {
+        use libsqlite3_sys as sqlite;
+        match code {
+            sqlite::SQLITE_BUSY | sqlite::SQLITE_LOCKED => Some(Self::Busy),
+            sqlite::SQLITE_CANTOPEN => Some(Self::Unavailable(message.to_owned())),
+            sqlite::SQLITE_FULL
+            | sqlite::SQLITE_IOERR
+            | sqlite::SQLITE_NOMEM
+            | sqlite::SQLITE_READONLY
+            | sqlite::SQLITE_PERM
+            | sqlite::SQLITE_PROTOCOL
+            | sqlite::SQLITE_NOLFS => Some(Self::Failing(message.to_owned())),
+            sqlite::SQLITE_CORRUPT | sqlite::SQLITE_NOTADB => Some(Self::Unusable(message.to_owned())),
+            // The general code; only its text tells a table that is missing from a mistake in a statement.
+            sqlite::SQLITE_ERROR if message.contains("no such table") => Some(Self::Unusable(message.to_owned())),
             _ => None,
         }
     }
@@ -168,7 +191,7 @@ impl Error {
 
 #[cfg(test)]
 mod tests {
-    use sea_orm::{ConnectionTrait, DbBackend};
+    use sea_orm::DbBackend;
 
     use super::*;
     use crate::store::fixture::Fixture;
@@ -182,7 +205,7 @@ mod tests {
         for code in ["55P03", "57014", "40P01", "40001", "55000", "57P01", "57P03", "53300", "22012"] {
             let tx = fixture.db.begin().await.unwrap();
             let raise = format!("DO $$ BEGIN RAISE EXCEPTION 'no' USING ERRCODE = '{code}'; END $$");
-            let error = Error::from(tx.execute_unprepared(&raise).await.unwrap_err());
+            let error = tx.script(&raise).await.unwrap_err();
             let told = match error {
                 Error::Busy => "busy",
                 Error::Unavailable(_) => "away",

@@ -3,12 +3,9 @@
 //! A write records its events without a number. Whoever wants to read numbers the committed ones first, one process at a
 //! time; so a reader that has seen a number has seen all below it, and writers never wait for the sequence.
 
-use sea_orm::{ConnectionTrait, DbBackend, Statement};
+use sea_orm::DbBackend;
 
-use super::{
-    Db, Result,
-    sql::{Cells, Sql},
-};
+use super::{Db, Result, sql::Sql};
 use crate::domain::{ids::StoreId, time::Timestamp};
 
 /// Held by whoever numbers on PostgreSQL, until the transaction ends. The number is this program's own.
@@ -38,14 +35,14 @@ impl Db {
         while self.first(Sql::fixed(UNNUMBERED), |cells| cells.take::<i32>()).await?.is_some() {
             let tx = self.begin().await?;
             if self.backend() == DbBackend::Postgres {
-                tx.execute_unprepared(NUMBER_LOCK).await?;
+                tx.all(&Sql::fixed(NUMBER_LOCK), |_| Ok(())).await?;
             }
-            let select = format!("SELECT position FROM events WHERE sequence IS NULL ORDER BY position LIMIT {BATCH}");
-            let rows = tx.query_all_raw(Statement::from_string(self.backend(), select)).await?;
-            let positions = rows.iter().map(|row| Cells::orm(row).take()).collect::<Result<Vec<i64>>>()?;
+            let mut select = Sql::fixed("SELECT position FROM events WHERE sequence IS NULL ORDER BY position");
+            select.limit(BATCH);
+            let positions: Vec<i64> = tx.all(&select, |cells| cells.take()).await?;
             if !positions.is_empty() {
-                tx.execute_raw(number(&positions).statement(self.backend())).await?;
-                tx.execute_raw(queue(self.backend(), &positions, now).statement(self.backend())).await?;
+                tx.run(&number(&positions)).await?;
+                tx.run(&queue(self.backend(), &positions, now)).await?;
             }
             tx.commit().await?;
         }

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use sea_orm::{
-    AccessMode, ColumnTrait, DatabaseTransaction, DbBackend, EntityTrait, IsolationLevel, QueryFilter, QueryOrder, QuerySelect,
-    TransactionTrait,
+    AccessMode, ColumnTrait, DatabaseConnection, DatabaseTransaction, DbBackend, EntityTrait, IsolationLevel, QueryFilter, QueryOrder,
+    QuerySelect, TransactionTrait,
 };
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -29,19 +29,22 @@ use crate::domain::{
 /// A view of a store that later writes do not change.
 pub struct Export {
     tx: DatabaseTransaction,
+    /// Closed with the export: a transaction that the database took back would be left open on a pooled connection.
+    _connection: DatabaseConnection,
     store: String,
 }
 
 impl Db {
     /// Begins an export; `None` when there is no such store.
     pub async fn begin_export(&self, store: &StoreId) -> Result<Option<Export>> {
+        let connection = self.connect().await?;
         let tx = match self.backend() {
             // SQLite reads from one snapshot in any transaction.
-            DbBackend::Sqlite => self.read().begin().await?,
-            _ => self.read().begin_with_config(Some(IsolationLevel::RepeatableRead), Some(AccessMode::ReadOnly)).await?,
+            DbBackend::Sqlite => connection.begin().await?,
+            _ => connection.begin_with_config(Some(IsolationLevel::RepeatableRead), Some(AccessMode::ReadOnly)).await?,
         };
         let found = stores::Entity::find_by_id(store.as_str()).one(&tx).await?;
-        Ok(found.map(|_| Export { tx, store: store.as_str().to_owned() }))
+        Ok(found.map(|_| Export { tx, _connection: connection, store: store.as_str().to_owned() }))
     }
 }
 

@@ -137,7 +137,7 @@ impl Fixture {
     /// Runs a statement as it stands.
     pub async fn execute(&self, statement: &str) -> Result<(), super::Error> {
         let tx = self.db.begin().await?;
-        tx.execute_unprepared(statement).await?;
+        tx.script(statement).await?;
         tx.commit().await
     }
 
@@ -147,7 +147,7 @@ impl Fixture {
         M: IntoActiveModel<A>,
     {
         let tx = self.db.begin().await.unwrap();
-        A::Entity::insert(model.into_active_model()).exec_without_returning(&*tx).await.unwrap();
+        tx.execute(&A::Entity::insert(model.into_active_model())).await.unwrap();
         tx.commit().await.unwrap();
     }
 

@@ -9,7 +9,7 @@
 
 use std::time::Duration;
 
-use sea_orm::{ConnectionTrait, DbBackend};
+use sea_orm::DbBackend;
 
 use super::{
     Db, Result,
@@ -105,12 +105,12 @@ impl Db {
             return Ok(());
         }
         let tx = self.begin().await?;
-        tx.execute_unprepared(&format!(
+        tx.run(&Sql::fixed(&format!(
             "UPDATE changes SET transaction_id = pg_current_xact_id()::text::bigint \
              WHERE transaction_id > 0 AND transaction_id >= {UNSEEN}"
-        ))
+        )))
         .await?;
-        tx.execute_unprepared(&format!("UPDATE forgotten_changes SET through = 0 WHERE through >= {RUNNING}")).await?;
+        tx.run(&Sql::fixed(&format!("UPDATE forgotten_changes SET through = 0 WHERE through >= {RUNNING}"))).await?;
         tx.commit().await
     }
 }

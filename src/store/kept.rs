@@ -68,6 +68,11 @@ impl Lent {
     pub fn connection(&self) -> &Connection {
         &self.idle.connection
     }
+
+    /// Whether it has answered a statement before it was lent.
+    pub fn has_served(&self) -> bool {
+        self.idle.used
+    }
 }
 
 impl Kept {
@@ -89,8 +94,7 @@ impl Kept {
     /// more.
     pub async fn first(&self, sql: &Sql, last: &'static str) -> Result<(Lent, Vec<Row>)> {
         loop {
-            let lent = timeout(self.0.patience, self.lend()).await.unwrap_or_else(|_| Err(late()))?;
-            let lent = guard(lent, |lent| self.recover(lent, last));
+            let lent = guard(self.lend().await?, |lent| self.recover(lent, last));
             match lent.connection().rows(sql).await {
                 Ok(rows) => return Ok((ScopeGuard::into_inner(lent), rows)),
                 Err(error) if is_lost(&error) && lent.idle.used => drop(ScopeGuard::into_inner(lent)),
@@ -99,7 +103,12 @@ impl Kept {
         }
     }
 
-    async fn lend(&self) -> Result<Lent> {
+    /// Lends a connection, or fails once it has taken too long.
+    pub async fn lend(&self) -> Result<Lent> {
+        timeout(self.0.patience, self.lend_one()).await.unwrap_or_else(|_| Err(late()))
+    }
+
+    async fn lend_one(&self) -> Result<Lent> {
         let permit = self.0.permits.clone().acquire_owned().await.map_err(|_| closed())?;
         Ok(Lent { idle: self.take().await?, permit })
     }

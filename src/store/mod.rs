@@ -5,7 +5,6 @@
 
 pub mod access;
 pub mod accounts;
-mod anchor;
 pub mod audit;
 mod begun;
 pub mod bridges;
@@ -20,7 +19,7 @@ pub mod error;
 pub mod events;
 pub mod export;
 pub mod fields;
-mod first_commit;
+mod file_identity;
 #[cfg(test)]
 pub(crate) mod fixture;
 pub mod forgetting;
@@ -35,7 +34,6 @@ mod lines;
 mod lock;
 mod marks;
 pub mod messages;
-mod minute;
 pub mod outbound;
 mod postgres;
 pub mod queue;
@@ -43,7 +41,6 @@ pub mod queue;
 mod read_tests;
 mod readers;
 pub mod receive;
-mod remembered;
 pub mod replica;
 pub mod search;
 mod secrets;
@@ -57,15 +54,17 @@ pub mod team;
 mod ticket_filters;
 pub mod tickets;
 mod totals;
-mod unchanged;
-mod vfs;
+mod transaction;
 #[cfg(test)]
 mod visit_tests;
 pub mod webhooks;
 pub mod write;
+mod write_probe;
+#[cfg(test)]
+mod write_tests;
 mod writer;
 
-pub use connect::{Db, OnStatement, Tx};
+pub use connect::{Db, OnStatement};
 pub use error::{Error, Result};
 pub(crate) use postgres::is_beside;
 pub use write::Write;

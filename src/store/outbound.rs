@@ -3,7 +3,7 @@
 //! A claim is a lease: whoever dies with one loses it when `due_at` comes, and what it did late changes nothing, since
 //! every end names the claim. The oldest message of a conversation alone can be claimed, so that none overtakes another.
 
-use sea_orm::{ConnectionTrait, DbBackend};
+use sea_orm::DbBackend;
 
 use super::{
     Db, Error, Result,
@@ -84,8 +84,8 @@ impl Write {
         .await
     }
 
-    /// Tells the open ticket of a conversation that the store wrote; which ticket that is.
-    pub async fn ticket_answered(&self, conversation: &ConversationId, at: Timestamp) -> Result<Option<TicketId>> {
+    /// Notes on an open ticket that the store wrote to its conversation.
+    pub fn ticket_answered(&self, ticket: &TicketId, at: Timestamp) -> Result<()> {
         let mut update = self.sql("UPDATE tickets SET sort_at = CASE WHEN sort_at < ");
         update.integer(at.millis()).push(" THEN ").integer(at.millis());
         update.push(" ELSE sort_at END, waiting_since = CASE WHEN waiting_since <= ");
@@ -95,7 +95,8 @@ impl Write {
              AND m.conversation_id = tickets.conversation_id AND m.inbound = TRUE AND m.sent_at > ",
         );
         update.integer(at.millis()).push(") ELSE waiting_since END");
-        self.update_open_ticket(conversation, update).await
+        update.push(" WHERE store_id = $1 AND id = ").text(ticket.as_str());
+        self.run_along(update)
     }
 
     /// Puts a message on its way.
@@ -164,7 +165,10 @@ impl Db {
     pub async fn claim_parcels(&self, now: Timestamp, lease: Timestamp, claim: &str, room: Room<'_, Place>) -> Result<Vec<Claimed>> {
         let mut sql = Sql::fixed("SELECT o.position, o.store_id, o.account_id FROM outbound o WHERE o.due_at <= ");
         sql.integer(now.millis());
-        // Those of a full account must not hide the others behind the limit.
+        // Those of a full store or account must not hide the others behind the limit.
+        for store in room.full_stores() {
+            sql.push(" AND o.store_id <> ").text(store.as_str());
+        }
         for (store, account) in room.full() {
             sql.push(" AND NOT (o.store_id = ").text(store.as_str()).push(" AND o.account_id = ").text(account.as_str()).push(")");
         }
@@ -177,14 +181,10 @@ impl Db {
             sql.push(" FOR UPDATE SKIP LOCKED");
         }
         let tx = self.begin().await?;
-        let due = tx.query_all_raw(sql.statement(self.backend())).await?;
-        let (mut busy, mut chosen) = (room.busy.clone(), Vec::new());
-        for row in &due {
-            let mut cells = Cells::orm(row);
-            let position: i64 = cells.take()?;
-            let attempts = busy.entry((cells.id()?, cells.id()?)).or_default();
-            if *attempts < room.each && chosen.len() < room.all {
-                *attempts += 1;
+        let due: Vec<(i64, Place)> = tx.all(&sql, |cells| Ok((cells.take()?, (cells.id()?, cells.id()?)))).await?;
+        let (mut picker, mut chosen) = (room.picker(), Vec::new());
+        for (position, place) in due {
+            if picker.take(&place) {
                 chosen.push(position);
             }
         }
@@ -196,15 +196,14 @@ impl Db {
         sql = sql.with(Param::Text(claim.to_owned())).with(Param::Integer(lease.millis()));
         sql.integers(&chosen);
         sql.push(" RETURNING position, claim, attempts, parcel, store_id, account_id");
-        let rows = tx.query_all_raw(sql.statement(self.backend())).await?;
-        let bridges = endpoints(&tx, self.backend(), &chosen, now).await?;
-        tx.commit().await?;
+        let bridges = endpoints(&tx, &chosen, now).await?;
         let decode = |cells: &mut Cells<'_>| {
             let (position, claim, attempts, parcel) = (cells.take()?, cells.take()?, cells.take()?, cells.json()?);
             let bridge = bridges.get(&(cells.id()?, cells.id()?)).cloned();
             Ok(Claimed { position, claim, attempts, parcel, bridge })
         };
-        let mut claimed = rows.iter().map(|row| decode(&mut Cells::orm(row))).collect::<Result<Vec<_>>>()?;
+        let mut claimed = tx.all(&sql, decode).await?;
+        tx.commit().await?;
         claimed.sort_by_key(|one| one.position);
         Ok(claimed)
     }

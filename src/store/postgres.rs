@@ -9,9 +9,22 @@
 
 mod tls;
 
-use std::{net::IpAddr, str::FromStr, sync::Mutex, time::Duration};
+use std::{
+    net::IpAddr,
+    pin::{Pin, pin},
+    str::FromStr,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
 
-use futures_util::TryStreamExt;
+use futures_util::{
+    TryStreamExt,
+    future::{BoxFuture, maybe_done},
+    poll,
+};
 use hashlink::LruCache;
 use percent_encoding::percent_decode_str;
 use sqlx::{
@@ -53,6 +66,8 @@ pub(super) struct Server {
     mode: PgSslMode,
     /// Where the certificates are.
     told: Url,
+    /// How often statements that were prepared turned out not to fit the schema any more.
+    outdated: Arc<AtomicU64>,
 }
 
 impl Server {
@@ -79,16 +94,26 @@ impl Server {
         }
         config.tcp_user_timeout(VANISHED).keepalives_idle(VANISHED / 2).keepalives_interval(VANISHED / 6);
         config.ssl_mode(tls::mode(options.get_ssl_mode()));
-        Self { config, mode: options.get_ssl_mode(), told }
+        Self { config, mode: options.get_ssl_mode(), told, outdated: Arc::default() }
     }
 
     /// Certificates are read each time, since they are renewed.
     pub async fn connect(&self) -> Result<Outcome<Connection>> {
         if self.config.get_ssl_mode() == SslMode::Disable {
-            return Ok(self.config.connect(NoTls).await.map(|(client, serving)| Connection::of(client, serving)));
+            return Ok(self.config.connect(NoTls).await.map(|(client, serving)| self.connection(client, serving)));
         }
         let connected = self.config.connect(tls::connector(self.mode, &self.told)?).await;
-        Ok(connected.map(|(client, serving)| Connection::of(client, serving)))
+        Ok(connected.map(|(client, serving)| self.connection(client, serving)))
+    }
+
+    fn connection(&self, client: Client, serving: impl Future<Output = Outcome<()>> + Send + 'static) -> Connection {
+        let served = tokio::spawn(async move {
+            if let Err(error) = serving.await {
+                tracing::debug!(error = reason(&error), "a connection to PostgreSQL ended");
+            }
+        });
+        let known = Known { statements: LruCache::new(STATEMENTS), outdated: self.outdated.load(Ordering::Relaxed) };
+        Connection { client, known: Mutex::new(known), outdated: self.outdated.clone(), served }
     }
 }
 
@@ -106,30 +131,95 @@ pub fn is_beside(url: &str) -> bool {
 /// A connection.
 pub(super) struct Connection {
     client: Client,
-    /// Those that are prepared, by their text.
-    statements: Mutex<LruCache<String, Statement>>,
+    known: Mutex<Known>,
+    outdated: Arc<AtomicU64>,
     served: JoinHandle<()>,
 }
 
+/// What a statement answers: its rows, and how many it changed.
+#[derive(Default)]
+pub(super) struct Answer {
+    pub rows: Vec<Row>,
+    pub affected: u64,
+}
+
+/// The outcomes of futures whose first polls follow each other in their order: with the first poll a statement is sent.
+async fn in_order<T>(flying: Vec<BoxFuture<'_, T>>) -> Vec<T> {
+    let mut begun: Vec<_> = flying.into_iter().map(maybe_done).collect();
+    for one in &mut begun {
+        _ = poll!(&mut *one);
+    }
+    let mut outcomes = Vec::with_capacity(begun.len());
+    for mut one in begun {
+        (&mut one).await;
+        outcomes.extend(Pin::new(&mut one).take_output());
+    }
+    outcomes
+}
+
+/// Prepared statements.
+struct Known {
+    /// By their text.
+    statements: LruCache<String, Statement>,
+    /// What the server's count was when the first of them was prepared.
+    outdated: u64,
+}
+
 impl Connection {
-    fn of(client: Client, serving: impl Future<Output = Outcome<()>> + Send + 'static) -> Self {
-        let served = tokio::spawn(async move {
-            if let Err(error) = serving.await {
-                tracing::debug!(error = reason(&error), "a connection to PostgreSQL ended");
-            }
-        });
-        Self { client, statements: Mutex::new(LruCache::new(STATEMENTS)), served }
-    }
-
+    /// The rows of a statement that stands alone. Where the schema changed since it was prepared, it is prepared and run once more.
     pub async fn rows(&self, sql: &Sql) -> Outcome<Vec<Row>> {
-        let statement = self.prepared(sql).await?;
-        self.client.query_raw(&statement, sql.params().iter().map(value)).await?.try_collect().await
+        match self.rows_within(sql).await {
+            Err(error) if is_outdated(&error) => self.rows_within(sql).await,
+            outcome => outcome,
+        }
     }
 
-    /// The number of rows that a statement changed.
-    pub async fn run(&self, sql: &Sql) -> Outcome<u64> {
-        let statement = self.prepared(sql).await?;
-        self.client.execute_raw(&statement, sql.params().iter().map(value)).await
+    async fn rows_within(&self, sql: &Sql) -> Outcome<Vec<Row>> {
+        Ok(self.flight(None, std::slice::from_ref(sql), None).await?.pop().unwrap_or_default().rows)
+    }
+
+    /// One flight of a transaction: a command that begins it, statements and a command that ends it go out together, and are run one
+    /// after the other. The first failure is the outcome: PostgreSQL runs nothing behind it, and takes a commit for a rollback.
+    pub async fn flight(&self, begin: Option<&'static str>, statements: &[Sql], end: Option<&'static str>) -> Outcome<Vec<Answer>> {
+        self.noted(self.fly(begin, statements, end).await)
+    }
+
+    async fn fly(&self, begin: Option<&'static str>, statements: &[Sql], end: Option<&'static str>) -> Outcome<Vec<Answer>> {
+        // All of them first: the end must not overtake a statement that is still being prepared.
+        let mut prepared = Vec::with_capacity(statements.len());
+        for sql in statements {
+            prepared.push((self.prepared(sql).await?, sql.params()));
+        }
+        let command = |text| -> BoxFuture<'_, Outcome<Option<Answer>>> { Box::pin(async move { self.command(text).await.map(|()| None) }) };
+        let mut flying: Vec<BoxFuture<'_, Outcome<Option<Answer>>>> = begin.into_iter().map(command).collect();
+        for (statement, params) in &prepared {
+            flying.push(Box::pin(async move { self.answer(statement, params).await.map(Some) }));
+        }
+        flying.extend(end.into_iter().map(command));
+        let mut answers = Vec::with_capacity(statements.len());
+        for outcome in in_order(flying).await {
+            answers.extend(outcome?);
+        }
+        Ok(answers)
+    }
+
+    async fn answer(&self, statement: &Statement, params: &[Param]) -> Outcome<Answer> {
+        let mut stream = pin!(self.client.query_raw(statement, params.iter().map(value)).await?);
+        let mut rows = Vec::new();
+        while let Some(row) = stream.as_mut().try_next().await? {
+            rows.push(row);
+        }
+        Ok(Answer { rows, affected: stream.rows_affected().unwrap_or(0) })
+    }
+
+    /// Notes a statement that does not fit the schema any more: every connection to the server prepares its statements anew.
+    fn noted<T>(&self, outcome: Outcome<T>) -> Outcome<T> {
+        if outcome.as_ref().is_err_and(is_outdated) {
+            let seen = lock(&self.known).outdated;
+            // Others may have noticed the same change.
+            _ = self.outdated.compare_exchange(seen, seen + 1, Ordering::Relaxed, Ordering::Relaxed);
+        }
+        outcome
     }
 
     /// Runs a command without values or rows.
@@ -137,14 +227,28 @@ impl Connection {
         self.client.batch_execute(text).await
     }
 
+    /// Runs statements without values, for tests.
+    #[cfg(test)]
+    pub async fn script(&self, statements: &str) -> Outcome<()> {
+        self.client.batch_execute(statements).await
+    }
+
     async fn prepared(&self, sql: &Sql) -> Outcome<Statement> {
-        let known = lock(&self.statements).get(sql.as_str()).cloned();
+        let known = {
+            let mut known = lock(&self.known);
+            let outdated = self.outdated.load(Ordering::Relaxed);
+            if known.outdated != outdated {
+                known.statements.clear();
+                known.outdated = outdated;
+            }
+            known.statements.get(sql.as_str()).cloned()
+        };
         if let Some(statement) = known {
             return Ok(statement);
         }
         let types: Vec<Type> = sql.params().iter().map(type_of).collect();
         let statement = self.client.prepare_typed(sql.as_str(), &types).await?;
-        lock(&self.statements).insert(sql.as_str().to_owned(), statement.clone());
+        lock(&self.known).statements.insert(sql.as_str().to_owned(), statement.clone());
         Ok(statement)
     }
 
@@ -160,10 +264,20 @@ impl Connection {
 
     /// Closes it, once what is under way has been answered.
     pub async fn close(self) {
-        drop((self.client, self.statements));
+        drop((self.client, self.known));
         if timeout(PROMPT, self.served).await.is_err() {
             tracing::debug!("a connection could not be closed in order");
         }
+    }
+}
+
+/// Whether a prepared statement does not fit the schema any more, or is gone from the server.
+pub(super) fn is_outdated(error: &tokio_postgres::Error) -> bool {
+    let Some(error) = error.as_db_error() else { return false };
+    match error.code().code() {
+        // Of all that PostgreSQL does not support, a cached plan whose result type changed.
+        "0A000" => error.routine() == Some("RevalidateCachedQuery"),
+        code => code == "26000",
     }
 }
 
@@ -173,6 +287,7 @@ fn type_of(param: &Param) -> Type {
         Param::Integer(_) | Param::NoInteger => Type::INT8,
         Param::Number(_) | Param::NoNumber => Type::FLOAT8,
         Param::Bytes(_) => Type::BYTEA,
+        Param::Flag(_) | Param::NoFlag => Type::BOOL,
     }
 }
 
@@ -185,6 +300,8 @@ fn value(param: &Param) -> &(dyn ToSql + Sync) {
         Param::Null => &None::<&str>,
         Param::NoInteger => &None::<i64>,
         Param::NoNumber => &None::<f64>,
+        Param::Flag(flag) => flag,
+        Param::NoFlag => &None::<bool>,
     }
 }
 

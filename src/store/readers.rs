@@ -8,10 +8,10 @@
 //! A thread that reads on the spot keeps to a connection (`spots`): what SQLite writes down in one's memory, at each statement, would go
 //! from one core's cache to another's and back, and so would the lock of a list that they all took theirs from.
 //!
-//! Called by `sql` and `unchanged`. Guarantees: a connection cannot write, and sees every change that was committed before it is asked.
+//! Called by `sql`. Guarantees: a connection cannot write, and sees every change that was committed before it is asked.
 
 use std::{
-    path::{Path, PathBuf},
+    path::Path,
     sync::{Arc, Mutex, Weak},
     time::{Duration, Instant},
 };
@@ -21,27 +21,20 @@ use tokio::sync::Semaphore;
 
 use super::{
     Error, Result,
-    access::Callers,
-    anchor::Anchor,
-    connect::{LOG_PAGES, MAPPED},
-    fields::Kinds,
+    file_identity::FileIdentity,
     lock::lock,
     spots::{Spot, Spots},
     sql::{Cells, Reach, Sql},
     sqlite::{self, read},
-    vfs::{Head, State},
 };
 
 /// The readers of one database file.
 pub(super) struct Readers {
-    path: PathBuf,
+    file: Arc<FileIdentity>,
     /// For those that read on the spot.
     spots: Spots<Vec<Reader>>,
     /// For the others.
     elsewhere: Idle,
-    pub callers: Callers,
-    pub kinds: Kinds,
-    anchor: Anchor,
     /// Holds unbounded statements to a number, so that they cannot take every blocking thread. One counts until it has ended, whether
     /// or not somebody waits for it.
     unbounded: Arc<Semaphore>,
@@ -54,8 +47,6 @@ type Idle = Spot<Vec<Reader>>;
 /// A connection that cannot write.
 struct Reader {
     connection: Connection,
-    /// Where the file has a log.
-    head: Option<Head>,
     /// How long its statement goes on, if not to its end.
     left: Arc<Mutex<Option<Left>>>,
 }
@@ -92,20 +83,18 @@ const ON_THE_SPOT: Duration = Duration::from_millis(1);
 /// After how many steps of SQLite's machine, of some ten nanoseconds each, a statement is asked.
 const STEPS: i32 = 500;
 
+/// The page cache of each connection, in KiB.
+const CACHE_KIB: u32 = 16 * 1024;
+
 /// Prepared statements that each connection keeps.
 const STATEMENTS: usize = 256;
 
 impl Readers {
-    pub fn new(path: PathBuf, unbounded: u32) -> Arc<Self> {
-        let file = path.clone();
-        let anchor = Anchor::new(LOG_PAGES, move || open(&file));
+    pub fn new(file: Arc<FileIdentity>, unbounded: u32) -> Arc<Self> {
         Arc::new(Self {
-            path,
+            file,
             spots: Spots::default(),
             elsewhere: Idle::default(),
-            callers: Callers::default(),
-            kinds: Kinds::default(),
-            anchor,
             unbounded: Arc::new(Semaphore::new(unbounded.max(1) as usize)),
             on_the_spot: ON_THE_SPOT,
         })
@@ -142,18 +131,8 @@ impl Readers {
         read.map_err(|error| Error::Unavailable(error.to_string()))??.ok_or_else(closed)
     }
 
-    /// The state that the file is in. While it is the same, whatever is read is the same. `None`: nobody can tell, as where this thread
-    /// has read nothing yet.
-    pub fn state(&self) -> Option<State> {
-        let idle = self.spots.here().lock();
-        let head = idle.last()?.head.as_ref()?;
-        // SAFETY: the lock keeps the connection open.
-        unsafe { head.state() }
-    }
-
     /// `None`: it takes more than what is left to it.
     fn run<T>(&self, idle: &Idle, sql: &Sql, decode: &impl Fn(&mut Cells<'_>) -> Result<T>, left: Option<Left>) -> Result<Option<Vec<T>>> {
-        self.anchor.read();
         // Not within the match, which would hold the lock while a connection is opened.
         let reader = idle.lock().pop();
         let reader = match reader {
@@ -171,7 +150,9 @@ impl Readers {
     }
 
     fn open(&self) -> Result<Reader> {
-        let connection = open(&self.path)?;
+        // Another file of that name has other records.
+        self.file.check()?;
+        let connection = open(self.file.path())?;
         let left = Arc::<Mutex<Option<Left>>>::default();
         let asked = left.clone();
         let is_enough = move || {
@@ -181,16 +162,12 @@ impl Readers {
             })
         };
         connection.progress_handler(STEPS, Some(is_enough))?;
-        // To ask for this is to read the file.
-        let journal: String = connection.query_row("PRAGMA journal_mode", (), |row| row.get(0))?;
-        let head = if journal == "wal" { Head::of(&connection) } else { None };
-        Ok(Reader { connection, head, left })
+        Ok(Reader { connection, left })
     }
 
     /// Closes the connections that are not in use.
     pub async fn close(&self) {
         self.unbounded.close();
-        self.anchor.close().await;
         for idle in self.spots.all().chain([&self.elsewhere]) {
             idle.lock().clear();
         }
@@ -201,8 +178,8 @@ impl Readers {
 fn open(path: &Path) -> Result<Connection> {
     let connection = sqlite::open(path)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
-    let settings = format!("PRAGMA query_only = ON; PRAGMA mmap_size = {MAPPED}; PRAGMA busy_timeout = 10000;");
-    connection.execute_batch(&settings)?;
+    // Never through a memory mapping: a read error of the disk, or a file that was cut short, would end the process.
+    connection.execute_batch(&format!("PRAGMA query_only = ON; PRAGMA cache_size = -{CACHE_KIB}; PRAGMA busy_timeout = 10000;"))?;
     Ok(connection)
 }
 
@@ -212,7 +189,10 @@ mod tests {
 
     use tokio::time::{sleep, timeout};
 
-    use super::{super::sql::Param, *};
+    use super::{
+        super::{file_identity::opened, sql::Param},
+        *,
+    };
 
     #[tokio::test]
     async fn what_takes_long_gets_a_thread() {
@@ -220,7 +200,7 @@ mod tests {
         let path = home.path().join("file.db");
         Connection::open(&path).unwrap().execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE t (n INTEGER)").unwrap();
         let bounded = |on_the_spot: Duration| {
-            let readers = Readers::new(path.clone(), 1);
+            let readers = Readers::new(opened(&path), 1);
             Arc::new(Readers { on_the_spot, ..Arc::into_inner(readers).unwrap() })
         };
         // However busy the machine is.
@@ -266,7 +246,7 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let path = home.path().join("file.db");
         Connection::open(&path).unwrap().execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE t (n INTEGER)").unwrap();
-        let readers = Readers::new(path, 2);
+        let readers = Readers::new(opened(&path), 2);
         // Without an end.
         let endless = || {
             let mut sql = Sql::fixed("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT COUNT(*) FROM n");
@@ -295,7 +275,7 @@ mod tests {
         Connection::open(&path).unwrap().execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE t (n INTEGER)").unwrap();
         let runtime = tokio::runtime::Runtime::new().unwrap();
         let _entered = runtime.enter();
-        let readers = Readers::new(path, 1);
+        let readers = Readers::new(opened(&path), 1);
         let read = || {
             readers.run(readers.spots.here(), &Sql::fixed("SELECT 1"), &|cells| cells.take::<i64>(), None).unwrap();
             let idle = readers.spots.here().lock();

@@ -50,6 +50,17 @@ impl Write {
         self.first(sql, Conversation::decode).await
     }
 
+    /// The conversation on an account whose contact has this primary phone, the latest where there are several, held until the end
+    /// of the transaction.
+    pub async fn conversation_with_phone(&self, account: &AccountId, phone: &str) -> Result<Option<Conversation>> {
+        let mut sql = self.sql("SELECT ");
+        sql.push(Conversation::COLUMNS).push(" FROM conversations WHERE store_id = $1 AND account_id = ").text(account.as_str());
+        sql.push(" AND contact_id = (SELECT id FROM contacts WHERE store_id = $1 AND phone = ").text(phone);
+        sql.push(") ORDER BY sort_at DESC, id DESC LIMIT 1");
+        self.hold(&mut sql);
+        self.first(sql, Conversation::decode).await
+    }
+
     /// The contact with this primary e-mail, else with this primary phone, held: it is referred to by the thread that is
     /// made for it, and to wait for it only then would be to wait with the counter of tickets in hand.
     pub async fn contact_known_by(&self, email: Option<&str>, phone: Option<&str>) -> Result<Option<Contact>> {
@@ -129,7 +140,7 @@ impl Write {
         sql.push(", last_message_inbound = ").optional_flag(last.map(|last| last.sent_by_recipient));
         sql.push(", sort_at = ").integer(conversation.sort_at.millis()).push(", updated_at = ").integer(conversation.updated_at.millis());
         sql.push(" WHERE store_id = $1 AND id = ").text(conversation.id.as_str());
-        self.update_conversation(sql)
+        self.run_along(sql)
     }
 
     /// The open ticket of a conversation, else its latest one, held until the end of the transaction.

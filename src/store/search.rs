@@ -10,6 +10,7 @@ use crate::domain::{
     ids::StoreId,
     messages::Message,
     search::{Noun, Searchable},
+    text::joined_name,
 };
 
 /// What is read of a record, and from where.
@@ -109,5 +110,5 @@ fn contact_texts(cells: &mut Cells<'_>) -> Result<Vec<String>> {
     let (emails, phones): (Option<Vec<String>>, Option<Vec<String>>) = (cells.optional_json()?, cells.optional_json()?);
     let note: Option<String> = cells.take()?;
     let several = emails.into_iter().chain(phones).flatten();
-    Ok([Some(name), email, phone].into_iter().flatten().chain(several).chain(note).collect())
+    Ok([Some(joined_name(&name)), email, phone].into_iter().flatten().chain(several).chain(note).collect())
 }

@@ -77,6 +77,20 @@ impl Write {
         self.all(sql, |cells| Ok((User::decode(cells)?, cells.take()?))).await
     }
 
+    /// How many rows of a table the store has. Two that are made at the same moment do not count each other.
+    pub async fn count_of_store(&self, table: &'static str) -> Result<i64> {
+        let mut sql = self.sql("SELECT COUNT(*) FROM ");
+        sql.push(table).push(" WHERE store_id = $1");
+        Ok(self.first(sql, |cells| cells.take()).await?.unwrap_or_default())
+    }
+
+    /// Whether a user is an owner of the store.
+    pub async fn is_owner(&self, user: &UserId) -> Result<bool> {
+        let mut sql = self.sql("SELECT 1 FROM users u JOIN roles r ON r.store_id = u.store_id AND r.id = u.role_id WHERE u.store_id = $1");
+        sql.push(" AND r.kind = 'owner' AND u.user_id = ").text(user.as_str()).push(" LIMIT 1");
+        Ok(self.first(sql, |cells| cells.take::<i32>()).await?.is_some())
+    }
+
     /// Holds a user until the end of the transaction, whether there is one or not.
     pub async fn hold_user(&self, user: &UserId) -> Result<()> {
         let mut sql = self.sql("SELECT id FROM users WHERE store_id = $1 AND user_id = ");

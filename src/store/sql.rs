@@ -6,7 +6,6 @@
 
 mod by_key;
 mod pages;
-mod together;
 #[cfg(test)]
 mod visits;
 
@@ -19,7 +18,7 @@ use std::{
 };
 
 use rusqlite::types::FromSql;
-use sea_orm::{DbBackend, QueryResult, Statement, TryGetable, Value};
+use sea_orm::DbBackend;
 use serde::de::DeserializeOwned;
 use tokio_postgres::types::FromSqlOwned;
 
@@ -58,6 +57,8 @@ pub(super) enum Param {
     Null,
     NoInteger,
     NoNumber,
+    Flag(bool),
+    NoFlag,
 }
 
 /// What bounds the rows that a statement looks at.
@@ -79,21 +80,8 @@ impl Hash for Param {
             Self::Integer(number) => number.hash(hasher),
             Self::Number(number) => number.to_bits().hash(hasher),
             Self::Bytes(bytes) => bytes.hash(hasher),
-            Self::Null | Self::NoInteger | Self::NoNumber => {}
-        }
-    }
-}
-
-impl From<Param> for Value {
-    fn from(param: Param) -> Self {
-        match param {
-            Param::Text(text) => text.into(),
-            Param::Integer(number) => number.into(),
-            Param::Number(number) => number.into(),
-            Param::Bytes(bytes) => bytes.into(),
-            Param::Null => None::<String>.into(),
-            Param::NoInteger => None::<i64>.into(),
-            Param::NoNumber => None::<f64>.into(),
+            Self::Flag(flag) => flag.hash(hasher),
+            Self::Null | Self::NoInteger | Self::NoNumber | Self::NoFlag => {}
         }
     }
 }
@@ -205,11 +193,6 @@ impl Sql {
     /// The text as SQLite takes it when its values are bound by position: to it `$2` is a name, and only `?2` a number.
     pub fn for_sqlite(&self) -> String {
         self.text.replace('$', "?")
-    }
-
-    /// The same for SeaORM.
-    pub fn statement(self, backend: DbBackend) -> Statement {
-        Statement::from_sql_and_values(backend, self.text, self.values.into_iter().map(Value::from))
     }
 
     /// The text as PostgreSQL takes it.
@@ -360,21 +343,16 @@ pub(super) struct Cells<'a> {
 
 #[derive(Clone, Copy)]
 enum AnyRow<'a> {
-    Orm(&'a QueryResult),
     Postgres(&'a tokio_postgres::Row),
     Sqlite(&'a rusqlite::Row<'a>),
 }
 
 /// What a cell can be read as, whichever database it comes from.
-pub(super) trait Cell: TryGetable + FromSql + FromSqlOwned {}
+pub(super) trait Cell: FromSql + FromSqlOwned {}
 
-impl<T: TryGetable + FromSql + FromSqlOwned> Cell for T {}
+impl<T: FromSql + FromSqlOwned> Cell for T {}
 
 impl<'a> Cells<'a> {
-    pub fn orm(row: &'a QueryResult) -> Self {
-        Self { row: AnyRow::Orm(row), at: 0 }
-    }
-
     pub fn postgres(row: &'a tokio_postgres::Row) -> Self {
         Self { row: AnyRow::Postgres(row), at: 0 }
     }
@@ -387,7 +365,6 @@ impl<'a> Cells<'a> {
         let at = self.at;
         self.at += 1;
         Ok(match self.row {
-            AnyRow::Orm(row) => row.try_get_by_index(at)?,
             AnyRow::Postgres(row) => row.try_get(at)?,
             AnyRow::Sqlite(row) => row.get(at)?,
         })

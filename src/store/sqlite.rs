@@ -9,13 +9,12 @@ use rusqlite::{Connection, OpenFlags, Statement, config::DbConfig};
 use super::{
     Result,
     sql::{Cells, Param, Sql},
-    vfs::vfs,
 };
 
 /// A connection to a file that is there: whoever opens it here had SeaORM open it for writing first.
 pub(super) fn open(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags_and_vfs(path, flags, vfs()?)?;
+    let connection = Connection::open_with_flags(path, flags)?;
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(connection)
 }
@@ -39,7 +38,10 @@ pub(super) fn bind(statement: &mut Statement<'_>, params: &[Param]) -> Result<()
             Param::Integer(number) => statement.raw_bind_parameter(i + 1, number)?,
             Param::Number(number) => statement.raw_bind_parameter(i + 1, number)?,
             Param::Bytes(bytes) => statement.raw_bind_parameter(i + 1, bytes)?,
-            Param::Null | Param::NoInteger | Param::NoNumber => statement.raw_bind_parameter(i + 1, rusqlite::types::Null)?,
+            Param::Flag(flag) => statement.raw_bind_parameter(i + 1, flag)?,
+            Param::Null | Param::NoInteger | Param::NoNumber | Param::NoFlag => {
+                statement.raw_bind_parameter(i + 1, rusqlite::types::Null)?
+            }
         }
     }
     Ok(())

@@ -1,6 +1,6 @@
 //! Stores and their settings.
 
-use sea_orm::{ActiveModelTrait, ActiveValue::Set, EntityTrait, QueryOrder};
+use sea_orm::{ActiveModelTrait, ActiveValue::Set, ColumnTrait, EntityTrait, QueryFilter, QueryOrder};
 
 use super::{Db, Error, Result, entity::stores};
 use crate::domain::{ids::StoreId, store::Store, time::Timestamp};
@@ -16,7 +16,7 @@ impl Db {
             created_at: Set(store.created_at.millis()),
         };
         let tx = self.begin().await?;
-        match stores::Entity::insert(row).exec_without_returning(&*tx).await.map_err(Error::from) {
+        match tx.execute(&stores::Entity::insert(row)).await {
             Ok(_) => tx.commit().await.map(|()| true),
             Err(Error::Unique(_)) => Ok(false),
             Err(error) => Err(error),
@@ -31,9 +31,7 @@ impl Db {
         currency: Option<String>,
         reopen_window_hours: Option<i64>,
     ) -> Result<Option<Store>> {
-        let tx = self.begin().await?;
-        let Some(row) = stores::Entity::find_by_id(id.as_str()).one(&*tx).await? else { return Ok(None) };
-        let mut row: stores::ActiveModel = row.into();
+        let mut row = <stores::ActiveModel as ActiveModelTrait>::default();
         if let Some(name) = name {
             row.name = Set(name);
         }
@@ -43,9 +41,12 @@ impl Db {
         if let Some(hours) = reopen_window_hours {
             row.reopen_window_hours = Set(hours);
         }
-        let row = row.update(&*tx).await?;
-        tx.commit().await?;
-        Ok(Some(row.into()))
+        if row.is_changed() {
+            let tx = self.begin().await?;
+            tx.execute(&stores::Entity::update_many().set(row).filter(stores::Column::Id.eq(id.as_str()))).await?;
+            tx.commit().await?;
+        }
+        Ok(stores::Entity::find_by_id(id.as_str()).one(self.read()).await?.map(Into::into))
     }
 
     /// Every store of the database, by id.

@@ -7,7 +7,6 @@ use sea_orm::DbBackend;
 use super::{
     Db, Result,
     marks::Sieve,
-    remembered::Mark,
     sql::{Cells, Listed, Row, Source, Sql, count_sql, fenced_count_sql},
     starts::Start,
     ticket_filters::{leading_label, push_list, sieved, sieves},
@@ -86,32 +85,14 @@ impl Db {
             let push_total = |sql: &mut Sql| push_ticket_total(sql, shown, filter.is_spam, now);
             return self.page_with(&source, conditions, page, store, push_total).await;
         }
-        let Some(counted) = counted else { return self.page_of(&source, conditions, page).await };
-        let push_mark = |sql: &mut Sql| self.push_mark(sql, shown, filter.is_spam, now);
-        let name = self.name_of_total(store, filter, shown, tests);
-        let (found, mark) = match name {
-            Some(_) => self.page_beside::<_, Mark>(&source, conditions, page, push_mark).await?,
-            None => (self.page_of(&source, conditions, page).await?, None),
-        };
-        let known = || self.counted_at(name?, mark.as_deref()?);
-        let total = match found.whole(page).or_else(known) {
+        let found = self.page_of(&source, conditions, page).await?;
+        let Some(counted) = counted else { return Ok(found) };
+        let total = match found.whole(page) {
             Some(total) => total,
             None => {
-                let _turn = match name {
-                    Some(name) => Some(self.counted().turn(name).await),
-                    None => None,
-                };
-                // Whoever counted before may have done so at this mark.
-                if let Some(total) = known() {
-                    return Ok(Page { total: Some(total), ..found });
-                }
                 let further = if start.is_none() { self.start_of_total(store, filter, shown, tests, now).await? } else { None };
-                let start = start.as_ref().or(further.as_ref());
-                let count = self.filtered_total_sql(filter, shown, tests, start, counted);
-                match name {
-                    Some(name) => self.count_and_keep(name, count, push_mark).await?,
-                    None => self.count(count).await?,
-                }
+                let count = self.filtered_total_sql(filter, shown, tests, start.as_ref().or(further.as_ref()), counted);
+                self.count(count).await?
             }
         };
         Ok(Page { total: Some(total), ..found })

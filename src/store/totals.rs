@@ -3,7 +3,7 @@
 //! whether a total that was counted still holds (`remembered`); by the server from time to time, and by imports at their end, to put
 //! their parts together. Guarantee: a total is what a count in the same statement would be.
 
-use sea_orm::{ConnectionTrait, DbBackend};
+use sea_orm::DbBackend;
 
 use super::{Db, Result, sql::Sql};
 use crate::domain::{filters::Shown, ids::StoreId, time::Timestamp};
@@ -56,8 +56,8 @@ impl Db {
     pub async fn fold_totals(&self) -> Result<()> {
         if self.backend() == DbBackend::Postgres {
             let tx = self.begin().await?;
-            tx.execute_unprepared(FOLD_LOCK).await?;
-            tx.execute_unprepared(&fold_sql(PARTS)).await?;
+            tx.all(&Sql::fixed(FOLD_LOCK), |_| Ok(())).await?;
+            tx.run(&Sql::fixed(&fold_sql(PARTS))).await?;
             tx.commit().await?;
         }
         Ok(())

@@ -3,7 +3,7 @@
 //! What is queued is claimed for an attempt as in `outbound`: a claim is a lease, and every end names it. Each
 //! subscription is claimed for by itself, so that a long queue of one cannot keep another's from being seen.
 
-use sea_orm::{ConnectionTrait, DbBackend};
+use sea_orm::DbBackend;
 
 use super::{
     Db, Result,
@@ -267,6 +267,20 @@ impl Db {
         Ok(self.first(sql, |cells| cells.take()).await?.unwrap_or(0))
     }
 
+    /// Whether the store recorded an event of this id, or a test event of it was made for the subscription.
+    pub async fn knows_event(&self, store: &StoreId, webhook: &WebhookId, event: &str) -> Result<bool> {
+        let mut recorded = Sql::of(store, "SELECT 1 FROM events WHERE store_id = $1 AND id = ");
+        recorded.text(event).push(" LIMIT 1");
+        let mut tests = Sql::of(store, "SELECT 1 FROM deliveries WHERE store_id = $1 AND body IS NOT NULL AND webhook_id = ");
+        tests.text(webhook.as_str()).push(" AND event_id = ").text(event).push(" LIMIT 1");
+        for sql in [recorded, tests] {
+            if self.first(sql, |cells| cells.take::<i32>()).await?.is_some() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// How many events a replay would queue.
     pub async fn count_again(&self, store: &StoreId, webhook: &WebhookId, replay: &Replay, now: Timestamp) -> Result<i64> {
         let mut recorded = Sql::of(store, "SELECT COUNT(*) FROM events e JOIN webhooks w ON w.store_id = e.store_id AND w.id = ");
@@ -340,27 +354,23 @@ impl Db {
 
     /// Claims until `lease` what is due, of every subscription by itself but those that have all they can do.
     pub async fn claim_deliveries(&self, now: Timestamp, lease: Timestamp, claim: &str, room: Room<'_, Place>) -> Result<Vec<Claimed>> {
-        let backend = self.backend();
         let tx = self.begin().await?;
-        let rows = tx.query_all_raw(due(backend, now, room).statement(backend)).await?;
-        let (mut busy, mut chosen) = (room.busy.clone(), Vec::new());
-        for row in &rows {
-            let mut cells = Cells::orm(row);
-            let position: i64 = cells.take()?;
-            let attempts = busy.entry((cells.id()?, cells.id()?)).or_default();
-            if *attempts < room.each {
-                *attempts += 1;
-                chosen.push((*attempts, position));
-            }
+        let rows: Vec<(i64, Place)> =
+            tx.all(&due(self.backend(), now, room), |cells| Ok((cells.take()?, (cells.id()?, cells.id()?)))).await?;
+        let (mut busy, mut due) = (room.busy.clone(), Vec::with_capacity(rows.len()));
+        for (position, place) in rows {
+            let attempts = busy.entry(place.clone()).or_default();
+            *attempts += 1;
+            due.push((*attempts, position, place));
         }
-        // Where there is not room for all, whoever has the least going on comes first.
-        chosen.sort_by_key(|(attempts, _)| *attempts);
-        chosen.truncate(room.all);
+        // Where there is not room for all, the subscription that has the least going on comes first.
+        due.sort_by_key(|(attempts, _, _)| *attempts);
+        let mut picker = room.picker();
+        let chosen: Vec<i64> = due.into_iter().filter(|(_, _, place)| picker.take(place)).map(|(_, position, _)| position).collect();
         if chosen.is_empty() {
             tx.commit().await?;
             return Ok(Vec::new());
         }
-        let chosen: Vec<i64> = chosen.into_iter().map(|(_, position)| position).collect();
         let mut sql = Sql::fixed("UPDATE deliveries SET claim = $1, attempts = attempts + 1, due_at = $2 WHERE position IN ");
         sql = sql.with(Param::Text(claim.to_owned())).with(Param::Integer(lease.millis()));
         sql.integers(&chosen).push(
@@ -368,10 +378,8 @@ impl Db {
              (SELECT w.url FROM webhooks w WHERE w.store_id = deliveries.store_id AND w.id = deliveries.webhook_id), sequence, \
              COALESCE(body, (SELECT e.body FROM events e WHERE e.store_id = deliveries.store_id AND e.id = deliveries.event_id))",
         );
-        let rows = tx.query_all_raw(sql.statement(backend)).await?;
         let (mut claimed, mut damaged) = (Vec::new(), Vec::new());
-        for row in &rows {
-            let (one, whole) = decode_claimed(&mut Cells::orm(row))?;
+        for (one, whole) in tx.all(&sql, decode_claimed).await? {
             if whole {
                 claimed.push(one);
             } else {
@@ -383,7 +391,7 @@ impl Db {
             tracing::error!(store = %one.shipment.store_id, event = one.shipment.event_id, "the recorded event is damaged; it is not delivered");
             let mut sql = Sql::fixed("UPDATE deliveries SET claim = NULL, due_at = NULL WHERE position = ");
             sql.integer(one.position);
-            tx.execute_raw(sql.statement(backend)).await?;
+            tx.run(&sql).await?;
         }
         let mut places: Vec<Place> = claimed.iter().map(|one| (one.shipment.store_id.clone(), one.shipment.webhook_id.clone())).collect();
         places.sort();
@@ -391,8 +399,7 @@ impl Db {
         for (store, webhook) in places {
             let mut sql = Sql::of(&store, "SELECT secret FROM webhook_secrets WHERE store_id = $1 AND webhook_id = ");
             sql.text(webhook.as_str()).push(" AND (ends_at IS NULL OR ends_at > ").integer(now.millis()).push(") ORDER BY position DESC");
-            let rows = tx.query_all_raw(sql.statement(backend)).await?;
-            let secrets = rows.iter().map(|row| Cells::orm(row).bytes().map(SigningSecret)).collect::<Result<Vec<_>>>()?;
+            let secrets = tx.all(&sql, |cells| cells.bytes().map(SigningSecret)).await?;
             for one in claimed.iter_mut().filter(|one| one.shipment.store_id == store && one.shipment.webhook_id == webhook) {
                 one.shipment.secrets.clone_from(&secrets);
             }
@@ -412,6 +419,9 @@ fn due(backend: DbBackend, now: Timestamp, room: Room<'_, Place>) -> Sql {
     sql.push(" FROM deliveries x WHERE x.store_id = w.store_id AND x.webhook_id = w.id AND x.due_at IS NOT NULL AND x.due_at <= ");
     sql.integer(now.millis()).push(" ORDER BY x.due_at, x.position").limit(i64::try_from(room.each).unwrap_or(i64::MAX));
     sql.push(if lateral { " FOR UPDATE SKIP LOCKED) d ON TRUE" } else { ")" }).push(" WHERE w.enabled = TRUE");
+    for store in room.full_stores() {
+        sql.push(" AND w.store_id <> ").text(store.as_str());
+    }
     for (store, webhook) in room.full() {
         sql.push(" AND NOT (w.store_id = ").text(store.as_str()).push(" AND w.id = ").text(webhook.as_str()).push(")");
     }

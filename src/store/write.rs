@@ -1,23 +1,23 @@
 //! One write transaction of a store: what every use-case that changes something goes through.
 //!
-//! Called by `service`. Guarantees: a row that was read for a change stays as it is until the end of the transaction, or, where
-//! [`at_once`] looked at it, nothing is written; the events and the change log commit with the change or not at all; dropped
-//! without [`Write::commit`], nothing is left.
-
-mod at_once;
+//! Called by `service`. Guarantees: a row that was read for a change stays as it is until the end of the transaction; the events and the
+//! change log commit with the change or not at all; dropped without [`Write::commit`], nothing is left.
+//!
+//! On PostgreSQL a frequent write is two flights: BEGIN and the rows that it holds; then all that it writes and COMMIT. Writes hold rows
+//! in one order, so that no two wait for each other: contacts, then a conversation, then its tickets, then the counter of tickets.
 
 use std::sync::{
     Arc, Mutex,
     atomic::{AtomicBool, AtomicI64, Ordering},
 };
 
-use self::at_once::AtOnce;
 use super::{
-    Db, Error, Result,
+    Db, Result,
     begun::Begun,
     changelog::{Inserted, Noted, Own},
     connect::{OnStatement, Writes},
     lock::lock,
+    postgres::Answer,
     search::searchable,
     sql::{Cells, Param, Row, Sql},
     writer::Turn,
@@ -56,9 +56,7 @@ pub struct Write {
 /// Where the statements run.
 enum On {
     Sqlite(Turn),
-    Postgres(Begun),
-    /// Also PostgreSQL.
-    AtOnce(AtOnce),
+    Postgres(Box<Begun>),
 }
 
 /// A record that derived data follows.
@@ -93,19 +91,9 @@ impl Db {
     pub async fn write(&self, store: &StoreId, clock: &Arc<dyn Clock>) -> Result<Write> {
         let on = match self.writes() {
             Writes::Sqlite(writer) => On::Sqlite(writer.turn().await?),
-            Writes::Postgres(kept) => On::Postgres(kept.begin().await?),
+            Writes::Postgres(kept) => On::Postgres(Box::new(kept.begin().await?)),
         };
         Ok(self.write_on(on, store, clock))
-    }
-
-    /// [`Db::write`] for what changes one conversation and what follows from it: on PostgreSQL the conversation is looked at and not
-    /// held. [`Error::Raced`] tells that another change came between, or that more is read than can be; nothing is written then,
-    /// and [`Db::write`] does it.
-    pub async fn write_at_once(&self, store: &StoreId, clock: &Arc<dyn Clock>) -> Result<Write> {
-        match self.writes() {
-            Writes::Sqlite(_) => self.write(store, clock).await,
-            Writes::Postgres(kept) => Ok(self.write_on(On::AtOnce(AtOnce::new(kept)), store, clock)),
-        }
     }
 
     fn write_on(&self, on: On, store: &StoreId, clock: &Arc<dyn Clock>) -> Write {
@@ -150,13 +138,8 @@ impl Write {
         self.count_statement();
         match &self.on {
             On::Sqlite(turn) => turn.all(&sql, &decode),
-            On::AtOnce(_) => Err(Error::Raced),
             On::Postgres(begun) => {
-                self.run_waiting(begun).await?;
-                let rows = begun.rows(&sql).await?;
-                if sql.holds() {
-                    self.now.store(self.clock.now().millis(), Ordering::Relaxed);
-                }
+                let rows = self.fly(begun, vec![sql]).await?.pop().unwrap_or_default().rows;
                 rows.iter().map(|row| decode(&mut Cells::postgres(row))).collect()
             }
         }
@@ -172,16 +155,12 @@ impl Write {
         self.count_statement();
         match &self.on {
             On::Sqlite(turn) => turn.run(&sql),
-            On::AtOnce(_) => Err(Error::Raced),
-            On::Postgres(begun) => {
-                self.run_waiting(begun).await?;
-                begun.run(&sql).await
-            }
+            On::Postgres(begun) => Ok(self.fly(begun, vec![sql]).await?.pop().unwrap_or_default().affected),
         }
     }
 
-    /// Runs a statement whose outcome nobody asks for, at the latest before the next other one; what it violates is told
-    /// by that. Those that follow each other go to PostgreSQL as one: no two of them may touch the same row.
+    /// Runs a statement whose outcome nobody asks for, at the latest before the next other one, which fails with it. On PostgreSQL it
+    /// leaves with that one, in the order of the calls.
     pub(super) fn run_along(&self, sql: Sql) -> Result<()> {
         self.wrote.store(true, Ordering::Relaxed);
         match &self.on {
@@ -189,7 +168,8 @@ impl Write {
                 self.count_statement();
                 turn.run(&sql).map(|_| ())
             }
-            On::Postgres(_) | On::AtOnce(_) => {
+            On::Postgres(_) => {
+                self.count_statement();
                 lock(&self.later).push(sql);
                 Ok(())
             }
@@ -200,65 +180,66 @@ impl Write {
         std::mem::take(&mut *lock(&self.later))
     }
 
-    async fn run_waiting(&self, begun: &Begun) -> Result<()> {
-        if let Some(sql) = Sql::together(self.waiting()) {
-            self.count_statement();
-            begun.run(&sql).await?;
+    /// One flight: the statements that wait, and these. The answers of these alone.
+    async fn fly(&self, begun: &Begun, statements: Vec<Sql>) -> Result<Vec<Answer>> {
+        let holds = statements.iter().any(Sql::holds);
+        let mut flight = self.waiting();
+        let before = flight.len();
+        flight.extend(statements);
+        let answers = begun.flight(&flight).await?;
+        if holds {
+            self.now.store(self.clock.now().millis(), Ordering::Relaxed);
         }
-        Ok(())
+        Ok(answers.into_iter().skip(before).collect())
     }
 
     pub(super) fn on_postgres(&self) -> bool {
-        matches!(self.on, On::Postgres(_) | On::AtOnce(_))
+        matches!(self.on, On::Postgres(_))
     }
 
     /// A conversation, as it stays until the end.
     pub async fn conversation(&self, id: &ConversationId) -> Result<Option<Conversation>> {
-        match &self.on {
-            On::AtOnce(one) => self.look_at_conversation(one, id).await,
-            On::Sqlite(_) | On::Postgres(_) => self.held("conversations", id.as_str()).await,
-        }
+        self.held("conversations", id.as_str()).await
     }
 
-    /// Runs an update of the conversation whose outcome nobody asks for; see [`Write::run_along`].
-    pub(super) fn update_conversation(&self, update: Sql) -> Result<()> {
-        match &self.on {
-            On::AtOnce(one) => self.update_conversation_seen(one, update),
-            On::Sqlite(_) | On::Postgres(_) => self.run_along(update),
-        }
-    }
-
-    /// Runs an update of the open ticket of the conversation; which ticket that is.
-    pub(super) async fn update_open_ticket(&self, conversation: &ConversationId, mut update: Sql) -> Result<Option<TicketId>> {
-        let open = |sql: &mut Sql| {
-            sql.push(" WHERE store_id = $1 AND is_open = TRUE AND conversation_id = ").text(conversation.as_str());
+    /// A conversation and its open ticket, both as they stay until the end. The ticket is looked up once the conversation is held: what
+    /// opens or closes one holds the conversation too.
+    pub async fn conversation_with_ticket(&self, id: &ConversationId) -> Result<Option<(Conversation, Option<TicketId>)>> {
+        let On::Postgres(begun) = &self.on else {
+            let Some(conversation) = self.conversation(id).await? else { return Ok(None) };
+            return Ok(Some((conversation, self.open_ticket(id).await?)));
         };
-        open(&mut update);
-        match &self.on {
-            On::AtOnce(one) => self.update_ticket_seen(one, update),
-            On::Postgres(_) => {
-                update.push(" RETURNING id");
-                self.first(update, |cells| cells.id()).await
-            }
-            // To return what an update changes costs SQLite more than to ask before.
-            On::Sqlite(_) => {
-                let mut asked = self.sql("SELECT id FROM tickets");
-                open(&mut asked);
-                let found = self.first(asked, |cells| cells.id()).await?;
-                if found.is_some() {
-                    self.run_along(update)?;
-                }
-                Ok(found)
-            }
-        }
+        let statements = vec![self.held_sql::<Conversation>("conversations", id.as_str()), self.open_ticket_sql(id)];
+        statements.iter().for_each(|_| self.count_statement());
+        let mut answers = self.fly(begun, statements).await?.into_iter();
+        let (mut found, mut open) = (answers.next().unwrap_or_default().rows, answers.next().unwrap_or_default().rows);
+        let Some(row) = found.pop() else { return Ok(None) };
+        let ticket = open.pop().map(|row| Cells::postgres(&row).id()).transpose()?;
+        Ok(Some((Conversation::decode(&mut Cells::postgres(&row))?, ticket)))
+    }
+
+    /// The open ticket of a conversation that is held, as it stays until the end.
+    pub async fn open_ticket(&self, conversation: &ConversationId) -> Result<Option<TicketId>> {
+        self.first(self.open_ticket_sql(conversation), |cells| cells.id()).await
+    }
+
+    fn open_ticket_sql(&self, conversation: &ConversationId) -> Sql {
+        let mut sql = self.sql("SELECT id FROM tickets WHERE store_id = $1 AND is_open = TRUE AND conversation_id = ");
+        sql.text(conversation.as_str());
+        self.hold(&mut sql);
+        sql
     }
 
     /// The row of a table with this id, held until the end of the transaction.
     pub(super) async fn held<T: Row>(&self, table: &str, id: &str) -> Result<Option<T>> {
+        self.first(self.held_sql::<T>(table, id), T::decode).await
+    }
+
+    fn held_sql<T: Row>(&self, table: &str, id: &str) -> Sql {
         let mut sql = self.sql("SELECT ");
         sql.push(T::COLUMNS).push(" FROM ").push(table).push(" WHERE store_id = $1 AND id = ").text(id);
         self.hold(&mut sql);
-        self.first(sql, T::decode).await
+        sql
     }
 
     /// Holds the rows that a SELECT finds. SQLite's one writer holds all there are.
@@ -291,37 +272,22 @@ impl Write {
         lock(&self.log).insert((kind, id.to_owned()), inserted);
     }
 
-    /// Writes the change log, and whatever waits along with its end; the positions of the log.
-    async fn write_log(&self, log: &Noted) -> Result<Vec<i64>> {
+    /// The statements that write the change log, each of which returns the positions of its rows on PostgreSQL.
+    fn log_statements(&self, log: &Noted) -> Vec<Sql> {
         let transaction = if self.on_postgres() { ", pg_current_xact_id()::text::bigint)" } else { ", 0)" };
         let log: Vec<_> = log.keys().collect();
-        let mut positions: Vec<i64> = Vec::with_capacity(log.len());
-        for rows in log.chunks(ROWS_MAX) {
+        let insert = |rows: &[&(&'static str, String)]| {
             let mut sql = self.sql("INSERT INTO changes (store_id, kind, record_ids, changed_at, transaction_id) VALUES ");
             for (i, (kind, id)) in rows.iter().enumerate() {
                 sql.push(if i == 0 { "($1, " } else { ", ($1, " }).text(kind).push(", ").text(id).push(", ").integer(self.now().millis());
                 sql.push(transaction);
             }
-            if let On::Sqlite(turn) = &self.on {
-                self.count_statement();
-                positions.extend(turn.insert(&sql)?);
-                continue;
+            if self.on_postgres() {
+                sql.push(" RETURNING position");
             }
-            sql.push(" RETURNING position");
-            if let On::AtOnce(one) = &self.on {
-                if rows.len() < log.len() {
-                    return Err(Error::Raced);
-                }
-                positions.extend(self.write_at_once(one, sql).await?);
-                continue;
-            }
-            let mut whole = self.waiting();
-            whole.push(sql);
-            if let Some(sql) = Sql::together(whole) {
-                positions.extend(self.all(sql, |cells| cells.take::<i64>()).await?);
-            }
-        }
-        Ok(positions)
+            sql
+        };
+        log.chunks(ROWS_MAX).map(insert).collect()
     }
 
     /// Records events, rendered. They get their numbers after the commit.
@@ -338,12 +304,7 @@ impl Write {
                     .bytes(body.clone())
                     .push(")");
             }
-            if events.len() > ROWS_MAX {
-                // Of statements that go together none is sure to come before another, and these tell the order.
-                self.run(sql).await?;
-            } else {
-                self.run_along(sql)?;
-            }
+            self.run_along(sql)?;
         }
         Ok(())
     }
@@ -385,13 +346,27 @@ impl Write {
         if log.is_empty() && self.wrote.load(Ordering::Relaxed) && self.on_postgres() {
             log.insert((OTHER, self.store.to_string()), None);
         }
-        let positions = self.write_log(&log).await?;
+        let logging = self.log_statements(&log);
+        logging.iter().for_each(|_| self.count_statement());
+        let mut positions: Vec<i64> = Vec::with_capacity(log.len());
+        let mut flight = self.waiting();
         match self.on {
-            On::Sqlite(turn) => turn.commit().await,
-            On::Postgres(begun) => begun.commit().await,
-            // With its log.
-            On::AtOnce(_) => Ok(()),
-        }?;
+            On::Sqlite(turn) => {
+                for sql in &logging {
+                    positions.extend(turn.insert(sql)?);
+                }
+                turn.commit().await?;
+            }
+            On::Postgres(begun) => {
+                let before = flight.len();
+                flight.extend(logging);
+                for answer in begun.commit(&flight).await?.iter().skip(before) {
+                    for row in &answer.rows {
+                        positions.push(Cells::postgres(row).take()?);
+                    }
+                }
+            }
+        }
         self.own.add(&self.store, positions, log);
         Ok(())
     }

@@ -7,6 +7,9 @@
 //! half-way, takes back its own savepoint alone. Statements run where they are called: crossing to sqlx's thread and
 //! back costs several times what they do.
 //!
+//! When the disk is full or fails, SQLite may take the whole transaction back by itself. The writer notices: it closes its connection,
+//! tells every writer of the group, and refuses further statements of the turn, which would otherwise commit on their own.
+//!
 //! A writer sees what those before it in its group did. Should their commit fail, its own fails with them, so that nothing
 //! acknowledged rests on something lost. A refusal is not held back so: it promises nothing.
 //!
@@ -22,21 +25,24 @@
 
 use std::{
     ops::RangeInclusive,
-    path::{Path, PathBuf},
+    path::Path,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
 
 use rusqlite::Connection;
-use tokio::sync::{Mutex as Queue, OwnedMutexGuard, oneshot};
+use tokio::{
+    sync::{Mutex as Queue, OwnedMutexGuard, oneshot},
+    task::JoinHandle,
+};
 
 use super::{
     Error, Result,
-    connect::{MAPPED, WRITE_WAIT},
+    connect::WRITE_WAIT,
     copying::Copying,
+    file_identity::FileIdentity,
     sql::{Cells, Sql},
     sqlite::{self, bind, read},
-    vfs::gathered,
 };
 
 /// Prepared statements that the connection keeps.
@@ -65,12 +71,14 @@ const BREATH: Duration = Duration::from_millis(3);
 
 /// Whoever sits here writes.
 pub(super) struct Seat {
-    pub(super) path: PathBuf,
+    pub(super) file: Arc<FileIdentity>,
     pub(super) connection: Option<Connection>,
     pub(super) copying: Copying,
     /// For good.
     pub(super) closed: bool,
     group: Option<Group>,
+    /// The task that ends the group. Where it has ended and left a group, it panicked.
+    ending: Option<JoinHandle<()>>,
     /// Since when groups have followed each other without a pause.
     stretch: Option<(Instant, Instant)>,
 }
@@ -96,6 +104,7 @@ pub(super) struct Sole(Mutex<Taken>);
 /// A transaction alone on the file, on its own connection. Dropped without [`Alone::commit`], it leaves nothing behind.
 pub(super) struct Alone {
     connection: Connection,
+    file: Arc<FileIdentity>,
     _sole: Sole,
 }
 
@@ -108,9 +117,9 @@ pub(super) struct Turn {
 
 impl Writer {
     /// From so many pages on the log is copied into the file.
-    pub fn new(path: PathBuf, pages: u32) -> Self {
+    pub fn new(file: Arc<FileIdentity>, pages: u32) -> Self {
         let copying = Copying::new(pages);
-        Self(Arc::new(Queue::new(Seat { path, connection: None, copying, closed: false, group: None, stretch: None })))
+        Self(Arc::new(Queue::new(Seat { file, connection: None, copying, closed: false, group: None, ending: None, stretch: None })))
     }
 
     pub(super) async fn sit(&self) -> Result<Taken> {
@@ -121,9 +130,13 @@ impl Writer {
     pub async fn turn(&self) -> Result<Turn> {
         let mut seat = self.sit().await?;
         seat.is_open()?;
+        if seat.group.is_some() && seat.ending.as_ref().is_none_or(JoinHandle::is_finished) {
+            tracing::error!("the task that commits writes ended without committing; its writes are taken back");
+            seat.abandon();
+        }
         if seat.group.is_none() {
             seat.begin().await?;
-            tokio::spawn(self.clone().end_group());
+            seat.ending = Some(tokio::spawn(self.clone().end_group()));
         }
         seat.step("SAVEPOINT turn")?;
         Ok(Turn { seat: Mutex::new(seat), ended: false })
@@ -168,13 +181,14 @@ impl Writer {
     /// Begins a transaction on a connection of its own, which is set up as `settings` say and lets nobody else write.
     pub async fn alone(&self, settings: &str) -> Result<Alone> {
         let sole = self.sole().await?;
-        let path = sole.path();
-        let mut connection = open(&path)?;
+        let file = sole.with(|seat| seat.file.clone());
+        file.check()?;
+        let mut connection = open(file.path())?;
         connection.execute_batch(settings)?;
         // A shared borrow of it could not be sent to another thread.
         let own = &mut connection;
         begin(move || Ok(own.execute_batch("BEGIN IMMEDIATE")?)).await?;
-        Ok(Alone { connection, _sole: sole })
+        Ok(Alone { connection, file, _sole: sole })
     }
 
     /// Closes the connection once everything is committed.
@@ -183,6 +197,11 @@ impl Writer {
         self.commit_group(&mut seat);
         (seat.connection, seat.closed) = (None, true);
     }
+}
+
+/// SQLite ended the transaction of the group by itself.
+fn taken_back() -> Error {
+    Error::Unavailable("the database took the transaction back".to_owned())
 }
 
 fn closed() -> Error {
@@ -198,12 +217,10 @@ impl Seat {
     fn connection(&mut self) -> Result<&Connection> {
         self.is_open()?;
         if self.connection.is_none() {
-            let connection = open(&self.path)?;
+            self.file.check()?;
+            let connection = open(self.file.path())?;
             connection.set_prepared_statement_cache_capacity(STATEMENTS);
-            let settings = format!(
-                "PRAGMA mmap_size = {MAPPED}; PRAGMA cache_size = {KEPT_PAGES}; PRAGMA cache_spill = {GROUP_PAGES}; {}",
-                self.copying.settings()
-            );
+            let settings = format!("PRAGMA cache_size = {KEPT_PAGES}; PRAGMA cache_spill = {GROUP_PAGES}; {}", self.copying.settings());
             connection.execute_batch(&settings)?;
             self.connection = Some(connection);
         }
@@ -229,23 +246,29 @@ impl Seat {
         }
         begin(|| self.step("BEGIN IMMEDIATE")).await?;
         self.group = Some(Group::default());
-        Ok(())
+        self.file.check().inspect_err(|_| self.abandon())
+    }
+
+    /// Closes the connection, whatever its state, which takes back what is not committed; the next writer opens another. Writers that
+    /// wait for the group are told by the end of their channels.
+    fn abandon(&mut self) {
+        (self.connection, self.group) = (None, None);
     }
 
     /// Ends the transaction and tells its writers how.
     fn commit(&mut self) {
         let Some(group) = self.group.take() else { return };
-        let outcome = gathered(|| self.step("COMMIT"));
+        // The files are compared once the commit is in them: what went to a file without a name is not acknowledged.
+        let outcome = self.step("COMMIT").and_then(|()| self.file.check());
         if let Err(error) = &outcome {
             tracing::error!(%error, writers = group.waiting.len(), "a commit failed; nothing of it was kept");
-            // Whatever state it is in: it is closed, which takes everything back, and a new one is opened.
-            self.connection = None;
+            self.abandon();
         }
         for waiting in group.waiting {
             // Nobody hears it where the request was given up meanwhile.
             _ = waiting.send(match &outcome {
                 Ok(()) => Ok(()),
-                Err(error) => Err(Error::Unavailable(error.to_string())),
+                Err(error) => Err(error.of_the_database().unwrap_or_else(|| Error::Unavailable(error.to_string()))),
             });
         }
         if let Some((_, last)) = &mut self.stretch {
@@ -276,10 +299,6 @@ impl Sole {
     pub fn with<T>(&self, work: impl FnOnce(&mut Seat) -> T) -> T {
         work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
-
-    fn path(&self) -> PathBuf {
-        self.with(|seat| seat.path.clone())
-    }
 }
 
 impl Alone {
@@ -297,19 +316,38 @@ impl Alone {
 
     /// It waits for the disk.
     async fn end(self, sql: &'static str) -> Result<()> {
-        let ended = tokio::task::spawn_blocking(move || Ok(gathered(|| self.connection.execute_batch(sql))?));
+        let ended = tokio::task::spawn_blocking(move || {
+            self.connection.execute_batch(sql)?;
+            self.file.check()
+        });
         ended.await.map_err(|error| Error::Unavailable(error.to_string()))?
     }
 }
 
 impl Turn {
     fn with<T>(&self, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
-        work(self.seat.lock().unwrap_or_else(PoisonError::into_inner).connection()?)
+        let mut seat = self.seat.lock().unwrap_or_else(PoisonError::into_inner);
+        if seat.group.is_none() {
+            return Err(taken_back());
+        }
+        let connection = seat.connection()?;
+        let outcome = work(connection);
+        if outcome.is_err() && connection.is_autocommit() {
+            // SQLite has ended the transaction, and with it the turns before this one.
+            seat.abandon();
+        }
+        outcome
     }
 
     /// Runs a statement, each row through `decode`.
     pub fn all<T>(&self, sql: &Sql, decode: &impl Fn(&mut Cells<'_>) -> Result<T>) -> Result<Vec<T>> {
         self.with(|connection| read(connection, sql, decode))
+    }
+
+    /// Runs statements without values, for tests.
+    #[cfg(test)]
+    pub fn script(&self, statements: &str) -> Result<()> {
+        self.with(|connection| Ok(connection.execute_batch(statements)?))
     }
 
     /// The number of rows that a statement changed.
@@ -333,12 +371,15 @@ impl Turn {
     pub async fn commit(mut self) -> Result<()> {
         let kept = {
             let seat = self.seat.get_mut().unwrap_or_else(PoisonError::into_inner);
+            if seat.group.is_none() {
+                return Err(taken_back());
+            }
             if !seat.references_hold()? {
                 return Err(Error::ForeignKey("a row refers to one that is not there".to_owned()));
             }
             seat.step("RELEASE turn")?;
             let (sender, kept) = oneshot::channel();
-            seat.group.get_or_insert_default().waiting.push(sender);
+            seat.group.as_mut().ok_or_else(taken_back)?.waiting.push(sender);
             kept
         };
         self.ended = true;
@@ -353,12 +394,13 @@ impl Drop for Turn {
             return;
         }
         let seat = self.seat.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if seat.group.is_none() {
+            return;
+        }
         let undone = seat.connection().and_then(|connection| Ok(connection.execute_batch("ROLLBACK TO turn; RELEASE turn")?));
         if let Err(error) = undone {
             tracing::error!(%error, "a write could not be taken back; its whole group is");
-            seat.connection = None;
-            // Dropping the senders tells the others.
-            seat.group = None;
+            seat.abandon();
         }
     }
 }
@@ -397,7 +439,10 @@ mod tests {
     use tokio::sync::Notify;
 
     use super::{
-        super::sql::{Param, Sql},
+        super::{
+            file_identity::opened,
+            sql::{Param, Sql},
+        },
         Arc, ENOUGH, GROUP_PAGES, Writer,
     };
 
@@ -409,7 +454,7 @@ mod tests {
         let file = Connection::open(&path).unwrap();
         file.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE t (n INTEGER NOT NULL, b BLOB NOT NULL)").unwrap();
         let count = |n: i64| file.query_row("SELECT COUNT(*) FROM t WHERE n = ?1", [n], |row| row.get::<_, i64>(0)).unwrap();
-        let writer = Writer::new(path.clone(), 1000);
+        let writer = Writer::new(opened(&path), 1000);
         let turn = writer.turn().await.unwrap();
         let told = turn.all(&Sql::fixed("PRAGMA cache_spill"), &|cells| cells.take::<i64>());
         assert_eq!(told.unwrap(), [i64::from(GROUP_PAGES)]);
@@ -437,7 +482,7 @@ mod tests {
         let file = Connection::open(&path).unwrap();
         file.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE t (n INTEGER NOT NULL)").unwrap();
         let pages = || file.query_row("PRAGMA wal_checkpoint(NOOP)", (), |row| row.get::<_, i64>(1)).unwrap();
-        let writer = Writer::new(path.clone(), 1000);
+        let writer = Writer::new(opened(&path), 1000);
         for (turns, commits) in [(1, 1..=1), (20, 1..=1), (10 * ENOUGH, 2..=20)] {
             let before = pages();
             let came = (0..=turns).map(|_| Arc::new(Notify::new())).collect::<Vec<_>>();

@@ -290,6 +290,13 @@ impl Answer {
         assert!(message.starts_with(&format!("`{field}`")), "the message should begin with `{field}`\n{}", self.described());
     }
 
+    /// Asserts a 404 whose message begins with this field in backticks.
+    #[track_caller]
+    pub fn misses(&self, field: &str) {
+        let message = self.fails(404);
+        assert!(message.starts_with(&format!("`{field}`: ")), "the message should begin with `{field}`\n{}", self.described());
+    }
+
     /// Asserts the refusal of an `expand` value.
     #[track_caller]
     pub fn refuses_expand(&self) {

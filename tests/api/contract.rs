@@ -176,6 +176,10 @@ impl Contract {
             return;
         }
         seen::saw(self.name, &format!("answer {id} {code}"));
+        if code == 404 {
+            let message = answer.body()["error"]["message"].as_str().unwrap_or_default().to_owned();
+            assert!(message.starts_with('`'), "a record that is missing is named by its member\n{}", answer.described());
+        }
         let media = response["content"].as_object().into_iter().flatten().find(|(name, _)| name.starts_with("application/json"));
         let schema = &media.unwrap_or_else(|| panic!("{id} has no JSON under {code}")).1["schema"];
         let body = answer.body();

@@ -46,7 +46,7 @@ pub struct Database {
     binary: String,
     home: tempfile::TempDir,
     /// The PostgreSQL server's own address and the database's name there.
-    postgres: Option<(String, String)>,
+    pub postgres: Option<(String, String)>,
 }
 
 impl Database {

@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::{
+    REV_A,
     client::{Answer, Call},
     contract,
     harness::{one, world},
@@ -71,6 +72,58 @@ fn the_query_is_checked_before_the_body_and_the_shape_before_the_record() {
     messages().query("conversationId", "nobody").query("expand", "nothing").send().refuses_expand();
     one().get("/conversations").query("contactId", "nobody").query("pageSize", 0).send().refuses("pageSize");
     one().get("/tickets").query("ticketId", "nobody").query("expand", "nothing").send().refuses_expand();
+}
+
+#[test]
+fn a_cursor_that_is_none_is_named_before_a_wrong_body() {
+    for path in ["/tickets/list", "/contacts/list"] {
+        for body in [json!({"updatedAfter": 5, "statuses": 5}), json!({"nothing": 1}), json!([])] {
+            one().post(path, body.clone()).query("cursor", "none").send().refuses("cursor");
+            one().post(path, body.clone()).query("cursor", "none").query("pageSize", 0).send().refuses("pageSize");
+        }
+        one().call("POST", path).query("cursor", "none").bytes("{").send().refuses("cursor");
+    }
+}
+
+#[test]
+fn a_record_that_is_not_there_is_named_by_its_member() {
+    let get = |path: &str, query: &[(&str, &str)]| query.iter().fold(one().get(path), |call, (name, value)| call.query(name, value)).send();
+    get("/tickets", &[("ticketId", "nobody")]).misses("ticketId");
+    get("/contacts", &[("contactId", "nobody")]).misses("contactId");
+    get("/conversations", &[("conversationId", "nobody")]).misses("conversationId");
+    get("/conversations", &[("contactId", "nobody")]).misses("contactId");
+    get("/messages", &[("conversationId", "nobody"), ("pageSize", "5")]).misses("conversationId");
+    get("/messages", &[("ticketId", "nobody"), ("pageSize", "5")]).misses("ticketId");
+    get("/messages/internal-comments", &[("conversationId", "nobody")]).misses("conversationId");
+    let at = "2026-01-01T00:00:00Z";
+    let post = |path: &str, body| one().post(path, body).send();
+    let patch = |path: &str, body| one().call("PATCH", path).json(body).send();
+    patch("/tickets/field-values", json!({"ticketId": "nobody", "ticketFieldId": "x", "newValue": 1})).misses("body.ticketId");
+    patch("/tickets/field-values", json!({"ticketId": "t-third", "ticketFieldId": "nobody", "newValue": 1})).misses("body.ticketFieldId");
+    post("/tickets/close", json!({"ticketId": "nobody"})).misses("body.ticketId");
+    post("/conversations/mark-read", json!({"conversationId": "nobody"})).misses("body.conversationId");
+    patch("/conversations/labels", json!({"conversationId": "nobody", "addLabels": ["x"]})).misses("body.conversationId");
+    let field = |contact: &str| json!({"contactId": contact, "contactFieldId": "nobody", "value": 1, "updatedAt": at});
+    patch("/contacts/field-values", field("nobody")).misses("body.contactId");
+    patch("/contacts/field-values", field("con-thai")).misses("body.contactFieldId");
+    post("/messages/internal-comments", json!({"conversationId": "nobody", "text": "x"})).misses("body.conversationId");
+    post("/messages", json!({"conversationId": "nobody", "text": "x"})).misses("body.conversationId");
+    if REV_A {
+        return;
+    }
+    get("/accounts/whatsapp-templates", &[("accountId", "nobody")]).misses("accountId");
+    let mia = "00000000-0000-4000-8000-000000000000";
+    let assigned = json!([{"ticketId": "t-third", "assigneeUserId": mia}, {"ticketId": "nobody", "assigneeUserId": mia}]);
+    post("/tickets/assign", assigned).misses("body[1].ticketId");
+    let to = json!([{"email": "a@example.com"}]);
+    post("/messages/email/new", json!({"accountId": "nobody", "to": to, "text": "x"})).misses("body.accountId");
+    post("/messages/email", json!({"conversationId": "nobody", "to": to, "text": "x"})).misses("body.conversationId");
+    post("/messages/template", json!({"conversationId": "nobody", "templateId": "x"})).misses("body.conversationId");
+    let phone = |account: &str| json!({"accountId": account, "phoneNumber": "+66812345678", "templateId": "nobody"});
+    post("/messages/template/phone", phone("nobody")).misses("body.accountId");
+    // A long id is not sent back whole.
+    let message = get("/tickets", &[("ticketId", &"x".repeat(5000))]).fails(404);
+    assert!(message.len() < 200, "{message}");
 }
 
 #[test]
@@ -218,6 +271,51 @@ fn a_nul_in_a_value_finds_nothing_and_breaks_nothing() {
     one().get("/labels").raw_query("searchTerm=a%00b").send().lists(&[]);
     one().post("/contacts/list", json!({"search": "\u{0}"})).send().lists(&[]);
     one().post("/tickets/list", json!({"accountIds": ["\u{0}"]})).send().lists(&[]);
+}
+
+#[test]
+fn pages_run_nothing_but_their_own_and_stand_in_no_frame() {
+    let anonymous = one().anonymous();
+    for path in ["/docs", "/settings/docs", "/docs/changes", "/docs/changes/events", "/settings"] {
+        let page = anonymous.raw("GET", path).exchange();
+        assert_eq!((page.status, page.header("x-content-type-options")), (200, Some("nosniff")), "{path}");
+        let policy = page.header("content-security-policy").unwrap_or_else(|| panic!("{path} has no policy"));
+        for part in ["default-src 'none'", "base-uri 'none'", "frame-ancestors 'none'"] {
+            assert!(policy.contains(part), "{path}: {policy}");
+        }
+        let scripts = policy.split("; ").find(|part| part.starts_with("script-src")).unwrap_or_default();
+        assert!(!scripts.contains("unsafe") && !scripts.contains('*'), "{path}: {policy}");
+    }
+    for path in ["/openapi.json", "/openapi.yaml", "/openapi-events.json", "/settings/openapi.json", "/healthz", "/readyz", "/metrics"] {
+        let page = anonymous.raw("GET", path).exchange();
+        assert_eq!(page.header("x-content-type-options"), Some("nosniff"), "{path}");
+    }
+}
+
+/// What hyper refuses before there is a request: the document and README.md say that it has no envelope.
+#[test]
+fn what_is_no_request_is_refused_without_an_envelope() {
+    let refused = |request: &str| {
+        use std::io::{Read, Write};
+        let mut stream = std::net::TcpStream::connect(&one().address).expect("the server listens");
+        // It may close before it has all.
+        let _ = stream.write_all(request.as_bytes());
+        let mut answer = String::new();
+        let _ = stream.read_to_string(&mut answer);
+        answer
+    };
+    let headers: String = (0..101).map(|i| format!("x-{i}: y\r\n")).collect();
+    for (request, status) in [
+        ("NOT A REQUEST\r\n\r\n".to_owned(), "400"),
+        (format!("GET /v1/labels?{} HTTP/1.1\r\nhost: x\r\n\r\n", "a".repeat(70_000)), "414"),
+        (format!("GET /v1/labels HTTP/1.1\r\nhost: x\r\n{headers}\r\n"), "431"),
+    ] {
+        let answer = refused(&request);
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{status}: {answer}");
+        assert!(answer.contains("connection: close") && answer.ends_with("\r\n\r\n"), "{answer}");
+    }
+    let description = one().anonymous().raw("GET", "/openapi.json").exchange().body()["info"]["description"].to_string();
+    assert!(description.contains("400, 414 and 431"), "{description}");
 }
 
 #[test]

@@ -37,6 +37,7 @@ fn shop() -> Vec<Value> {
         line("contact", with(contact("con-mia", "Mia Nguyễn", 1), mia)),
         line("contact", with(contact("con-tea", "Tea Tea", 2), json!({"note": "tea tea"}))),
         line("contact", contact("con-som", "สมชาย ใจดี", 3)),
+        line("contact", with(contact("con-wang", "王 小明", 5), json!({"firstName": "小明", "lastName": "王"}))),
         line("contact", with(contact("con-li", "李小龙", 4), json!({"note": "a long note in which tea is a word among many others"}))),
         line("conversation", talk("chat", "acc-chat", "widget")),
         line("conversation", with(talk("mail", "acc-mail", "gmail"), json!({"emailSubject": "Broken teapot"}))),
@@ -159,6 +160,15 @@ fn contacts_are_found_with_the_fields_that_match() {
     }
     contacts(&api, "tea").lists(&["con-tea", "con-li", "con-mia"]);
     contacts(&api, "小龙").lists(&["con-li"]);
+    // A name in a script without spaces is found with and without them.
+    for query in ["王小明", "王 小明", "小明", "王小", "小明 王"] {
+        contacts(&api, query).lists(&["con-wang"]);
+        assert_eq!(contacts(&api, query).row("con-wang")["matchedFields"], json!(["fullName"]), "{query}");
+    }
+    for query in ["สมชายใจดี", "สมชาย ใจดี", "ชายใจ"] {
+        contacts(&api, query).lists(&["con-som"]);
+    }
+    contacts(&api, "MiaNguyễn").lists(&[]);
 }
 
 #[test]
@@ -191,6 +201,14 @@ fn the_contact_list_is_searched_in_the_order_of_the_revision() {
     if REV_A {
         let page = api.post("/contacts/list", json!({"search": "tea"})).query("pageSize", 2).send();
         assert_eq!(page.header("x-pagination-total"), Some("3"));
+    }
+}
+
+#[test]
+fn a_name_is_found_by_the_contact_list_with_and_without_its_space() {
+    let (_server, api) = server();
+    for query in ["王小明", "王 小明"] {
+        assert_eq!(listed(&api, json!({"search": query})), ["con-wang"], "{query}");
     }
 }
 
@@ -247,7 +265,7 @@ fn a_killed_server_and_a_lost_index_find_everything_again() {
     assert_eq!(listed(&api, json!({"search": "before"})).len(), 1);
     let database = server.kill();
     let printed = database.run(&["reindex"]);
-    assert!(printed.starts_with("indexed 22 records"), "{printed}");
+    assert!(printed.starts_with("indexed 23 records"), "{printed}");
     let server = Server::start(database);
     assert_eq!(listed(&server.api("shop", &ALL_SCOPES), json!({"search": "สมชาย"})), ["con-som"]);
     let complaint = server.database.fails(&["reindex"]);

@@ -123,7 +123,7 @@ fn webhooks_are_kept_by_the_command_line() {
     assert_eq!(run(&database, "delete", &chosen, &[]), "");
     assert_eq!(listed(&database), shown[..1]);
     for action in ["enable", "disable", "rotate", "test", "log", "replay", "delete"] {
-        assert!(database.fails(&of(action, &chosen)).contains("there is no webhook"), "{action}");
+        assert!(database.fails(&of(action, &chosen)).contains("no webhook with id"), "{action}");
     }
 }
 
@@ -163,7 +163,10 @@ fn what_cannot_be_is_refused() {
     ] {
         for (store, id) in [("other", id), ("shop", "none"), ("none", id)] {
             let complaint = database.fails(&[&["webhook", action, "--store", store, "--id", id], more].concat());
-            assert!(complaint.contains("there is no"), "{action} in {store}: {complaint}");
+            assert!(
+                ["no webhook with id", "there is no store"].iter().any(|reason| complaint.contains(reason)),
+                "{action} in {store}: {complaint}"
+            );
         }
     }
     assert!(database.fails(&[&of("replay", &hook)[..], &["--since", "yesterday"]].concat()).contains("must be an instant"));
@@ -214,6 +217,10 @@ fn events_are_delivered_as_they_are_printed() {
         assert!(seen.iter().any(|seen| attempt["eventId"] == seen.id()));
         assert_eq!((attempt.get("nextAttemptAt"), attempt.get("reason")), (None, None));
     }
+    for dry in [&[][..], &["--dry-run"]] {
+        let arguments = [&of("replay", &hook)[..], &["--event", "nobody"], dry];
+        assert!(database.fails(&arguments.concat()).contains("no event with id `nobody`"));
+    }
     // The same bytes again; then a test, which no other endpoint is told of.
     assert_eq!(run(database, "replay", &hook, &["--event", one.id(), "--dry-run"]), "1");
     assert_eq!(run(database, "replay", &hook, &["--event", one.id()]), "1");
@@ -245,7 +252,7 @@ fn nothing_connects_to_this_machine_unless_it_is_allowed() {
         until("it was tried", || !log(database, hook).is_empty());
         let attempt = log(database, hook).remove(0);
         assert_eq!((&attempt["outcome"], attempt.get("status")), (&json!("retrying"), None), "{host}");
-        assert!(attempt["reason"].as_str().is_some_and(|reason| reason.contains("not a public one")), "{host}: {attempt}");
+        assert!(attempt["reason"].as_str().is_some_and(|reason| reason.contains("a public")), "{host}: {attempt}");
     }
     assert_eq!(endpoint.connections.load(Ordering::SeqCst), 0);
 }

@@ -214,6 +214,50 @@ fn a_link_opens_one_session_which_signing_out_ends() {
 }
 
 #[test]
+fn an_admin_is_told_what_only_an_owner_may() {
+    const DEE: &str = "0a000000-0000-4000-8000-000000000005";
+    let visit = Visit::begin();
+    let line = |kind: &str, record: serde_json::Value| json!({"kind": kind, "record": record});
+    visit.server.database.import(
+        STORE,
+        &[
+            line("role", json!({"id": "role-admin", "name": "Admin", "kind": "admin"})),
+            line("user", json!({"id": "seat-dee", "userId": DEE, "name": "Dee", "roleId": "role-admin"})),
+        ],
+    );
+    visit.go(&visit.link(DEE));
+    visit.press("Create key");
+    visit.fill(NAME, "Sync");
+    visit.click(&box_of("labels:read"));
+    let choice = "//dialog[@open]//select[@name='userId']";
+    assert!(visit.text(choice).starts_with("you"), "{}", visit.text(choice));
+    visit.choose(choice, "User seat-ann");
+    visit.press("Save");
+    assert!(visit.text("//dialog[@open]//p[@role='alert']").contains("names an owner"));
+    visit.choose(choice, "you");
+    visit.press("Save");
+    visit.take_secret();
+    assert!(visit.text(&key("Sync")).contains("as Dee"));
+    visit.end(&[("/settings/v1/keys", 403)]);
+}
+
+#[test]
+fn the_documentation_shows_under_its_policy() {
+    let visit = Visit::begin();
+    for (page, operation) in [("/docs", "listLabels"), ("/settings/docs", "listKeys")] {
+        visit.go(&format!("http://{}{page}", visit.server.address));
+        visit.click(&format!("//div[contains(@id, '-{operation}')]//button[contains(@class, 'opblock-summary-control')]"));
+        visit.sees("//*[contains(@class, 'opblock-body')]");
+        visit.press("Try it out");
+        let console: Vec<_> = visit.console().into_iter().filter(|line| !line.contains("/favicon.ico")).collect();
+        assert!(console.is_empty(), "{page}: {console:#?}");
+        let host = format!("http://{}/", visit.server.address);
+        let requests: Vec<_> = visit.requests().into_iter().filter(|url| url.starts_with("http") && !url.starts_with(&host)).collect();
+        assert!(requests.is_empty(), "{page}: requests to others: {requests:?}");
+    }
+}
+
+#[test]
 fn a_key_lives_its_whole_life_on_the_page() {
     const MARKUP: &str = "<img src=x onerror=window.owned=1>";
     let visit = Visit::of_owner();

@@ -26,6 +26,7 @@ use crate::{
     },
     service::{By, Renderer, sends::Letter},
     store::{Db, fixture::Fixture},
+    supervisor::Pulse,
 };
 
 /// Tells the kind of an event alone.
@@ -102,7 +103,7 @@ async fn round(worker: &mut Outbound) {
 }
 
 async fn one_ends(worker: &mut Outbound) {
-    let ended = worker.attempts.join_next().await.unwrap();
+    let ended = worker.attempts.join_next_with_id().await.unwrap();
     worker.ended(ended);
 }
 
@@ -373,7 +374,7 @@ async fn two_workers_hand_nothing_over_twice() {
         let (stop, stopped) = oneshot::channel::<()>();
         let worker =
             Outbound::new(Messages::new(service(db, bench.clock.clone()), Connectors::every(channel.clone()), Targets::Public).unwrap());
-        workers.push(tokio::spawn(worker.run(async { _ = stopped.await })));
+        workers.push(tokio::spawn(worker.run(async { _ = stopped.await }, Pulse::unheard())));
         stops.push(stop);
     }
     for n in 0..20 {

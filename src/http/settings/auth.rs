@@ -9,6 +9,7 @@ use std::sync::Arc;
 use poem::{
     RequestBody,
     http::{Method, StatusCode, header},
+    web::RemoteAddr,
 };
 use poem_openapi::{
     ApiExtractor, ApiExtractorType, ExtractParamOptions,
@@ -80,7 +81,7 @@ impl<'a> ApiExtractor<'a> for Managed {
                 ..scheme(
                     "apiKey",
                     "A browser's session, which POST /session opens. A change must come from the page's own origin \
-                     (`Sec-Fetch-Site: same-origin`, or an `Origin` that is the host asked).",
+                     (`Sec-Fetch-Site: same-origin`, or an `Origin` with the scheme and host asked).",
                 )
             },
         );
@@ -107,7 +108,10 @@ impl<'a> ApiExtractor<'a> for Managed {
                 break;
             }
         }
-        let (secret, manager) = found.ok_or_else(|| ApiError::unauthorized("the session or token is unknown or has ended"))?;
+        let Some((secret, manager)) = found else {
+            refused(api, context, request.remote_addr())?;
+            return Err(ApiError::unauthorized("the session or token is unknown or has ended").into());
+        };
         context.authenticated(manager.store_id.clone());
         if !manager.may_manage() {
             return Err(not_a_manager().into());
@@ -119,10 +123,16 @@ impl<'a> ApiExtractor<'a> for Managed {
             store_id: manager.store_id.clone(),
             user_id: Some(manager.user_id.clone()),
             via,
+            is_owner: manager.is_owner(),
             request_id: Some(context.request_id().to_owned()),
         };
         Ok(Self { api: api.clone(), context: context.clone(), manager, editor, secret })
     }
+}
+
+/// Has the address pay for a proof that is refused, where there is a rate limit.
+pub fn refused(api: &Api, context: &Context, from: &RemoteAddr) -> Result<(), ApiError> {
+    api.rate.as_ref().map_or(Ok(()), |rate| Ok(rate.take_refused(from, context.received_at())?))
 }
 
 pub fn not_a_manager() -> ApiError {
@@ -151,14 +161,21 @@ fn presented(request: &poem::Request) -> Result<(Vec<String>, GrantKind, Via), A
     Ok((sessions, GrantKind::Session, Via::Session))
 }
 
+/// Whether a request came over TLS, as far as a proxy in front of us says. Of several proxies the first one is what the browser speaks to.
+pub fn is_secure(request: &poem::Request) -> bool {
+    let proto = request.headers().get("x-forwarded-proto").and_then(|value| value.to_str().ok()).and_then(|text| text.split(',').next());
+    proto.is_some_and(|proto| proto.trim().eq_ignore_ascii_case("https"))
+}
+
 /// Refuses what a browser sends for a page that is not ours. `strangers`: whether a client that is no browser may pass.
 pub fn own_origin(request: &poem::Request, strangers: bool) -> Result<(), ApiError> {
     let text = |name| request.headers().get(name).map(|value| value.to_str().unwrap_or_default());
     let own = match (text("sec-fetch-site"), text("origin")) {
         (Some(site), _) => site == "same-origin",
         (None, Some(origin)) => {
-            let host = text("host").unwrap_or_default();
-            origin.split_once("://").is_some_and(|(_, origin)| !host.is_empty() && origin.eq_ignore_ascii_case(host))
+            let (host, scheme) = (text("host").unwrap_or_default(), if is_secure(request) { "https" } else { "http" });
+            let same = |(theirs, origin): (&str, &str)| theirs.eq_ignore_ascii_case(scheme) && origin.eq_ignore_ascii_case(host);
+            !host.is_empty() && origin.split_once("://").is_some_and(same)
         }
         (None, None) => strangers,
     };

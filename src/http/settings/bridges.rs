@@ -105,7 +105,7 @@ impl Bridges {
         body: Body<BridgeReference>,
     ) -> Result<Reply<One<BridgeWithSecret>>, Failure<SettingsEdit>> {
         let id: AccountId = body.parse()?.account_id.into();
-        let (bridge, secret) = managed.api.service.rotate_bridge(&managed.editor, &id).await?;
+        let (bridge, secret) = managed.api.service.rotate_bridge(&managed.editor, &id).await.map_err(ApiError::in_body)?;
         Ok(Self::with_secret(&managed, bridge, Some(&secret)))
     }
 

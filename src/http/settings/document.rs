@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::{
     domain::rules::ReceivedAt,
     http::{
-        document::{canonical, page_of, sorted},
+        document::{UNENVELOPED, canonical, page_of, sorted},
         examples::Examples,
         merged::Merged,
     },
@@ -66,10 +66,11 @@ pub fn in_settings(path: &str) -> bool {
 
 fn service() -> OpenApiService<Plane, ()> {
     OpenApiService::new(plane(), "counterpart, settings", "1.0.0")
-        .description(
+        .description(format!(
             "The settings of a store: API keys, webhooks, recorded events, and what the contract has no operation for. For the \
-             store's owners and admins, by a browser's session or a machine's token. The same in both revisions of the contract.",
-        )
+             store's owners and admins, by a browser's session or a machine's token. The same in both revisions of the contract. \
+             {UNENVELOPED}"
+        ))
         .license(poem_openapi::LicenseObject::new("MIT OR Apache-2.0").url("https://spdx.org/licenses/MIT.html"))
         .contact(poem_openapi::ContactObject::new().name("Whoever runs this server"))
         .server(poem_openapi::ServerObject::new(PREFIX))

@@ -13,7 +13,7 @@ use crate::{
     },
     http::{
         body::Body,
-        error::{ApiError, Failure, SettingsCatalog, SettingsChange, SettingsCreation, SettingsEdit, SettingsLookup},
+        error::{ApiError, Failure, SettingsAddition, SettingsCatalog, SettingsChange, SettingsEdit, SettingsLookup},
         params::{Id, Query, Required, Scalar},
         reply::{All, One, Reply},
         values::{Listed, UserIdText, ValueSet},
@@ -108,7 +108,7 @@ pub struct KeyCreation {
     /// At least one; a write scope grants its read scope.
     #[oai(validator(min_items = 1))]
     scopes: Vec<Listed<Scopes>>,
-    /// The user in whose name it acts; the store's oldest owner when omitted.
+    /// The user in whose name it acts. Omitted: the store's oldest owner where an owner asks, else the admin. An admin cannot name an owner.
     user_id: Option<UserIdText>,
 }
 
@@ -171,7 +171,7 @@ impl Keys {
     ///
     /// Makes an API key. Its secret is in this answer and never again.
     #[oai(path = "/keys", method = "post", operation_id = "createKey")]
-    async fn create_key(&self, managed: Managed, body: Body<KeyCreation>) -> Result<Reply<One<KeyWithSecret>>, Failure<SettingsCreation>> {
+    async fn create_key(&self, managed: Managed, body: Body<KeyCreation>) -> Result<Reply<One<KeyWithSecret>>, Failure<SettingsAddition>> {
         let new = body.parse()?;
         let owner = new.user_id.map(|id| Scalar::parse(&id.0).map_err(|reason| ApiError::field("body.userId", reason))).transpose()?;
         let new = NewKey { scopes: scopes(&new.scopes)?, name: new.name, owner };
@@ -197,7 +197,7 @@ impl Keys {
     #[oai(path = "/keys/rotate", method = "post", operation_id = "rotateKey")]
     async fn rotate_key(&self, managed: Managed, body: Body<KeyReference>) -> Result<Reply<One<KeyWithSecret>>, Failure<SettingsChange>> {
         let id: KeyId = body.parse()?.key_id.into();
-        Ok(Self::with_secret(&managed, managed.api.service.rotate_key(&managed.editor, &id).await?))
+        Ok(Self::with_secret(&managed, managed.api.service.rotate_key(&managed.editor, &id).await.map_err(ApiError::in_body)?))
     }
 
     /// Suspend a key
@@ -206,7 +206,7 @@ impl Keys {
     #[oai(path = "/keys/deactivate", method = "post", operation_id = "deactivateKey")]
     async fn deactivate_key(&self, managed: Managed, body: Body<KeyReference>) -> Result<Reply<One<KeyView>>, Failure<SettingsEdit>> {
         let id: KeyId = body.parse()?.key_id.into();
-        Ok(Self::view(&managed, managed.api.service.set_key_active(&managed.editor, &id, false).await?))
+        Ok(Self::view(&managed, managed.api.service.set_key_active(&managed.editor, &id, false).await.map_err(ApiError::in_body)?))
     }
 
     /// Activate a key
@@ -215,7 +215,7 @@ impl Keys {
     #[oai(path = "/keys/activate", method = "post", operation_id = "activateKey")]
     async fn activate_key(&self, managed: Managed, body: Body<KeyReference>) -> Result<Reply<One<KeyView>>, Failure<SettingsEdit>> {
         let id: KeyId = body.parse()?.key_id.into();
-        Ok(Self::view(&managed, managed.api.service.set_key_active(&managed.editor, &id, true).await?))
+        Ok(Self::view(&managed, managed.api.service.set_key_active(&managed.editor, &id, true).await.map_err(ApiError::in_body)?))
     }
 
     /// Delete a key

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use poem::{
     RequestBody,
     http::{HeaderValue, header},
+    web::RemoteAddr,
 };
 use poem_openapi::{
     ApiExtractor, ApiExtractorType, ExtractParamOptions, Object, OpenApi,
@@ -16,7 +17,7 @@ use poem_openapi::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::auth::{COOKIE, Managed, not_a_manager, own_origin};
+use super::auth::{COOKIE, Managed, is_secure, not_a_manager, own_origin, refused};
 use crate::{
     domain::{
         settings::{GrantKind, Manager},
@@ -118,6 +119,7 @@ impl Shape for Ended {
 pub struct Stranger {
     api: Arc<Api>,
     context: Context,
+    from: RemoteAddr,
     /// Whether it came over TLS, as far as a proxy in front of us says.
     secure: bool,
 }
@@ -133,11 +135,8 @@ impl<'a> ApiExtractor<'a> for Stranger {
         let Arrival { api, context, .. } = Arrival::of(request)?;
         // A page of somebody else must not put its reader into a session of its choosing.
         own_origin(request, true)?;
-        // Of several proxies the first one is what the browser speaks to.
-        let proto =
-            request.headers().get("x-forwarded-proto").and_then(|value| value.to_str().ok()).and_then(|text| text.split(',').next());
-        let secure = proto.is_some_and(|proto| proto.trim().eq_ignore_ascii_case("https"));
-        Ok(Self { api: api.clone(), context: context.clone(), secure })
+        let secure = is_secure(request);
+        Ok(Self { api: api.clone(), context: context.clone(), from: request.remote_addr().clone(), secure })
     }
 }
 
@@ -160,7 +159,10 @@ impl Sessions {
         let link = body.parse()?.link;
         let unknown = || ApiError::unauthorized("`body.link` is unknown, used up or older than 15 minutes; ask for a new one");
         let service = &stranger.api.service;
-        let manager = service.manager(&link, GrantKind::Link).await?.ok_or_else(unknown)?;
+        let Some(manager) = service.manager(&link, GrantKind::Link).await? else {
+            refused(&stranger.api, &stranger.context, &stranger.from)?;
+            return Err(unknown().into());
+        };
         stranger.context.authenticated(manager.store_id.clone());
         if !manager.may_manage() {
             return Err(not_a_manager().into());

@@ -121,7 +121,8 @@ impl Team {
     /// Remove a user
     ///
     /// Removes a seat, at once and for good. The user's tickets lose their assignee, with an event each; the user's API keys
-    /// act in the name of the store's oldest owner; sessions and tokens end. The last owner cannot be removed.
+    /// act in the name of the store's oldest owner; sessions and tokens end. The last owner cannot be removed, and an admin can
+    /// remove no owner.
     #[oai(path = "/users", method = "delete", operation_id = "removeUser")]
     async fn remove_user(
         &self,

@@ -15,7 +15,7 @@ use crate::{
     },
     http::{
         body::Body,
-        error::{ApiError, Failure, SettingsCatalog, SettingsChange, SettingsCreation, SettingsEdit, SettingsLookup},
+        error::{ApiError, Failure, SettingsAddition, SettingsCatalog, SettingsChange, SettingsEdit, SettingsLookup},
         events::EventKinds,
         params::{Id, Query, Required},
         reply::{All, One, Reply},
@@ -244,7 +244,7 @@ impl Webhooks {
         &self,
         managed: Managed,
         body: Body<WebhookCreation>,
-    ) -> Result<Reply<One<WebhookWithSecret>>, Failure<SettingsCreation>> {
+    ) -> Result<Reply<One<WebhookWithSecret>>, Failure<SettingsAddition>> {
         let new = body.parse()?;
         let settings =
             Settings { url: Some(new.url), kinds: new.events.map(names), account_id: Some(new.account_id.0.flatten().map(Into::into)) };
@@ -275,7 +275,7 @@ impl Webhooks {
         body: Body<WebhookReference>,
     ) -> Result<Reply<One<WebhookView>>, Failure<SettingsEdit>> {
         let id = body.parse()?.webhook_id.into();
-        Ok(Self::view(&managed, managed.api.service.enable_webhook(&managed.editor, &id, true).await?))
+        Ok(Self::view(&managed, managed.api.service.enable_webhook(&managed.editor, &id, true).await.map_err(ApiError::in_body)?))
     }
 
     /// Disable a webhook
@@ -288,7 +288,7 @@ impl Webhooks {
         body: Body<WebhookReference>,
     ) -> Result<Reply<One<WebhookView>>, Failure<SettingsEdit>> {
         let id = body.parse()?.webhook_id.into();
-        Ok(Self::view(&managed, managed.api.service.enable_webhook(&managed.editor, &id, false).await?))
+        Ok(Self::view(&managed, managed.api.service.enable_webhook(&managed.editor, &id, false).await.map_err(ApiError::in_body)?))
     }
 
     /// Rotate a webhook's secret
@@ -301,7 +301,7 @@ impl Webhooks {
         body: Body<WebhookReference>,
     ) -> Result<Reply<One<WebhookWithSecret>>, Failure<SettingsEdit>> {
         let id = body.parse()?.webhook_id.into();
-        Ok(Self::with_secret(&managed, managed.api.service.rotate_webhook(&managed.editor, &id).await?))
+        Ok(Self::with_secret(&managed, managed.api.service.rotate_webhook(&managed.editor, &id).await.map_err(ApiError::in_body)?))
     }
 
     /// Send a test event
@@ -310,7 +310,7 @@ impl Webhooks {
     #[oai(path = "/webhooks/test", method = "post", operation_id = "testWebhook")]
     async fn test_webhook(&self, managed: Managed, body: Body<WebhookReference>) -> Result<Reply<One<TestEvent>>, Failure<SettingsChange>> {
         let id = body.parse()?.webhook_id.into();
-        let event_id = managed.api.service.test_webhook(&managed.editor, &id).await?;
+        let event_id = managed.api.service.test_webhook(&managed.editor, &id).await.map_err(ApiError::in_body)?;
         Ok(Reply::of(&managed.context, &TestEvent { event_id }, vec![]))
     }
 
@@ -322,7 +322,8 @@ impl Webhooks {
         let order = body.parse()?;
         let replay = Replay { event: order.event_id, since: order.since, until: order.until, missing: order.missing.unwrap_or_default() };
         let dry_run = order.dry_run.unwrap_or_default();
-        let count = managed.api.service.replay(&managed.editor, &order.webhook_id.into(), replay, dry_run).await?;
+        let count =
+            managed.api.service.replay(&managed.editor, &order.webhook_id.into(), replay, dry_run).await.map_err(ApiError::in_body)?;
         Ok(Reply::of(&managed.context, &Replayed { count }, vec![]))
     }
 

@@ -3,7 +3,10 @@
 use poem_openapi::Object;
 use serde::Deserialize;
 
-use crate::{http::error::ApiError, service::conversation_writes::LabelUpdate};
+use crate::{
+    http::{error::ApiError, inputs::bounded},
+    service::conversation_writes::LabelUpdate,
+};
 
 /// Labels to add to a conversation and to remove from it. At least one of the two lists must hold an id.
 #[derive(Debug, Object, Deserialize)]
@@ -44,13 +47,14 @@ impl LabelsInput {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CommentInput {
     conversation_id: String,
-    /// Plain text.
+    /// Plain text, at most 64 KiB in UTF-8.
     text: String,
 }
 
 impl CommentInput {
     /// The conversation and the text.
     pub fn check(self) -> Result<(String, String), ApiError> {
+        bounded("body.text", &self.text)?;
         Ok((self.conversation_id, self.text))
     }
 }
@@ -61,12 +65,14 @@ impl CommentInput {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TextInput {
     conversation_id: String,
+    /// At most 64 KiB in UTF-8.
     text: String,
 }
 
 impl TextInput {
     /// The conversation and the text.
     pub fn check(self) -> Result<(String, String), ApiError> {
+        bounded("body.text", &self.text)?;
         Ok((self.conversation_id, self.text))
     }
 }

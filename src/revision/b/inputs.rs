@@ -3,7 +3,10 @@
 use poem_openapi::Object;
 use serde::Deserialize;
 
-use crate::{http::error::ApiError, service::conversation_writes::LabelUpdate};
+use crate::{
+    http::{error::ApiError, inputs::bounded},
+    service::conversation_writes::LabelUpdate,
+};
 
 /// Labels to add to a conversation and to remove from it.
 #[derive(Debug, Object, Deserialize)]
@@ -42,7 +45,7 @@ impl LabelsInput {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CommentInput {
     conversation_id: String,
-    /// Plain text. `<@userId:name@>` mentions a user.
+    /// Plain text, at most 64 KiB in UTF-8. `<@userId:name@>` mentions a user.
     #[oai(validator(min_length = 1))]
     text: String,
 }
@@ -53,6 +56,7 @@ impl CommentInput {
         if self.text.is_empty() {
             return Err(ApiError::field("body.text", "must not be empty"));
         }
+        bounded("body.text", &self.text)?;
         Ok((self.conversation_id, self.text))
     }
 }

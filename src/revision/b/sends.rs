@@ -14,6 +14,7 @@ use crate::{
         document::Tag,
         error::{ApiError, Change, Failure},
         expand::NoExpand,
+        inputs::bounded,
         reply::{One, Reply},
         values::AddressText,
         writing::{Acknowledgement, IdempotencyKey},
@@ -31,6 +32,7 @@ const MAX_ADDRESSES: usize = 50;
 pub struct EmailAddress {
     /// A bare address, such as `mali@example.com`.
     email: AddressText,
+    /// At most 64 KiB in UTF-8.
     #[oai(validator(pattern = r"^[^\x00-\x1f\x7f-\x9f]*$"))]
     name: Option<String>,
 }
@@ -48,7 +50,7 @@ pub struct NewEmail {
     cc: Option<Vec<EmailAddress>>,
     #[oai(validator(max_items = 50))]
     bcc: Option<Vec<EmailAddress>>,
-    /// One line. The conversation is given it as `emailSubject`.
+    /// One line, at most 64 KiB in UTF-8. The conversation is given it as `emailSubject`.
     #[oai(validator(pattern = r"^[^\x00-\x1f\x7f-\x9f]*$"))]
     subject: Option<String>,
     /// Plain text. One of `text` and `html` must not be blank.
@@ -69,7 +71,7 @@ pub struct EmailReply {
     cc: Option<Vec<EmailAddress>>,
     #[oai(validator(max_items = 50))]
     bcc: Option<Vec<EmailAddress>>,
-    /// One line. `Re: ` and the conversation's `emailSubject` when omitted.
+    /// One line, at most 64 KiB in UTF-8. `Re: ` and the conversation's `emailSubject` when omitted.
     #[oai(validator(pattern = r"^[^\x00-\x1f\x7f-\x9f]*$"))]
     subject: Option<String>,
     /// Plain text. One of `text` and `html` must not be blank.
@@ -86,7 +88,7 @@ pub struct TemplateReply {
     conversation_id: String,
     /// A template of the conversation's account. Its status must be `APPROVED`, `REINSTATED` or `FLAGGED`.
     template_id: String,
-    /// Values of `{{1}}`, `{{2}}` and so on, in order; as many as the body has placeholders.
+    /// Values of `{{1}}`, `{{2}}` and so on, in order; as many as the body has placeholders. The body with them is at most 64 KiB in UTF-8.
     variables: Option<Vec<String>>,
 }
 
@@ -102,7 +104,7 @@ pub struct TemplateToPhone {
     phone_number: String,
     /// A template of this account. Its status must be `APPROVED`, `REINSTATED` or `FLAGGED`.
     template_id: String,
-    /// Values of `{{1}}`, `{{2}}` and so on, in order; as many as the body has placeholders.
+    /// Values of `{{1}}`, `{{2}}` and so on, in order; as many as the body has placeholders. The body with them is at most 64 KiB in UTF-8.
     variables: Option<Vec<String>>,
 }
 
@@ -117,6 +119,9 @@ fn mailboxes(name: &str, addresses: Vec<EmailAddress>) -> Result<Vec<Mailbox>, A
         }
         if address.name.as_deref().is_some_and(ends_a_header) {
             return Err(ApiError::field(&format!("body.{name}[{i}].name"), "must not contain control characters"));
+        }
+        if let Some(text) = &address.name {
+            bounded(&format!("body.{name}[{i}].name"), text)?;
         }
         Ok(Mailbox { email: address.email.0, name: address.name })
     };
@@ -142,6 +147,9 @@ fn letter(
     let (to, cc, bcc) = (mailboxes("to", to)?, mailboxes("cc", cc)?, mailboxes("bcc", bcc)?);
     if subject.as_deref().is_some_and(ends_a_header) {
         return Err(ApiError::field("body.subject", "must not contain control characters"));
+    }
+    if let Some(subject) = &subject {
+        bounded("body.subject", subject)?;
     }
     let filled = |text: &Option<String>| text.as_deref().is_some_and(|text| !text.trim().is_empty());
     if !filled(&text) && !filled(&html) {

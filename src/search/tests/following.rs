@@ -20,6 +20,7 @@ use crate::{
         fixture::{Fixture, sent},
         write::Changed,
     },
+    supervisor::Pulse,
 };
 
 struct Running {
@@ -32,7 +33,7 @@ impl Running {
     fn start(db: &Db, home: &Path) -> Self {
         let searches = Searches::new(db.clone(), home.to_owned(), "d".into());
         let (stop, stopped) = oneshot::channel();
-        let task = tokio::spawn(searches.clone().run(async { _ = stopped.await }));
+        let task = tokio::spawn(searches.clone().run(async { _ = stopped.await }, Pulse::unheard()));
         Self { searches, stop, task }
     }
 

@@ -11,6 +11,7 @@ use crate::domain::{
     contacts::{is_e164, is_email},
     entries::{Entries, Object},
     ids::{MAX_ID_CHARS, UserId},
+    lengths::TooLong,
     messages::MESSAGE_TYPES,
     records::{Account, Comment, Contact, ContactField, Conversation, Label, Message, Role, Team, Template, Ticket, TicketField, User},
     store::{ACCOUNT_STATUSES, CHANNELS, PARAMETER_FORMATS, TEMPLATE_CATEGORIES, TEMPLATE_STATUSES},
@@ -37,6 +38,11 @@ impl Wrong {
 /// A record that can be checked.
 pub trait Check {
     fn id(&self) -> &str;
+
+    /// What is too long in it, where the contract gives no limit.
+    fn too_long(&self) -> Option<TooLong> {
+        None
+    }
 
     /// Refuses what is not allowed, and brings values into the form in which they are stored.
     fn check(&mut self, definitions: &Definitions) -> Result<(), Wrong>;
@@ -176,6 +182,10 @@ impl Check for Contact {
         self.id.as_str()
     }
 
+    fn too_long(&self) -> Option<TooLong> {
+        self.too_long()
+    }
+
     fn check(&mut self, definitions: &Definitions) -> Result<(), Wrong> {
         id("id", self.id.as_str())?;
         not_blank("fullName", &self.full_name)?;
@@ -217,6 +227,10 @@ impl Check for Conversation {
 impl Check for Ticket {
     fn id(&self) -> &str {
         self.id.as_str()
+    }
+
+    fn too_long(&self) -> Option<TooLong> {
+        self.too_long()
     }
 
     fn check(&mut self, _: &Definitions) -> Result<(), Wrong> {
@@ -281,6 +295,10 @@ impl Check for Message {
 impl Check for Comment {
     fn id(&self) -> &str {
         self.id.as_str()
+    }
+
+    fn too_long(&self) -> Option<TooLong> {
+        self.too_long()
     }
 
     fn check(&mut self, _: &Definitions) -> Result<(), Wrong> {

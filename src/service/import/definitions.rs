@@ -14,6 +14,7 @@ use crate::{
         entries::{Entries, Object},
         fields::{CONTACT_DISPLAY_TYPES, Comparable, Kind, MAX_CONTACT_VALUES, RESOLUTION_STATUS, TICKET_DISPLAY_TYPES, options_depth},
         ids::FieldId,
+        patterns,
         records::{ContactField, Ticket, TicketField},
         tickets::{RESOLUTION_STATUSES, is_revenue},
     },
@@ -238,7 +239,7 @@ impl Shape<'_> {
             let reason = format!("`{}` does not go with displayType `{}`, which takes {}", self.data, self.display, data.join(" or "));
             return Err(Wrong::new("dataType", reason));
         }
-        if let Some(Err(error)) = self.regex.map(regex::Regex::new) {
+        if let Some(Err(error)) = self.regex.map(patterns::compile) {
             return Err(Wrong::new("regex", format!("does not compile: {error}")));
         }
         if max_items.is_some_and(|max| max < 1) {

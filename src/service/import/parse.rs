@@ -12,6 +12,8 @@ use crate::domain::{entries::Object, records::Kind};
 pub struct Peek<'a> {
     pub line: u64,
     pub kind: Kind,
+    /// An export says that the record was stored with a text longer than allowed.
+    pub oversized: bool,
     raw: &'a RawValue,
 }
 
@@ -22,6 +24,8 @@ struct Outer<'a> {
     kind: Cow<'a, str>,
     #[serde(borrow)]
     record: &'a RawValue,
+    #[serde(default)]
+    oversized: bool,
 }
 
 impl<'a> Peek<'a> {
@@ -37,7 +41,7 @@ impl<'a> Peek<'a> {
         if has_nul(text) {
             return Err(Failure::line(line, kind.name(), "must not contain the character U+0000"));
         }
-        Ok(Self { line, kind, raw: outer.record })
+        Ok(Self { line, kind, oversized: outer.oversized, raw: outer.record })
     }
 
     /// The whole record.

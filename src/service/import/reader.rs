@@ -8,10 +8,14 @@ use std::{
 use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 
-use super::{Definitions, Failure, Peek, Progress, Spool, Summary, check::Check};
+use super::{
+    Definitions, Failure, Peek, Progress, Spool, Summary,
+    check::{Check, Wrong},
+};
 use crate::{
     domain::{
         ids::AccountId,
+        lengths::TooLong,
         records::{ImportedTicket, Kind, Line, Ticket},
     },
     store::import::Batch,
@@ -202,6 +206,9 @@ impl<'a> Reader<'a> {
     fn checked<T: DeserializeOwned + Check>(&mut self, peek: &Peek<'_>) -> Result<T, Failure> {
         let mut record: T = peek.record()?;
         record.check(&self.definitions).map_err(|wrong| wrong.on(peek))?;
+        if let Some(TooLong { place, reason }) = record.too_long().filter(|_| !peek.oversized) {
+            return Err(Wrong::new(place, reason).on(peek));
+        }
         let key = (peek.kind, record.id());
         let hash = (u128::from(self.hashes.0.hash_one(key)) << 64) | u128::from(self.hashes.1.hash_one(key));
         if !self.seen.insert(hash) {

@@ -25,3 +25,4 @@ pub mod ticket_field_values;
 pub mod ticket_fields;
 pub mod tickets;
 pub mod users;
+pub mod write_probes;

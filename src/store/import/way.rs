@@ -23,8 +23,8 @@ use crate::store::{
 const STATEMENTS: usize = 64;
 
 /// Pages that the transaction changed and has not written yet, in KiB: the indexes of a large import outgrow the default
-/// of 2 MB. An import into a file that is large already reads through it, too, and not through a mapping of the file.
-const PAGES: &str = "PRAGMA cache_size = -65536; PRAGMA temp.cache_size = -8192; PRAGMA mmap_size = 0";
+/// of 2 MB. An import into a file that is large already reads through it, too.
+const PAGES: &str = "PRAGMA cache_size = -65536; PRAGMA temp.cache_size = -8192";
 
 /// What sorts the rows of an index that is built takes as much as the cache may.
 pub(super) const SORTING: &str = "PRAGMA cache_size = -32768";
@@ -125,7 +125,7 @@ impl Way {
     pub async fn commit(self) -> Result<()> {
         match self {
             Self::Sqlite(alone) => alone.into_inner().unwrap_or_else(PoisonError::into_inner).commit().await,
-            Self::Postgres(begun) => begun.commit().await,
+            Self::Postgres(begun) => begun.commit(&[]).await.map(|_| ()),
         }
     }
 
@@ -188,7 +188,7 @@ mod tests {
         let Writes::Postgres(kept) = fixture.db.writes() else { unreachable!("of PostgreSQL") };
         let begun = kept.begin().await.unwrap();
         assert_eq!(begun.rows(&Sql::fixed(mode)).await.unwrap()[0].get::<_, String>(0), "force_generic_plan");
-        begun.commit().await.unwrap();
+        begun.commit(&[]).await.unwrap();
         let way = Way::open(&fixture.db).await.unwrap();
         let found = way.all(mode, &[], vec![vec![]], &[], |cells| cells.take::<String>()).await.unwrap();
         assert_eq!(found, ["auto"]);

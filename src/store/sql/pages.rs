@@ -7,7 +7,7 @@ use std::borrow::Cow;
 #[cfg(test)]
 use sea_orm::DbBackend;
 
-use super::{Cell, Row, Sql};
+use super::{Row, Sql};
 use crate::{
     domain::{
         ids::StoreId,
@@ -75,7 +75,7 @@ impl Db {
     pub(in crate::store) async fn page_with<T: Listed + Send + 'static>(
         &self,
         source: &Source<'_>,
-        conditions: Sql,
+        mut conditions: Sql,
         page: &PageRequest,
         store: &StoreId,
         push_total: impl Fn(&mut Sql),
@@ -90,29 +90,14 @@ impl Db {
             let total = self.count(sql).await?;
             return Ok(Page { total: Some(total), ..self.page_of(source, conditions, page).await? });
         }
-        let (found, total) = self.page_beside::<T, i64>(source, conditions, page, push_total).await?;
-        Ok(Page { total: Some(total.and_then(|total| u64::try_from(total).ok()).unwrap_or(0)), ..found })
-    }
-
-    /// [`Db::page_of`] with something that the database tells of the same moment, where there is a row that brings it along.
-    pub(in crate::store) async fn page_beside<T, B>(
-        &self,
-        source: &Source<'_>,
-        mut conditions: Sql,
-        page: &PageRequest,
-        push: impl Fn(&mut Sql),
-    ) -> Result<(Page<T>, Option<B>)>
-    where
-        T: Listed + Send + 'static,
-        B: Cell + Send + 'static,
-    {
         let end = conditions.as_str().len();
-        push(&mut conditions);
-        let beside = conditions.split_off(end);
-        let sql = page_sql::<T>(source, conditions, page, Some(&beside));
-        let rows = self.all(sql, |cells| Ok((T::decode(cells)?, cells.take::<B>()?))).await?;
-        let (rows, mut beside): (Vec<T>, Vec<B>) = rows.into_iter().unzip();
-        Ok((Page::cut(rows, page.size, T::position), beside.pop()))
+        push_total(&mut conditions);
+        let total = conditions.split_off(end);
+        let sql = page_sql::<T>(source, conditions, page, Some(&total));
+        let rows = self.all(sql, |cells| Ok((T::decode(cells)?, cells.take::<i64>()?))).await?;
+        let (rows, mut totals): (Vec<T>, Vec<i64>) = rows.into_iter().unzip();
+        let total = totals.pop().and_then(|total| u64::try_from(total).ok());
+        Ok(Page { total: Some(total.unwrap_or(0)), ..Page::cut(rows, page.size, T::position) })
     }
 
     /// The rows of a table with these ids, as many as a page has.

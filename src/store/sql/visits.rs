@@ -1,10 +1,10 @@
 //! What a page, or any statement that reads, costs the database, counted rather than timed. For tests.
 
 use rusqlite::{Connection, StatementStatus, config::DbConfig};
-use sea_orm::{ConnectionTrait, DbBackend};
+use sea_orm::{ConnectionTrait, DbBackend, Statement};
 use serde_json::Value;
 
-use super::{Listed, Source, Sql, page_sql};
+use super::{Listed, Param, Source, Sql, page_sql};
 use crate::{
     domain::paging::PageRequest,
     store::{Db, sqlite::bind},
@@ -29,9 +29,24 @@ impl Db {
             return steps(&file[0], &sql);
         }
         sql.text = format!("EXPLAIN (ANALYZE, TIMING OFF, SUMMARY OFF, FORMAT JSON) {}", sql.text);
-        let plan = self.read().query_one_raw(sql.statement(DbBackend::Postgres)).await.unwrap().unwrap();
+        let statement = Statement::from_sql_and_values(DbBackend::Postgres, &sql.text, sql.values.iter().map(bound));
+        let plan = self.read().query_one_raw(statement).await.unwrap().unwrap();
         let plan: Value = plan.try_get_by_index(0).unwrap();
         looked_at(&plan[0]["Plan"])
+    }
+}
+
+fn bound(param: &Param) -> sea_orm::Value {
+    match param.clone() {
+        Param::Text(text) => text.into(),
+        Param::Integer(number) => number.into(),
+        Param::Number(number) => number.into(),
+        Param::Bytes(bytes) => bytes.into(),
+        Param::Flag(flag) => flag.into(),
+        Param::Null => None::<String>.into(),
+        Param::NoInteger => None::<i64>.into(),
+        Param::NoNumber => None::<f64>.into(),
+        Param::NoFlag => None::<bool>.into(),
     }
 }
 

@@ -115,8 +115,8 @@ fn totals_are_what_a_count_would_be() {
 async fn a_change_that_is_taken_back_is_not_counted() {
     let fixture = Fixture::new().await;
     let tx = fixture.db.begin().await.unwrap();
-    tx.execute_unprepared(&insert(&fixture, 1, true, false, None)).await.unwrap();
-    tx.rollback().await.unwrap();
+    tx.script(&insert(&fixture, 1, true, false, None)).await.unwrap();
+    drop(tx);
     agree(&fixture).await;
     assert_eq!(fixture.db.ticket_total(&fixture.store, Shown::All, false, NOW).await.unwrap(), 0);
 }
@@ -163,7 +163,7 @@ async fn what_is_there_already_is_counted() {
         agree(&fixture).await;
         // While somebody puts the parts together.
         let folding = fixture.db.begin().await.unwrap();
-        folding.execute_unprepared(&fold_sql(0)).await.unwrap();
+        folding.script(&fold_sql(0)).await.unwrap();
         let waits = "SELECT COUNT(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
         let folded = async {
             while fixture.db.first(Sql::fixed(waits), |cells| cells.take::<i64>()).await.unwrap() == Some(0) {

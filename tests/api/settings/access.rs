@@ -192,6 +192,8 @@ fn another_site_changes_nothing_with_a_readers_cookie() {
         make().header("sec-fetch-site", site).send().fails(403);
         make().header("sec-fetch-site", site).header("origin", &format!("http://{host}")).send().fails(403);
     }
+    make().header("origin", &format!("https://{host}")).send().fails(403);
+    make().header("origin", &format!("http://{host}")).header("x-forwarded-proto", "https").send().fails(403);
     for origin in ["null", "http://evil.example", &format!("http://evil.example:{host}"), &format!("http://{host}.evil.example"), "http://"]
     {
         make().header("origin", origin).send().fails(403);
@@ -211,7 +213,8 @@ fn another_site_changes_nothing_with_a_readers_cookie() {
     assert_eq!(plane.changes() - before, 1, "the link alone");
     make().header("sec-fetch-site", "same-origin").send().ok();
     make().header("origin", &format!("http://{host}")).send().ok();
-    let secure = login().header("origin", &format!("http://{host}")).header("x-forwarded-proto", "https").send();
+    make().header("origin", &format!("https://{host}")).header("x-forwarded-proto", "https").send().ok();
+    let secure = login().header("origin", &format!("https://{host}")).header("x-forwarded-proto", "https").send();
     assert!(secure.header("set-cookie").is_some_and(|cookie| cookie.ends_with("; Secure")), "{}", secure.described());
 }
 

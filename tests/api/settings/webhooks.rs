@@ -172,6 +172,10 @@ fn a_replay_is_counted_before_it_is_made() {
     assert_eq!(replay(json!({"dryRun": true, "missing": true})), 2);
     assert_eq!(replay(json!({"dryRun": true, "until": "2020-01-01T00:00:00Z"})), 0);
     assert_eq!(plane.changes(), before, "a dry run is no change");
+    for dry in [true, false] {
+        plane.post("/webhooks/replay", json!({"webhookId": id, "eventId": "nobody", "dryRun": dry})).misses("body.eventId");
+    }
+    assert_eq!(plane.changes(), before, "what does not exist is no change");
     let event = plane.get("/events").send().ok()[0]["id"].clone();
     assert_eq!(replay(json!({"eventId": event, "since": "2020-01-01T00:00:00Z"})), 1);
     assert_eq!(replay(json!({"missing": true})), 1, "the other one");

@@ -6,7 +6,7 @@ use super::{Desk, acknowledged, outbound, races::race, sends::untouched};
 use crate::{
     REV_A,
     client::Answer,
-    fixture::{MIA, STATUSES},
+    fixture::{MIA, STATUSES, channels},
 };
 
 const NEW: &str = "+66844444444";
@@ -86,12 +86,17 @@ fn a_template_of_the_wrong_shape_is_refused() {
             phone(&desk, "nobody", bad, "nothing", Value::Null).refuses("body.phoneNumber");
         }
         // Records come before what is asked of them.
-        reply(&desk, "nobody", "tpl-named", Value::Null).fails(404);
-        reply(&desk, "conv-web", "tpl-APPROVED", Value::Null).fails(404);
-        phone(&desk, "nobody", NEW, "tpl-APPROVED", Value::Null).fails(404);
-        for account in ["acc-web", "acc-mail"] {
-            phone(&desk, account, NEW, "tpl-APPROVED", Value::Null).fails(404);
+        reply(&desk, "nobody", "tpl-named", Value::Null).misses("body.conversationId");
+        phone(&desk, "nobody", NEW, "tpl-APPROVED", Value::Null).misses("body.accountId");
+        // Their channel comes before the template.
+        for template in ["tpl-APPROVED", "nothing"] {
+            reply(&desk, "conv-web", template, Value::Null).refuses("body.conversationId");
+            for account in ["acc-web", "acc-mail"] {
+                phone(&desk, account, NEW, template, Value::Null).refuses("body.accountId");
+            }
         }
+        reply(&desk, "conv-wa", "nothing", Value::Null).misses("body.templateId");
+        phone(&desk, "acc-wa", NEW, "nothing", Value::Null).misses("body.templateId");
     });
 }
 
@@ -139,15 +144,13 @@ fn a_phone_has_one_thread_on_an_account() {
     // One that is there.
     phone(&desk, "acc-wa", MIA, "tpl-APPROVED", Value::Null).is(acknowledged());
     assert_eq!(desk.conversation("conv-wa")["allMsgCnt"], 3);
-    // The contact of that phone on another account.
+    // On another account the contact has a conversation that was imported with another reference.
     let before = desk.conversations_of("con-mia").ids().len();
-    for _ in 0..2 {
+    for count in [3, 4] {
         phone(&desk, "acc-wb", MIA, "tpl-other", json!(["x"])).is(acknowledged());
+        assert_eq!(desk.conversation("conv-wb")["allMsgCnt"], count);
     }
-    let talks = desk.conversations_of("con-mia");
-    assert_eq!(talks.ids().len(), before + 1);
-    let talk = talks.ok()[0].clone();
-    assert_eq!((&talk["referenceId"], &talk["accountId"], &talk["allMsgCnt"]), (&json!(MIA), &json!("acc-wb"), &json!(2)));
+    assert_eq!(desk.conversations_of("con-mia").ids().len(), before);
     // Nobody's.
     phone(&desk, "acc-wa", NEW, "tpl-APPROVED", Value::Null).is(acknowledged());
     let contact = desk.only_contact(NEW);
@@ -159,6 +162,27 @@ fn a_phone_has_one_thread_on_an_account() {
     let open = desk.api.get("/tickets").query("ticketId", "t-wa").send().ok();
     assert_eq!(open["isOpen"], true);
     assert!(!desk.post("/tickets/list", json!({"contactIds": [contact["id"]]})).send().text.contains("isOpen"), "no ticket opens");
+}
+
+#[test]
+fn a_template_to_a_phone_goes_there_whatever_its_conversation_is_called() {
+    if REV_A {
+        return;
+    }
+    let mut lines = channels();
+    for line in &mut lines {
+        if line["record"]["id"] == "conv-wb" {
+            line["record"]["referenceId"] = json!("thread-of-another-system");
+        }
+    }
+    let desk = Desk::with_settings(&[("shop", lines)], &[]);
+    desk.server.database.run(&["bridge", "set", "--store", "shop", "--account", "acc-wb", "--url", "https://bridge.invalid/"]);
+    phone(&desk, "acc-wb", MIA, "tpl-other", json!(["x"])).is(acknowledged());
+    desk.text("conv-wb", "a reply").is(acknowledged());
+    assert_eq!(desk.conversation("conv-wb")["allMsgCnt"], 4);
+    let references: Vec<_> = desk.parcels().iter().map(|parcel| parcel["reference_id"].clone()).collect();
+    assert_eq!(references, [MIA, MIA]);
+    assert_eq!(desk.conversation("conv-wb")["referenceId"], "thread-of-another-system");
 }
 
 #[test]

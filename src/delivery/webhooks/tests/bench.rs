@@ -12,7 +12,7 @@ use crate::{
         events::{self, Actor, Event, Fact, FieldChange},
         fixture::{MovableClock, RULES},
         ids::{StoreId, WebhookId},
-        settings::Editor,
+        settings::{Bounds, Editor},
         webhooks::{Along, Answer, Attempted, Logged, Replay, SECRET_BYTES, SigningSecret, Webhook},
     },
     service::{By, Renderer, Service, conversation_writes::LabelUpdate, ticket_states::Escalation, webhooks::Settings},
@@ -39,7 +39,8 @@ pub(super) struct Bench {
 }
 
 pub(super) fn service(db: Db, clock: Arc<dyn Clock>) -> Service {
-    Service::new(db, World { clock, ids: Arc::new(RandomIds) }, RULES, Arc::new(Brief))
+    let service = Service::new(db, World { clock, ids: Arc::new(RandomIds) }, RULES, Arc::new(Brief));
+    service.bounded_by(Bounds { webhooks: 1000, ..Bounds::default() })
 }
 
 /// Records one event of the account `a1`.

@@ -101,8 +101,8 @@ async fn disabling_drops_what_waits() {
     bench.service.enable_webhook(&bench.editor(), &id, false).await.unwrap();
     assert_eq!(bench.due().await, None);
     let refused = bench.service.replay(&bench.editor(), &id, every(), false).await.unwrap_err();
-    assert!(matches!(refused, Error::Conflict(_)), "{refused:?}");
-    assert!(matches!(bench.service.test_webhook(&bench.editor(), &id).await.unwrap_err(), Error::Conflict(_)));
+    assert!(matches!(refused, Error::Conflict { .. }), "{refused:?}");
+    assert!(matches!(bench.service.test_webhook(&bench.editor(), &id).await.unwrap_err(), Error::Conflict { .. }));
     assert_eq!(bench.service.replay(&bench.editor(), &id, every(), true).await.unwrap(), 1);
     endpoint.now_says("200 OK");
     bench.service.enable_webhook(&bench.editor(), &id, true).await.unwrap();

@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// What every refusal says.
-const REASON: &str = "not a public one";
+const REASON: &str = "a public";
 
 /// Whatever leads to the machine itself: hosts with a port behind them, in every spelling that a URL may have.
 const OURSELVES: [&str; 27] = [

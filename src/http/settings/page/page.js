@@ -40,7 +40,9 @@ async function ask(method, path, { query = {}, body } = {}) {
     return (await fetched(`${PLANE}${path}${given.length ? "?" : ""}${new URLSearchParams(given)}`, { method, ...json })).data;
   } catch (refused) {
     // Whoever has no session any more, or no longer the role, has nothing to do on this page.
-    if (asking && asking === session && [401, 403].includes(refused.status)) leave(refused);
+    // A refusal that names a field is about what was asked for.
+    const unwelcome = [401, 403].includes(refused.status) && !refused.message.startsWith("`");
+    if (asking && asking === session && unwelcome) leave(refused);
     throw refused;
   }
 }
@@ -272,7 +274,7 @@ function keyForm(title, former, perform) {
   const dialog = one("#key-dialog");
   const form = one("form", dialog);
   boxes(one("#scopes"), "scopes", scopes, former?.scopes ?? []);
-  options(form.elements.userId, [["", "the store's oldest owner"], ...names]);
+  options(form.elements.userId, [["", session.role === "owner" ? "the store's oldest owner" : "you"], ...names]);
   one("#key-dialog-title").textContent = title;
   form.elements.name.value = former?.name ?? "";
   one("#acts-as").hidden = Boolean(former);

@@ -1,0 +1,66 @@
+//! Field values held against the patterns of their fields before a write begins: a pattern may look at a long text for a while, and
+//! others wait for a write.
+
+use std::{collections::HashMap, sync::LazyLock};
+
+use serde_json::Value;
+use tokio::sync::Semaphore;
+
+use super::{Error, Result, Service};
+use crate::{
+    domain::{
+        fields::{Field, ValueError},
+        ids::{FieldId, StoreId},
+        lengths::bytes_of_texts,
+        patterns,
+    },
+    store::fields::Noun,
+};
+
+/// Texts of so many bytes are matched where they are: even the largest pattern takes some milliseconds for them.
+const SHORT: usize = 1024;
+
+/// Longer texts are matched one at a time, so that a processor is left for other requests.
+static LONG: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(1));
+
+type Verdict = std::result::Result<Option<Value>, ValueError>;
+
+/// Verdicts on values, each with the definition that it is by.
+#[derive(Default)]
+pub(super) struct Judged(HashMap<FieldId, (Field, Verdict)>);
+
+impl Judged {
+    /// The value as it is stored. Judged now where the field has no pattern, or became another since.
+    pub fn value(&mut self, field: &Field, most: i64, value: Value) -> Verdict {
+        match self.0.remove(&field.id) {
+            Some((judged, verdict)) if judged == *field => verdict,
+            _ => field.validate_up_to(most, value),
+        }
+    }
+}
+
+impl Service {
+    /// Judges the values of fields that have a pattern. `most`: values where a definition names no number.
+    pub(super) async fn judge(&self, store: &StoreId, noun: Noun, most: i64, values: &[(FieldId, &Value)]) -> Result<Judged> {
+        let texts: HashMap<&FieldId, &Value> =
+            values.iter().filter(|(_, value)| bytes_of_texts(value) > 0).map(|(id, value)| (id, *value)).collect();
+        let mut judged = Judged::default();
+        if texts.is_empty() {
+            return Ok(judged);
+        }
+        for field in self.db().fields_with_pattern(store, noun, texts.keys().copied().collect()).await? {
+            let Some(value) = texts.get(&field.id).copied() else { continue };
+            let at_hand = field.regex.as_deref().is_none_or(|pattern| patterns::compiled(pattern).is_some());
+            if at_hand && bytes_of_texts(value) <= SHORT {
+                let verdict = field.validate_up_to(most, value.clone());
+                judged.0.insert(field.id.clone(), (field, verdict));
+                continue;
+            }
+            let _turn = LONG.acquire().await.map_err(|error| Error::Internal(error.to_string()))?;
+            let (value, of) = (value.clone(), field.clone());
+            let verdict = tokio::task::spawn_blocking(move || of.validate_up_to(most, value)).await;
+            judged.0.insert(field.id.clone(), (field, verdict.map_err(|error| Error::Internal(error.to_string()))?));
+        }
+        Ok(judged)
+    }
+}

@@ -1,0 +1,164 @@
+//! Answers that are ready before the body of their request has come: the connection stays usable, or the answer says that it does not.
+
+use std::{
+    io::{ErrorKind, Read, Write},
+    net::TcpStream,
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::json;
+
+use crate::{harness::world, settings::Plane};
+
+/// How far a body is behind its head.
+const BEHIND: Duration = Duration::from_millis(20);
+
+/// A connection that is kept.
+struct Kept(TcpStream);
+
+/// The status of an answer, and whether it ends the connection.
+#[derive(Debug, PartialEq, Eq)]
+struct Seen {
+    status: u16,
+    closes: bool,
+}
+
+impl Kept {
+    fn open() -> Self {
+        let stream = TcpStream::connect(&world().server.address).expect("the server listens");
+        stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a time-out");
+        Self(stream)
+    }
+
+    fn send(&mut self, bytes: &[u8]) {
+        self.0.write_all(bytes).expect("the server reads");
+    }
+
+    /// The next answer that is none of 1xx; `None`: the connection ended.
+    fn answer(&mut self) -> Option<Seen> {
+        let mut bytes = Vec::new();
+        let head = loop {
+            if let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") {
+                break String::from_utf8(bytes[..end].to_vec()).expect("text").to_ascii_lowercase();
+            }
+            let mut one = [0];
+            match self.0.read(&mut one) {
+                Ok(1) => bytes.push(one[0]),
+                Ok(_) => return None,
+                Err(error) if [ErrorKind::ConnectionReset, ErrorKind::BrokenPipe].contains(&error.kind()) => return None,
+                Err(error) => panic!("no answer: {error}"),
+            }
+        };
+        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok()).expect("a status");
+        let header = |name: &str| head.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+        if let Some(length) = header("content-length:") {
+            self.0.read_exact(&mut vec![0; length.parse().expect("a length")]).expect("the whole answer");
+        }
+        Some(Seen { status, closes: header("connection:") == Some("close") })
+    }
+
+    /// Whether the connection answers another request.
+    fn goes_on(&mut self) -> bool {
+        let get = format!("GET /v1/teams HTTP/1.1\r\nhost: x\r\nx-api-key: {}\r\n\r\n", world().one.key.as_deref().unwrap_or_default());
+        self.0.write_all(get.as_bytes()).is_ok() && self.answer() == Some(Seen { status: 200, closes: false })
+    }
+}
+
+/// The heads of requests that are answered before their bodies come, with the status.
+fn early() -> Vec<(String, u16)> {
+    let unscoped = world().server.api("one", &["teams:read"]).key.unwrap_or_default();
+    let head = |line: &str, key: &str| format!("{line} HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\nx-api-key: {key}\r\n");
+    vec![
+        (head("POST /v1/tickets/list", "nobody's"), 401),
+        (head("POST /v1/contacts", ""), 401),
+        (head("POST /v1/tickets/list", &unscoped), 403),
+        (head("POST /v1/nothing", ""), 404),
+        (head("PUT /v1/tickets", ""), 405),
+        (head("POST /docs", ""), 405),
+        (head("POST /settings/v1/keys", ""), 401),
+    ]
+}
+
+#[test]
+fn a_body_behind_its_early_answer_does_not_end_the_connection() {
+    let body = json!({"statuses": ["open"]}).to_string();
+    for (head, status) in early() {
+        let mut connection = Kept::open();
+        for length in [body.len(), 1024 * 1024] {
+            let body = body.clone() + &" ".repeat(length - body.len());
+            connection.send(format!("{head}content-length: {length}\r\n\r\n").as_bytes());
+            let begun = Instant::now();
+            assert_eq!(connection.answer(), Some(Seen { status, closes: false }), "{head}");
+            assert!(begun.elapsed() < Duration::from_secs(2), "the answer waited for the body: {head}");
+            thread::sleep(BEHIND);
+            connection.send(body.as_bytes());
+            assert!(connection.goes_on(), "{head} {length}");
+            connection.send(format!("{head}transfer-encoding: chunked\r\n\r\n").as_bytes());
+            assert_eq!(connection.answer(), Some(Seen { status, closes: false }), "{head}");
+            thread::sleep(BEHIND);
+            connection.send(format!("{:x}\r\n{body}\r\n0\r\n\r\n", body.len()).as_bytes());
+            assert!(connection.goes_on(), "{head} in chunks");
+        }
+    }
+}
+
+#[test]
+fn a_body_that_is_too_large_is_answered_and_the_connection_stays() {
+    let key = world().one.key.clone().unwrap_or_default();
+    let head = format!("POST /v1/tickets/list HTTP/1.1\r\nhost: x\r\nx-api-key: {key}\r\n");
+    let large = vec![b' '; 1024 * 1024 + 1];
+    let mut connection = Kept::open();
+    connection.send(format!("{head}content-length: {}\r\n\r\n", large.len()).as_bytes());
+    assert_eq!(connection.answer(), Some(Seen { status: 413, closes: false }));
+    connection.send(&large);
+    assert!(connection.goes_on());
+    connection.send(format!("{head}transfer-encoding: chunked\r\n\r\n{:x}\r\n", large.len()).as_bytes());
+    connection.send(&large);
+    assert_eq!(connection.answer(), Some(Seen { status: 413, closes: false }));
+    thread::sleep(BEHIND);
+    connection.send(b"\r\n5\r\nabcde\r\n0\r\n\r\n");
+    assert!(connection.goes_on());
+}
+
+#[test]
+fn an_answer_that_ends_its_connection_says_so_and_can_be_taken() {
+    const ENDLESS: usize = 1 << 40;
+    for (head, status) in early() {
+        let mut connection = Kept::open();
+        connection.send(format!("{head}content-length: {ENDLESS}\r\n\r\n").as_bytes());
+        // What is sent meanwhile does not take the answer away.
+        connection.send(&vec![b' '; 1024 * 1024]);
+        assert_eq!(connection.answer(), Some(Seen { status, closes: true }), "{head}");
+        drop(connection);
+        let mut connection = Kept::open();
+        connection.send(format!("{head}content-length: 2\r\nexpect: 100-continue\r\n\r\n").as_bytes());
+        assert_eq!(connection.answer(), Some(Seen { status, closes: true }), "{head}");
+        connection.send(b"{}");
+        assert_eq!(connection.answer(), None, "{head}");
+    }
+}
+
+#[test]
+fn a_body_that_never_comes_ends_the_connection_in_seconds() {
+    let (head, status) = early().remove(0);
+    let mut connection = Kept::open();
+    connection.send(format!("{head}content-length: 100\r\n\r\n{{").as_bytes());
+    assert_eq!(connection.answer(), Some(Seen { status, closes: false }));
+    let begun = Instant::now();
+    assert_eq!(connection.answer(), None);
+    assert!((1..20).contains(&begun.elapsed().as_secs()), "{:?}", begun.elapsed());
+}
+
+#[test]
+fn a_request_that_is_read_whole_costs_its_connection_nothing() {
+    let plane = Plane::open();
+    let mut stream = TcpStream::connect(&plane.api.address).expect("the server listens");
+    let body = json!({"name": "", "scopes": []}).to_string();
+    let head = format!("POST /settings/v1/keys HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {}\r\n", plane.token);
+    for _ in 0..3 {
+        stream.write_all(format!("{head}content-length: {}\r\n\r\n{body}", body.len()).as_bytes()).expect("the server reads");
+        let mut kept = Kept(stream.try_clone().expect("a socket"));
+        assert_eq!(kept.answer(), Some(Seen { status: 400, closes: false }));
+    }
+}

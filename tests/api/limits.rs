@@ -1,0 +1,199 @@
+//! Limits that the contract does not give: lengths of texts, requests a second, webhooks and keys of a store.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::{
+    REV_A,
+    client::Answer,
+    harness::{ALL_SCOPES, Database},
+    settings::{DEE, Plane, grant},
+    writes::Desk,
+};
+
+const KIB: usize = 1024;
+const MOST: usize = 64 * KIB;
+
+/// A text of so many bytes, and of a third as many characters.
+fn thai(bytes: usize) -> String {
+    "ก".repeat(bytes / 3) + &"x".repeat(bytes % 3)
+}
+
+#[test]
+fn a_comment_has_at_most_64_kib_of_utf_8() {
+    let desk = Desk::open();
+    desk.comment("conv-free", &thai(MOST)).ok();
+    desk.unmoved(|| desk.comment("conv-free", &thai(MOST + 1)).refuses("body.text"));
+    assert_eq!(desk.comments("conv-free")[0]["noteData"]["text"], thai(MOST));
+}
+
+#[test]
+fn a_field_value_has_at_most_64_kib_of_utf_8() {
+    let desk = Desk::open();
+    desk.set("t-set", "f-notes", json!(thai(MOST))).ok();
+    desk.set_contact("con-new", "c-notes", json!(thai(MOST))).ok();
+    desk.close(json!({"ticketId": "t-free", "ticketFields": {"f-notes": thai(MOST)}})).ok();
+    let several = json!([format!("x{}", thai(40 * KIB)), format!("x{}", thai(30 * KIB))]);
+    desk.unmoved(|| {
+        desk.set("t-set", "f-notes", json!(thai(MOST + 1))).refuses("body.newValue");
+        desk.set("t-set", "f-texts", several.clone()).refuses("body.newValue");
+        desk.set_contact("con-new", "c-notes", json!(thai(MOST + 1))).refuses("body.value");
+        let closing = json!({"ticketId": "t-set", "ticketFields": {"f-notes": thai(MOST + 1)}});
+        desk.close(closing).refuses("body.ticketFields.f-notes");
+    });
+}
+
+#[test]
+fn a_text_that_is_sent_has_a_limit_where_the_contract_gives_none() {
+    let desk = Desk::channels();
+    if REV_A {
+        desk.text("conv-web", &thai(MOST)).ok();
+        desk.text("conv-web", &thai(MOST + 1)).refuses("body.text");
+        return;
+    }
+    let mail = |more: Value| {
+        let mut body = json!({"accountId": "acc-mail", "to": [{"email": "a@example.com"}], "text": "x"});
+        body.as_object_mut().into_iter().for_each(|body| body.extend(more.as_object().cloned().unwrap_or_default()));
+        desk.post("/messages/email/new", body).send()
+    };
+    mail(json!({"subject": thai(MOST), "text": thai(500 * KIB), "html": thai(300 * KIB)})).ok();
+    mail(json!({"subject": thai(MOST + 1)})).refuses("body.subject");
+    mail(json!({"cc": [{"email": "a@example.com", "name": thai(MOST + 1)}]})).refuses("body.cc[0].name");
+    // The first value stands in two places of the template.
+    let template = |bytes: usize| {
+        let variables = json!([thai(bytes), "x"]);
+        desk.post("/messages/template", json!({"conversationId": "conv-wa", "templateId": "tpl-pair", "variables": variables})).send()
+    };
+    template(30 * KIB).ok();
+    template(40 * KIB).refuses("body.variables");
+    template(1000 * KIB).refuses("body.variables");
+}
+
+/// A pattern that is slow on a long text: an unanchored search for words that the text almost has.
+const SLOW: &str = r"(\w{1,50}[\w ]{1,50}){1,2}!$";
+
+#[test]
+fn a_slow_pattern_keeps_no_other_write_waiting() {
+    let mut lines = crate::fixture::desk();
+    let field = lines.iter_mut().find(|line| line["record"]["id"] == "f-code").expect("a field");
+    field["record"]["regex"] = json!(SLOW);
+    let desk = Desk::with(&[("desk", lines)]);
+    let slow = || desk.set("t-set", "f-code", json!("a ".repeat(MOST / 2))).refuses("body.newValue");
+    slow();
+    let worst = std::thread::scope(|scope| {
+        let callers: Vec<_> = (0..4).map(|_| scope.spawn(slow)).collect();
+        let mut worst = Duration::ZERO;
+        while callers.iter().any(|caller| !caller.is_finished()) {
+            let begun = Instant::now();
+            desk.comment("conv-free", "meanwhile").ok();
+            worst = worst.max(begun.elapsed());
+        }
+        worst
+    });
+    assert!(worst < Duration::from_secs(1), "a comment took {worst:?}");
+}
+
+/// The first answer of so many that is 429, and its message.
+#[track_caller]
+fn limited(attempts: usize, ask: impl Fn() -> Answer) -> String {
+    let refused = (0..attempts).map(|_| ask()).find(|answer| answer.status == 429);
+    let refused = refused.unwrap_or_else(|| panic!("none of {attempts} met a limit"));
+    assert!(refused.header("retry-after").is_some(), "{}", refused.described());
+    refused.fails(429)
+}
+
+#[test]
+fn a_429_names_the_limit_that_was_reached() {
+    let plane = Plane::with(&[("COUNTERPART_RATE_LIMIT", "2/s"), ("COUNTERPART_STORE_RATE_LIMIT", "5/s")]);
+    let desk = &plane.desk;
+    let message = limited(40, || desk.api.get("/labels").exchange());
+    assert!(message.starts_with("`x-api-key` has used up its rate limit of 2 requests a second"), "{message}");
+    let keys: Vec<_> = (0..6).map(|_| desk.server.api("desk", &ALL_SCOPES)).collect();
+    let beside = desk.server.api("two", &ALL_SCOPES);
+    let turn = std::cell::Cell::new(0);
+    let message = limited(200, || {
+        turn.set(turn.get() + 1);
+        keys[turn.get() % keys.len()].get("/labels").exchange()
+    });
+    assert!(message.contains("belongs to a store") && message.contains("5 requests a second"), "{message}");
+    beside.get("/labels").send().ok();
+    let unknown = desk.api.with_key("cp_nobody");
+    let message = limited(40, || unknown.get("/labels").exchange());
+    assert!(message.contains("the address of this request") && message.contains("2 refused keys"), "{message}");
+    // A key that is valid pays nothing for them.
+    beside.get("/labels").send().ok();
+}
+
+#[test]
+fn unknown_tokens_are_limited_by_their_address() {
+    let plane = Plane::with(&[("COUNTERPART_RATE_LIMIT", "1/s")]);
+    for operation in crate::contract::settings(&plane.api).operations() {
+        let message = limited(20, || {
+            let call = plane.call_as("cps_nobody", &operation.method, &operation.path);
+            if operation.id == "openSession" { call.json(json!({"link": "cps_nobody"})).exchange() } else { call.exchange() }
+        });
+        assert!(message.contains("refused keys, sessions or tokens"), "{message}");
+    }
+    plane.get("/keys").send().ok();
+}
+
+#[test]
+fn a_store_has_so_many_webhooks_and_keys() {
+    let plane = Plane::with(&[("COUNTERPART_MAX_WEBHOOKS", "2"), ("COUNTERPART_MAX_KEYS", "3")]);
+    let hook = || plane.post("/webhooks", json!({"url": "https://example.com/"}));
+    let key = || plane.post("/keys", json!({"name": "x", "scopes": ["labels:read"]}));
+    let first = hook().ok()["webhook"]["id"].clone();
+    hook().ok();
+    // One was there before.
+    key().ok();
+    key().ok();
+    let before = plane.changes();
+    let message = hook().fails(409);
+    assert!(message.contains("2 webhooks") && message.contains("--max-webhooks"), "{message}");
+    let message = key().fails(409);
+    assert!(message.contains("3 keys") && message.contains("--max-keys"), "{message}");
+    assert_eq!(plane.changes(), before);
+    plane.call("DELETE", "/webhooks").query("webhookId", first.as_str().unwrap_or_default()).send().ok();
+    hook().ok();
+}
+
+#[test]
+fn the_command_line_keeps_to_the_same_numbers() {
+    let database = Database::with(&[("shop", vec![])]);
+    let arguments = ["key", "create", "--store", "shop", "--name", "x", "--scopes", "labels:read", "--max-keys", "1"];
+    database.run(&arguments);
+    assert!(database.fails(&arguments).contains("--max-keys"));
+    let arguments = ["webhook", "create", "--store", "shop", "--url", "https://example.com/", "--max-webhooks", "1"];
+    database.run(&arguments);
+    assert!(database.fails(&arguments).contains("--max-webhooks"));
+}
+
+#[test]
+fn an_admin_acts_in_no_owners_name() {
+    let plane = Plane::open();
+    let dee = grant(&plane.desk, "token", DEE);
+    let as_admin = |method: &str, path: &str| plane.call_as(&dee, method, path);
+    let before = plane.changes();
+    let message = as_admin("DELETE", "/users").query("id", "seat-cat").send().fails(403);
+    assert!(message.starts_with("`id` names an owner"), "{message}");
+    let key = |user: Value| {
+        let mut body = json!({"name": "x", "scopes": ["messages:write"]});
+        if !user.is_null() {
+            body["userId"] = user;
+        }
+        as_admin("POST", "/keys").json(body).send()
+    };
+    let message = key(json!(crate::fixture::ANN)).fails(403);
+    assert!(message.starts_with("`body.userId` names an owner"), "{message}");
+    assert_eq!(plane.changes(), before);
+    assert_eq!(key(json!(crate::fixture::BO)).ok()["key"]["userId"], crate::fixture::BO);
+    // Without a name it would act for the oldest owner.
+    let own = key(Value::Null).ok();
+    assert_eq!(own["key"]["userId"], DEE);
+    let api = plane.desk.api.with_key(own["secret"].as_str().unwrap_or_default());
+    api.post("/messages/internal-comments", json!({"conversationId": "conv-free", "text": "mine"})).send().ok();
+    assert_eq!(plane.desk.comments("conv-free")[0]["noteData"]["createdBy"], DEE);
+    as_admin("DELETE", "/users").query("id", "seat-bo").send().ok();
+    plane.call("DELETE", "/users").query("id", "seat-cat").send().ok();
+}

@@ -1,0 +1,125 @@
+#!/usr/bin/env bash
+# Answers that are ready before the body of their request comes: no request that follows on the same connection is lost, neither on a
+# connection of the caller's own nor behind a proxy that keeps connections to the server and shares them between its callers.
+#
+#   tests/early_answers.sh           640 early answers each way
+#   tests/early_answers.sh --long    10,000
+#   COUNTERPART_BIN=…                the binary (default: the debug build)
+#
+# Needs python3. A way through a proxy that is not installed (haproxy, nginx) is left out, and that is told.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+. tests/steps.sh
+. tests/contract/server.sh
+
+case "${1:-}" in
+    "") count=640 ;;
+    --long) count=10000 ;;
+    *) echo "usage: tests/early_answers.sh [--long]" >&2 && exit 2 ;;
+esac
+
+. tests/scratch.sh
+proxy=
+stop_proxy() {
+    [ -n "$proxy" ] || return 0
+    kill "$proxy" 2>/dev/null || true
+    wait "$proxy" 2>/dev/null || true
+    proxy=
+}
+at_the_end() {
+    stop_proxy
+    stop_server
+}
+
+PATH=$PATH:/usr/sbin
+start_server "${COUNTERPART_BIN:-${CARGO_TARGET_DIR:-target}/debug/counterpart}" "$scratch/store"
+server_address=${base#http://}
+
+# ask WHAT ADDRESS
+ask() {
+    printf '== %s, %s ' "$1" "$server_address"
+    python3 tests/early_answers.py "$2" "$key" "$count" || fail "early answers, $1"
+}
+
+free_port() {
+    python3 -c 'import socket; s = socket.socket(); s.bind(("127.0.0.1", 0)); print(s.getsockname()[1])'
+}
+
+# through NAME PROGRAM ARGUMENTS…: asks through a proxy on $port.
+through() {
+    local name=$1
+    shift
+    "$@" >"$scratch/$name.log" 2>&1 &
+    proxy=$!
+    for _ in $(seq 100); do
+        (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null && break
+        kill -0 "$proxy" 2>/dev/null || { cat "$scratch/$name.log" >&2 && fail "start $name"; }
+        sleep 0.05
+    done
+    ask "$name" "127.0.0.1:$port"
+    stop_proxy
+}
+
+ask "connections of the callers' own" "$server_address"
+
+# Neither proxy tries a request again that the server did not answer.
+if command -v haproxy >/dev/null; then
+    port=$(free_port)
+    cat >"$scratch/haproxy.cfg" <<END
+defaults
+    mode http
+    timeout connect 5s
+    timeout client 60s
+    timeout server 60s
+    retries 0
+    option http-keep-alive
+    http-reuse always
+frontend callers
+    bind 127.0.0.1:$port
+    default_backend counterpart
+backend counterpart
+    server one $server_address
+END
+    through haproxy haproxy -db -f "$scratch/haproxy.cfg"
+else
+    echo "== skipped: haproxy is not installed"
+fi
+
+# nginx buffers a body before it connects to the server, which is its default: without that it closes a caller's connection by itself
+# where an answer comes before the body.
+if command -v nginx >/dev/null; then
+    port=$(free_port)
+    mkdir -p "$scratch/nginx"
+    cat >"$scratch/nginx.conf" <<END
+daemon off;
+pid $scratch/nginx/pid;
+error_log $scratch/nginx/errors;
+events {}
+http {
+    access_log off;
+    client_body_temp_path $scratch/nginx/bodies;
+    proxy_temp_path $scratch/nginx/proxied;
+    fastcgi_temp_path $scratch/nginx/fastcgi;
+    uwsgi_temp_path $scratch/nginx/uwsgi;
+    scgi_temp_path $scratch/nginx/scgi;
+    client_max_body_size 8m;
+    upstream counterpart {
+        server $server_address;
+        keepalive 16;
+    }
+    server {
+        listen 127.0.0.1:$port;
+        location / {
+            proxy_pass http://counterpart;
+            proxy_http_version 1.1;
+            proxy_set_header Connection "";
+            proxy_next_upstream off;
+        }
+    }
+}
+END
+    chmod -R a+rwX "$scratch"
+    through nginx nginx -p "$scratch/nginx" -c "$scratch/nginx.conf"
+else
+    echo "== skipped: nginx is not installed"
+fi

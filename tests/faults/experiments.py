@@ -1,0 +1,571 @@
+#!/usr/bin/env python3
+"""Fault experiments: what a server does while its storage, its log or its database fails, and how soon it works again afterwards.
+
+Each experiment runs a server under load, causes a fault, ends it, waits for the next acknowledged write, kills the server with SIGKILL,
+and looks for every acknowledged message in the database. Called by tests/faults.sh, which provides what it needs in the environment.
+
+usage: experiments.py [--long] [NAME ...]"""
+import contextlib, http.server, json, os, resource, shutil, signal, socket, subprocess, sys, tempfile, threading, time
+
+from server import Load, Server, STORE
+
+BINARY, REVISION = os.environ["FAULTS_BINARY"], os.environ.get("FAULTS_REVISION", "?")
+POSTGRES, SHIM = os.environ.get("FAULTS_POSTGRES"), os.environ.get("FAULTS_SHIM")
+PG_FOLDER, PG_BIN = os.environ.get("FAULTS_POSTGRES_FOLDER"), os.environ.get("FAULTS_POSTGRES_PROGRAMS")
+LONG = "--long" in sys.argv
+IS_ROOT = os.geteuid() == 0
+# Until writes are acknowledged again after the cause has ended, in seconds; and with a restart, which the experiment itself does.
+PROMPT, RESTART = 2.0, 10.0
+
+EXPERIMENTS, RESULTS, SKIPPED = [], [], []
+
+
+def experiment(name, database="sqlite", needs=lambda: None):
+    """`needs` says why the experiment cannot run here, or nothing."""
+    def register(function):
+        EXPERIMENTS.append((name, database, needs, function))
+        return function
+    return register
+
+
+def needs_root(): return None if IS_ROOT else "needs root"
+def needs_shim(): return None if SHIM else "needs gcc, for the library that injects errors"
+
+
+class Bench:
+    def __init__(self, database):
+        self.folder = tempfile.mkdtemp(prefix="faults-")
+        os.chmod(self.folder, 0o755)
+        self.database = database
+        self.servers = []
+        self.name = None
+        if database == "postgres":
+            self.name = f"faults_{os.getpid()}_{len(RESULTS) + len(SKIPPED)}"
+            sql(f"CREATE DATABASE {self.name}")
+            self.url = POSTGRES.rsplit("/", 1)[0] + "/" + self.name
+        else:
+            self.url = f"sqlite://{self.folder}/shop.db"
+
+    def server(self, folder=None, url=None, start=True, **options):
+        server = Server(BINARY, url or self.url, folder or self.folder, **options)
+        server.fill()
+        self.servers.append(server)
+        return server.start() if start else server
+
+    @property
+    def file(self): return self.url.removeprefix("sqlite://")
+
+    def close(self):
+        for server in self.servers: server.kill()
+        if self.name:
+            with contextlib.suppress(Exception): sql(f"DROP DATABASE IF EXISTS {self.name} WITH (FORCE)")
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def sql(statement, database="postgres", url=None):
+    url = (url or POSTGRES).rsplit("/", 1)[0] + "/" + database
+    done = subprocess.run(["psql", "--no-psqlrc", "-qAtX", "-v", "ON_ERROR_STOP=1", "-c", statement, url], capture_output=True, text=True)
+    if done.returncode: raise RuntimeError(done.stderr)
+    return done.stdout.strip()
+
+
+def check(condition, what):
+    if not condition: raise AssertionError(what)
+
+
+def verdict(server, load, seconds, stopped_at=None):
+    """Stops the load, kills the server, and compares what was acknowledged with what is there."""
+    load.stop()
+    check(server.alive(), f"the server ended by itself: {server.process.returncode}; {server.tail()}")
+    server.kill()
+    kept = set(server.exported().values())
+    lost = [text for text in load.acknowledged if text not in kept]
+    late = [text for text, at in load.acknowledged.items() if stopped_at is not None and at > stopped_at]
+    return {"acknowledged": len(load.acknowledged), "lost": len(lost) + len(late), "wrong": load.wrong, "seconds": seconds,
+            "refused": load.refused, "unanswered": load.unanswered, "excepted": stopped_at is not None}
+
+
+def through(server, cause, end, during=1.0, rounds=1, unready=True):
+    """The usual course of an experiment: `rounds` times cause and end under load."""
+    load, slowest = Load(server), 0.0
+    check(load.writes_again(time.monotonic()) is not None, "no write before the fault")
+    for _ in range(rounds):
+        cause()
+        time.sleep(during)
+        if unready: check(server.get("/readyz")[0] != 200, "/readyz says 200 while writes fail")
+        end()
+        seconds = load.writes_again(time.monotonic())
+        check(seconds is not None, f"no write within 30 s of the end of the fault; {server.tail()}")
+        slowest = max(slowest, seconds)
+    until = time.monotonic() + PROMPT + 1
+    while server.get("/readyz")[0] != 200:
+        check(time.monotonic() < until, f"/readyz does not say 200 after the fault: {server.get('/readyz')}")
+        time.sleep(0.1)
+    return verdict(server, load, slowest)
+
+
+# Storage, SQLite
+
+def ignore_size_signal(): signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+
+@experiment("file size limit")
+def size_limit(bench):
+    server = bench.server(before=ignore_size_signal)
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    limit = lambda bytes: resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (bytes, hard))
+    return through(server, lambda: limit(4096), lambda: limit(hard), during=0.3, rounds=4, unready=False)
+
+
+@experiment("file size limit, seconds")
+def size_limit_long(bench):
+    server = bench.server(before=ignore_size_signal)
+    _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    limit = lambda bytes: resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (bytes, hard))
+    return through(server, lambda: limit(4096), lambda: limit(hard), during=2.5)
+
+
+@contextlib.contextmanager
+def small_disk(bench, size="24m"):
+    folder = os.path.join(bench.folder, "disk")
+    os.mkdir(folder)
+    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size},mode=755", "faults", folder], check=True)
+    try: yield folder
+    finally:
+        for server in bench.servers: server.kill()
+        subprocess.run(["umount", folder], check=True)
+
+
+@experiment("disk full", needs=needs_root)
+def disk_full(bench):
+    with small_disk(bench) as disk:
+        bench.url = f"sqlite://{disk}/shop.db"
+        server = bench.server()
+        filler = os.path.join(disk, "filler")
+        def fill():
+            with contextlib.suppress(OSError), open(filler, "wb", buffering=0) as file:
+                for size in (65536, 512):
+                    with contextlib.suppress(OSError):
+                        while file.write(bytes(size)) == size: pass
+        return through(server, fill, lambda: os.remove(filler), during=1.5, rounds=2)
+
+
+def injected(bench, words, **options):
+    control = os.path.join(bench.folder, "control")
+    server = bench.server(env={"LD_PRELOAD": SHIM, "FAULTS_CONTROL": control})
+    def cause():
+        with open(control + ".new", "w") as file: file.write(words)
+        os.rename(control + ".new", control)
+    return through(server, cause, lambda: os.remove(control), **options)
+
+
+@experiment("writes fail (EIO)", needs=needs_shim)
+def writes_fail(bench): return injected(bench, "write", rounds=2)
+
+
+@experiment("syncs fail (EIO)", needs=needs_shim)
+def syncs_fail(bench): return injected(bench, "sync", rounds=2)
+
+
+@experiment("reads and writes fail (EIO)", needs=needs_shim)
+def reads_fail(bench): return injected(bench, "read write sync", rounds=2)
+
+
+def stops(bench, cause, end=None):
+    """A fault after which writes must stop and say so, whatever they could still do to files without a name."""
+    server = bench.server()
+    load = Load(server)
+    check(load.writes_again(time.monotonic()) is not None, "no write before the fault")
+    time.sleep(0.5)
+    cause()
+    # What was acknowledged after this instant began before the fault, or was written to no file.
+    stopped_at = time.monotonic() + 0.1
+    time.sleep(2)
+    status, body = server.get("/readyz")
+    check(status == 503 and ("replaced" in body or "not ready" in body), f"/readyz says {status} {body}")
+    check("was " in server.tail(), f"the log does not say what happened: {server.tail()}")
+    seconds = None
+    load.going = False
+    if end is None:
+        load.stop()
+        late = [text for text, at in load.acknowledged.items() if at > stopped_at]
+        check(server.alive(), f"the server ended by itself: {server.process.returncode}")
+        return {"acknowledged": len(load.acknowledged), "lost": len(late), "wrong": load.wrong, "seconds": None, "refused": load.refused,
+                "unanswered": load.unanswered, "excepted": True}
+    load.stop()
+    end()
+    return verdict(server, load, seconds, stopped_at)
+
+
+def aside(path): return lambda: os.rename(path, path + ".aside")
+def back(path): return lambda: os.rename(path + ".aside", path)
+
+
+@experiment("database file removed")
+def file_removed(bench): return stops(bench, aside(bench.file), back(bench.file))
+
+
+@experiment("database file replaced")
+def file_replaced(bench):
+    def cause():
+        shutil.copy(bench.file, bench.file + ".copy")
+        os.rename(bench.file, bench.file + ".aside")
+        os.rename(bench.file + ".copy", bench.file)
+    return stops(bench, cause, back(bench.file))
+
+
+@experiment("log removed")
+def log_removed(bench): return stops(bench, aside(bench.file + "-wal"), back(bench.file + "-wal"))
+
+
+@experiment("log's index removed")
+def index_removed(bench): return stops(bench, aside(bench.file + "-shm"), back(bench.file + "-shm"))
+
+
+@experiment("database file shortened")
+def file_shortened(bench): return stops(bench, lambda: os.truncate(bench.file, os.path.getsize(bench.file) // 2))
+
+
+@experiment("start on a file without the right to write", needs=needs_root)
+def unwritable_start(bench):
+    bench.server(start=False)
+    os.chmod(bench.folder, 0o777)
+    for name in os.listdir(bench.folder): os.chmod(os.path.join(bench.folder, name), 0o444)
+    binary = shutil.copy(BINARY, os.path.join(bench.folder, "program"))
+    os.chmod(binary, 0o755)
+    env = {**os.environ, "DATABASE_URL": bench.url, "COUNTERPART_INDEX_DIR": os.path.join(bench.folder, "index")}
+    command = ["setpriv", "--reuid=nobody", "--clear-groups", "--", binary, "serve", "--listen", "127.0.0.1:0"]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=30)
+    check(done.returncode == 1, f"exit {done.returncode}: {done.stderr}")
+    check("panicked" not in done.stderr and "error: " in done.stderr, f"it does not say why: {done.stderr}")
+    return {"acknowledged": 0, "lost": 0, "wrong": [], "seconds": None, "refused": 0, "unanswered": 0, "excepted": True}
+
+
+@experiment("start on a read-only file", needs=needs_root)
+def read_only_start(bench):
+    server = bench.server(start=False)
+    folder = os.path.join(bench.folder, "mounted")
+    os.mkdir(folder)
+    subprocess.run(["mount", "--bind", bench.folder, folder], check=True)
+    try:
+        subprocess.run(["mount", "-o", "remount,bind,ro", folder], check=True)
+        env = {**os.environ, "DATABASE_URL": f"sqlite://{folder}/shop.db", "COUNTERPART_INDEX_DIR": os.path.join(bench.folder, "index")}
+        done = subprocess.run([BINARY, "serve", "--listen", "127.0.0.1:0"], env=env, capture_output=True, text=True, timeout=30)
+    finally:
+        subprocess.run(["umount", folder], check=True)
+    check(done.returncode == 1, f"exit {done.returncode}: {done.stderr}")
+    check("read" in done.stderr.lower() and "panicked" not in done.stderr, f"it does not say why: {done.stderr}")
+    return {"acknowledged": 0, "lost": 0, "wrong": [], "seconds": None, "refused": 0, "unanswered": 0, "excepted": True}
+
+
+# The log
+
+class Sink:
+    """An endpoint that counts the events it is sent."""
+
+    def __init__(self):
+        self.seen, lock = set(), threading.Lock()
+        sink = self
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                self.rfile.read(int(self.headers["content-length"]))
+                with lock: sink.seen.add(self.headers["webhook-id"])
+                self.send_response(204)
+                self.end_headers()
+            def log_message(self, *_): pass
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}/"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+
+def log_fails(bench, stderr, after_start=lambda: None, is_queued=False):
+    """Every message is delivered to a webhook, beside one whose endpoint does not exist, while no log line can be written."""
+    sink = Sink()
+    server = bench.server(start=False, env={"COUNTERPART_LOG": "debug"}, stderr=stderr, arguments=["--allow-private-targets"])
+    for url in [sink.url, "http://127.0.0.1:9/"]: server.run("webhook", "create", "--store", STORE, "--url", url, "--events", "message.sent")
+    server.start()
+    after_start()
+    load = Load(server)
+    began = time.monotonic()
+    time.sleep(3)
+    seconds = load.writes_again(time.monotonic())
+    load.going = False
+    load.stop()
+    until = time.monotonic() + 30
+    while len(sink.seen) < len(load.acknowledged) and time.monotonic() < until: time.sleep(0.1)
+    check(len(sink.seen) >= len(load.acknowledged), f"{len(sink.seen)} of {len(load.acknowledged)} messages were delivered")
+    status, body = server.get("/readyz")
+    check(status == 200, f"/readyz says {status} {body}")
+    page = server.get("/metrics")[1]
+    lost = [line for line in page.splitlines() if line.startswith("counterpart_log_lines_lost_total")]
+    # Where nothing reads, lines wait in the queue first.
+    check(lost and (float(lost[0].split()[1]) > 0 or is_queued), f"no lost line is counted: {lost}")
+    return verdict(server, load, seconds)
+
+
+@experiment("standard error closed")
+def stderr_closed(bench):
+    reader, writer = os.pipe()
+    def close(): os.close(reader); os.close(writer)
+    return log_fails(bench, writer, close)
+
+
+@experiment("standard error on a full disk")
+def stderr_full(bench):
+    with open("/dev/full", "wb") as full: return log_fails(bench, full)
+
+
+@experiment("standard error that nothing reads")
+def stderr_stalled(bench):
+    reader, writer = os.pipe()
+    try: return log_fails(bench, writer, is_queued=True)
+    finally: os.close(reader); os.close(writer)
+
+
+@experiment("start with standard error closed")
+def start_without_stderr(bench):
+    # Port 1 of a foreign address cannot be listened on, and nothing can be written about it.
+    reader, writer = os.pipe()
+    os.close(reader)
+    env = {**os.environ, "DATABASE_URL": bench.url, "COUNTERPART_INDEX_DIR": os.path.join(bench.folder, "index"), "COUNTERPART_LOG": "trace"}
+    done = subprocess.run([BINARY, "serve", "--listen", "192.0.2.1:1"], env=env, stdout=subprocess.DEVNULL, stderr=writer, timeout=60)
+    os.close(writer)
+    check(done.returncode == 1, f"exit {done.returncode}")
+    return {"acknowledged": 0, "lost": 0, "wrong": [], "seconds": None, "refused": 0, "unanswered": 0, "excepted": True}
+
+
+# The process, on both databases
+
+def stopped_and_continued(bench):
+    server = bench.server()
+    pid = server.process.pid
+    return through(server, lambda: os.kill(pid, signal.SIGSTOP), lambda: os.kill(pid, signal.SIGCONT), during=3)
+
+
+def descriptors(bench):
+    server = bench.server()
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    limit = lambda number: resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (number, hard))
+    return through(server, lambda: limit(8), lambda: limit(1024), during=1)
+
+
+def killed(bench):
+    cycles, acknowledged, wrong, slowest = 100 if LONG else 5, {}, [], 0.0
+    server = bench.server()
+    for _ in range(cycles):
+        load = Load(server)
+        time.sleep(0.15 + 0.25 * (os.urandom(1)[0] / 255))
+        server.kill()
+        load.going = False
+        load.stop()
+        acknowledged |= load.acknowledged
+        wrong += load.wrong
+        began = time.monotonic()
+        server.start()
+        load = Load(server, writers=1, readers=0)
+        seconds = load.writes_again(began)
+        load.stop()
+        acknowledged |= load.acknowledged
+        check(seconds is not None, "no write after a restart")
+        slowest = max(slowest, seconds)
+    server.kill()
+    kept = set(server.exported().values())
+    lost = [text for text in acknowledged if text not in kept]
+    return {"acknowledged": len(acknowledged), "lost": len(lost), "wrong": wrong, "seconds": slowest, "refused": 0, "unanswered": cycles,
+            "excepted": False, "limit": RESTART}
+
+
+for database in ["sqlite", "postgres"]:
+    for name, function in [("stopped and continued", stopped_and_continued), ("no file descriptors left", descriptors), ("kill -9", killed)]:
+        experiment(name, database)(function)
+
+
+# PostgreSQL
+
+@experiment("connections terminated", "postgres")
+def terminated(bench):
+    server = bench.server()
+    def cause():
+        for _ in range(10):
+            sql(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{bench.name}'")
+            time.sleep(0.05)
+    return through(server, cause, lambda: None, during=0, rounds=2, unready=False)
+
+
+def pg_ctl(*arguments):
+    command = [os.path.join(PG_BIN, "pg_ctl"), "-D", os.path.join(PG_FOLDER, "data"), *arguments]
+    if IS_ROOT: command = ["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups", "--", *command]
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+
+
+def restarted(how):
+    def run(bench):
+        server = bench.server()
+        port = POSTGRES.rsplit(":", 1)[1].split("/")[0]
+        options = f"-c port={port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={PG_FOLDER} -c max_connections=400"
+        start = lambda: pg_ctl("-w", "-t", "60", "-l", os.path.join(PG_FOLDER, "postgres.log"), "-o", options, "start")
+        return through(server, lambda: pg_ctl("-m", how, "stop"), start, during=1.5)
+    return run
+
+
+experiment("restarted (fast)", "postgres")(restarted("fast"))
+experiment("restarted (immediate)", "postgres")(restarted("immediate"))
+
+
+def altered(setting, value, terminate=True, **options):
+    """A setting of the database, for new connections."""
+    def run(bench):
+        server = bench.server()
+        end_all = lambda: sql(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{bench.name}'")
+        def cause():
+            sql(f"ALTER DATABASE {bench.name} SET {setting} = '{value}'")
+            end_all()
+        def end():
+            sql(f"ALTER DATABASE {bench.name} RESET {setting}")
+            end_all()
+        return through(server, cause, end, during=1.5, **options)
+    return run
+
+
+experiment("read-only", "postgres")(altered("default_transaction_read_only", "on"))
+experiment("statement time-out", "postgres")(altered("statement_timeout", "1ms", unready=False))
+experiment("idle session time-out", "postgres")(altered("idle_session_timeout", "20ms", unready=False))
+experiment("idle transaction time-out", "postgres")(altered("idle_in_transaction_session_timeout", "1ms", unready=False))
+
+
+@experiment("no connections left", "postgres")
+def no_connections(bench):
+    sql(f"DROP ROLE IF EXISTS {bench.name}_role")
+    sql(f"CREATE ROLE {bench.name}_role LOGIN")
+    sql(f"ALTER DATABASE {bench.name} OWNER TO {bench.name}_role")
+    url = bench.url.replace("postgres@", f"{bench.name}_role@")
+    server = bench.server(url=url)
+    def limit(number):
+        sql(f"ALTER ROLE {bench.name}_role CONNECTION LIMIT {number}")
+        if number == 0: sql(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{bench.name}'")
+    return through(server, lambda: limit(0), lambda: limit(-1), during=1.5)
+
+
+@experiment("column type changed", "postgres")
+def type_changed(bench):
+    server = bench.server()
+    def change(kind):
+        # A trigger that names the column, and a generated column that needs it, keep its type; this one is in every page of messages.
+        sql(f"SET lock_timeout = '10s'; ALTER TABLE messages ALTER COLUMN failure TYPE {kind}; ALTER TABLE conversations ALTER COLUMN display_name TYPE {kind}; ALTER TABLE contacts ALTER COLUMN first_name TYPE {kind}", bench.name)
+    result = through(server, lambda: change("varchar(1000)"), lambda: change("text"), during=0.5, rounds=2, unready=False)
+    check(result["refused"] <= 40, f"{result['refused']} requests were refused")
+    return result
+
+
+@experiment("processes stopped and continued", "postgres", needs_root)
+def pg_stopped(bench):
+    server = bench.server()
+    def all_processes(how):
+        pids = sql(f"SELECT pid FROM pg_stat_activity WHERE datname = '{bench.name}'").split()
+        return pids
+    pids = []
+    def cause():
+        pids[:] = all_processes(None)
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError): os.kill(int(pid), signal.SIGSTOP)
+    def end():
+        for pid in pids:
+            with contextlib.suppress(ProcessLookupError): os.kill(int(pid), signal.SIGCONT)
+    return through(server, cause, end, during=3)
+
+
+class Proxy:
+    """Leads connections to one of several servers, and breaks them when that changes."""
+
+    def __init__(self, port):
+        self.to, self.pairs, self.lock = port, [], threading.Lock()
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self.listener.getsockname()[1]
+        threading.Thread(target=self.accept, daemon=True).start()
+
+    def accept(self):
+        while True:
+            here, _ = self.listener.accept()
+            try: there = socket.create_connection(("127.0.0.1", self.to))
+            except OSError: here.close(); continue
+            with self.lock: self.pairs.append((here, there))
+            for one, other in [(here, there), (there, here)]: threading.Thread(target=self.pass_on, args=(one, other), daemon=True).start()
+
+    def pass_on(self, one, other):
+        with contextlib.suppress(OSError):
+            while data := one.recv(65536): other.sendall(data)
+        for end in (one, other):
+            with contextlib.suppress(OSError): end.shutdown(socket.SHUT_RDWR)
+
+    def lead_to(self, port):
+        self.to = port
+        with self.lock: pairs, self.pairs = self.pairs, []
+        for pair in pairs:
+            for end in pair:
+                with contextlib.suppress(OSError): end.shutdown(socket.SHUT_RDWR)
+
+
+@experiment("failed over to an empty server", "postgres")
+def empty_server(bench):
+    # A server of its own takes a while to make; a database of the same name, moved aside, is as empty.
+    server = bench.server()
+    end_all = f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname IN ('{bench.name}', '{bench.name}_aside')"
+    def swap(one, other):
+        for _ in range(100):
+            try:
+                sql(f"ALTER DATABASE {one} ALLOW_CONNECTIONS false")
+                sql(end_all)
+                sql(f"ALTER DATABASE {one} RENAME TO {other}")
+                return sql(f"ALTER DATABASE {other} ALLOW_CONNECTIONS true")
+            except RuntimeError: time.sleep(0.02)
+        raise AssertionError("the databases could not be exchanged")
+    def cause():
+        swap(bench.name, f"{bench.name}_aside")
+        sql(f"CREATE DATABASE {bench.name}")
+    def end():
+        swap(bench.name, f"{bench.name}_empty")
+        swap(f"{bench.name}_aside", bench.name)
+        sql(f"DROP DATABASE {bench.name}_empty WITH (FORCE)")
+    return through(server, cause, end, during=1.5)
+
+
+def main():
+    chosen = [name for name in sys.argv[1:] if not name.startswith("--")]
+    failed = False
+    print(f"{'experiment':38} {'acknowledged':>12} {'lost':>5} {'wrong':>6} {'refused':>8} {'unanswered':>10} {'again after':>12}")
+    for name, database, needs, function in EXPERIMENTS:
+        title = f"{name}, {database}"
+        if chosen and not any(part in title for part in chosen): continue
+        reason = needs() or (None if database == "sqlite" or POSTGRES else "needs PostgreSQL")
+        if reason:
+            SKIPPED.append(title)
+            print(f"{title:38} skipped: {reason}")
+            continue
+        bench = Bench(database)
+        try:
+            result = function(bench)
+        except Exception as error:
+            failed = True
+            print(f"{title:38} FAILED: {error}", flush=True)
+            for server in bench.servers: print("    " + server.tail().replace("\n", "\n    "))
+            RESULTS.append((title, None))
+            continue
+        finally:
+            bench.close()
+        RESULTS.append((title, result))
+        seconds = result["seconds"]
+        again = "stays so" if result["excepted"] and seconds is None else f"{seconds:.2f} s"
+        print(f"{title:38} {result['acknowledged']:12} {result['lost']:5} {len(result['wrong']):6} {result['refused']:8} "
+              f"{result['unanswered']:10} {again:>12}", flush=True)
+        if result["lost"] or result["wrong"] or (not result["excepted"] and seconds > result.get("limit", PROMPT)):
+            failed = True
+            for line in result["wrong"][:3]: print(f"    wrong: {line}")
+            print("    FAILED")
+    done = [result for _, result in RESULTS if result]
+    print(f"fault experiments, revision {REVISION}: {len(RESULTS)} run, {len(SKIPPED)} skipped; "
+          f"{sum(result['acknowledged'] for result in done)} acknowledged, {sum(result['lost'] for result in done)} lost, "
+          f"{sum(len(result['wrong']) for result in done)} wrong answers")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__": sys.exit(main())

@@ -1,0 +1,157 @@
+"""A server under test, and the load on it: what was acknowledged, and which answers were wrong."""
+import http.client, json, os, signal, subprocess, threading, time
+
+STORE = "shop"
+CONVERSATIONS = 8
+AT = "2026-01-01T00:00:00.000Z"
+
+
+def records():
+    """The import: a widget account, where messages are accepted at once, and some conversations."""
+    def line(sort, **record): return json.dumps({"kind": sort, "record": record})
+    yield line("role", id="r1", name="Owner", kind="owner")
+    yield line("user", id="u1", userId="0199a000-0000-7000-8000-000000000001", name="Ann", roleId="r1")
+    yield line("account", id="a1", channel="widget", name="Chat", status="healthy")
+    for i in range(CONVERSATIONS):
+        yield line("contact", id=f"k{i}", fullName=f"C {i}", firstName=f"C {i}", createdAt=AT, updatedAt=AT)
+        yield line("conversation", id=f"c{i}", contactId=f"k{i}", accountId="a1", channel="widget", referenceId=f"w{i}",
+                   displayName=f"C {i}", createdAt=AT, updatedAt=AT, isSpam=False, labelIds=[])
+
+
+class Server:
+    """One process on one database. `env` and `before` (run in the child before the program) make it meet its faults."""
+
+    def __init__(self, binary, url, folder, env=None, before=None, stderr=None, arguments=()):
+        self.binary, self.url, self.folder, self.before, self.arguments = binary, url, folder, before, arguments
+        self.env = {**os.environ, "DATABASE_URL": url, "COUNTERPART_INDEX_DIR": os.path.join(folder, "index"), **(env or {})}
+        self.log = os.path.join(folder, "server.log")
+        self.stderr = stderr
+        self.process = None
+
+    def run(self, *arguments, **options):
+        # A command of its own is not what is tested: no fault is preloaded.
+        env = {name: value for name, value in self.env.items() if name not in ("LD_PRELOAD", "FAULTS_CONTROL")}
+        done = subprocess.run([self.binary, *arguments], env=env, capture_output=True, text=True, timeout=120, **options)
+        if done.returncode: raise RuntimeError(f"{arguments}: {done.stderr.strip()}")
+        return done.stdout
+
+    def fill(self):
+        self.run("migrate", "up")
+        self.run("store", "create", "--id", STORE, "--name", "Shop")
+        self.run("import", "--store", STORE, "-", input="\n".join(records()) + "\n")
+        scopes = "messages:read,messages:write,tickets:read,contacts:read,conversations:read"
+        self.key = self.run("key", "create", "--store", STORE, "--name", "k", "--scopes", scopes).strip()
+
+    def start(self, port=0):
+        stderr = self.stderr if self.stderr is not None else open(self.log, "ab")
+        command = [self.binary, "serve", "--listen", f"127.0.0.1:{port}", *self.arguments]
+        self.process = subprocess.Popen(command, env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr,
+                                        preexec_fn=self.before, cwd=self.folder)
+        line = self.process.stdout.readline().decode()
+        if not line.startswith("listening on"):
+            self.process.wait()
+            raise RuntimeError(f"the server did not start: exit {self.process.returncode}; {self.tail()}")
+        self.port = int(line.rsplit(":", 1)[1])
+        return self
+
+    def tail(self):
+        if not os.path.exists(self.log): return ""
+        with open(self.log, errors="replace") as log: return "".join(log.readlines()[-5:])
+
+    def alive(self): return self.process is not None and self.process.poll() is None
+
+    def kill(self, how=signal.SIGKILL):
+        if self.alive():
+            self.process.send_signal(how)
+            self.process.wait(30)
+
+    def stop(self):
+        self.kill(signal.SIGTERM)
+
+    def get(self, path, timeout=5):
+        """The status and the body of a GET; status 0 when there is no answer."""
+        try:
+            connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=timeout)
+            connection.request("GET", path, headers={"x-api-key": self.key})
+            answer = connection.getresponse()
+            return answer.status, answer.read().decode()
+        except (OSError, http.client.HTTPException):
+            return 0, ""
+        finally:
+            connection.close()
+
+    def exported(self):
+        """The ids of all messages in the database."""
+        lines = self.run("export", "--store", STORE).splitlines()
+        return {line["record"]["id"]: line["record"].get("text") for line in map(json.loads, lines) if line["kind"] == "message"}
+
+
+class Load:
+    """Writers and readers that go on until they are stopped."""
+
+    def __init__(self, server, writers=4, readers=2):
+        self.server, self.lock = server, threading.Lock()
+        self.acknowledged, self.wrong, self.refused, self.unanswered = {}, [], 0, 0
+        self.last_write = 0.0
+        self.going = True
+        self.threads = [threading.Thread(target=self.write, args=(n,), daemon=True) for n in range(writers)]
+        self.threads += [threading.Thread(target=self.read, args=(n,), daemon=True) for n in range(readers)]
+        for thread in self.threads: thread.start()
+
+    def call(self, connection, method, path, body=None):
+        headers = {"x-api-key": self.server.key, "content-type": "application/json"}
+        connection.request(method, path, body=json.dumps(body) if body is not None else None, headers=headers)
+        answer = connection.getresponse()
+        return answer.status, answer.getheader("retry-after"), answer.read()
+
+    def ask(self, method, path, body, text=None):
+        """One request on a connection of its own, so that a broken one costs one request."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=40)
+        try:
+            status, retry, answer = self.call(connection, method, path, body)
+        except (OSError, http.client.HTTPException):
+            with self.lock: self.unanswered += 1
+            time.sleep(0.02)
+            return
+        finally:
+            connection.close()
+        with self.lock:
+            if status == 200:
+                if text is not None:
+                    self.acknowledged[text] = time.monotonic()
+                    self.last_write = time.monotonic()
+            elif status == 503 and retry is not None:
+                self.refused += 1
+            else:
+                self.wrong.append(f"{method} {path}: {status} {answer[:160].decode(errors='replace')}")
+        if status != 200: time.sleep(0.02)
+
+    def write(self, n):
+        i = 0
+        while self.going:
+            i += 1
+            text = f"w{n}-{i}-{time.monotonic_ns()}"
+            self.ask("POST", "/v1/messages", {"conversationId": f"c{(n + i) % CONVERSATIONS}", "text": text}, text)
+
+    def read(self, n):
+        i = 0
+        while self.going:
+            i += 1
+            path = [f"/v1/messages?conversationId=c{i % CONVERSATIONS}&pageSize=5", f"/v1/contacts?contactId=k{i % CONVERSATIONS}",
+                    f"/v1/conversations?contactId=k{i % CONVERSATIONS}&pageSize=5"][i % 3]
+            self.ask("GET", path, None)
+            time.sleep(0.005)
+
+    def writes_again(self, since, patience=30):
+        """Seconds from `since` until the next write was acknowledged; None when none was."""
+        until = time.monotonic() + patience
+        while time.monotonic() < until:
+            with self.lock:
+                after = [at for at in self.acknowledged.values() if at > since]
+            if after: return min(after) - since
+            time.sleep(0.01)
+        return None
+
+    def stop(self):
+        self.going = False
+        for thread in self.threads: thread.join(45)

@@ -113,10 +113,15 @@ fn notices(which: &str, side: &Side) -> Vec<String> {
         if side.loops(reference) {
             notices.push(format!("{which}: the reference {reference} leads back to itself"));
         } else if side.follow(&serde_json::json!({ "$ref": reference })).is_err() {
-            notices.push(match reference.starts_with('#') {
-                true => format!("{which}: the reference {reference} leads nowhere"),
-                false => format!("{which}: the reference {reference} leads out of the document and is not followed"),
-            });
+            let file = reference.split('#').next().unwrap_or_default();
+            let fault = if file.is_empty() || side.document.files.contains_key(file) {
+                "leads nowhere"
+            } else if side.document.notices.iter().any(|notice| notice.starts_with(&format!("{file} "))) {
+                "is not followed"
+            } else {
+                "is not followed: only files below the folder of the document are read"
+            };
+            notices.push(format!("{which}: the reference {reference} {fault}"));
         }
     }
     let all = notices.len();

@@ -101,8 +101,12 @@ impl Report {
         for change in &mut self.changes {
             change.class = class(change, gate);
         }
-        let mut problems: Vec<_> =
-            gate.severities.unknown().into_iter().map(|id| format!("severity of {id}: there is no such rule")).collect();
+        let mut problems: Vec<_> = gate
+            .severities
+            .unknown()
+            .into_iter()
+            .map(|id| format!("severity of {id}: there is no such rule; reports name the rule of each change"))
+            .collect();
         problems.extend(self.approve(gate));
         self.changes.sort_by(|one, other| (&one.operation, one.class).cmp(&(&other.operation, other.class)));
         self.summary = Summary::of(&self.changes);
@@ -116,6 +120,10 @@ impl Report {
             let Approval { fingerprint, reason, expires } = approval;
             if seen.insert(fingerprint, ()).is_some() {
                 problems.push(format!("approval of {fingerprint}: it stands in the file twice"));
+                continue;
+            }
+            if reason.trim().is_empty() {
+                problems.push(format!("approval of {fingerprint}: it gives no reason"));
                 continue;
             }
             if let Some(day) = expires.as_deref().filter(|day| !is_day(day)) {
@@ -159,7 +167,9 @@ fn path_of(operation: &str) -> &str {
 /// Whether a text is a day such as `2026-12-31`.
 fn is_day(text: &str) -> bool {
     let shape = |(position, byte): (usize, u8)| if position == 4 || position == 7 { byte == b'-' } else { byte.is_ascii_digit() };
-    text.len() == 10 && text.bytes().enumerate().all(shape)
+    let within =
+        |from: usize, most: u32| text.get(from..from + 2).and_then(|part| part.parse().ok()).is_some_and(|part| (1..=most).contains(&part));
+    text.len() == 10 && text.bytes().enumerate().all(shape) && within(5, 12) && within(8, 31)
 }
 
 #[cfg(test)]
@@ -204,7 +214,7 @@ mod tests {
         let rules = BTreeMap::from([("operation-removed".to_owned(), Class::Unknown), ("no-rule".to_owned(), Class::Unknown)]);
         let mut severe = report();
         let problems = severe.apply(&Gate { severities: Severities { rules }, ..gate() });
-        assert_eq!(problems, ["severity of no-rule: there is no such rule"]);
+        assert_eq!(problems, ["severity of no-rule: there is no such rule; reports name the rule of each change"]);
         assert_eq!((failing(&severe), severe.summary.unknown), (vec!["operation-id-renamed"], 2));
     }
 
@@ -231,10 +241,13 @@ mod tests {
             approval("0000000000000000", None),
             approval("1111111111111111", Some("soon")),
             approval(&fingerprints[0], None),
+            Approval { reason: " ".to_owned(), ..approval("2222222222222222", None) },
+            approval("3333333333333333", Some("2026-13-01")),
         ];
         let mut report = report();
         let problems = report.apply(&Gate { approvals: Approvals { approvals }, today: "2026-07-01".to_owned(), ..Gate::default() });
-        assert_eq!(problems.len(), 4, "{problems:?}");
+        assert_eq!(problems.len(), 6, "{problems:?}");
+        assert!(problems[4].ends_with("it gives no reason") && problems[5].contains("not a day"), "{problems:?}");
         assert!(
             problems[0].ends_with("it expired on 2026-06-30") && problems[1].contains("no change has this fingerprint"),
             "{problems:?}"

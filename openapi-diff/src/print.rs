@@ -49,6 +49,11 @@ pub(super) fn heading(operation: Option<&str>, changes: &[&Change]) -> String {
     }
 }
 
+/// The rule and the fingerprint of a change, by which a team's decisions name it.
+fn marks(change: &Change) -> String {
+    format!("{} {}", change.rule.id, change.fingerprint)
+}
+
 impl Report {
     /// The report as text.
     pub fn text(&self) -> String {
@@ -87,7 +92,7 @@ impl Report {
                 if let Some(mention) = group.see_above(class) {
                     _ = writeln!(out, "  {:<10} see above: {mention}", class_name(class));
                 }
-                group.of_class(class).for_each(|change| tell(&mut out, change, &change.place, &change.fingerprint));
+                group.of_class(class).for_each(|change| tell(&mut out, change, &change.place, &marks(change)));
             }
         }
         _ = write!(out, "\n{}\n", summed(self.summary));

@@ -83,6 +83,12 @@ impl Document {
         self.root.pointer("/info").and_then(|info| info.get(name)).and_then(Value::as_str).unwrap_or_default()
     }
 
+    /// The names of paths and of webhooks.
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        let sections = ["paths", "webhooks"].into_iter().filter_map(|key| self.root.get(key)?.as_object());
+        sections.flat_map(|section| section.keys().map(String::as_str))
+    }
+
     pub(super) fn is_3_1(&self) -> bool {
         self.root["openapi"].as_str().is_some_and(|version| version.starts_with("3.1"))
     }

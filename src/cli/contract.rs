@@ -5,7 +5,7 @@ mod source;
 use std::{fs, process::ExitCode};
 
 use clap::{Args, Subcommand, ValueEnum};
-use openapi_diff::{Class, Gate, Ignored, Notes, Report};
+use openapi_diff::{Class, Document, Gate, Ignored, Notes, Report};
 use regex::Regex;
 use serde::de::DeserializeOwned;
 
@@ -38,6 +38,7 @@ pub struct Diff {
     /// The new document
     new: String,
 
+    /// The form of the report
     #[arg(long, env = "COUNTERPART_DIFF_FORMAT", value_enum, default_value_t = Format::Text)]
     format: Format,
 
@@ -63,6 +64,8 @@ pub struct Diff {
     approved: Option<String>,
 
     /// Classes of rules, as JSON: `{"rules": {"operation-id-renamed": "compatible"}}`
+    ///
+    /// Reports as text and as JSON name the rule of each change.
     #[arg(long, env = "COUNTERPART_SEVERITY", value_name = "FILE")]
     severity: Option<String>,
 
@@ -130,11 +133,15 @@ impl Diff {
             return Err(Failed("only one of the documents can come through standard input".to_owned()));
         }
         let (old, new) = (document(&self.old)?, document(&self.new)?);
+        if let Some(pattern) = self.match_path.as_ref().filter(|pattern| !old.paths().chain(new.paths()).any(|path| pattern.is_match(path)))
+        {
+            return Err(Failed(format!("--match-path {pattern} matches no path of the documents, such as {}", example(&old, &new))));
+        }
         let mut report = openapi_diff::diff(&old, &new);
         let problems = report.apply(&self.gate()?);
         problems.iter().for_each(|problem| complain(&problem.to_string()));
         if let Some(file) = &self.notes {
-            let notes: Notes = json(file, "notes")?;
+            let notes: Notes = json(file, "notes", NOTES)?;
             // Gaps in the notes do not change the exit code.
             report.annotate(&notes).to_string().lines().for_each(|gap| note(&format!("warning: {gap}")));
         }
@@ -156,8 +163,8 @@ impl Diff {
     }
 
     fn gate(&self) -> Result<Gate, Failed> {
-        let approvals = self.approved.as_deref().map(|file| json(file, "approvals")).transpose()?.unwrap_or_default();
-        let severities = self.severity.as_deref().map(|file| json(file, "severities")).transpose()?.unwrap_or_default();
+        let approvals = self.approved.as_deref().map(|file| json(file, "approvals", APPROVALS)).transpose()?.unwrap_or_default();
+        let severities = self.severity.as_deref().map(|file| json(file, "severities", SEVERITIES)).transpose()?.unwrap_or_default();
         let ignored = self.ignore.iter().map(|Ignore::GeneratedCode| Ignored::GeneratedCode).collect();
         let today = World::real().now().to_string().chars().take(10).collect();
         Ok(Gate { approvals, severities, ignored, path: self.match_path.clone(), today })
@@ -178,7 +185,16 @@ fn passes(report: &Report, mildest: Class) -> bool {
     report.failing(mildest).next().is_none()
 }
 
-/// Reads a JSON file.
-fn json<T: DeserializeOwned>(file: &str, what: &str) -> Result<T, Failed> {
-    serde_json::from_str(&text(file)?).map_err(|error| Failed(format!("{file} holds no {what}: {error}")))
+/// A path of the documents.
+fn example<'d>(old: &'d Document, new: &'d Document) -> &'d str {
+    old.paths().chain(new.paths()).next().unwrap_or("/pets")
+}
+
+const NOTES: &str = r#"{"notes": [{"note": "…", "fingerprints": ["…"]}], "unshown": []}"#;
+const APPROVALS: &str = r#"{"approvals": [{"fingerprint": "…", "reason": "…", "expires": "2026-12-31"}]}"#;
+const SEVERITIES: &str = r#"{"rules": {"operation-id-renamed": "compatible"}}"#;
+
+/// Reads a JSON file of a form.
+fn json<T: DeserializeOwned>(file: &str, what: &str, form: &str) -> Result<T, Failed> {
+    serde_json::from_str(&text(file)?).map_err(|error| Failed(format!("{file} holds no {what} such as {form}: {error}")))
 }

@@ -65,6 +65,9 @@ impl Source {
             };
             return Ok(Self::Git { revision: revision.to_owned(), path: path.to_owned() });
         }
+        if let Some((scheme, _)) = argument.split_once("://") {
+            return Err(Failed(format!("{argument} cannot be read: {scheme} is neither http nor https")));
+        }
         Ok(Self::File(argument.into()))
     }
 
@@ -109,11 +112,8 @@ impl Source {
 
     fn text(&self) -> Result<String, String> {
         let bytes = match self {
-            Self::Input => {
-                let mut bytes = Vec::new();
-                io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes).map_err(|error| error.to_string())?
-            }
-            Self::File(path) => fs::read(path).map_err(|error| error.to_string())?,
+            Self::Input => limited(io::stdin().lock())?,
+            Self::File(path) => limited(fs::File::open(path).map_err(|error| error.to_string())?)?,
             Self::Url(url) => Handle::current().block_on(fetched(url.clone()))?,
             Self::Git { revision, path } => {
                 let output = Command::new("git").args(["show", &format!("{revision}:{path}")]).output();
@@ -131,6 +131,19 @@ impl Source {
     }
 }
 
+/// The bytes of a file, and one more than allowed at most.
+fn limited(file: impl Read) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    file.take(LARGEST as u64 + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    Ok(bytes)
+}
+
+/// An error and its causes.
+fn explained(error: &reqwest::Error) -> String {
+    let causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
+    causes.fold(error.to_string(), |all, cause| format!("{all}: {cause}"))
+}
+
 async fn fetched(url: Url) -> Result<Vec<u8>, String> {
     let roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     let tls = rustls::ClientConfig::builder_with_provider(rustls::crypto::ring::default_provider().into())
@@ -145,9 +158,9 @@ async fn fetched(url: Url) -> Result<Vec<u8>, String> {
         .user_agent(concat!("counterpart/", env!("CARGO_PKG_VERSION")))
         .build()
         .map_err(|error| error.to_string())?;
-    let mut response = client.get(url).send().await.and_then(reqwest::Response::error_for_status).map_err(|error| error.to_string())?;
+    let mut response = client.get(url).send().await.and_then(reqwest::Response::error_for_status).map_err(|error| explained(&error))?;
     let mut bytes = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|error| error.to_string())? {
+    while let Some(chunk) = response.chunk().await.map_err(|error| explained(&error))? {
         if bytes.len() + chunk.len() > LARGEST {
             return Err(format!("it has more than {LARGEST} bytes"));
         }

@@ -252,8 +252,9 @@ impl<'a> Scope<'_, '_, 'a> {
                 }
             }
             "minContains" | "maxContains" => Valid,
-            "unevaluatedItems" if items(self.object.get("prefixItems")).is_empty() && self.object.contains_key("items") => Valid,
-            "unevaluatedItems" | "additionalItems" => Undecided,
+            "unevaluatedItems" if self.object.contains_key("items") => Valid,
+            "unevaluatedItems" => self.unevaluated(key, elements.iter().skip(items(self.object.get("prefixItems")).len())),
+            "additionalItems" => Undecided,
             _ => if_known(key),
         }
     }
@@ -279,20 +280,27 @@ impl<'a> Scope<'_, '_, 'a> {
                 let value = Value::Object(properties.clone());
                 present.map(|name| self.valid(&self.schema.with(inner(&schemas, name)), &value)).max().unwrap_or(Valid)
             }
+            "unevaluatedProperties" if self.object.contains_key("additionalProperties") => Valid,
             "unevaluatedProperties" => {
-                let open = ["oneOf", "anyOf", "allOf", "if", "dependentSchemas", "not"].iter().any(|key| self.object.contains_key(*key));
-                if self.object.contains_key("additionalProperties") {
-                    Valid
-                } else if open || *keyword != Value::Bool(false) {
-                    Undecided
-                } else {
-                    let (listed, patterns) = (&self.object.get("properties"), self.object.contains_key("patternProperties"));
-                    let all = properties.keys().all(|name| listed.is_some_and(|listed| listed.get(name).is_some()));
-                    if patterns && !all { Undecided } else { Validity::of(all) }
-                }
+                let patterns: Vec<_> = members_of(&self.resolved.member("patternProperties")).keys().cloned().collect();
+                let listed = self.object.get("properties").map(members);
+                let declared = |name: &str| {
+                    let matching = |pattern: &String| patterns::matches(pattern, name) != Some(false);
+                    listed.is_some_and(|listed| listed.contains_key(name)) || patterns.iter().any(matching)
+                };
+                self.unevaluated(key, properties.iter().filter(|(name, _)| !declared(name)).map(|(_, value)| value))
             }
             _ => if_known(key),
         }
+    }
+
+    /// The result for values that no keyword beside this one evaluates, unless a subschema does.
+    fn unevaluated<'v>(&self, key: &str, values: impl Iterator<Item = &'v Value>) -> Validity {
+        const EVALUATING: [&str; 7] = ["oneOf", "anyOf", "allOf", "if", "dependentSchemas", "contains", "not"];
+        let perhaps = EVALUATING.iter().any(|key| self.object.contains_key(*key));
+        let schema = self.member(key);
+        let worst = values.map(|value| self.valid(&schema, value)).max().unwrap_or(Valid);
+        if perhaps { worst.min(Undecided) } else { worst }
     }
 
     fn properties(&self, properties: &Object, verdict: &mut Verdict) {

@@ -71,7 +71,7 @@ fn number(dice: &mut Dice) -> Value {
 
 fn list(dice: &mut Dice, depth: usize) -> Value {
     let mut list = json!({ "type": "array", "items": schema(dice, depth) });
-    match dice.roll(6) {
+    match dice.roll(7) {
         0 => list["minItems"] = dice.roll(3).into(),
         1 => list["maxItems"] = (dice.roll(3) + 1).into(),
         2 => list["uniqueItems"] = true.into(),
@@ -80,6 +80,11 @@ fn list(dice: &mut Dice, depth: usize) -> Value {
             list["minContains"] = dice.roll(3).into();
         }
         4 => list["prefixItems"] = json!([schema(dice, 0)]),
+        5 => {
+            list["prefixItems"] = json!([list["items"].take()]);
+            list.as_object_mut().expect("an object").remove("items");
+            list["unevaluatedItems"] = [json!(false), text(dice)][dice.roll(2)].clone();
+        }
         _ => {}
     }
     list
@@ -97,13 +102,16 @@ fn object(dice: &mut Dice, depth: usize) -> Value {
         }
     }
     let mut object = json!({ "type": "object", "properties": properties, "required": required });
-    match dice.roll(8) {
+    match dice.roll(11) {
         0 | 1 => object["additionalProperties"] = false.into(),
         2 => object["additionalProperties"] = schema(dice, 0),
         3 => object["minProperties"] = dice.roll(3).into(),
         4 => object["maxProperties"] = (dice.roll(3) + 1).into(),
         5 => object["dependentRequired"] = json!({ "a": ["b"] }),
         6 => object["propertyNames"] = json!({ "maxLength": dice.roll(6) }),
+        7 => object["unevaluatedProperties"] = [json!(false), text(dice)][dice.roll(2)].clone(),
+        8 => object["patternProperties"] = json!({ "^[ab]$": schema(dice, 0) }),
+        9 => object["dependentSchemas"] = json!({ "a": { "required": ["b"], "properties": { "c": schema(dice, 0) } } }),
         _ => {}
     }
     object
@@ -125,7 +133,7 @@ fn changed(schema_of: &Value, dice: &mut Dice) -> Value {
             break;
         }
         let step = inner[dice.roll(inner.len())].clone();
-        if step == "required" || step == "enum" || step == "type" || step == "dependentRequired" {
+        if ["required", "enum", "type", "dependentRequired", "patternProperties", "dependentSchemas"].contains(&step.as_str()) {
             break;
         }
         place = match place {

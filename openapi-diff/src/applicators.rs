@@ -200,6 +200,9 @@ fn narrows_nothing(object: &Object, first: &str) -> bool {
     let Some(schema) = object.get(first) else { return true };
     match first {
         "if" => !object.contains_key("then") && !object.contains_key("else"),
+        // Beside these all values are evaluated.
+        "unevaluatedItems" if object.contains_key("items") => true,
+        "unevaluatedProperties" if object.contains_key("additionalProperties") => true,
         // These two refuse values by what they allow.
         "not" | "contains" => false,
         _ => allows_everything(schema),

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::{
-    differ::{Differ, Location},
+    differ::{Blame, Differ, Location},
     references::Side,
     rules::{self, Direction, Rule},
     values::{Object, both_same, canonical, flag, items, order, same, text},
@@ -149,8 +149,13 @@ pub(super) fn types_exclude(differ: &mut Differ, at: &Location, old: &Object, ne
         true if is_free_text(&before, old) && after.iter().all(|name| SCALARS.contains(name)) => &rules::TEXT_NARROWED,
         _ => &rules::TYPE_CHANGED,
     };
+    let from = differ.found.len();
     differ.report_values(rule, at, Some(&spelled(Some(&before), false)), Some(&spelled(Some(&after), false)));
     null(differ, at, old, new);
+    // A value that is written as text may be of another type too.
+    if !at.text {
+        differ.blame(from, &Blame::Keywords(vec!["type".to_owned(), "nullable".to_owned()]));
+    }
     true
 }
 

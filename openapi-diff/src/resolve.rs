@@ -78,6 +78,7 @@ pub(super) fn resolve<'a>(side: &Side<'a>, schema: Cow<'a, Value>) -> Resolved<'
         discriminates: false,
     };
     let schema = flattening.flatten(schema, &mut Vec::new(), true);
+    let schema = flattening.evaluated(schema);
     let Resolution { names, outer, broken, beside, left, discriminates, .. } = flattening;
     let broken = (!broken.is_empty()).then(|| broken.join(" and "));
     Resolved { schema, names, outer, discriminates, broken, beside, cut: left == 0 }
@@ -143,7 +144,35 @@ impl<'a> Resolution<'_, 'a> {
             return found;
         }
         let own = self.flatten(Cow::Owned(Value::Object(own)), followed, outermost);
+        let found = self.evaluated_part(found);
         Cow::Owned(Value::Object(self.merged(&[&own, &found])))
+    }
+
+    /// Writes keywords about unevaluated values as keywords about undeclared values, where no subschema evaluates values.
+    fn evaluated(&self, schema: Cow<'a, Value>) -> Cow<'a, Value> {
+        if !self.side.document.is_3_1() {
+            return schema;
+        }
+        let undeclared = |(key, declared): &(&str, &str)| schema.get(*key).is_some() && schema.get(*declared).is_none();
+        let renamed: Vec<_> = UNEVALUATED.into_iter().filter(|pair| undeclared(pair) && !evaluates(&schema, pair.0)).collect();
+        if renamed.is_empty() {
+            return schema;
+        }
+        let mut schema = schema.into_owned();
+        if let Some(object) = schema.as_object_mut() {
+            for (key, declared) in renamed {
+                let value = object.remove(key);
+                object.extend(value.map(|value| (declared.to_owned(), value)));
+            }
+        }
+        Cow::Owned(schema)
+    }
+
+    /// The same for a part of a schema. Values that another part evaluates are unevaluated in this one.
+    fn evaluated_part(&self, part: Cow<'a, Value>) -> Cow<'a, Value> {
+        let part = self.evaluated(part);
+        let open = self.side.document.is_3_1() && UNEVALUATED.iter().any(|(key, _)| part.get(*key).is_some());
+        if open { Cow::Owned(serde_json::json!({ "allOf": [part] })) } else { part }
     }
 
     fn merged(&self, parts: &[&Value]) -> Object {
@@ -165,6 +194,7 @@ impl<'a> Resolution<'_, 'a> {
             let (before, names, outer) = (followed.len(), self.names.clone(), self.outer.len());
             let beside = self.beside.clone();
             let flat = self.flatten(Cow::Owned(variant.clone()), followed, outermost);
+            let flat = self.evaluated_part(flat);
             let types = match flat.get("type").filter(|_| flat.get("const").is_none()) {
                 Some(Value::String(name)) => vec![Value::from(name.as_str()), "null".into()],
                 Some(Value::Array(names)) if !names.iter().any(|name| name == "null") => [names.clone(), vec!["null".into()]].concat(),
@@ -197,12 +227,22 @@ impl<'a> Resolution<'_, 'a> {
             self.left = left;
             // Two parts may inherit the same schema; that is no loop.
             let mut behind = before.clone();
-            all.push(self.flatten(Cow::Owned(part.clone()), &mut behind, outermost));
+            let part = self.flatten(Cow::Owned(part.clone()), &mut behind, outermost);
+            all.push(self.evaluated_part(part));
             followed.extend(behind.drain(before.len()..));
         }
         self.inside -= 1;
         Cow::Owned(Value::Object(self.merged(&all.iter().map(Cow::as_ref).collect::<Vec<_>>())))
     }
+}
+
+/// Keywords about unevaluated values, and the keywords about undeclared ones.
+const UNEVALUATED: [(&str, &str); 2] = [("unevaluatedItems", "items"), ("unevaluatedProperties", "additionalProperties")];
+
+/// Whether a subschema of a schema may evaluate values that a keyword about unevaluated values is meant for.
+pub(super) fn evaluates(schema: &Value, key: &str) -> bool {
+    let own = if key == "unevaluatedItems" { "contains" } else { "dependentSchemas" };
+    ["oneOf", "anyOf", "allOf", "if", "$dynamicRef", own].iter().any(|key| schema.get(*key).is_some())
 }
 
 /// Turns a choice of one schema into an `allOf`. None for other choices and for a choice with a discriminator.

@@ -16,7 +16,7 @@ use super::{
     applicators::{APPLICATORS, allows_nothing},
     choices,
     decisions::Pair,
-    differ::{Differ, Location},
+    differ::{Blame, Differ, Location},
     keywords::{self, GROUPS},
     references::reference,
     resolve::{Resolved, element, resolve},
@@ -137,6 +137,13 @@ impl<'a> Differ<'a> {
         true
     }
 
+    /// Reports a change of which any value is a witness.
+    fn report_any(&mut self, rule: &'static rules::Rule, at: &Location) {
+        let from = self.found.len();
+        self.report(rule, at);
+        self.blame(from, &Blame::Keywords(vec!["schema".to_owned(), "not".to_owned()]));
+    }
+
     fn pair(&mut self, at: &Location, old: &Resolved<'a>, new: &Resolved<'a>, pair: &Pair<'_, 'a>, below: &mut Subschemas<'_, 'a>) {
         if old.cut || new.cut {
             self.report(&rules::NOT_COMPARED, at);
@@ -165,8 +172,8 @@ impl<'a> Differ<'a> {
             // `true` equals a schema without keywords.
             (Value::Bool(true), Value::Object(other)) => (members(empty()), other),
             (Value::Object(one), Value::Bool(true)) => (one, members(empty())),
-            (Value::Bool(false), Value::Object(_) | Value::Bool(true)) => return self.report(&rules::PERMITTED, at),
-            (Value::Object(_) | Value::Bool(true), Value::Bool(false)) => return self.report(&rules::FORBIDDEN, at),
+            (Value::Bool(false), Value::Object(_) | Value::Bool(true)) => return self.report_any(&rules::PERMITTED, at),
+            (Value::Object(_) | Value::Bool(true), Value::Bool(false)) => return self.report_any(&rules::FORBIDDEN, at),
             (one, other) => return self.report_keyword(at, "schema", Some(one), Some(other)),
         };
         if old.names != new.names {

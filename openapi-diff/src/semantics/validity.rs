@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::{
     super::{
-        resolve::{Resolved, element, inner},
+        resolve::{Resolved, element, evaluates, inner},
         schema::members_of,
         values::{Object, flag, items, members, order, same},
     },
@@ -296,8 +296,7 @@ impl<'a> Scope<'_, '_, 'a> {
 
     /// The result for values that no keyword beside this one evaluates, unless a subschema does.
     fn unevaluated<'v>(&self, key: &str, values: impl Iterator<Item = &'v Value>) -> Validity {
-        const EVALUATING: [&str; 7] = ["oneOf", "anyOf", "allOf", "if", "dependentSchemas", "contains", "not"];
-        let perhaps = EVALUATING.iter().any(|key| self.object.contains_key(*key));
+        let perhaps = evaluates(&self.resolved.schema, key);
         let schema = self.member(key);
         let worst = values.map(|value| self.valid(&schema, value)).max().unwrap_or(Valid);
         if perhaps { worst.min(Undecided) } else { worst }

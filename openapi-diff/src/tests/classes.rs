@@ -284,6 +284,39 @@ fn keywords_are_decided_by_the_values_that_they_accept() {
     ]);
 }
 
+#[test]
+fn unevaluated_values_are_undeclared_ones_unless_a_subschema_evaluates_them() {
+    let text = || json!({ "type": "string" });
+    let list = |items: Value, others: Value| json!({ "type": "array", "prefixItems": items, "unevaluatedItems": others });
+    let object = |properties: Value, others: Value| json!({ "type": "object", "properties": properties, "unevaluatedProperties": others });
+    let condition = |needed: &[&str], others: Value| {
+        json!({
+            "type": "object",
+            "if": { "properties": { "kind": text() } },
+            "then": { "properties": { "new": text() }, "required": needed },
+            "unevaluatedProperties": others
+        })
+    };
+    let part = |properties: Value| {
+        json!({ "allOf": [
+            { "type": "object", "properties": { "a": text() }, "unevaluatedProperties": false },
+            { "type": "object", "properties": properties }
+        ] })
+    };
+    hold(vec![
+        ("3.1.0", false, list(json!([text()]), json!(false)), list(json!([text(), text()]), json!(false)), Breaking),
+        ("3.1.0", false, list(json!([text()]), text()), list(json!([text(), { "type": "integer" }]), text()), Breaking),
+        ("3.1.0", false, list(json!([text()]), text()), list(json!([text(), { "enum": ["a"] }]), text()), Compatible),
+        ("3.1.0", true, list(json!([{ "type": ["integer", "string"] }]), text()), list(json!([]), text()), Breaking),
+        ("3.1.0", false, object(json!({}), text()), object(json!({ "d": { "type": "integer" } }), text()), Breaking),
+        ("3.1.0", false, object(json!({}), text()), object(json!({ "d": { "enum": ["a"] } }), text()), Compatible),
+        ("3.1.0", true, object(json!({}), json!(false)), json!({ "type": "object", "additionalProperties": false }), Compatible),
+        ("3.1.0", true, condition(&[], text()), condition(&["new"], text()), Breaking),
+        // In a part of an `allOf`, values of the other parts are unevaluated.
+        ("3.1.0", true, part(json!({})), part(json!({ "b": text() })), Compatible),
+    ]);
+}
+
 /// An operation with one query parameter.
 fn query(parameter: &Value) -> Value {
     let mut parameter = parameter.clone();

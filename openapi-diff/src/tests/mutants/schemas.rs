@@ -259,7 +259,7 @@ fn keywords_that_accept_more_and_keywords_that_restrict() {
             ),
             (
                 Put("/components/schemas/X/unevaluatedProperties", json!(true)),
-                &["POST /x | response 200 | restated unevaluatedProperties"],
+                &["POST /x | response 200 | restated additionalProperties"],
                 C,
                 C,
             ),

@@ -140,8 +140,8 @@ fn what_openapi_3_1_adds() {
             ),
             (
                 Put("/components/schemas/NewPet/unevaluatedProperties", json!(false)),
-                &["POST /pets | request body | constraint-added unevaluatedProperties"],
-                B,
+                &["POST /pets | request body | restated unevaluatedProperties"],
+                C,
                 C,
             ),
             (

@@ -1,14 +1,31 @@
 //! Prints the comparison of two files as JSON: `cargo run -p openapi-diff --example compare -- old.json new.json`.
 
-use std::{env, error::Error, fs, path::Path};
+use std::{
+    env,
+    error::Error,
+    fs,
+    io::{self, Write},
+    path::Path,
+    process::ExitCode,
+};
 
 use openapi_diff::{Document, diff};
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
     let files: Vec<_> = env::args().skip(1).collect();
     let [old, new] = &files[..] else { return Err("give two files: the old document and the new document".into()) };
-    print!("{}", diff(&document(Path::new(old))?, &document(Path::new(new))?).json());
-    Ok(())
+    let report = diff(&document(Path::new(old))?, &document(Path::new(new))?);
+    Ok(io::stdout().write_all(report.json().as_bytes())?)
 }
 
 /// A document with the files of its folder that it refers to.
@@ -16,5 +33,7 @@ fn document(path: &Path) -> Result<Document, Box<dyn Error>> {
     let folder = path.parent().unwrap_or(Path::new(""));
     let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let mut load = |file: &str| fs::read_to_string(folder.join(file)).map_err(|error| error.to_string());
-    Ok(Document::read_with(&fs::read_to_string(path)?, name, &mut load)?)
+    let named = |error: &dyn std::fmt::Display| format!("{} {error}", path.display());
+    let text = fs::read_to_string(path).map_err(|error| named(&error))?;
+    Ok(Document::read_with(&text, name, &mut load).map_err(|error| named(&error))?)
 }

@@ -357,7 +357,7 @@ fn a_value_in_a_query_is_text() {
 }
 
 #[test]
-fn whoever_sends_more_credentials_than_needed_is_let_in() {
+fn credentials_beyond_the_needed_ones_are_accepted() {
     let document = |security: Value| json!({ "openapi": "3.0.3", "info": {}, "paths": { "/a": { "get": { "security": security, "responses": {} } } } });
     for (old, new, expected) in [
         (json!([{ "k": [], "l": [] }]), json!([{ "k": [] }]), Compatible),

@@ -3,8 +3,7 @@
 use std::path::{Path, PathBuf};
 
 /// The rooms, each with those that it may import from.
-const MAY_IMPORT: [(&str, &[&str]); 14] = [
-    ("contract", &[]),
+const MAY_IMPORT: [(&str, &[&str]); 13] = [
     ("domain", &[]),
     ("config", &["domain"]),
     ("telemetry", &["config", "domain"]),
@@ -15,8 +14,8 @@ const MAY_IMPORT: [(&str, &[&str]); 14] = [
     ("delivery", &["domain", "store", "service", "supervisor"]),
     ("readiness", &["service", "store", "supervisor"]),
     ("revision", &["domain", "service", "http"]),
-    ("http", &["domain", "service", "revision", "telemetry", "config", "contract"]),
-    ("cli", &["domain", "service", "store", "search", "delivery", "http", "revision", "config", "telemetry", "app", "contract"]),
+    ("http", &["domain", "service", "revision", "telemetry", "config"]),
+    ("cli", &["domain", "service", "store", "search", "delivery", "http", "revision", "config", "telemetry", "app"]),
     ("app", &["domain", "service", "store", "search", "delivery", "http", "revision", "config", "telemetry", "supervisor", "readiness"]),
 ];
 
@@ -144,12 +143,19 @@ fn the_domain_is_pure() {
 }
 
 #[test]
-fn the_comparison_of_contracts_stands_alone() {
-    let names = ["poem", "tokio", "clap", "std::env", "std::fs", "std::net", "SystemTime::now", "reqwest"];
-    none(
-        "the comparison reaches outside",
-        lines("src").iter().filter(|line| line.room == "contract" && contains(line, &names)).map(Line::at),
-    );
+fn the_comparison_of_documents_stands_alone() {
+    let names = ["counterpart", "poem", "tokio", "clap", "std::env", "std::fs", "std::net", "SystemTime::now", "reqwest"];
+    none("the comparison reaches outside", lines("openapi-diff/src").iter().filter(|line| contains(line, &names)).map(Line::at));
+}
+
+/// poem and poem-openapi cannot do without it. Nothing else may depend on it.
+#[test]
+fn the_unmaintained_yaml_library_comes_with_poem_alone() {
+    let lock = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.lock")).unwrap();
+    let dependents =
+        lock.split("[[package]]\n").filter(|package| package.contains("\n \"serde_yaml\"") || package.contains("\n \"serde_yml\""));
+    let names: Vec<_> = dependents.filter_map(|package| package.lines().next()).collect();
+    assert_eq!(names, [r#"name = "poem""#, r#"name = "poem-openapi""#]);
 }
 
 #[test]

@@ -34,7 +34,10 @@ use crate::{
     },
     store::{
         self, Db,
-        change_log::log::{Behind, Inserted, Logged, Mark, RETITLED},
+        change_log::{
+            Inserted, Logged,
+            log::{Behind, Mark, RETITLED},
+        },
     },
 };
 

@@ -1,4 +1,4 @@
-//! Who is calling, and the server's own secrets.
+//! API key authentication: the look-up of a caller by the hash of its secret; and the server's own secrets.
 
 use sea_orm::{ActiveValue::Set, ColumnTrait, EntityTrait, QueryFilter, sea_query::OnConflict};
 
@@ -19,7 +19,7 @@ use crate::{
             secret_keys::{Place, Stored},
         },
         sql::Sql,
-        statement::by_key::Sought,
+        statement::sought::Sought,
     },
 };
 
@@ -30,16 +30,25 @@ const fn server_place(name: &str) -> Place<'_> {
     Place { table: SECRETS.table, store: "", owner: name }
 }
 
-/// Nearly every request looks its caller up, so this is written by hand.
-const CALLERS: &str = " FROM api_key_secrets s \
-     JOIN api_keys k ON k.store_id = s.store_id AND k.id = s.key_id \
-     WHERE k.active = TRUE AND s.hash IN ";
+/// The statement that finds callers by the hashes of their secrets, whether or not they are expired, up to the list of hashes. Written by
+/// hand, since nearly every request runs it. With a standby it also returns the newest transaction that changed the store.
+macro_rules! callers {
+    ($newest:literal) => {
+        concat!(
+            "SELECT s.hash, s.expires_at, k.expires_at, k.store_id, k.id, k.scopes, k.owner_user_id",
+            $newest,
+            " FROM api_key_secrets s JOIN api_keys k ON k.store_id = s.store_id AND k.id = s.key_id WHERE k.active = TRUE AND s.hash IN "
+        )
+    };
+}
 
-/// What [`CALLERS`] tells besides where there is a replica: the newest transaction that changed the store.
-const NEWEST: &str = "COALESCE((SELECT c.transaction_id FROM changes c WHERE c.store_id = k.store_id AND c.transaction_id > 0 \
-     ORDER BY c.transaction_id DESC LIMIT 1), 0)";
+const CALLERS: &str = callers!("");
+const CALLERS_AND_NEWEST: &str = callers!(
+    ", COALESCE((SELECT c.transaction_id FROM changes c WHERE c.store_id = k.store_id AND c.transaction_id > 0 \
+     ORDER BY c.transaction_id DESC LIMIT 1), 0)"
+);
 
-/// A caller, and what his look-up told besides.
+/// A caller, and what its look-up returns besides.
 #[derive(Debug)]
 pub struct Known {
     pub caller: Caller,
@@ -47,17 +56,7 @@ pub struct Known {
     pub newest: Option<Transaction>,
 }
 
-/// Those behind secrets with these hashes, at least one, whether or not they are expired.
-pub(in crate::store) fn callers_sql<'a>(with_newest: bool, hashes: impl Iterator<Item = &'a str>) -> Sql {
-    let mut sql = Sql::fixed("SELECT s.hash, s.expires_at, k.expires_at, k.store_id, k.id, k.scopes, k.owner_user_id");
-    if with_newest {
-        sql.push(", ").push(NEWEST);
-    }
-    sql.push(CALLERS).texts(hashes);
-    sql
-}
-
-/// A caller, and until when he is one.
+/// A caller, and until when it is one.
 fn decode(cells: &mut Cells<'_>) -> Result<(Timestamp, Caller)> {
     let until = cells.time()?.min(cells.time()?);
     let (store_id, key_id) = (cells.id()?, cells.id()?);
@@ -69,7 +68,7 @@ impl Db {
     /// that a changed key counts at once in every process.
     pub async fn find_caller(&self, hash: &SecretHash, now: Timestamp) -> Result<Option<Known>> {
         let with_newest = self.has_replica();
-        let found = self.by_key(Sought::Callers { with_newest }, hash.as_str(), move |cells| {
+        let found = self.by_key(Sought::Listed(if with_newest { CALLERS_AND_NEWEST } else { CALLERS }), hash.as_str(), move |cells| {
             cells.skip();
             let (until, caller) = decode(cells)?;
             let newest = if with_newest { Some(Transaction(cells.take()?)) } else { None };

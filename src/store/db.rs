@@ -1,17 +1,17 @@
-//! Opening the database.
+//! The database: opening, closing and migrating it.
 //!
-//! SQLite: one writer at a time, whose transaction begins IMMEDIATE (a deferred read-modify-write loses to a competitor
-//! whatever the busy time-out): on the connection of `writer` for all that a server writes, on one of its own for an import
-//! and for a migration. `query_only` readers: a pool for entities, and `readers` for the statements that
-//! requests run. Write-ahead log, `synchronous=FULL`. Statements are prepared once for each connection: SQLite's query planner
-//! stability guarantee is switched on, since without it every bound `LIMIT` costs a new preparation. Its price: a bound value
-//! never selects a partial index, so where one should serve, the condition stands in the SQL as a literal.
+//! SQLite: write-ahead log, `synchronous=FULL`, one writer at a time. The writer's transaction begins IMMEDIATE: a deferred
+//! read-modify-write loses to a competitor whatever the busy time-out. All writes of a server go through `sqlite::group_commit`; an
+//! import and a migration have connections of their own. Readers are `query_only`: a pool of SeaORM's for cold reads, and
+//! `sqlite::reader_pool` for requests. A statement is prepared once for each connection: the query planner stability guarantee is on,
+//! since without it every bound `LIMIT` costs a new preparation. Its price: a bound value never selects a partial index, so where one
+//! should serve, the condition is a literal.
 //!
-//! PostgreSQL: bounded connections for reads (`lines`) and as many for writes (`kept`), so that a write that looks something up never
-//! waits for another write to end, and a small pool for what is read through SeaORM. Look-ups by a key that are asked for at a time
-//! share a statement (`gather`).
+//! PostgreSQL: bounded connections for reads (`postgres::pipelined_clients`) and as many for writes (`postgres::pool`), so that a write
+//! that looks something up never waits for another write to end, and a small pool of SeaORM's. Look-ups by key are batched
+//! (`postgres::batched_lookup`).
 
-use std::{path::Path, str::FromStr, sync::Arc, time::Duration};
+use std::{path::Path, str::FromStr, sync::Arc};
 
 use counterpart_migrations::{Migrator, MigratorTrait};
 use sea_orm::{
@@ -26,7 +26,8 @@ use sqlx::{
 
 use crate::store::{
     Error, Result,
-    change_log::log::Own,
+    change_log::own_changes::Own,
+    limits::WRITE_WAIT,
     postgres::{
         connection::Server,
         pipelined_clients::Lines,
@@ -35,23 +36,16 @@ use crate::store::{
     },
     settings::secret_keys::SecretKeys,
     sql::Sql,
-    sqlite::{checkpoint::LAST, file_identity::FileIdentity, group_commit::Writer, reader_pool::Readers},
-    statement::by_key::Gathered,
-    tickets::driving_index::BroadConditions,
+    sqlite::{checkpoint::LAST, connection::PAGE_BYTES, file_identity::FileIdentity, group_commit::Writer, reader_pool::Readers},
+    statement::sought::Gathered,
+    tickets::broad_conditions::BroadConditions,
 };
 
 /// Held by whoever migrates a PostgreSQL database, until its transaction ends. The number is this program's own.
 const MIGRATION_LOCK: &str = "SELECT pg_advisory_xact_lock(7305809155955060)";
 
-/// How long a writer waits for another before it gives up with [`Error::Busy`].
-pub(in crate::store) const WRITE_WAIT: Duration = Duration::from_secs(10);
-
 /// Connections to PostgreSQL for what is read through SeaORM: secrets of the server at its start, stores, exports.
 const FOR_ENTITIES: u32 = 2;
-
-/// The bytes of a page in a SQLite file that is made here; one that is there keeps its own. A send changes some five pages of its own
-/// in a few places each, and the log takes whole pages: with pages twice as large a tenth fewer come in a second, and reads cost no less.
-pub(in crate::store) const PAGE_BYTES: u32 = 2048;
 
 /// From how many pages on the log of a SQLite file is copied into it: 64 MB, since what many writes change is copied once each time.
 /// With a quarter of that a send costs 4 to 6 in 100 more. (Of a file with larger pages it is as much longer.)

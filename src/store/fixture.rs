@@ -1,5 +1,5 @@
-//! A database for the tests of `store`, `service` and `delivery`: a fresh SQLite file, or the PostgreSQL database that
-//! `COUNTERPART_TEST_POSTGRES` names. Each test has a store of its own.
+//! Test fixture: a fresh SQLite file, or the PostgreSQL database that `COUNTERPART_TEST_POSTGRES` names. Each test has a store of its
+//! own.
 
 use std::sync::{
     Arc,

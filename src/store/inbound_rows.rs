@@ -1,4 +1,4 @@
-//! The rows that an inbound message reads and makes, each within [`Write`].
+//! Reads and writes of an inbound message, within [`Write`].
 
 use sea_orm::{
     ActiveValue::{NotSet, Set},

@@ -1,4 +1,4 @@
-//! What the lists return, and how the database finds it.
+//! Tests of what lists return, and of the plans that find it.
 
 use sea_orm::DbBackend;
 

@@ -1,4 +1,4 @@
-//! The rows that writes read and change, each within [`Write`].
+//! Reads and writes of requests that change something, within [`Write`].
 
 use sea_orm::{
     ActiveValue::{NotSet, Set},
@@ -27,7 +27,7 @@ use crate::{
         rows::Row,
         settings::grants::role_kind,
         sql::Sql,
-        statement::from_entities::model,
+        statement::from_entities::{among, model},
         tickets::bloom_signature::{Marks, ValueMarks},
         transaction::write::Write,
     },
@@ -171,7 +171,7 @@ impl Write {
             .select_only()
             .column(users::Column::UserId)
             .filter(users::Column::StoreId.eq(self.store()))
-            .filter(users::Column::UserId.is_in(ids.iter().copied()))
+            .filter(among(users::Column::UserId, ids.iter().copied()))
             .order_by_asc(users::Column::Id);
         self.select_shared(query, |cells| cells.id()).await
     }
@@ -187,7 +187,7 @@ impl Write {
             .select_only()
             .column(tickets::Column::AccountId)
             .filter(tickets::Column::StoreId.eq(self.store()))
-            .filter(tickets::Column::Id.is_in(tickets.iter().copied()));
+            .filter(among(tickets::Column::Id, tickets.iter().copied()));
         let query = accounts::Entity::find()
             .select_only()
             .column(accounts::Column::Id)
@@ -216,7 +216,7 @@ impl Write {
     pub async fn account_users(&self, accounts: &[&AccountId]) -> Result<Vec<(AccountId, UserId)>> {
         let query = account_users::Entity::find()
             .filter(account_users::Column::StoreId.eq(self.store()))
-            .filter(account_users::Column::AccountId.is_in(accounts.iter().copied()));
+            .filter(among(account_users::Column::AccountId, accounts.iter().copied()));
         let rows = self.select(query, model::<account_users::Entity>).await?;
         Ok(rows.into_iter().map(|row| (row.account_id.into(), row.user_id.into())).collect())
     }
@@ -303,7 +303,7 @@ impl Write {
             .select_only()
             .columns([labels::Column::Id, labels::Column::Label])
             .filter(labels::Column::StoreId.eq(self.store()))
-            .filter(labels::Column::Id.is_in(ids.iter().copied()));
+            .filter(among(labels::Column::Id, ids.iter().copied()));
         self.select(query, |cells| Ok((cells.id()?, cells.take()?))).await
     }
 

@@ -1,5 +1,5 @@
-//! Pages cost the same at any depth (but for a contact's conversations on SQLite), look-ups by id what they find, and totals no more
-//! than their lists, on both databases: what is looked at is counted, so that a lost index fails here.
+//! Tests of the work behind a page, counted as rows or steps: pages cost the same at any depth (but for a contact's conversations on
+//! SQLite), and a lost index fails here.
 
 use sea_orm::DbBackend;
 

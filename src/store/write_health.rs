@@ -1,41 +1,20 @@
 //! Health of writes: a small write that proves what a read cannot, and when a write last failed for want of disk or right.
 
-use std::{
-    sync::{Arc, Mutex},
-    time::{Duration, Instant},
-};
+use std::time::Duration;
 
 use sea_orm::{ActiveValue::Set, DbBackend, EntityTrait, sea_query::OnConflict};
 
 use crate::{
     domain::time::Timestamp,
     store::{
-        Db, Error, Result,
+        Db, Result,
         db::Writes,
         entity::write_probes::{ActiveModel, Column, Entity},
-        lock::lock,
     },
 };
 
 /// The one row.
 const ROW: i64 = 1;
-
-/// When a write last failed because the database could not do its work. A disk that is nearly full takes the small write of a probe and
-/// refuses what requests write.
-#[derive(Clone, Default)]
-pub(in crate::store) struct LastFailure(Arc<Mutex<Option<Instant>>>);
-
-impl LastFailure {
-    pub fn note(&self, error: &Error) {
-        if matches!(error, Error::Failing(_) | Error::Unusable(_)) {
-            *lock(&self.0) = Some(Instant::now());
-        }
-    }
-
-    fn is_within(&self, time: Duration) -> bool {
-        lock(&self.0).is_some_and(|at| at.elapsed() < time)
-    }
-}
 
 impl Db {
     /// Whether the database could not do its work for a write of this process within this time.

@@ -1,30 +1,19 @@
 //! The change log: which searchable records changed, in order.
 //!
-//! Called by `search`, and by `write` and `import`, which write it; `forgetting` keeps it short. Guarantees: whoever follows the
-//! log from a [`Mark`] misses no change that was committed after it, in whatever order transactions commit, or is told that
-//! some of it is not there any more; a change may come twice.
+//! Writes and imports append to it; the search index follows it; `retention` cuts it off. Guarantees: a follower that reads on from a
+//! [`Mark`] misses no change that was committed after it, in whatever order transactions commit, or learns that some of it is gone; a
+//! change may come twice.
 
-use std::{
-    collections::BTreeMap,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
-    },
-};
+use std::sync::{PoisonError, atomic::Ordering};
 
 use sea_orm::DbBackend;
 use serde::{Deserialize, Serialize};
 
-use crate::{
-    domain::{
-        ids::StoreId,
-        search::{Noun, Searchable},
-    },
-    store::{
-        Db, Error, Result,
-        rows::Cells,
-        sql::{Param, Sql},
-    },
+use crate::store::{
+    Db, Error, Result,
+    change_log::own_changes::Logged,
+    rows::Cells,
+    sql::{Param, Sql},
 };
 
 /// What of the change log was seen.
@@ -38,37 +27,6 @@ pub struct Mark {
     /// On PostgreSQL the snapshot whose changes were seen, and the one that will be seen once the round is over.
     snapshot: String,
     next: Option<String>,
-}
-
-/// A change that was logged.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Logged {
-    /// In the log, which may tell of several records in one place.
-    pub position: i64,
-    pub store: StoreId,
-    pub kind: String,
-    pub id: String,
-    /// What the record says, where this process has inserted it.
-    pub inserted: Option<Inserted>,
-}
-
-/// A record that nobody had before, as it was when its write was committed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Inserted {
-    pub record: Searchable,
-    /// See [`Db::own_epoch`].
-    pub epoch: u64,
-}
-
-impl Logged {
-    /// The searchable record that changed, if it is one.
-    pub fn noun(&self) -> Option<Noun> {
-        match self.kind.as_str() {
-            "message" => Some(Noun::Message),
-            "contact" => Some(Noun::Contact),
-            _ => None,
-        }
-    }
 }
 
 /// The kind under which an import logs conversations: with one, its messages may have got another subject. No other write
@@ -98,49 +56,6 @@ pub struct Behind {
     /// Behind them.
     pub mark: Mark,
     pub more: bool,
-}
-
-/// What this process changed and nobody has asked for yet.
-#[derive(Default)]
-pub(in crate::store) struct Own {
-    followed: AtomicBool,
-    epoch: AtomicU64,
-    changes: Mutex<Vec<Logged>>,
-}
-
-/// Of how many changes that nobody has asked for the records are kept, too, and of how many bytes each at most: twenty megabytes where
-/// nobody asks, as while an index is built.
-const RECORDS_KEPT: usize = 10_000;
-const RECORD_BYTES: usize = 2_000;
-
-/// What a write notes of its changes: kind and id, and the record where it has inserted it.
-pub(in crate::store) type Noted = BTreeMap<(&'static str, String), Option<Inserted>>;
-
-impl Own {
-    /// Called after the commit, before anybody learns of it.
-    pub fn add(&self, store: &StoreId, positions: Vec<i64>, noted: Noted) {
-        if !self.followed.load(Ordering::Acquire) {
-            return;
-        }
-        let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
-        for (position, ((kind, id), inserted)) in positions.into_iter().zip(noted) {
-            let inserted = inserted.filter(|_| changes.len() < RECORDS_KEPT);
-            let logged = Logged { position, store: store.clone(), kind: kind.to_owned(), id, inserted };
-            if logged.noun().is_some() {
-                changes.push(logged);
-            }
-        }
-    }
-
-    /// Whether somebody is to be told what a record of so many bytes says. What is long is read again, and not by who holds the seat of
-    /// the writer.
-    pub fn tells(&self, bytes: usize) -> bool {
-        self.followed.load(Ordering::Acquire) && bytes <= RECORD_BYTES
-    }
-
-    pub fn epoch(&self) -> u64 {
-        self.epoch.load(Ordering::Acquire)
-    }
 }
 
 impl Db {
@@ -302,7 +217,7 @@ mod tests {
         fixture.import_contacts(&expected).await;
         let since = async |mark: &Mark, limit| fixture.db.changes_since(mark, limit).await.unwrap().unwrap();
         let all = since(&mark, 10).await;
-        let contacts = all.changes.iter().filter(|one| one.noun() == Some(Noun::Contact));
+        let contacts = all.changes.iter().filter(|one| one.noun() == Some(crate::domain::search::Noun::Contact));
         let mut told: Vec<&str> = contacts.map(|one| one.id.as_str()).collect();
         told.sort_unstable();
         expected.sort_unstable();

@@ -1,11 +1,12 @@
-//! Keeps the change log short.
+//! Retention of the change log: old entries are removed.
 //!
-//! Called by the chores of a server, and by `search` before it reads a database whole. Guarantees: what was logged within a week
-//! stays; so does the newest place, of each store on PostgreSQL, where a standby is compared with it, and of all on SQLite.
+//! Guarantees: entries of a week stay; so does the newest one, of each store on PostgreSQL, where a standby is compared with it, and of
+//! all on SQLite.
 //!
-//! No clock decides what a follower has missed: along with what is forgotten it is written down through where. On PostgreSQL
-//! that is a transaction, and only such are forgotten as had ended before any that runs; whoever looks afterwards has seen
-//! them. A transaction that never ends, such as a prepared one that was left, keeps the log as it keeps VACUUM.
+//! No clock decides what a follower has missed: the position up to which entries were removed is stored along with their removal. On
+//! PostgreSQL that is a transaction id, and only entries are removed whose transactions had ended before any that runs; a follower that
+//! looks afterwards has seen them. A transaction that never ends, such as a prepared one that was left, holds the log back as it holds
+//! VACUUM back.
 
 use std::time::Duration;
 

@@ -195,7 +195,7 @@ impl Import {
             }
             _ => "(SELECT COUNT(*) FROM messages m WHERE m.store_id = c.store_id AND m.conversation_id = c.id)",
         };
-        // The limits are literals: see `connect` on bound ones.
+        // The limits are literals: see `db` on bound ones.
         let sql = format!(
             "SELECT t.id, c.created_at, {counted}, \
              (SELECT m.sent_at FROM messages m WHERE m.store_id = c.store_id AND m.conversation_id = c.id AND m.inbound = TRUE \

@@ -1,15 +1,14 @@
-//! Look-ups that go together.
+//! Batched look-ups by key: requests that arrive while a look-up is under way share the next one.
 //!
-//! To look a row up by its key takes a database in another process a few microseconds, and to switch there and back ten times as
-//! long. So whoever asks while such a look-up is under way waits for it to end, and all who wait go together in the next one.
-//! Who asks alone asks at once.
+//! A look-up by key costs the server a few microseconds, and the switch to its process and back ten times as much. A request that comes
+//! alone is looked up at once.
 //!
-//! A look-up is a task of its own, which wakes each of those who wait for it once. Were it brought forward by one of them for all,
-//! each step of it would wake them all: 3 to 7 in 100 of a ticket's CPU.
+//! A batch runs as a task of its own and wakes each waiting request once. If one of the requests drove it for all, each step would wake
+//! them all.
 //!
-//! Called by `sql`. Guarantees: a look-up begins after everyone who shares it has asked, so that nobody is told of anything older
-//! than if he had asked alone; nobody waits for one that takes longer than [`PATIENCE`], but asks beside it; whoever goes away
-//! takes nothing from those who stay, and when all have gone before a look-up begins there is none.
+//! Guarantees: a batch begins after every request that shares it has asked, so that no request gets an older row than it would alone; no
+//! request waits for a batch that takes longer than [`PATIENCE`], but asks beside it; a request that goes away takes nothing from the
+//! others, and when all have gone before the batch begins, it does not run.
 
 use std::{
     collections::{BTreeSet, HashMap},

@@ -1,11 +1,11 @@
-//! Connections to PostgreSQL for the statements of `sql`.
+//! A connection to PostgreSQL: pipelined statements, each prepared once.
 //!
-//! sqlx has one statement at a time under way on a connection, and each of them is a switch to the server's process and back,
-//! which costs both sides as much as a look-up by key. `tokio-postgres` sends a statement whether or not those before it have been
-//! answered. SeaORM keeps its own connections, for entities, chores and migrations: both are told where to by the same options.
+//! sqlx runs one statement at a time on a connection and waits for each answer; each is a switch to the server's process and back, which
+//! costs both sides as much as a look-up by key. `tokio-postgres` sends a statement without waiting for earlier answers. SeaORM has
+//! connections of its own for cold reads and migrations, made from the same options.
 //!
-//! Called by `kept` and `lines`. Guarantees: a statement stays prepared on a connection as long as it is among the last [`STATEMENTS`]
-//! there (two who need it first at a time prepare it twice); whoever stops waiting for one leaves the connection in order.
+//! Guarantees: a statement stays prepared as long as it is among the last [`STATEMENTS`] of its connection (two tasks that need it first
+//! at the same time prepare it twice); a caller that stops waiting leaves the connection in order.
 
 use std::{
     net::IpAddr,
@@ -39,7 +39,7 @@ use url::Url;
 
 use crate::store::{
     Result,
-    error::reason,
+    error::{is_outdated, reason},
     lock::lock,
     postgres::tls,
     sql::{Param, Sql},
@@ -267,16 +267,6 @@ impl Connection {
         if timeout(PROMPT, self.served).await.is_err() {
             tracing::debug!("a connection could not be closed in order");
         }
-    }
-}
-
-/// Whether a prepared statement does not fit the schema any more, or is gone from the server.
-pub(in crate::store) fn is_outdated(error: &tokio_postgres::Error) -> bool {
-    let Some(error) = error.as_db_error() else { return false };
-    match error.code().code() {
-        // Of all that PostgreSQL does not support, a cached plan whose result type changed.
-        "0A000" => error.routine() == Some("RevalidateCachedQuery"),
-        code => code == "26000",
     }
 }
 

@@ -1,13 +1,12 @@
-//! Connections to PostgreSQL that many statements have under way at a time.
+//! Pipelined clients: shared connections to PostgreSQL with many statements under way at a time.
 //!
-//! A server's process that finds the next statement waiting does not go to sleep in between, nor does anybody have to wake it, and
-//! what it answers meanwhile is read together: beside one statement at a time on each connection, a page of a list costs a quarter
-//! less. Statements whose keys bound them ([`Reach::Keys`]) share connections so, since none holds up those behind it for long. What
-//! may take longer has a connection to itself (`kept`).
+//! A server process that finds its next statement waiting does not sleep in between, and its answers are read together. Statements whose
+//! work their keys bound ([`Reach::Keys`]) share connections, since none delays those behind it for long. A statement that may take
+//! longer gets a connection of its own (`pool`).
 //!
-//! Called by `sql` and `replica` for what is only read. Guarantees: a line has one connection at a time, but for one that is given up
-//! while statements are still under way there; one that has not answered for a while is asked whether it still does, so that one that
-//! hangs is found out; where one is lost that had served, its statements are repeated on the next.
+//! Guarantees: a client has one connection at a time, beside one that is given up while statements are under way there; a connection that
+//! has not answered for a while is checked, so that one that hangs is noticed; where a connection is lost that had served, its statements
+//! are repeated on the next.
 
 use std::{
     sync::{

@@ -1,12 +1,10 @@
-//! Connections to PostgreSQL that are kept.
+//! Connection pool for PostgreSQL: exclusive connections, each lent to one statement or transaction at a time.
 //!
-//! Each is lent to one statement or transaction at a time: to what may take long, and would hold others up (`lines` is for what
-//! does not), and to what writes.
+//! The pool serves transactions, and reads that may take long (`pipelined_clients` serves the others).
 //!
-//! Called by `lines` for what is read, by `begun` for transactions, by `write` for what is written at once. Guarantees: never more
-//! connections than allowed, but for those that the server is about to close, nor more statements at work there: where one failed,
-//! or nobody waits for it any more, its connection is asked in the background, and serves again once it has answered or is closed.
-//! One that has rested is asked first, so that a server that was restarted meanwhile costs nobody an answer.
+//! Guarantees: there are never more connections than allowed, beside those that the server is about to close. A connection whose
+//! statement failed or was given up is checked in the background; it serves again once it has answered, or it is closed. A connection
+//! that was idle is checked before it is lent, so that a restart of the server costs no request its answer.
 
 use std::{
     sync::{Arc, Mutex},
@@ -23,10 +21,10 @@ use tokio_postgres::Row;
 use crate::store::{
     Error, Result,
     error::{is_lost, lets_nobody_in_yet},
+    last_failure::LastFailure,
     lock::lock,
     postgres::connection::{Connection, NOTHING, Server},
     sql::Sql,
-    write_health::LastFailure,
 };
 
 /// How long a connection may rest before it is asked whether it lives.

@@ -1,17 +1,16 @@
-//! Reads from a standby of a PostgreSQL database.
+//! Reads from a standby (hot standby) of a PostgreSQL database.
 //!
-//! Called by `connect` and `sql`. Guarantees: whoever reads here sees whatever its store had committed when its key was looked up, on
-//! whichever process that was written. Keys are looked up on the primary, always.
+//! Guarantee: a request that reads here sees everything that its store had committed when the key was looked up, whichever process wrote
+//! it. Keys are always looked up on the primary.
 //!
-//! How that is known without waiting and without a mark on each row: every write of what operations show leaves a row in
-//! the change log with its transaction, and the look-up of a key tells the newest transaction of the store. A standby's
-//! snapshot begins at the oldest transaction whose end it may not know yet; what is older has ended there too. So one
-//! comparison says whether the standby shows all of it, and where it does not, the primary is read. What was seen of a
-//! standby counts for a second, so that it is asked once for many requests, and one that was promoted, or put back in
-//! time, is found out.
+//! The check needs no wait and no mark on each row. Every write leaves a row in the change log with its transaction id, and the look-up
+//! of a key also returns the newest transaction of the store. A snapshot of the standby begins at the oldest transaction whose end the
+//! standby may not know; older ones have ended there too. So one comparison decides whether the standby shows all of it; otherwise the
+//! primary is read. A snapshot counts for a second, so that the standby is asked once for many requests, and a standby that was promoted
+//! or set back is noticed.
 //!
-//! The address has to be that of one server, a physical standby of this primary: only such a one numbers transactions as its
-//! primary does. One that is slow to answer costs one request half a second every five seconds, and the others nothing.
+//! The address must be that of one server, a physical standby of this primary: only such a standby numbers transactions as its primary
+//! does. A slow standby costs one request half a second every five seconds, and the others nothing.
 
 use std::{
     sync::{Mutex, PoisonError},

@@ -1,11 +1,10 @@
-//! Transactions on PostgreSQL, over pooled connections: what writes, chores and imports run on there.
+//! Transactions on PostgreSQL, on connections of the pool, in pipelined flights.
 //!
-//! A transaction goes out in flights, whose statements follow each other without waiting for answers (pipelining). BEGIN leaves with the
-//! first statements, which hold rows; COMMIT leaves with the last ones. Each round trip that is saved is a switch of processes on both
-//! sides.
+//! The statements of a flight follow each other without waiting for answers. BEGIN leaves with the first statements, which lock rows;
+//! COMMIT leaves with the last ones. Each round trip saved is a switch of processes on both sides.
 //!
-//! Guarantees: dropped without [`Begun::commit`], a transaction leaves nothing behind, and its connection serves again once the
-//! server has taken it back, or is closed; one of whose statements failed is never committed.
+//! Guarantees: dropped without [`Begun::commit`], a transaction leaves nothing behind, and its connection serves again once the server
+//! has rolled it back, or is closed; a transaction of which a statement failed is never committed.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -14,9 +13,9 @@ use tokio_postgres::Row;
 
 use crate::store::{
     Error, Result,
-    error::is_lost,
+    error::{is_lost, is_outdated},
     postgres::{
-        connection::{Answer, Outcome, is_outdated},
+        connection::{Answer, Outcome},
         pool::{Kept, Lent},
     },
     sql::Sql,

@@ -1,7 +1,7 @@
-//! Messages on their way to a channel: kept with the message, claimed for an attempt, settled with what became of it.
+//! The outbox of channels: messages kept with the send, claimed for an attempt under a lease, and settled.
 //!
-//! A claim is a lease: whoever dies with one loses it when `due_at` comes, and what it did late changes nothing, since
-//! every end names the claim. The oldest message of a conversation alone can be claimed, so that none overtakes another.
+//! A worker that dies with a claim loses it when `due_at` comes, and what it did late changes nothing, since every end names the claim.
+//! Only the oldest message of a conversation can be claimed, so that none overtakes another.
 
 use sea_orm::DbBackend;
 

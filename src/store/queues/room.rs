@@ -1,4 +1,4 @@
-//! What the two queues, of messages and of events, are claimed by: how many attempts there is room for, and whose.
+//! Concurrency limits of the outboxes: how many attempts may run at a time, for an endpoint, a store and in all.
 
 use std::{collections::HashMap, hash::Hash};
 

@@ -11,7 +11,6 @@ use crate::{
     },
     store::{
         Db, Result,
-        queues::outbound::Place,
         rows::{Cells, Row},
         settings::{
             endpoint_secrets::{Read, Secrets, readable},
@@ -88,7 +87,12 @@ impl Db {
 
 /// Where these messages on their way go that go over a bridge, by account, and what signs them now. In one statement, so
 /// that no bridge is seen without its secrets.
-pub(in crate::store) async fn endpoints(tx: &Tx, keys: &SecretKeys, positions: &[i64], now: Timestamp) -> Result<HashMap<Place, Endpoint>> {
+pub(in crate::store) async fn endpoints(
+    tx: &Tx,
+    keys: &SecretKeys,
+    positions: &[i64],
+    now: Timestamp,
+) -> Result<HashMap<(StoreId, AccountId), Endpoint>> {
     let mut sql = Sql::fixed(
         "SELECT b.store_id, b.account_id, b.url, s.secret, s.key_id FROM bridges b \
          JOIN bridge_secrets s ON s.store_id = b.store_id AND s.account_id = b.account_id AND (s.ends_at IS NULL OR s.ends_at > ",
@@ -96,9 +100,9 @@ pub(in crate::store) async fn endpoints(tx: &Tx, keys: &SecretKeys, positions: &
     sql.integer(now.millis())
         .push(") WHERE (b.store_id, b.account_id) IN (SELECT o.store_id, o.account_id FROM outbound o WHERE o.position IN ");
     sql.integers(positions).push(") ORDER BY s.position DESC");
-    let mut endpoints: HashMap<Place, (String, Vec<Read>)> = HashMap::new();
+    let mut endpoints: HashMap<(StoreId, AccountId), (String, Vec<Read>)> = HashMap::new();
     let rows = tx.all(&sql, |cells| {
-        let place: Place = (cells.id()?, cells.id()?);
+        let place: (StoreId, AccountId) = (cells.id()?, cells.id()?);
         let url = cells.take()?;
         let secret = SECRETS.read(cells, keys, place.0.as_str(), place.1.as_str())?;
         Ok((place, url, secret))

@@ -1,5 +1,4 @@
-//! What deliveries are signed with, in one table for each sort of endpoint that has secrets. They are encrypted at rest
-//! (`secret_keys`).
+//! Signing secrets of endpoints, in one table for each kind of endpoint. They are encrypted at rest (`secret_keys`).
 
 use crate::{
     domain::{time::Timestamp, webhooks::SigningSecret},

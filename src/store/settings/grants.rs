@@ -20,7 +20,7 @@ use crate::{
         Db, Result,
         entity::{account_users, api_keys, conversations, grants, roles, tickets, users, webhooks},
         sql::batches,
-        statement::from_entities::model,
+        statement::from_entities::{among, model},
         transaction::write::Write,
     },
 };
@@ -171,7 +171,7 @@ impl Write {
                 .select_only()
                 .column(tickets::Column::ConversationId)
                 .filter(tickets::Column::StoreId.eq(self.store()))
-                .filter(tickets::Column::Id.is_in(ids));
+                .filter(among(tickets::Column::Id, ids));
             conversations.extend(self.select(query, |cells| cells.take::<String>()).await?);
         }
         for ids in batches(conversations.iter().map(String::as_str)) {
@@ -179,7 +179,7 @@ impl Write {
                 .select_only()
                 .column(conversations::Column::Id)
                 .filter(conversations::Column::StoreId.eq(self.store()))
-                .filter(conversations::Column::Id.is_in(ids))
+                .filter(among(conversations::Column::Id, ids))
                 .order_by_asc(conversations::Column::Id);
             self.select_held(query, |_| Ok(())).await?;
         }

@@ -1,4 +1,4 @@
-//! API keys as they are made and changed. The look-up of a caller by its secret is in `access`.
+//! API keys as they are made and changed. The look-up of a caller by its secret is in `api_key_auth`.
 
 use std::collections::HashMap;
 

@@ -4,7 +4,7 @@
 //! all of them decrypt. So a new key can be put before the old one, and every process can read both until nothing has the old one.
 //! What is encrypted is bound to its table, store and endpoint: a row that is put in the place of another cannot be decrypted.
 //!
-//! Called by `secrets`, `access` and `sealed`. A key file is read again before a secret is encrypted, and where a secret names a
+//! A key file is read again before a secret is encrypted, and where a secret names a
 //! key that is not known yet; so a process that runs takes up a key that was added.
 
 use std::{

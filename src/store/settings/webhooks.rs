@@ -1,7 +1,7 @@
-//! Subscriptions, their secrets, what is queued for them, and the log of attempts.
+//! Webhooks: subscriptions, the outbox of their deliveries, and the log of attempts.
 //!
-//! What is queued is claimed for an attempt as in `outbound`: a claim is a lease, and every end names it. Each
-//! subscription is claimed for by itself, so that a long queue of one cannot keep another's from being seen.
+//! A delivery is claimed for an attempt under a lease, as in `queues::outbound`. Each subscription is claimed for by itself, so that the
+//! long queue of one does not hide another's.
 
 use sea_orm::DbBackend;
 

@@ -1,29 +1,23 @@
-//! Copying the log of a SQLite file into it, beside the writer.
+//! Checkpoints: copying the write-ahead log into the SQLite file, beside the writer.
 //!
-//! Left to itself, SQLite copies a log that has become long within the commit that made it so, and all who write wait until the
-//! disk has what was copied: 25 ms and more where many conversations are written to. Here a connection of its own
-//! copies, in rounds, each of which leaves what was written meanwhile, and at last the writer itself copies the rest, which is
-//! little unless the disk is slower than they write. The next to write finds a log that is copied to its end, and starts it
-//! over. Where a reader is at something old, it is tried again until that has gone.
+//! Left to itself, SQLite checkpoints within the commit that made the log long, and all writers wait until the disk has what was copied:
+//! 25 ms and more where many conversations are written to. Here a connection of its own checkpoints in rounds, each of which leaves what
+//! was written meanwhile; at last the writer itself copies the rest, which is little unless the disk is slower than the writes. The next
+//! writer finds a log that is copied to its end, and starts it over. Where a reader still needs an old snapshot, the checkpoint is tried
+//! again until that reader has gone.
 //!
-//! Called by `writer`. Guarantees: a log starts over only once the disk has all that was copied from it here; where the disk
-//! refused some, it does not start over while this process lives, and whoever opens the file next, while nobody else has it open,
-//! copies it from its beginning. A log that could not be copied here is copied by SQLite, within commits, once it is [`LAST`]
-//! times as long; what an import writes, within its own.
+//! Guarantees: a log starts over only once the disk has all that was copied from it; where the disk refused some, it does not start over
+//! while this process lives, and the next process that opens the file alone copies it from its beginning. A log that could not be copied
+//! here is copied by SQLite, within commits, once it is [`LAST`] times as long; that of an import, within its own.
 
-use std::{
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{path::Path, time::Duration};
 
 use libsqlite3_sys as ffi;
 use rusqlite::Connection;
-use tokio::{task::spawn_blocking, time::sleep};
 
 use crate::store::{
-    Error, Result,
-    db::PAGE_BYTES,
-    sqlite::group_commit::{Seat, Writer, open},
+    Result,
+    sqlite::connection::{PAGE_BYTES, open_writer},
 };
 
 /// How many rounds there are at most beside the writers, and how many pages are little.
@@ -34,17 +28,17 @@ const LITTLE: i64 = 400;
 pub(in crate::store) const LAST: u32 = 2;
 
 /// How long to wait for a reader, at first and at most.
-const PAUSE: Duration = Duration::from_millis(20);
-const LONG_PAUSE: Duration = Duration::from_secs(1);
+pub(in crate::store) const PAUSE: Duration = Duration::from_millis(20);
+pub(in crate::store) const LONG_PAUSE: Duration = Duration::from_secs(1);
 
 /// When a log is to be copied: from so many pages on, unless that is underway.
 pub(in crate::store) struct Copying {
-    pages: u32,
-    underway: bool,
+    pub pages: u32,
+    pub underway: bool,
 }
 
 /// What there is of a log, in pages, and what of that is copied.
-struct Log {
+pub(in crate::store) struct Log {
     pages: i64,
     copied: i64,
 }
@@ -60,66 +54,13 @@ impl Copying {
         format!("PRAGMA wal_autocheckpoint = {last}; PRAGMA journal_size_limit = {};", PAGE_BYTES * last)
     }
 
-    fn is_due(&self, connection: &Connection) -> bool {
+    pub fn is_due(&self, connection: &Connection) -> bool {
         !self.underway && log(connection, "NOOP").is_ok_and(|log| log.pages >= self.pages.into())
     }
 }
 
-impl Writer {
-    /// Has the log copied where it is long. To be called after a commit.
-    pub fn copy_if_due(&self, seat: &mut Seat) {
-        if seat.connection.as_ref().is_some_and(|connection| seat.copying.is_due(connection)) {
-            seat.copying.underway = true;
-            let (writer, path) = (self.clone(), seat.file.path().to_owned());
-            tokio::spawn(async move { writer.copy(path).await });
-        }
-    }
-
-    async fn copy(&self, path: PathBuf) {
-        let mut pause = PAUSE;
-        loop {
-            match self.copy_once(path.clone()).await {
-                Ok(Outcome::Done) => return,
-                Ok(Outcome::Refused) => {
-                    tracing::error!("the disk refused what the log of the database was copied to; the log is kept until a restart");
-                    return;
-                }
-                // An import has the seat, or a reader is in the way.
-                Ok(Outcome::Left) | Err(Error::Busy) => {}
-                Err(_) if self.sit().await.is_ok_and(|seat| seat.closed) => return,
-                Err(error) => {
-                    tracing::warn!(%error, "the log of the database could not be copied into it, and becomes longer");
-                    pause = LONG_PAUSE;
-                }
-            }
-            sleep(pause).await;
-            pause = LONG_PAUSE.min(2 * pause);
-        }
-    }
-
-    async fn copy_once(&self, path: PathBuf) -> Result<Outcome> {
-        let broke_off = |error: tokio::task::JoinError| Error::Unavailable(error.to_string());
-        if !spawn_blocking(move || rounds(&path, sync)).await.map_err(broke_off)?? {
-            return Ok(Outcome::Refused);
-        }
-        let sole = self.sole().await?;
-        let last = move || {
-            sole.with(|seat| {
-                let left = match &seat.connection {
-                    Some(connection) => log(connection, "PASSIVE")?.is_left(seat.copying.pages),
-                    // A commit failed, and the next opens another.
-                    None => !seat.closed,
-                };
-                seat.copying.underway = left;
-                Ok(if left { Outcome::Left } else { Outcome::Done })
-            })
-        };
-        spawn_blocking(last).await.map_err(broke_off)?
-    }
-}
-
 /// What became of an attempt.
-enum Outcome {
+pub(in crate::store) enum Checkpointed {
     Done,
     Left,
     /// By the disk: what it does not have counts as copied, which it tells once.
@@ -128,15 +69,15 @@ enum Outcome {
 
 impl Log {
     /// Whether it is long, and not copied to its end. A checkpoint of somebody else's hides what there is.
-    fn is_left(&self, pages: u32) -> bool {
+    pub fn is_left(&self, pages: u32) -> bool {
         self.pages < 0 || (self.pages >= pages.into() && self.copied < self.pages)
     }
 }
 
 /// Copies until little is left, or nothing more can be copied. False: the disk refused some, and the log is kept from starting
 /// over.
-fn rounds(path: &Path, sync: impl Fn(&Connection) -> Result<()>) -> Result<bool> {
-    let (connection, keeper) = (open(path)?, open(path)?);
+pub(in crate::store) fn rounds(path: &Path, sync: impl Fn(&Connection) -> Result<()>) -> Result<bool> {
+    let (connection, keeper) = (open_writer(path)?, open_writer(path)?);
     let mut copied = -1;
     for _ in 0..ROUNDS {
         // A reader, from before anything is copied that the disk may refuse.
@@ -163,7 +104,7 @@ fn rounds(path: &Path, sync: impl Fn(&Connection) -> Result<()>) -> Result<bool>
 
 /// Waits until the disk has what was copied. A checkpoint does so only where it came to the end of the log, which it does not
 /// beside writers; the one that does would wait for all that those before it left.
-fn sync(connection: &Connection) -> Result<()> {
+pub(in crate::store) fn sync(connection: &Connection) -> Result<()> {
     let mut file: *mut ffi::sqlite3_file = std::ptr::null_mut();
     // SAFETY: the handle belongs to a connection that is borrowed for the length of the calls, whose file stays open for as long;
     // no other thread uses this connection, and the file's own methods are called as SQLite calls them.
@@ -178,19 +119,19 @@ fn sync(connection: &Connection) -> Result<()> {
 }
 
 /// The log as it is after this kind of checkpoint. Where another connection is at one, nothing is done.
-fn log(connection: &Connection, checkpoint: &str) -> Result<Log> {
+pub(in crate::store) fn log(connection: &Connection, checkpoint: &str) -> Result<Log> {
     let mut statement = connection.prepare_cached(&format!("PRAGMA wal_checkpoint({checkpoint})"))?;
     Ok(statement.query_row((), |row| Ok(Log { pages: row.get(1)?, copied: row.get(2)? }))?)
 }
 
 #[cfg(test)]
 mod tests {
-    use tokio::time::timeout;
+    use tokio::time::{sleep, timeout};
 
     use super::*;
     use crate::store::{
         sql::{Param, Sql},
-        sqlite::file_identity::opened,
+        sqlite::{file_identity::opened, group_commit::Writer},
     };
 
     const PAGES: u32 = 100;
@@ -324,7 +265,7 @@ mod tests {
         let synced = std::cell::Cell::new(0);
         let refuses = |_: &Connection| {
             synced.set(synced.get() + 1);
-            if synced.get() == 1 { Ok(()) } else { Err(Error::Damaged("input/output error".to_owned())) }
+            if synced.get() == 1 { Ok(()) } else { Err(crate::store::Error::Damaged("input/output error".to_owned())) }
         };
         // Where the log was copied whole SQLite has synced it: a reader has the round come to less, as writers do.
         let reader = Connection::open(&path).unwrap();

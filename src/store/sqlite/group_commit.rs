@@ -1,31 +1,25 @@
-//! The one writer of a SQLite file.
+//! Group commit: the one writer of a SQLite file.
 //!
-//! SQLite lets one connection write at a time, and makes a commit wait for the disk. Writers therefore take turns on one
-//! connection, in the order in which they came, and commit together: the first of a group opens the transaction, each has
-//! a savepoint of its own, and when those who were waiting meanwhile have had their turns, one commit makes the whole group
-//! durable. A writer learns that its work is kept after that commit, never before; one that is refused, or given up
-//! half-way, takes back its own savepoint alone. Statements run where they are called: crossing to sqlx's thread and
-//! back costs several times what they do.
+//! SQLite lets one connection write at a time, and a commit waits for the disk. Writers therefore take turns on one connection, in the
+//! order in which they came, and commit together: the first of a group opens the transaction, each has a savepoint of its own, and when
+//! those who were waiting meanwhile have had their turns, one commit makes the whole group durable. A writer is told that its work is
+//! durable after that commit, never before; a writer that is refused, or given up half-way, rolls back its own savepoint alone.
+//! Statements run inline: crossing to sqlx's thread and back costs several times what they do.
 //!
-//! When the disk is full or fails, SQLite may take the whole transaction back by itself. The writer notices: it closes its connection,
-//! tells every writer of the group, and refuses further statements of the turn, which would otherwise commit on their own.
+//! When the disk is full or fails, SQLite may roll the whole transaction back by itself. The writer notices: it closes its connection,
+//! fails every writer of the group, and refuses further statements of the turn, which would otherwise commit on their own.
 //!
-//! A writer sees what those before it in its group did. Should their commit fail, its own fails with them, so that nothing
-//! acknowledged rests on something lost. A refusal is not held back so: it promises nothing.
+//! A writer sees what those before it in its group did. If their commit fails, its own fails with them, so that nothing acknowledged
+//! rests on something lost. A refusal is not held back so: it promises nothing.
 //!
-//! What a savepoint would have to put back, SQLite keeps: each page that a turn changes, some twenty for a message.
-//! As the library comes, with more than 64 KB all go through a temporary file, with two system calls a page, which
-//! was the most expensive part of a turn. `.cargo/config.toml` compiles it in with a bound of 131,000 bytes (what is kept goes
-//! to the file in one write, of which SQLite takes no more than 131,071 bytes), with `fdatasync` instead of `fsync`
-//! (the log is written over in place, so that there is seldom more to sync than its pages), and without what the
+//! What a savepoint would have to put back, SQLite keeps: each page that a turn changes, some twenty for a message. As the library comes,
+//! with more than 64 KB all go through a temporary file, with two system calls a page. `.cargo/config.toml` compiles it in with a bound
+//! of 131,000 bytes (what is kept goes to the file in one write, of which SQLite takes no more than 131,071 bytes), with `fdatasync`
+//! instead of `fsync` (the log is written over in place, so that there is seldom more to sync than its pages), and without what the
 //! connections would share a lock for: one pool of pages for all of them, and the count of the bytes in use.
-//!
-//! Called by `write`; by `import`, which has a connection of its own while it sits here; by `connect`, whose transactions
-//! through SeaORM sit on the same seat; and by `copying`.
 
 use std::{
     ops::RangeInclusive,
-    path::Path,
     sync::{Arc, Mutex, PoisonError},
     time::{Duration, Instant},
 };
@@ -38,15 +32,15 @@ use tokio::{
 
 use crate::store::{
     Error, Result,
-    db::WRITE_WAIT,
+    last_failure::LastFailure,
+    limits::WRITE_WAIT,
     rows::Cells,
     sql::Sql,
     sqlite::{
-        checkpoint::Copying,
-        connection::{bind, open as open_file, read},
+        checkpoint::{self, Checkpointed, Copying},
+        connection::{bind, open_writer, read},
         file_identity::FileIdentity,
     },
-    write_health::LastFailure,
 };
 
 /// Prepared statements that the connection keeps.
@@ -203,7 +197,7 @@ impl Writer {
         let sole = self.sole().await?;
         let file = sole.with(|seat| seat.file.clone());
         file.check()?;
-        let mut connection = open(file.path())?;
+        let mut connection = open_writer(file.path())?;
         connection.execute_batch(settings)?;
         // A shared borrow of it could not be sent to another thread.
         let own = &mut connection;
@@ -216,6 +210,60 @@ impl Writer {
         let mut seat = self.0.clone().lock_owned().await;
         self.commit_group(&mut seat);
         (seat.connection, seat.closed) = (None, true);
+    }
+}
+
+/// Checkpoints beside the writes.
+impl Writer {
+    /// Has the log copied where it is long. To be called after a commit.
+    pub fn copy_if_due(&self, seat: &mut Seat) {
+        if seat.connection.as_ref().is_some_and(|connection| seat.copying.is_due(connection)) {
+            seat.copying.underway = true;
+            let (writer, path) = (self.clone(), seat.file.path().to_owned());
+            tokio::spawn(async move { writer.copy(path).await });
+        }
+    }
+
+    async fn copy(&self, path: std::path::PathBuf) {
+        let mut pause = checkpoint::PAUSE;
+        loop {
+            match self.copy_once(path.clone()).await {
+                Ok(Checkpointed::Done) => return,
+                Ok(Checkpointed::Refused) => {
+                    tracing::error!("the disk refused what the log of the database was copied to; the log is kept until a restart");
+                    return;
+                }
+                // An import has the seat, or a reader is in the way.
+                Ok(Checkpointed::Left) | Err(Error::Busy) => {}
+                Err(_) if self.sit().await.is_ok_and(|seat| seat.closed) => return,
+                Err(error) => {
+                    tracing::warn!(%error, "the log of the database could not be copied into it, and becomes longer");
+                    pause = checkpoint::LONG_PAUSE;
+                }
+            }
+            tokio::time::sleep(pause).await;
+            pause = checkpoint::LONG_PAUSE.min(2 * pause);
+        }
+    }
+
+    async fn copy_once(&self, path: std::path::PathBuf) -> Result<Checkpointed> {
+        let broke_off = |error: tokio::task::JoinError| Error::Unavailable(error.to_string());
+        if !tokio::task::spawn_blocking(move || checkpoint::rounds(&path, checkpoint::sync)).await.map_err(broke_off)?? {
+            return Ok(Checkpointed::Refused);
+        }
+        let sole = self.sole().await?;
+        let last = move || {
+            sole.with(|seat| {
+                let left = match &seat.connection {
+                    Some(connection) => checkpoint::log(connection, "PASSIVE")?.is_left(seat.copying.pages),
+                    // A commit failed, and the next opens another.
+                    None => !seat.closed,
+                };
+                seat.copying.underway = left;
+                Ok(if left { Checkpointed::Left } else { Checkpointed::Done })
+            })
+        };
+        tokio::task::spawn_blocking(last).await.map_err(broke_off)?
     }
 }
 
@@ -238,7 +286,7 @@ impl Seat {
         self.is_open()?;
         if self.connection.is_none() {
             self.file.check()?;
-            let connection = open(self.file.path())?;
+            let connection = open_writer(self.file.path())?;
             connection.set_prepared_statement_cache_capacity(STATEMENTS);
             let settings = format!("PRAGMA cache_size = {KEPT_PAGES}; PRAGMA cache_spill = {GROUP_PAGES}; {}", self.copying.settings());
             connection.execute_batch(&settings)?;
@@ -437,14 +485,6 @@ fn wake_another() {
     for _ in 0..2 {
         tokio::spawn(std::future::ready(()));
     }
-}
-
-/// A connection that writes.
-pub(in crate::store) fn open(path: &Path) -> Result<Connection> {
-    let connection = open_file(path)?;
-    // Waiting for the lock is done in `begin`, where it blocks nobody.
-    connection.execute_batch("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA busy_timeout = 0;")?;
-    Ok(connection)
 }
 
 /// Tries to begin a transaction until it succeeds: other processes may hold the lock.

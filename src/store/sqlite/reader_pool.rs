@@ -1,14 +1,13 @@
-//! Reads on SQLite, without a thread in between.
+//! The reader pool: read-only SQLite connections whose statements run inline, on the thread that calls.
 //!
-//! sqlx gives each SQLite connection a thread of its own, and a statement crosses to it and back: measured, that costs
-//! five times what a look-up by key does. The statements of `sql` therefore run on connections of our own, on the spot. Those whose
-//! keys do not bound the work ([`Reach::Rows`]) may take so many steps there, which most pages do with; where that is not enough,
-//! they begin again on one of the runtime's blocking threads, and end there once nobody waits for them.
+//! sqlx gives each SQLite connection a thread of its own; crossing to it and back costs five times what a look-up by key does. Statements
+//! whose work no key bounds ([`Reach::Rows`]) may take a limited number of steps inline, which is enough for most pages; beyond it they
+//! begin again on one of the runtime's blocking threads, and end there once no caller waits for them.
 //!
-//! A thread that reads on the spot keeps to a connection (`spots`): what SQLite writes down in one's memory, at each statement, would go
-//! from one core's cache to another's and back, and so would the lock of a list that they all took theirs from.
+//! A thread keeps to one connection (`reader_slots`): otherwise what SQLite writes to its memory at each statement would move between the
+//! caches of the cores, and so would the lock of a common list.
 //!
-//! Called by `sql`. Guarantees: a connection cannot write, and sees every change that was committed before it is asked.
+//! Guarantees: a connection cannot write, and sees every change that was committed before the statement began.
 
 use std::{
     path::Path,

@@ -1,6 +1,6 @@
-//! One of something for each thread, so that threads share neither its lock nor its line of memory.
+//! One value for each thread, so that threads share neither its lock nor its cache line.
 //!
-//! Called by `readers` and `unchanged`. A thread that ends leaves what it had to the one whose number comes round to it.
+//! A thread that ends leaves its value to the next thread with the same number.
 
 use std::sync::{
     Mutex, MutexGuard,

@@ -1,8 +1,7 @@
-//! Rows by their key: one statement for those of a kind that are asked for at a time.
+//! Look-ups of rows by their key, batched on PostgreSQL.
 //!
-//! On PostgreSQL look-ups by a key go together (`store::gather`); SQLite, in this process, answers each before another could be
-//! asked for. Where one that is shared fails because the database is away or busy, all who share it are told so; else each asks
-//! alone, for an answer or an error of his own.
+//! SQLite, in this process, answers each look-up at once. Where a batch fails because the database is away or busy, all its requests fail
+//! so; otherwise each asks alone, for an answer or an error of its own.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -11,40 +10,30 @@ use std::{
 
 use sea_orm::DbBackend;
 use serde_json::json;
-use tokio_postgres::Row;
 
 use crate::{
     domain::ids::StoreId,
     store::{
-        Db, Error, Result, api_key_auth,
+        Db, Error, Result,
         db::Reads,
-        postgres::batched_lookup::Gather,
         rows::Cells,
         sql::{FENCE, Sql, without_nul},
-        statement::pages::Listed,
+        statement::{
+            pages::Listed,
+            sought::{Found, Sought},
+        },
     },
 };
-
-/// The rows that were found, by their keys.
-type Found = std::result::Result<Arc<HashMap<String, Row>>, Arc<Error>>;
-
-/// What is looked up, and whether on the standby.
-pub(in crate::store) type Gathered = Gather<(Sought, bool), Found>;
-
-/// What is looked up by a key. Its first column is the key.
-#[derive(Clone, PartialEq, Eq, Hash)]
-pub(in crate::store) enum Sought {
-    /// Who has a secret, by its hash.
-    Callers { with_newest: bool },
-    /// Rows of a store, by their ids.
-    Rows { store: StoreId, columns: &'static str, table: &'static str },
-}
 
 impl Sought {
     /// The rows with these keys, at least one and each once.
     fn sql<'a>(&self, backend: DbBackend, keys: impl Iterator<Item = &'a str>) -> Sql {
         match self {
-            Self::Callers { with_newest } => api_key_auth::callers_sql(*with_newest, keys),
+            Self::Listed(text) => {
+                let mut sql = Sql::fixed(text);
+                sql.texts(keys);
+                sql
+            }
             Self::Rows { store, columns, table } => Sql::by_ids(backend, store, (columns, table), keys),
         }
     }

@@ -116,6 +116,12 @@ impl From<Timestamp> for Value {
     }
 }
 
+/// Whether a column has one of these values; false where there are none, which sea-query spells as a comparison of bound numbers.
+pub(in crate::store) fn among<C: ColumnTrait, V: Into<Value>>(column: C, values: impl IntoIterator<Item = V>) -> Expr {
+    let values: Vec<Value> = values.into_iter().map(Into::into).collect();
+    if values.is_empty() { Expr::Constant(false.into()) } else { column.is_in(values) }
+}
+
 /// A statement with its values, for the connections of this room.
 fn sql(statement: Statement) -> Result<Sql> {
     bound(&statement.sql, statement.values.map_or_else(Vec::new, |values| values.0))
@@ -291,5 +297,24 @@ impl Write {
         let mut sql = select_sql(query, self.backend())?;
         sql.note_held();
         self.all(sql, decode).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::{domain::clock::SystemClock, store::fixture::Fixture};
+
+    #[tokio::test]
+    async fn a_query_for_none_of_several_finds_none() {
+        let fixture = Fixture::new().await;
+        fixture.ticket("t", |_| {}).await;
+        let write = fixture.db.write(&fixture.store, &(Arc::new(SystemClock) as _)).await.unwrap();
+        assert!(write.known_users(&[]).await.unwrap().is_empty());
+        assert!(write.account_users(&[]).await.unwrap().is_empty());
+        assert!(write.label_texts(&[]).await.unwrap().is_empty());
+        write.keep_accounts_of(&[]).await.unwrap();
+        write.hold_conversations_of(&[]).await.unwrap();
     }
 }

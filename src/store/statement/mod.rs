@@ -3,5 +3,6 @@
 pub mod by_key;
 pub mod from_entities;
 pub mod pages;
+pub mod sought;
 #[cfg(test)]
 mod visits;

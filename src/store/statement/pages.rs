@@ -1,6 +1,4 @@
-//! The keyset page and the total of a list, written once.
-//!
-//! Called by whatever of `store` has a [`Listed`] noun.
+//! Keyset pages and totals of lists.
 
 use std::borrow::Cow;
 

@@ -1,16 +1,15 @@
-//! Marks: what labels and values a ticket has, in so few bits that the index of the list holds them.
+//! Bloom filters of a ticket's labels and values, in columns that the index of the list holds.
 //!
-//! A filter by a label or a field walks the list and looks each ticket up in another table, which costs ten times what the
-//! step to it does. So a ticket carries marks beside its place in the list, in three columns of 63 bits: those of its
-//! conversation's labels, of its values, and of what its texts contain. A label, a value, the first character of a folded text
-//! and the magnitude of a number stand for two bits each, two neighbouring characters of a folded text for one. Where a bit is
-//! not set that a filter asks for, the ticket is passed over without a look. Several things share a bit, so that bits prove
-//! nothing, and every look is still made for the tickets that remain. With one bit for a value, two beginnings that many
-//! tickets have and that happened to share it let twice as many through; three would fill the 63 of tickets with many values.
+//! A filter by a label or a field walks the list and looks each ticket up in another table, which costs ten times what the step to it
+//! does. So a ticket carries three Bloom filters of 63 bits beside its place in the list: of its conversation's labels, of its values,
+//! and of what its texts contain. A label, a value, the first character of a folded text and the magnitude of a number set two bits each,
+//! two neighbouring characters of a folded text one. A ticket that lacks a bit of the filter is passed over without a look-up. Several
+//! things share a bit, so that bits prove nothing, and the tickets that remain are still looked up. With one bit for a value, two
+//! frequent prefixes that share it let twice as many through; three would fill the 63 of tickets with many values.
 //!
-//! Called by the rest of `store`. Guarantees: whoever writes labels or values writes their marks in the same transaction, and a
-//! ticket never lacks one; it may keep that of a value which it had before. That there is a value, what is denied, and single
-//! characters have no marks. PostgreSQL has the columns and saves the looks, but tests no marks within its index.
+//! Guarantees: a write of labels or values writes their bits in the same transaction, and a ticket never lacks one; it may keep the bit
+//! of a former value. Presence of a value, negations and single characters have no bits. PostgreSQL has the columns and saves the
+//! look-ups, but tests no bits within its index.
 
 use std::{collections::BTreeSet, ops::RangeInclusive};
 

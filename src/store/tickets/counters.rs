@@ -1,7 +1,7 @@
-//! How many tickets and contacts a store has, without counting them: the database keeps the numbers as rows come and go
-//! (migration `m0008_totals` says how). Called by the lists, for the first page of a walk that counts, and for
-//! whether a total that was counted still holds (`remembered`); by the server from time to time, and by imports at their end, to put
-//! their parts together. Guarantee: a total is what a count in the same statement would be.
+//! Counters: the numbers of tickets and contacts that triggers keep, so that a total needs no count.
+//!
+//! Migration `m0008_totals` says how. The server, and an import at its end, add their parts up from time to time. Guarantee: a total is
+//! what a count in the same statement would be.
 
 use sea_orm::DbBackend;
 

@@ -1,25 +1,16 @@
-//! Where a filtered list of tickets starts, if not at its newest.
+//! The driving index of a filtered list of tickets: where the walk starts, if not at the newest ticket.
 //!
-//! The databases would walk the whole list for a label or a field value that one ticket has, and SQLite, which has no statistics
-//! here, for such assignees. So it is asked first which of them few tickets have, at the price of one bounded statement.
-//! What many have, many will have in a minute, and be it otherwise the list is only walked: it is not asked again until then, for
-//! the next page or by the next who looks at the same list.
+//! The databases would walk the whole list for a label or a field value that one ticket has, and SQLite, which has no statistics here,
+//! for such assignees. So a bounded statement first finds out which of them few tickets have. A condition that many tickets fulfil is
+//! remembered for a minute and not asked about again; if that changes meanwhile, the list is only walked.
 //!
-//! The open tickets of one label are such a list themselves, on SQLite; what few have is weighed against that.
+//! On SQLite the open tickets of one label are such a list themselves; rare conditions are weighed against it.
 //!
-//! A total, which has no end before the list's, starts from what fewer have than a share of the list; where that are more than
-//! are few for a page, a second statement asks for them.
-//!
-//! Called by `tickets`.
+//! A total, which has no end before the list's, starts from what fewer have than a share of the list; where those are more than are few
+//! for a page, a second statement asks for them.
 
-use std::{
-    borrow::Cow,
-    collections::BTreeSet,
-    hash::{BuildHasher, RandomState},
-    time::Duration,
-};
+use std::{borrow::Cow, collections::BTreeSet};
 
-use moka::sync::Cache;
 use sea_orm::DbBackend;
 
 use crate::{
@@ -56,31 +47,6 @@ const FEW_ON_POSTGRES: i64 = 1000;
 /// By how much it is dearer to look a ticket up than to pass it in its list: by its marks in the index, or its row.
 const DEARER: i64 = 40;
 const DEARER_ON_POSTGRES: i64 = 10;
-
-/// A cache of conditions that many tickets fulfilled within the last minute, by a hash of their statement and its values. Two statements
-/// that shared a hash would only have a list walked that could be found by an index.
-#[derive(Clone)]
-pub(in crate::store) struct BroadConditions(Cache<u64, ()>, RandomState);
-
-impl Default for BroadConditions {
-    fn default() -> Self {
-        Self(Cache::builder().max_capacity(10_000).time_to_live(Duration::from_secs(60)).build(), RandomState::new())
-    }
-}
-
-impl BroadConditions {
-    fn key(&self, sql: &Sql) -> u64 {
-        self.1.hash_one((sql.as_str(), sql.params()))
-    }
-
-    fn contains(&self, key: u64) -> bool {
-        self.0.contains_key(&key)
-    }
-
-    fn insert(&self, key: u64) {
-        self.0.insert(key, ());
-    }
-}
 
 impl Db {
     /// What the fewest tickets have that the filter asks for, when they are few, and not a list already.
@@ -306,7 +272,7 @@ mod tests {
             assert_eq!(asked(store, &labels(&["l"]), &half).await, (1, false));
             assert_eq!(asked(store, &labels(&["l"]), &half).await, (0, false));
         }
-        db.broad().0.invalidate_all();
+        db.broad().clear();
         assert_eq!(asked(store, &none, &half).await, (1, false), "once it is forgotten");
         db.close().await.unwrap();
     }

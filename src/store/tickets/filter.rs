@@ -1,6 +1,4 @@
-//! What a filter of tickets asks for, as conditions of the statements that list and count them.
-//!
-//! Called by `tickets`, `starts` and `remembered`.
+//! Filters of tickets, as conditions of the statements that list and count them.
 
 use std::{cmp::Reverse, collections::BTreeSet, ops::RangeInclusive};
 

@@ -1,4 +1,5 @@
-//! On SQLite: whatever is done to tickets and to labels, each label's open tickets are those that it has.
+//! Tests of the covering index of labelled tickets, on SQLite: whatever is done to tickets and labels, it lists each label's open
+//! tickets.
 
 use proptest::{prelude::*, test_runner::TestRunner};
 use sea_orm::DbBackend;

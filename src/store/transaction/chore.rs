@@ -1,8 +1,8 @@
 //! Write transactions that belong to no store: claims of deliveries, numbers of events, settings of stores, the server's secrets.
 //!
-//! On SQLite a transaction is a turn of the group-commit writer (`writer`), as a request's is: SQLite takes a transaction back by
-//! itself when the disk is full or fails, and sqlx, which does not notice, would keep a pooled connection that holds the write lock
-//! for good. On PostgreSQL it is a transaction on a pooled connection (`begun`).
+//! On SQLite it is a turn of the group commit, as a request's write is: SQLite rolls a transaction back by itself when the disk is full
+//! or fails, and sqlx, which does not notice, would keep a pooled connection that holds the write lock for good. On PostgreSQL it is a
+//! transaction on a pooled connection.
 
 use sea_orm::DbBackend;
 

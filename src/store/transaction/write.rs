@@ -1,9 +1,9 @@
-//! One write transaction of a store: what every use-case that changes something goes through.
+//! The write transaction of a store: every use-case that changes something goes through it.
 //!
-//! Called by `service`. Guarantees: a row that was read for a change stays as it is until the end of the transaction; the events and the
-//! change log commit with the change or not at all; dropped without [`Write::commit`], nothing is left.
+//! Guarantees: a row that was read for a change stays as it is until the end of the transaction; the events and the change log commit
+//! with the change or not at all; dropped without [`Write::commit`], nothing is left.
 //!
-//! On PostgreSQL a frequent write is two flights: BEGIN and the rows that it holds; then all that it writes and COMMIT. Writes hold rows
+//! On PostgreSQL a frequent write is two flights: BEGIN and the rows that it locks; then all that it writes and COMMIT. Writes lock rows
 //! in one order, so that no two wait for each other: contacts, then a conversation, then its tickets, then the counter of tickets.
 
 use std::sync::{
@@ -24,13 +24,15 @@ use crate::{
     },
     store::{
         Db, Result,
-        change_log::log::{Inserted, Noted, Own},
+        change_log::{
+            message_texts::searchable,
+            own_changes::{Inserted, Noted, Own},
+        },
         db::{OnStatement, Writes},
         entity::idempotency_keys,
         lock::lock,
         postgres::{connection::Answer, transaction::Begun},
         rows::{Cells, Row},
-        search::searchable,
         settings::secret_keys::SecretKeys,
         sql::{Param, Sql},
         sqlite::group_commit::Turn,

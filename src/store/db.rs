@@ -19,7 +19,7 @@ use sea_orm::{
     TransactionTrait,
 };
 use sqlx::{
-    ConnectOptions, Connection,
+    ConnectOptions,
     postgres::{PgConnectOptions, PgPoolOptions},
     sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
@@ -31,12 +31,12 @@ use crate::store::{
     postgres::{
         connection::Server,
         pipelined_clients::Lines,
-        pool::{Kept, RESTED},
+        pool::Kept,
         replica::{self, Replica, Transaction},
     },
     settings::secret_keys::SecretKeys,
     sql::Sql,
-    sqlite::{checkpoint::LAST, connection::PAGE_BYTES, file_identity::FileIdentity, group_commit::Writer, reader_pool::Readers},
+    sqlite::{checkpoint::LAST, connection::PAGE_BYTES, file_identity::FileIdentity, group_commit::Writer, library, reader_pool::Readers},
     statement::sought::Gathered,
     tickets::broad_conditions::BroadConditions,
 };
@@ -44,7 +44,7 @@ use crate::store::{
 /// Held by whoever migrates a PostgreSQL database, until its transaction ends. The number is this program's own.
 const MIGRATION_LOCK: &str = "SELECT pg_advisory_xact_lock(7305809155955060)";
 
-/// Connections to PostgreSQL for what is read through SeaORM: secrets of the server at its start, stores, exports.
+/// Connections to PostgreSQL for what is rarely read, through SeaORM: stores, keys, the audit log, secrets of the server at its start.
 const FOR_ENTITIES: u32 = 2;
 
 /// From how many pages on the log of a SQLite file is copied into it: 64 MB, since what many writes change is copied once each time.
@@ -310,6 +310,7 @@ async fn is_migrated(connection: &DatabaseConnection) -> Result<bool> {
 }
 
 async fn open_sqlite(url: &str, connections: u32) -> Result<(Address, DatabaseConnection, Arc<FileIdentity>)> {
+    library::prepare()?;
     let (path, options) = url.split_once('?').unwrap_or((url, ""));
     let name = path.trim_start_matches("sqlite:").trim_start_matches("//");
     if name.is_empty() || name == ":memory:" || options.split('&').any(|option| option == "mode=memory") {
@@ -376,18 +377,7 @@ fn unopened(file: &Path, error: sqlx::Error) -> Error {
 /// Switches the query planner stability guarantee on, so that a statement with a bound `LIMIT` is prepared once.
 async fn stable_plans(connection: &mut SqliteConnection) -> std::result::Result<(), sqlx::Error> {
     let mut handle = connection.lock_handle().await?;
-    let mut enabled: std::ffi::c_int = 0;
-    // SAFETY: the handle is locked, so that no other thread uses the connection; the option takes an int and a pointer
-    // to an int, which outlives the call.
-    let code = unsafe {
-        libsqlite3_sys::sqlite3_db_config(
-            handle.as_raw_handle().as_ptr(),
-            libsqlite3_sys::SQLITE_DBCONFIG_ENABLE_QPSG,
-            1 as std::ffi::c_int,
-            &raw mut enabled,
-        )
-    };
-    if code == libsqlite3_sys::SQLITE_OK && enabled == 1 {
+    if library::keep_plans(handle.as_raw_handle()) {
         Ok(())
     } else {
         Err(sqlx::Error::Protocol("this SQLite cannot keep its query plans stable".into()))
@@ -412,11 +402,8 @@ async fn open_postgres(options: PgConnectOptions, connections: u32) -> Result<Da
     let pool = PgPoolOptions::new()
         .max_connections(connections)
         .acquire_timeout(WRITE_WAIT)
-        .test_before_acquire(false)
-        // Asks only a connection that has rested: a server that restarted is noticed, a busy one is not slowed.
-        .before_acquire(|connection, meta| {
-            Box::pin(async move { if meta.idle_for < RESTED { Ok(true) } else { connection.ping().await.map(|()| true) } })
-        })
+        // What is read here is rare, and must not fail because the server was restarted meanwhile.
+        .test_before_acquire(true)
         .connect_with(options)
         .await?;
     Ok(SqlxPostgresConnector::from_sqlx_postgres_pool(pool))

@@ -12,12 +12,14 @@
 
 use std::{path::Path, time::Duration};
 
-use libsqlite3_sys as ffi;
 use rusqlite::Connection;
 
 use crate::store::{
     Result,
-    sqlite::connection::{PAGE_BYTES, open_writer},
+    sqlite::{
+        connection::{PAGE_BYTES, open_writer},
+        library,
+    },
 };
 
 /// How many rounds there are at most beside the writers, and how many pages are little.
@@ -105,17 +107,7 @@ pub(in crate::store) fn rounds(path: &Path, sync: impl Fn(&Connection) -> Result
 /// Waits until the disk has what was copied. A checkpoint does so only where it came to the end of the log, which it does not
 /// beside writers; the one that does would wait for all that those before it left.
 pub(in crate::store) fn sync(connection: &Connection) -> Result<()> {
-    let mut file: *mut ffi::sqlite3_file = std::ptr::null_mut();
-    // SAFETY: the handle belongs to a connection that is borrowed for the length of the calls, whose file stays open for as long;
-    // no other thread uses this connection, and the file's own methods are called as SQLite calls them.
-    let code = unsafe {
-        let told = ffi::sqlite3_file_control(connection.handle(), c"main".as_ptr(), ffi::SQLITE_FCNTL_FILE_POINTER, (&raw mut file).cast());
-        match file.as_ref().and_then(|file| file.pMethods.as_ref()).and_then(|methods| methods.xSync) {
-            Some(sync) if told == ffi::SQLITE_OK => sync(file, ffi::SQLITE_SYNC_NORMAL),
-            _ => ffi::SQLITE_MISUSE,
-        }
-    };
-    if code == ffi::SQLITE_OK { Ok(()) } else { Err(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None).into()) }
+    library::sync_file(connection)
 }
 
 /// The log as it is after this kind of checkpoint. Where another connection is at one, nothing is done.

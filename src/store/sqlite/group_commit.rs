@@ -13,10 +13,9 @@
 //! rests on something lost. A refusal is not held back so: it promises nothing.
 //!
 //! What a savepoint would have to put back, SQLite keeps: each page that a turn changes, some twenty for a message. As the library comes,
-//! with more than 64 KB all go through a temporary file, with two system calls a page. `.cargo/config.toml` compiles it in with a bound
-//! of 131,000 bytes (what is kept goes to the file in one write, of which SQLite takes no more than 131,071 bytes), with `fdatasync`
-//! instead of `fsync` (the log is written over in place, so that there is seldom more to sync than its pages), and without what the
-//! connections would share a lock for: one pool of pages for all of them, and the count of the bytes in use.
+//! with more than 64 KB all go through a temporary file, with two system calls a page; `library` raises that bound. `.cargo/config.toml`
+//! compiles it with `fdatasync` instead of `fsync` (the log is written over in place, so that there is seldom more to sync than its pages),
+//! and without one pool of pages, and its lock, for all connections.
 
 use std::{
     ops::RangeInclusive,
@@ -40,6 +39,7 @@ use crate::store::{
         checkpoint::{self, Checkpointed, Copying},
         connection::{bind, open_writer, read},
         file_identity::FileIdentity,
+        library,
     },
 };
 
@@ -348,19 +348,7 @@ impl Seat {
     /// Whether every reference of what was written so far leads somewhere. The database asks at the commit, when a whole
     /// group would pay for one.
     fn references_hold(&mut self) -> Result<bool> {
-        let connection = self.connection()?;
-        let (mut open, mut highest) = (0, 0);
-        // SAFETY: the handle belongs to a connection that is borrowed for the length of the call; the two numbers outlive it.
-        let code = unsafe {
-            libsqlite3_sys::sqlite3_db_status(
-                connection.handle(),
-                libsqlite3_sys::SQLITE_DBSTATUS_DEFERRED_FKS,
-                &raw mut open,
-                &raw mut highest,
-                0,
-            )
-        };
-        Ok(code == libsqlite3_sys::SQLITE_OK && open == 0)
+        Ok(library::open_references(self.connection()?)? == 0)
     }
 }
 
@@ -567,16 +555,5 @@ mod tests {
             assert!(commits.contains(&made), "{made} commits of {turns} turns");
         }
         writer.close().await;
-    }
-
-    #[test]
-    fn the_library_is_compiled_as_the_writer_needs_it() {
-        let connection = Connection::open_in_memory().unwrap();
-        let mut asked = connection.prepare("SELECT compile_options FROM pragma_compile_options").unwrap();
-        let options: Vec<String> = asked.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect();
-        for option in ["STMTJRNL_SPILL=131000", "DEFAULT_MEMSTATUS=0"] {
-            assert!(options.iter().any(|given| given == option), "{option} is missing: {options:?}");
-        }
-        assert!(!options.iter().any(|given| given == "ENABLE_MEMORY_MANAGEMENT"), "{options:?}");
     }
 }

@@ -4,5 +4,6 @@ pub mod checkpoint;
 pub mod connection;
 pub mod file_identity;
 pub mod group_commit;
+pub mod library;
 pub mod reader_pool;
 pub mod reader_slots;

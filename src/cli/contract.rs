@@ -1,7 +1,7 @@
 //! `counterpart contract diff`: what changed between two OpenAPI documents, and whom it breaks.
 
 use std::{
-    fs,
+    fs::{self, File},
     io::{self, Read},
     process::ExitCode,
 };
@@ -130,13 +130,16 @@ fn named(file: &str) -> &str {
     if file == "-" { "standard input" } else { file }
 }
 
+/// The longest document that is read: a device or a pipe may never end.
+const MAX_DOCUMENT_BYTES: u64 = 64 * 1024 * 1024;
+
 fn text(file: &str) -> Result<String, Failed> {
-    let bytes = if file == "-" {
-        let mut bytes = Vec::new();
-        io::stdin().lock().read_to_end(&mut bytes).map(|_| bytes)
-    } else {
-        fs::read(file)
-    };
-    let bytes = bytes.map_err(|error| Failed(format!("{} cannot be read: {error}", named(file))))?;
+    let mut bytes = Vec::new();
+    let mut read = |from: &mut dyn Read| from.take(MAX_DOCUMENT_BYTES + 1).read_to_end(&mut bytes);
+    let length = if file == "-" { read(&mut io::stdin().lock()) } else { File::open(file).and_then(|mut file| read(&mut file)) };
+    let length = length.map_err(|error| Failed(format!("{} cannot be read: {error}", named(file))))?;
+    if length as u64 > MAX_DOCUMENT_BYTES {
+        return Err(Failed(format!("{} is longer than {} MiB", named(file), MAX_DOCUMENT_BYTES / 1024 / 1024)));
+    }
     String::from_utf8(bytes).map_err(|error| Failed(format!("{} is not UTF-8 text: {error}", named(file))))
 }

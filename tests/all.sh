@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Everything that has to hold before a change goes in: form, lints, the whole suite for both revisions on both databases
 # and how much of the documents it came by, two processes that read from a standby (tests/standby.sh), a server that speaks
-# TLS alone (tests/tls.sh), faults of storage, log and database (tests/faults.sh), answers before the body of their request (tests/early_answers.sh), one corpus of requests to both
-# revisions, and the published documents in the hands of others' tools (tests/contract.sh). Stops at the first failure. Needs a
-# Rust toolchain, PostgreSQL's server programs, openssl, curl, Chromium with its chromedriver, and what tests/contract.sh needs,
-# nothing that runs.
+# TLS alone (tests/tls.sh), faults of storage, log and database (tests/faults.sh), answers before the body of their request
+# (tests/early_answers.sh), dependencies (tests/dependencies.sh), one corpus of requests to both revisions, and the published
+# documents in the hands of others' tools (tests/contract.sh). Stops at the first failure. Needs a Rust toolchain, git, PostgreSQL's
+# server programs, openssl, curl, Chromium with its chromedriver, and what tests/contract.sh needs, nothing that runs.
 #
 #   tests/all.sh             everything
 #   CARGO_TARGET_DIR=…       one target folder for all of it (default: target)
@@ -44,6 +44,9 @@ for features in "" "rev-a"; do
     revision=$([ "$features" = rev-a ] && echo "revision A" || echo "revision B")
     quietly "lint, $revision" cargo clippy --quiet --workspace --all-targets --features "$features" -- -D warnings
 done
+
+quietly "dependencies" tests/dependencies.sh
+grep -E '^(skipped:|advisories of)' "$scratch/step.log" || fail "no word on the advisories in what the check of dependencies said"
 
 postgres="${COUNTERPART_TEST_POSTGRES:-}"
 # What a crash would lose is not worth waiting for.

@@ -95,6 +95,23 @@ impl World {
     }
 }
 
+/// A device that never ends: without a bound the disk or the memory fills.
+#[test]
+fn an_input_that_never_ends_is_refused() {
+    everywhere(|world| {
+        world.store("s");
+        for (arguments, reason) in [
+            (&["import", "--store", "s", "/dev/zero"][..], "`/dev/zero` cannot be read: a line is longer than 16 MiB"),
+            (&["message", "receive", "--store", "s", "/dev/zero"], "line 1: is longer than 16 MiB"),
+            (&["contract", "diff", "/dev/zero", "/dev/zero"], "/dev/zero is longer than 64 MiB"),
+        ] {
+            let output = world.run(arguments);
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(!output.status.success() && said.contains(reason), "{arguments:?}: {said}");
+        }
+    });
+}
+
 #[test]
 fn a_text_beyond_the_limit_is_taken_from_an_export_alone() {
     const MOST: usize = 64 * 1024;

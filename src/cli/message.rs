@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::{BufRead, BufReader, stdin},
+    io::{BufRead, BufReader, Read, stdin},
     path::PathBuf,
 };
 
@@ -20,7 +20,7 @@ use crate::{
         receive::{Inbound, InboundContact},
         time::Timestamp,
     },
-    service::Service,
+    service::{Service, import::MAX_LINE_BYTES},
 };
 
 #[derive(Debug, Subcommand)]
@@ -164,8 +164,12 @@ async fn receive(service: &Service, store: &StoreId, mut input: Box<dyn BufRead>
         bytes.clear();
         number += 1;
         let stop = |reason: String| Failed(format!("line {number}: {reason}\n{taken} messages were taken before it"));
-        if input.read_until(b'\n', &mut bytes).map_err(|error| stop(error.to_string()))? == 0 {
+        let read = (&mut input).take(MAX_LINE_BYTES).read_until(b'\n', &mut bytes).map_err(|error| stop(error.to_string()))? as u64;
+        if read == 0 {
             return Ok(());
+        }
+        if read == MAX_LINE_BYTES && !bytes.ends_with(b"\n") {
+            return Err(stop(format!("is longer than {} MiB", MAX_LINE_BYTES / 1024 / 1024)));
         }
         if bytes.trim_ascii().is_empty() {
             continue;

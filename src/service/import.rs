@@ -32,7 +32,7 @@ use crate::{
 use definitions::Definitions;
 use parse::Peek;
 use reader::{Held, Reader, Step};
-pub use spool::Spool;
+pub use spool::{MAX_LINE_BYTES, Spool};
 
 /// Batches between the reading thread and the database.
 const QUEUE: usize = 2;

@@ -8,8 +8,13 @@ use std::{
 
 use super::Failure;
 
+const MIB: u64 = 1024 * 1024;
+
 /// The longest line that is read, so that a file without line ends cannot fill the memory.
-const MAX_LINE_BYTES: u64 = 16 * 1024 * 1024;
+pub const MAX_LINE_BYTES: u64 = 16 * 1024 * 1024;
+
+/// The most that is copied of a pipe or a device, which may never end.
+const MAX_COPIED_BYTES: u64 = 4 * 1024 * 1024 * 1024;
 
 /// What some editors begin a UTF-8 file with.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
@@ -32,10 +37,34 @@ impl Spool {
     }
 
     /// A copy, in a nameless temporary file, of what a reader gives.
-    pub fn copy(mut reader: impl Read) -> io::Result<Self> {
+    pub fn copy(reader: impl Read) -> io::Result<Self> {
+        Self::copy_at_most(reader, MAX_COPIED_BYTES)
+    }
+
+    fn copy_at_most(reader: impl Read, most: u64) -> io::Result<Self> {
+        let mut reader = BufReader::with_capacity(256 * 1024, reader);
         let mut file = tempfile::tempfile()?;
-        let bytes = io::copy(&mut reader, &mut file)?;
-        Ok(Self { file, bytes })
+        let (mut bytes, mut line) = (0, 0);
+        loop {
+            let some = match reader.fill_buf() {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                some => some?,
+            };
+            if some.is_empty() {
+                return Ok(Self { file, bytes });
+            }
+            let length = some.len();
+            bytes += length as u64;
+            line = some.iter().rposition(|byte| *byte == b'\n').map_or(line + length, |at| length - at - 1);
+            if line as u64 > MAX_LINE_BYTES {
+                return Err(too_much(format!("a line is longer than {} MiB", MAX_LINE_BYTES / MIB)));
+            }
+            if bytes > most {
+                return Err(too_much(format!("a pipe or device may bring {} MiB; a file may have any length", most / MIB)));
+            }
+            file.write_all(some)?;
+            reader.consume(length);
+        }
     }
 
     /// Lines that are made in the process.
@@ -62,6 +91,10 @@ impl Spool {
     }
 }
 
+fn too_much(reason: String) -> io::Error {
+    io::Error::new(io::ErrorKind::FileTooLarge, reason)
+}
+
 /// A walk over the lines.
 pub struct Lines<'a> {
     reader: BufReader<&'a File>,
@@ -82,7 +115,7 @@ impl Lines<'_> {
             self.number += 1;
             self.read += bytes as u64;
             if bytes as u64 == MAX_LINE_BYTES && !self.buffer.ends_with(b"\n") {
-                return Err(Failure::line(self.number, "", format!("is longer than {} MiB", MAX_LINE_BYTES / 1024 / 1024)));
+                return Err(Failure::line(self.number, "", format!("is longer than {} MiB", MAX_LINE_BYTES / MIB)));
             }
             if self.number == 1 && self.buffer.starts_with(BYTE_ORDER_MARK) {
                 self.buffer.drain(..BYTE_ORDER_MARK.len());
@@ -136,5 +169,13 @@ mod tests {
         let mut lines = spool.lines().unwrap();
         lines.next().unwrap();
         assert_eq!(lines.next().unwrap_err().to_string(), "line 2: is not UTF-8");
+    }
+
+    #[test]
+    fn what_never_ends_is_copied_up_to_a_bound() {
+        let reason = |reader: &mut dyn Read| Spool::copy_at_most(reader, 2 * MAX_LINE_BYTES).err().map(|error| error.to_string());
+        assert_eq!(reason(&mut io::repeat(b'x')).as_deref(), Some("a line is longer than 16 MiB"));
+        assert_eq!(reason(&mut io::repeat(b'\n')).as_deref(), Some("a pipe or device may bring 32 MiB; a file may have any length"));
+        assert_eq!(reason(&mut io::repeat(b'\n').take(2 * MAX_LINE_BYTES)), None);
     }
 }

@@ -12,10 +12,9 @@ use sea_orm::{
 use crate::{
     domain::{
         bridges::Endpoint,
-        ids::{AccountId, ConversationId, MessageId, StoreId, TemplateId, TicketId},
+        ids::{AccountId, ConversationId, MessageId, StoreId, TicketId},
         messages::Message,
         outbound::{Delivery, MAX_REFERENCES, Parcel},
-        store::{Account, Template},
         time::Timestamp,
     },
     store::{
@@ -70,18 +69,6 @@ pub struct Undelivered {
 }
 
 impl Write {
-    pub async fn account(&self, id: &AccountId) -> Result<Option<Account>> {
-        let mut sql = self.sql("SELECT ");
-        sql.push(Account::COLUMNS).push(" FROM accounts WHERE store_id = $1 AND id = ").text(id.as_str());
-        self.first(sql, Account::decode).await
-    }
-
-    pub async fn template(&self, id: &TemplateId) -> Result<Option<Template>> {
-        let mut sql = self.sql("SELECT ");
-        sql.push(Template::COLUMNS).push(" FROM templates WHERE store_id = $1 AND id = ").text(id.as_str());
-        self.first(sql, Template::decode).await
-    }
-
     /// The newest mails of a thread, the newest first.
     pub async fn thread_mails(&self, conversation: &ConversationId) -> Result<Vec<Mail>> {
         let mut sql = self.sql("SELECT inbound, sender, payload, external_id FROM messages WHERE store_id = $1 AND conversation_id = ");

@@ -36,7 +36,7 @@ use crate::{
     revision,
     search::Searches,
     service::{self, Service},
-    store::{self, Db, forgetting::Pass, secret_keys::SecretKeys},
+    store::{self, Db, change_log::retention::Pass, settings::secret_keys::SecretKeys},
     supervisor::{Pulse, Supervisor},
     telemetry::Metrics,
 };

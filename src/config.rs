@@ -11,6 +11,7 @@ use crate::domain::settings::Bounds;
 
 /// What every subcommand takes.
 #[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Options of every command")]
 pub struct Config {
     /// The database: `sqlite://PATH` or `postgres://USER:PASSWORD@HOST/NAME`.
     #[arg(

@@ -12,7 +12,6 @@
 //! - [`search`] finds messages and contacts by what is in them.
 //! - [`store`] is the database, SQLite or PostgreSQL: the only room that knows SQL.
 //! - [`domain`] holds the nouns and their rules, and knows none of the others.
-//! - [`contract`] compares OpenAPI documents, for the command line and the page of changes; it knows none of the others either.
 
 #![warn(clippy::unwrap_used, clippy::expect_used)]
 // These macros panic where the stream cannot be written: `cli::print` and `cli::note` do not.
@@ -21,7 +20,6 @@
 pub mod app;
 pub mod cli;
 pub mod config;
-pub mod contract;
 pub mod delivery;
 pub mod domain;
 pub mod http;

@@ -14,7 +14,7 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 /// What jemalloc reads at its start: memory that is free again goes back to the system within a second, since a server is
 /// idle for most of the day; and each thread keeps pieces of up to 128 KB for itself, since each write to SQLite takes one of that size
-/// for what its savepoint would put back (`store::writer`). `MALLOC_CONF` in the environment wins.
+/// for what its savepoint would put back (`store::sqlite::group_commit`). `MALLOC_CONF` in the environment wins.
 #[cfg(not(any(target_env = "msvc", target_env = "musl")))]
 // SAFETY: the name that jemalloc looks for, and a text that ends with NUL, behind a thin pointer as there.
 #[unsafe(export_name = "malloc_conf")]

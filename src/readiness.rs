@@ -1,8 +1,8 @@
 //! Readiness: whether this process can do its work, which is what `/readyz` answers.
 //!
-//! Ready means that the database answered a read and took a write within the last second, and that no background task is failing. The
-//! write proves what a read cannot: room on the disk, the right to write, the tables, the file behind the path. Probes share one look,
-//! so that they cost the database at most one write a second, however many ask.
+//! Ready means that the database answered a read and took a write within the last second, that it has not failed a write since, and that no
+//! background task is failing. The write proves what a read cannot: room on the disk, the right to write, the tables, the file behind the
+//! path. Probes share one look, so that they cost the database at most one write a second, however many ask.
 
 use std::{sync::Arc, time::Duration};
 
@@ -26,6 +26,8 @@ const PROBE: Duration = Duration::from_secs(2);
 
 /// How long writers may stand in line before the database counts as one that takes no writes: as long as a request waits.
 const LINE: Duration = Duration::from_secs(10);
+
+const FAILING: &str = "the database takes no writes";
 
 /// The readiness of one process.
 #[derive(Clone)]
@@ -68,6 +70,9 @@ impl Readiness {
             (Instant::now(), tokio::spawn(async move { service.db().prove_writable(service.world().now()).await }))
         });
         let (answer, detail) = match timeout(PROBE, &mut look).await {
+            Ok(Ok(Ok(()))) if self.service.db().failed_a_write_within(REMEMBERED) => {
+                (Some(FAILING), "a request's write failed within the last second".to_owned())
+            }
             Ok(Ok(Ok(()))) => (None, String::new()),
             Ok(Ok(Err(error))) => (Some(reason(&error)), error.to_string()),
             Ok(Err(panicked)) => (Some("the look at the database broke off"), panicked.to_string()),
@@ -93,7 +98,7 @@ fn reason(error: &Error) -> &'static str {
     match error {
         Error::Busy => "another writer holds the database",
         Error::Unavailable(_) => "the database cannot be reached",
-        Error::Failing(_) => "the database takes no writes",
+        Error::Failing(_) => FAILING,
         Error::Unusable(_) | Error::Damaged(_) => "the database is unusable: damaged, replaced, or without its tables",
         Error::Unique(_) | Error::ForeignKey(_) | Error::SecretKey(_) | Error::Other(_) => "the database refuses a write",
     }

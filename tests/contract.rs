@@ -9,7 +9,7 @@ use std::{
     process::{Command, Output, Stdio},
 };
 
-use counterpart::contract::{Document, Notes, Report, diff};
+use openapi_diff::{Document, Notes, Report, diff};
 use serde_json::Value;
 
 fn openapi() -> PathBuf {
@@ -159,6 +159,14 @@ fn what_cannot_be_read_is_named_with_the_reason() {
         (&["-", "-"], "", "only one of the documents"),
         (&["rev-a.json"], "", "<NEW>"),
         (&["rev-a.json", "rev-b.json", "--notes", "rev-a.json"], "", "rev-a.json holds no notes"),
+        (&["rev-a.json", "rev-b.json", "--approved", "rev-a.json"], "", "rev-a.json holds no approvals such as {"),
+        (&["rev-a.json", "rev-b.json", "--severity", "rev-a.json"], "", "rev-a.json holds no severities"),
+        (&["rev-a.json", "rev-b.json", "--match-path", "("], "", "--match-path"),
+        (&["rev-a.json", "rev-b.json", "--match-path", "^/nowhere"], "", "matches no path of the documents, such as /"),
+        (&["rev-a.json", "ftp://example.com/openapi.json"], "", "ftp is neither http nor https"),
+        (&["rev-a.json", "git:nowhere"], "", "git:main:openapi.json"),
+        (&["rev-a.json", "git:no-such-revision:openapi/rev-a.json"], "", "cannot be read"),
+        (&["rev-a.json", "http://127.0.0.1:1/openapi.json"], "", "cannot be read"),
         (&["rev-a.json", "rev-b.json", "--output", "nowhere/at/all"], "", "nowhere/at/all cannot be written"),
     ] {
         let output = ran(arguments, input);
@@ -172,14 +180,143 @@ fn what_cannot_be_read_is_named_with_the_reason() {
 #[test]
 fn every_format_goes_to_a_file_too() {
     let folder = tempfile::tempdir().unwrap();
-    for (format, begins) in
-        [("text", "counterpart, revision A 1.0.0 -> "), ("md", "# counterpart"), ("json", "{"), ("html", "<!doctype html>")]
-    {
+    for (format, begins) in [
+        ("text", "counterpart, revision A 1.0.0 -> "),
+        ("md", "# counterpart"),
+        ("json", "{"),
+        ("html", "<!doctype html>"),
+        ("sarif", "{"),
+        ("junit", "<?xml"),
+        ("github", "::error file=rev-b.json,"),
+    ] {
         let file = folder.path().join(format);
         let output = ran(&["rev-a.json", "rev-b.json", "--format", format, "--output", file.to_str().unwrap()], "");
         assert!(output.stdout.is_empty() && output.status.code() == Some(1), "{}", String::from_utf8_lossy(&output.stderr));
         let (written, said) = (read(&file), printed(&ran(&["rev-a.json", "rev-b.json", "--format", format], "")));
         assert!(written.starts_with(begins), "{format}");
         assert_eq!(written, said, "{format}");
+    }
+}
+
+/// A git repository with a document, whose next version removes an operation; the binary is on its path.
+struct Repository {
+    folder: tempfile::TempDir,
+}
+
+impl Repository {
+    fn new() -> Self {
+        let repository = Self { folder: tempfile::tempdir().unwrap() };
+        repository.run("git init -q -b main && git config user.email a@example.com && git config user.name a");
+        repository.write("openapi.json", &two_operations("/b"));
+        repository.run("mkdir contract");
+        repository.write("contract/approved.json", r#"{"approvals":[]}"#);
+        repository.run("git add -A && git commit -qm first && git update-ref refs/remotes/origin/main HEAD");
+        repository.write("openapi.json", &two_operations("/c"));
+        repository
+    }
+
+    fn write(&self, file: &str, text: &str) {
+        fs::write(self.folder.path().join(file), text).unwrap();
+    }
+
+    fn try_run(&self, script: &str) -> Output {
+        let binaries = Path::new(env!("CARGO_BIN_EXE_counterpart")).parent().unwrap();
+        let path = std::env::join_paths([binaries.to_owned()].into_iter().chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())))
+            .unwrap();
+        Command::new("bash").args(["-ec", script]).current_dir(&self.folder).env("PATH", path).env("BASE", "origin/main").output().unwrap()
+    }
+
+    fn run(&self, script: &str) -> String {
+        let output = self.try_run(script);
+        assert!(output.status.success(), "{script}: {}{}", printed(&output), String::from_utf8_lossy(&output.stderr));
+        printed(&output)
+    }
+
+    /// Approves the breaking change.
+    fn approve(&self) {
+        let report = printed(&self.try_run("counterpart contract diff git:HEAD:openapi.json openapi.json --format json"));
+        let report: Report = serde_json::from_str(&report).unwrap();
+        let change = report.failing(openapi_diff::Class::Breaking).next().unwrap();
+        let approvals =
+            format!(r#"{{"approvals":[{{"fingerprint":"{}","reason":"Nothing calls it.","expires":"2999-12-31"}}]}}"#, change.fingerprint);
+        self.write("contract/approved.json", &approvals);
+    }
+}
+
+fn two_operations(path: &str) -> String {
+    format!(
+        r#"{{"openapi":"3.0.3","info":{{"title":"T","version":"1"}},"paths":{{"/a":{{"get":{{"responses":{{}}}}}},"{path}":{{"get":{{"responses":{{}}}}}}}}}}"#
+    )
+}
+
+fn example(name: &str) -> String {
+    read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/contract-gate").join(name))
+}
+
+#[test]
+fn the_workflow_of_the_examples_fails_until_the_change_is_approved() {
+    let workflow = example("github-action.yml");
+    let (_, step) = workflow.rsplit_once("run: |\n").unwrap();
+    let repository = Repository::new();
+    let output = repository.try_run(step);
+    assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(printed(&output).starts_with("::error file=openapi.json,title=operation-removed ("), "{}", printed(&output));
+    repository.approve();
+    assert!(repository.run(step).starts_with("::notice file=openapi.json"));
+    // Once the change is merged, its approval has to go.
+    repository.run("git add -A && git commit -qm second && git update-ref refs/remotes/origin/main HEAD");
+    let output = repository.try_run(step);
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.code() == Some(1) && error.contains("no change has this fingerprint"), "{error}");
+}
+
+#[test]
+fn the_hook_of_the_examples_stops_a_commit_until_the_change_is_approved() {
+    let repository = Repository::new();
+    fs::write(repository.folder.path().join(".git/hooks/pre-commit"), example("pre-commit")).unwrap();
+    repository.run("chmod +x .git/hooks/pre-commit && git add -A");
+    let output = repository.try_run("git commit -qm second");
+    assert!(!output.status.success() && format!("{output:?}").contains("the operation is gone"), "{output:?}");
+    repository.approve();
+    repository.run("git add -A && git commit -qm second");
+}
+
+#[test]
+fn documents_come_from_revisions_and_urls_with_the_files_that_they_refer_to() {
+    let repository = Repository::new();
+    let document = r#"{"openapi":"3.0.3","info":{"title":"T","version":"1"},"paths":{"/a":{"get":{"responses":{"200":{"description":"","content":{"application/json":{"schema":{"$ref":"schemas/pet.json"}}}}}}}}}"#;
+    repository.run("mkdir -p api/schemas");
+    repository.write("api/openapi.json", document);
+    repository.write("api/schemas/pet.json", r#"{"type":"string"}"#);
+    repository.run("git add -A && git commit -qm pets");
+    repository.write("api/schemas/pet.json", r#"{"type":"integer"}"#);
+    let typed = |old: &str, new: &str| {
+        let output = repository.try_run(&format!("counterpart contract diff {old} {new}"));
+        assert_eq!(output.status.code(), Some(1), "{}", String::from_utf8_lossy(&output.stderr));
+        printed(&output)
+    };
+    assert!(typed("git:HEAD:api/openapi.json", "api/openapi.json").contains("is integer, was string"));
+    // A server that answers each request with a file of the folder.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let root = repository.folder.path().to_owned();
+    std::thread::spawn(move || {
+        for mut stream in listener.incoming().map_while(Result::ok) {
+            let mut request = [0; 4096];
+            let length = std::io::Read::read(&mut stream, &mut request).unwrap_or_default();
+            let request = String::from_utf8_lossy(&request[..length]).into_owned();
+            let path = request.split(' ').nth(1).unwrap_or_default().trim_start_matches('/').to_owned();
+            let body = fs::read_to_string(root.join(path)).unwrap_or_default();
+            _ = write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n{body}", body.len());
+        }
+    });
+    let url = format!("http://{address}/api/openapi.json");
+    assert!(typed("git:HEAD:api/openapi.json", &url).contains("is integer, was string"));
+    // A file that is missing, and one outside of the folder, are unknown changes.
+    for reference in ["schemas/none.json", "../contract/approved.json"] {
+        repository.write("api/openapi.json", &document.replace("schemas/pet.json", reference));
+        let output = repository.try_run("counterpart contract diff api/openapi.json api/openapi.json --fail-on unknown");
+        assert_eq!(output.status.code(), Some(1), "{}", printed(&output));
+        assert!(printed(&output).contains(&format!("{reference} is not followed")), "{}", printed(&output));
     }
 }

@@ -184,7 +184,7 @@ CREATE TABLE conversations (
     unread_count BIGINT NOT NULL,
     message_count BIGINT NOT NULL,
     email_subject TEXT,
-    -- Two bits a label, several labels to a bit (src/store/marks.rs).
+    -- Two bits a label, several labels to a bit (src/store/tickets/bloom_signature.rs).
     label_marks BIGINT NOT NULL,
     last_inbound_at BIGINT,
     last_message_at BIGINT,

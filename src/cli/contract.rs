@@ -1,38 +1,44 @@
-//! `counterpart contract diff`: what changed between two OpenAPI documents, and whom it breaks.
+//! `counterpart contract diff`: what changed between two OpenAPI documents, and which changes break integrators.
 
-use std::{
-    fs::{self, File},
-    io::{self, Read},
-    process::ExitCode,
-};
+mod source;
+
+use std::{fs, process::ExitCode};
 
 use clap::{Args, Subcommand, ValueEnum};
+use openapi_diff::{Class, Document, Gate, Ignored, Notes, Report};
+use regex::Regex;
+use serde::de::DeserializeOwned;
 
+use self::source::{document, text};
 use super::{Failed, complain, note, print};
-use crate::contract::{self, Class, Document, Notes, Report};
+use crate::domain::clock::World;
 
 #[derive(Subcommand, Debug)]
 pub enum Command {
-    /// Tell what changed between two OpenAPI documents, and whom it breaks
+    /// Compare two OpenAPI documents and class each change
     ///
-    /// Takes OpenAPI 3.0 and 3.1, JSON or YAML. Every difference beside descriptions and examples is told by operation,
-    /// place and direction, as breaking, compatible, or unknown where the documents alone cannot tell. What an integrator
-    /// may send must not shrink, what an integrator is sent must not grow, and names that generated clients are made of
-    /// must not go away. Each change has a fingerprint that stays while other things change.
+    /// Takes OpenAPI 3.0 and 3.1, JSON or YAML. Each difference beside descriptions and examples is reported by operation,
+    /// place and direction, as breaking, compatible, or unknown where the documents alone do not decide. A request must not
+    /// accept less than before, a response must not contain more than before, and names that generated clients use must not
+    /// change. Each change has a fingerprint that stays while other parts of the document change.
     ///
-    /// Exit code: 0 without a breaking change, 1 with one, 2 when it was called wrongly or a file cannot be read.
+    /// Exit code: 0 if no change fails, 1 if a change fails or an approval or severity has a problem, 2 if an argument is
+    /// wrong or a file cannot be read.
     Diff(Diff),
 }
 
 /// What is compared, and how it is shown.
 #[derive(Args, Debug)]
 pub struct Diff {
-    /// The document as it was: a file, or `-` for standard input
+    /// The old document: a file, `-` for standard input, a URL, or `git:REV:PATH` for a file of a git revision
+    ///
+    /// Files that it refers to are read from the same place, if they lie below its folder.
     old: String,
 
-    /// The document as it is
+    /// The new document
     new: String,
 
+    /// The form of the report
     #[arg(long, env = "COUNTERPART_DIFF_FORMAT", value_enum, default_value_t = Format::Text)]
     format: Format,
 
@@ -46,9 +52,30 @@ pub struct Diff {
     #[arg(long, env = "COUNTERPART_NOTES", value_name = "FILE")]
     notes: Option<String>,
 
-    /// The mildest class of change that gives exit code 1
+    /// The mildest class of change that fails
     #[arg(long, env = "COUNTERPART_FAIL_ON", value_enum, default_value_t = FailOn::Breaking)]
     fail_on: FailOn,
+
+    /// Approved changes, as JSON: `{"approvals": [{"fingerprint": F, "reason": TEXT, "expires": "2026-12-31"}]}`
+    ///
+    /// An approved change does not fail until its approval expires. `expires` may be left out. An approval that no change
+    /// needs fails.
+    #[arg(long, env = "COUNTERPART_APPROVED", value_name = "FILE")]
+    approved: Option<String>,
+
+    /// Classes of rules, as JSON: `{"rules": {"operation-id-renamed": "compatible"}}`
+    ///
+    /// Reports as text and as JSON name the rule of each change.
+    #[arg(long, env = "COUNTERPART_SEVERITY", value_name = "FILE")]
+    severity: Option<String>,
+
+    /// Changes to treat as compatible
+    #[arg(long, env = "COUNTERPART_IGNORE", value_enum, value_delimiter = ',')]
+    ignore: Vec<Ignore>,
+
+    /// A regular expression: only operations whose path matches are reported, and changes of the document as a whole
+    #[arg(long, env = "COUNTERPART_MATCH_PATH", value_name = "REGEX")]
+    match_path: Option<Regex>,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -61,6 +88,12 @@ enum Format {
     Json,
     /// One page, both directions
     Html,
+    /// SARIF 2.1.0, for code scanning
+    Sarif,
+    /// JUnit XML, for test reports
+    Junit,
+    /// Annotations of a GitHub Actions run
+    Github,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -72,10 +105,17 @@ enum FailOn {
     Compatible,
 }
 
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Ignore {
+    /// Names that only generated clients use: `operationId`, tags, names of path parameters and of schemas
+    GeneratedCode,
+}
+
 impl Command {
-    pub fn run(self) -> ExitCode {
+    pub async fn run(self) -> ExitCode {
         let Self::Diff(command) = self;
-        match command.run() {
+        let outcome = tokio::task::spawn_blocking(move || command.run()).await;
+        match outcome.unwrap_or_else(|error| Err(Failed(format!("the comparison was interrupted: {error}")))) {
             Ok(true) => ExitCode::SUCCESS,
             Ok(false) => ExitCode::FAILURE,
             Err(Failed(reason)) => {
@@ -87,59 +127,74 @@ impl Command {
 }
 
 impl Diff {
-    /// Whether there is no change that fails.
+    /// Whether no change fails, and no approval and no severity has a problem.
     fn run(self) -> Result<bool, Failed> {
         if self.old == "-" && self.new == "-" {
             return Err(Failed("only one of the documents can come through standard input".to_owned()));
         }
         let (old, new) = (document(&self.old)?, document(&self.new)?);
-        let mut report = contract::diff(&old, &new);
+        if let Some(pattern) = self.match_path.as_ref().filter(|pattern| !old.paths().chain(new.paths()).any(|path| pattern.is_match(path)))
+        {
+            return Err(Failed(format!("--match-path {pattern} matches no path of the documents, such as {}", example(&old, &new))));
+        }
+        let mut report = openapi_diff::diff(&old, &new);
+        let problems = report.apply(&self.gate()?);
+        problems.iter().for_each(|problem| complain(&problem.to_string()));
         if let Some(file) = &self.notes {
-            let notes: Notes = serde_json::from_str(&text(file)?).map_err(|error| Failed(format!("{file} holds no notes: {error}")))?;
-            // The report is no less true for that, so it changes no exit code.
+            let notes: Notes = json(file, "notes", NOTES)?;
+            // Gaps in the notes do not change the exit code.
             report.annotate(&notes).to_string().lines().for_each(|gap| note(&format!("warning: {gap}")));
         }
+        let mildest = self.fail_on.class();
         let shown = match self.format {
             Format::Text => report.text(),
             Format::Md => report.markdown(),
             Format::Json => report.json(),
             Format::Html => report.html(&[]),
+            Format::Sarif => report.sarif(&self.new),
+            Format::Junit => report.junit(mildest),
+            Format::Github => report.github(&self.new),
         };
         match &self.output {
             Some(file) => fs::write(file, shown).map_err(|error| Failed(format!("{file} cannot be written: {error}")))?,
             None => print(shown.trim_end())?,
         }
-        Ok(!fails(&report, self.fail_on))
+        Ok(passes(&report, mildest) && problems.is_empty())
+    }
+
+    fn gate(&self) -> Result<Gate, Failed> {
+        let approvals = self.approved.as_deref().map(|file| json(file, "approvals", APPROVALS)).transpose()?.unwrap_or_default();
+        let severities = self.severity.as_deref().map(|file| json(file, "severities", SEVERITIES)).transpose()?.unwrap_or_default();
+        let ignored = self.ignore.iter().map(|Ignore::GeneratedCode| Ignored::GeneratedCode).collect();
+        let today = World::real().now().to_string().chars().take(10).collect();
+        Ok(Gate { approvals, severities, ignored, path: self.match_path.clone(), today })
     }
 }
 
-fn fails(report: &Report, on: FailOn) -> bool {
-    let mildest = match on {
-        FailOn::Breaking => Class::Breaking,
-        FailOn::Unknown => Class::Unknown,
-        FailOn::Compatible => Class::Compatible,
-    };
-    report.changes.iter().any(|change| change.class <= mildest)
-}
-
-fn document(file: &str) -> Result<Document, Failed> {
-    Document::read(&text(file)?).map_err(|error| Failed(format!("{} {error}", named(file))))
-}
-
-fn named(file: &str) -> &str {
-    if file == "-" { "standard input" } else { file }
-}
-
-/// The longest document that is read: a device or a pipe may never end.
-const MAX_DOCUMENT_BYTES: u64 = 64 * 1024 * 1024;
-
-fn text(file: &str) -> Result<String, Failed> {
-    let mut bytes = Vec::new();
-    let mut read = |from: &mut dyn Read| from.take(MAX_DOCUMENT_BYTES + 1).read_to_end(&mut bytes);
-    let length = if file == "-" { read(&mut io::stdin().lock()) } else { File::open(file).and_then(|mut file| read(&mut file)) };
-    let length = length.map_err(|error| Failed(format!("{} cannot be read: {error}", named(file))))?;
-    if length as u64 > MAX_DOCUMENT_BYTES {
-        return Err(Failed(format!("{} is longer than {} MiB", named(file), MAX_DOCUMENT_BYTES / 1024 / 1024)));
+impl FailOn {
+    fn class(self) -> Class {
+        match self {
+            Self::Breaking => Class::Breaking,
+            Self::Unknown => Class::Unknown,
+            Self::Compatible => Class::Compatible,
+        }
     }
-    String::from_utf8(bytes).map_err(|error| Failed(format!("{} is not UTF-8 text: {error}", named(file))))
+}
+
+fn passes(report: &Report, mildest: Class) -> bool {
+    report.failing(mildest).next().is_none()
+}
+
+/// A path of the documents.
+fn example<'d>(old: &'d Document, new: &'d Document) -> &'d str {
+    old.paths().chain(new.paths()).next().unwrap_or("/pets")
+}
+
+const NOTES: &str = r#"{"notes": [{"note": "…", "fingerprints": ["…"]}], "unshown": []}"#;
+const APPROVALS: &str = r#"{"approvals": [{"fingerprint": "…", "reason": "…", "expires": "2026-12-31"}]}"#;
+const SEVERITIES: &str = r#"{"rules": {"operation-id-renamed": "compatible"}}"#;
+
+/// Reads a JSON file of a form.
+fn json<T: DeserializeOwned>(file: &str, what: &str, form: &str) -> Result<T, Failed> {
+    serde_json::from_str(&text(file)?).map_err(|error| Failed(format!("{file} holds no {what} such as {form}: {error}")))
 }

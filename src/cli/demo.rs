@@ -22,7 +22,7 @@ use crate::{
         keys::NewKey,
         stores,
     },
-    store::{Db, secret_keys::SecretKeys},
+    store::{Db, settings::secret_keys::SecretKeys},
     telemetry::Metrics,
 };
 

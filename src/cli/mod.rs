@@ -123,7 +123,7 @@ impl Command {
             Self::Reindex(command) => command.run(config).await,
             Self::Openapi(command) => command.run(),
             // Its exit code tells what it found.
-            Self::Contract(command) => return command.run(),
+            Self::Contract(command) => return command.run().await,
         };
         match outcome {
             Ok(()) => ExitCode::SUCCESS,

@@ -4,7 +4,7 @@ use clap::Subcommand;
 use serde_json::json;
 
 use super::{Failed, Outcome, print};
-use crate::{app::open_migrated, config::Config, store::secret_keys::Rotation};
+use crate::{app::open_migrated, config::Config, store::settings::secret_keys::Rotation};
 
 #[derive(Debug, Subcommand)]
 pub enum Command {

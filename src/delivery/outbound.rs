@@ -21,9 +21,9 @@ use crate::{
         Result, Service,
         outbound::{LEASE_MILLIS, Verdict},
     },
-    store::{
+    store::queues::{
         outbound::{Claimed, Place},
-        queue::Room,
+        room::Room,
     },
 };
 

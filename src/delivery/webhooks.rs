@@ -21,8 +21,8 @@ use crate::{
     },
     service::{Result, Service},
     store::{
-        queue::Room,
-        webhooks::{Claimed, Place},
+        queues::room::Room,
+        settings::webhooks::{Claimed, Place},
     },
 };
 

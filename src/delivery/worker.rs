@@ -8,7 +8,7 @@ use std::{collections::HashMap, future::Future, hash::Hash, time::Duration};
 
 use tokio::task::{Id, JoinError, JoinSet};
 
-use crate::{domain::time::Timestamp, service::Result, store::queue::Room, supervisor::Pulse};
+use crate::{domain::time::Timestamp, service::Result, store::queues::room::Room, supervisor::Pulse};
 
 /// Attempts at a time.
 const MAX: usize = 512;

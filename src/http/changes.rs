@@ -8,7 +8,7 @@ use base64::{Engine, prelude::BASE64_STANDARD};
 use poem::{Response, http::header};
 use sha2::{Digest, Sha256};
 
-use crate::contract::{Report, STYLE};
+use openapi_diff::{Report, STYLE};
 
 /// The comparisons of the two revisions, with notes on what to do about them.
 const A_TO_B: &str = include_str!("../../openapi/a-to-b.json");

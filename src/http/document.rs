@@ -145,7 +145,7 @@ pub fn json(document: &Value) -> String {
 
 /// A document as YAML text.
 pub fn yaml(document: &Value) -> String {
-    serde_yaml::to_string(document).unwrap_or_default()
+    serde_saphyr::to_string(document).unwrap_or_default()
 }
 
 /// One operation, as the reviewer's page needs it.

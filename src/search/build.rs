@@ -13,7 +13,7 @@ use crate::{
         ids::StoreId,
         search::{Noun, Searchable},
     },
-    store::{Db, changelog::Mark},
+    store::{Db, change_log::log::Mark},
 };
 
 /// Records that are read at a time.

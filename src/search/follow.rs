@@ -30,7 +30,7 @@ use super::{
     searcher::{Found, Fresh, Search, View},
 };
 use crate::{
-    store::{Db, changelog::Mark},
+    store::{Db, change_log::log::Mark},
     supervisor::Pulse,
 };
 

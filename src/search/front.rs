@@ -34,7 +34,10 @@ use crate::{
     },
     store::{
         self, Db,
-        changelog::{Behind, Inserted, Logged, Mark, RETITLED},
+        change_log::{
+            Inserted, Logged,
+            log::{Behind, Mark, RETITLED},
+        },
     },
 };
 
@@ -261,7 +264,7 @@ mod tests {
         store::{
             Write,
             fixture::{Fixture, counter, sent},
-            write::Changed,
+            transaction::write::Changed,
         },
     };
 

@@ -30,7 +30,7 @@ use crate::{
         ids::StoreId,
         search::{Noun, Searchable},
     },
-    store::changelog::Mark,
+    store::change_log::log::Mark,
 };
 
 /// Bytes that wait in memory to become a segment: while the index is built, and afterwards.

@@ -20,7 +20,7 @@ use crate::{
         outbound::Parcel,
         settings::{Editor, Entry},
     },
-    store::{self, Write, write::Kept},
+    store::{self, Write, transaction::write::Kept},
 };
 
 /// Writes an event down in the shapes of the revision. Called inside the transaction; the bytes are what is delivered.

@@ -13,7 +13,7 @@ use crate::{
         receive::Person,
         time::Timestamp,
     },
-    store::{self, fields::Noun, write::Changed},
+    store::{self, fields::Noun, transaction::write::Changed},
 };
 
 /// One custom field's new value.

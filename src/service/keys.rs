@@ -17,7 +17,7 @@ use crate::{
         settings::{Editor, Entry, Subject},
         time::Timestamp,
     },
-    store::{Write, access::Known},
+    store::{Write, api_key_auth::Known},
 };
 
 /// The longest name of a key, in characters.
@@ -90,7 +90,7 @@ impl Service {
         self.must_exist(&editor.store_id).await?;
         let secret = fresh_secret(PREFIX)?;
         let mut change = self.begin_edit(editor).await?;
-        Self::must_have_room("keys", "--max-keys", change.count_of_store("api_keys").await?, self.bounds.keys)?;
+        Self::must_have_room("keys", "--max-keys", change.count_keys().await?, self.bounds.keys)?;
         // Without a user a key acts in the name of an owner, which an admin's may not.
         let owner = new.owner.or_else(|| editor.user_id.clone().filter(|_| !editor.is_owner));
         if let Some(user) = &owner {

@@ -8,9 +8,9 @@ use crate::{
         outbound::{Delivery, next_attempt},
         time::Timestamp,
     },
-    store::{
+    store::queues::{
         outbound::{Claimed, Place, Undelivered},
-        queue::Room,
+        room::Room,
     },
 };
 

@@ -26,7 +26,7 @@ use crate::{
         receive::{Person, is_mail},
         store::{Account, Template, WHATSAPP},
     },
-    store::outbound::Mail,
+    store::queues::outbound::Mail,
 };
 
 /// What an e-mail says, and to whom.

@@ -11,7 +11,7 @@ use crate::{
         store::{Account, WHATSAPP},
         text::snippet,
     },
-    store::{self, write::Changed},
+    store::{self, transaction::write::Changed},
 };
 
 /// How often a message is tried whose thread, contact or ticket another one made at the same time.

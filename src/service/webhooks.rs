@@ -21,8 +21,8 @@ use crate::{
         },
     },
     store::{
-        queue::Room,
-        webhooks::{Claimed, Place},
+        queues::room::Room,
+        settings::webhooks::{Claimed, Place},
     },
 };
 
@@ -54,7 +54,7 @@ impl Service {
         let secret = fresh_secret()?;
         self.number_former().await?;
         let mut change = self.begin_edit(editor).await?;
-        Self::must_have_room("webhooks", "--max-webhooks", change.count_of_store("webhooks").await?, self.bounds.webhooks)?;
+        Self::must_have_room("webhooks", "--max-webhooks", change.count_webhooks().await?, self.bounds.webhooks)?;
         let now = change.now();
         let webhook = Webhook {
             id: WebhookId::from(self.world().ids.fresh()),

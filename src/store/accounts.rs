@@ -2,15 +2,19 @@
 
 use std::collections::HashMap;
 
-use super::{
-    Db, Result,
-    sql::{Cells, Listed, Row, Sql, batches},
-};
-use crate::domain::{
-    ids::{AccountId, ConversationId, StoreId},
-    paging::{Page, PageRequest, Position},
-    store::{Account, Channel, ChannelRef, DISCONNECTED, MAX_TEMPLATES, Template, TemplateFilter},
-    text::fold,
+use crate::{
+    domain::{
+        ids::{AccountId, ConversationId, StoreId},
+        paging::{Page, PageRequest, Position},
+        store::{Account, Channel, ChannelRef, DISCONNECTED, MAX_TEMPLATES, Template, TemplateFilter},
+        text::fold,
+    },
+    store::{
+        Db, Result,
+        rows::{Cells, Row},
+        sql::{Sql, batches},
+        statement::pages::Listed,
+    },
 };
 
 impl Row for Account {

@@ -1,14 +1,18 @@
 //! Contacts: one by id, and the list.
 
-use super::{
-    Db, Result,
-    sql::{Cells, Listed, Row, Sql},
-    totals::push_contact_total,
-};
-use crate::domain::{
-    contacts::{Contact, ContactFilter},
-    ids::{ContactId, StoreId},
-    paging::{Page, PageRequest, Position},
+use crate::{
+    domain::{
+        contacts::{Contact, ContactFilter},
+        ids::{ContactId, StoreId},
+        paging::{Page, PageRequest, Position},
+    },
+    store::{
+        Db, Result,
+        rows::{Cells, Row},
+        sql::Sql,
+        statement::pages::Listed,
+        tickets::counters::push_contact_total,
+    },
 };
 
 impl Row for Contact {

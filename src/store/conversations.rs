@@ -2,16 +2,20 @@
 
 use sea_orm::DbBackend;
 
-use super::{
-    Db, Result,
-    sql::{Cells, Listed, Row, Sql},
-};
-use crate::domain::{
-    conversations::{Conversation, LastMessage, Thread},
-    ids::{ContactId, ConversationId, StoreId},
-    paging::{Page, PageRequest, Position},
-    store::{Channel, ChannelRef},
-    time::Timestamp,
+use crate::{
+    domain::{
+        conversations::{Conversation, LastMessage, Thread},
+        ids::{ContactId, ConversationId, StoreId},
+        paging::{Page, PageRequest, Position},
+        store::{Channel, ChannelRef},
+        time::Timestamp,
+    },
+    store::{
+        Db, Result,
+        rows::{Cells, Row},
+        sql::Sql,
+        statement::pages::Listed,
+    },
 };
 
 impl Row for Conversation {

@@ -5,8 +5,6 @@ use std::{error::Error as _, io::ErrorKind};
 use sea_orm::{DbErr, RuntimeErr};
 use tokio_postgres::error::{Severity, SqlState};
 
-use super::postgres::is_outdated;
-
 pub type Result<T> = std::result::Result<T, Error>;
 
 /// What went wrong in the database, as far as a caller can act on it.
@@ -78,6 +76,16 @@ impl From<rusqlite::Error> for Error {
         let code = error.sqlite_error().map(|error| error.extended_code & 0xff);
         let text = || error.to_string();
         code.and_then(|code| Self::of_sqlite(code, &text())).unwrap_or_else(|| Self::Other(DbErr::Custom(text())))
+    }
+}
+
+/// Whether a prepared statement does not fit the schema any more, or is gone from the server.
+pub(in crate::store) fn is_outdated(error: &tokio_postgres::Error) -> bool {
+    let Some(error) = error.as_db_error() else { return false };
+    match error.code().code() {
+        // Of all that PostgreSQL does not support, a cached plan whose result type changed.
+        "0A000" => error.routine() == Some("RevalidateCachedQuery"),
+        code => code == "26000",
     }
 }
 

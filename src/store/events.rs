@@ -5,8 +5,10 @@
 
 use sea_orm::DbBackend;
 
-use super::{Db, Result, sql::Sql};
-use crate::domain::{ids::StoreId, time::Timestamp};
+use crate::{
+    domain::{ids::StoreId, time::Timestamp},
+    store::{Db, Result, sql::Sql},
+};
 
 /// Held by whoever numbers on PostgreSQL, until the transaction ends. The number is this program's own.
 const NUMBER_LOCK: &str = "SELECT pg_advisory_xact_lock(7305809155955061)";

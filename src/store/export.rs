@@ -9,21 +9,23 @@ use sea_orm::{
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
 
-use super::{
-    Db, Error, Result,
-    entity::{
-        account_users, accounts, comments, contact_fields, contacts, conversations, labels, messages, roles, stores, team_members, teams,
-        templates, ticket_fields, tickets, users,
+use crate::{
+    domain::{
+        ids::{StoreId, UserId},
+        records::{
+            Account, Comment, Contact, ContactField, Conversation, Direction, Kind, Label, Message, Record, Role, Team, Template, Ticket,
+            TicketField, User,
+        },
+        store::Channel,
+        time::Timestamp,
     },
-};
-use crate::domain::{
-    ids::{StoreId, UserId},
-    records::{
-        Account, Comment, Contact, ContactField, Conversation, Direction, Kind, Label, Message, Record, Role, Team, Template, Ticket,
-        TicketField, User,
+    store::{
+        Db, Error, Result,
+        entity::{
+            account_users, accounts, comments, contact_fields, contacts, conversations, labels, messages, roles, stores, team_members,
+            teams, templates, ticket_fields, tickets, users,
+        },
     },
-    store::Channel,
-    time::Timestamp,
 };
 
 /// A view of a store that later writes do not change.

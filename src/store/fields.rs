@@ -2,13 +2,16 @@
 
 use std::collections::HashMap;
 
-use super::{
-    Db, Result,
-    sql::{Cells, Row, Sql, batches},
-};
-use crate::domain::{
-    fields::{Field, Kind, TicketField},
-    ids::{FieldId, StoreId},
+use crate::{
+    domain::{
+        fields::{Field, Kind, TicketField},
+        ids::{FieldId, StoreId},
+    },
+    store::{
+        Db, Result,
+        rows::{Cells, Row},
+        sql::{Sql, batches},
+    },
 };
 
 /// What fields are of.

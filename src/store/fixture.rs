@@ -1,5 +1,5 @@
-//! A database for the tests of `store`, `service` and `delivery`: a fresh SQLite file, or the PostgreSQL database that
-//! `COUNTERPART_TEST_POSTGRES` names. Each test has a store of its own.
+//! Test fixture: a fresh SQLite file, or the PostgreSQL database that `COUNTERPART_TEST_POSTGRES` names. Each test has a store of its
+//! own.
 
 use std::sync::{
     Arc,
@@ -10,23 +10,25 @@ use sea_orm::{ActiveModelBehavior, ActiveModelTrait, ConnectionTrait, DbBackend,
 
 use serde_json::json;
 
-use super::{
-    Db,
-    connect::OnStatement,
-    entity::*,
-    import::{Batch, DERIVE_TICKETS},
-    marks::{Marks, ValueMarks},
-    sql::{Param, Sql},
-};
-use crate::domain::{
-    fields::Comparable,
-    ids::{ConversationId, KeyId, StoreId},
-    keys::SecretHash,
-    messages::Message,
-    paging::PageRequest,
-    records::Line,
-    text::fold,
-    time::Timestamp,
+use super::entity::*;
+use crate::{
+    domain::{
+        fields::Comparable,
+        ids::{ConversationId, KeyId, StoreId},
+        keys::SecretHash,
+        messages::Message,
+        paging::PageRequest,
+        records::Line,
+        text::fold,
+        time::Timestamp,
+    },
+    store::{
+        Db,
+        db::OnStatement,
+        import::{Batch, DERIVE_TICKETS},
+        sql::{Param, Sql},
+        tickets::bloom_signature::{Marks, ValueMarks},
+    },
 };
 
 pub(crate) struct Fixture {
@@ -135,7 +137,7 @@ impl Fixture {
     }
 
     /// Runs a statement as it stands.
-    pub async fn execute(&self, statement: &str) -> Result<(), super::Error> {
+    pub async fn execute(&self, statement: &str) -> Result<(), crate::store::Error> {
         let tx = self.db.begin().await?;
         tx.script(statement).await?;
         tx.commit().await
@@ -375,6 +377,8 @@ impl Fixture {
             sender: None,
             payload: None,
             external_id: None,
+            delivery: None,
+            failure: None,
             created_at: sent_at,
             updated_at: sent_at,
         };

@@ -29,14 +29,16 @@ use std::collections::{HashMap, HashSet};
 
 use sea_orm::{DbBackend, Value};
 
-use super::{Db, Result, sql::Cells, write::OTHER};
-use crate::domain::{
-    ids::StoreId,
-    records::{
-        Account, Comment, Contact, ContactField, Conversation, ImportedTicket, Kind, Label, Line, Message, Role, Team, Template,
-        TicketField, User,
+use crate::{
+    domain::{
+        ids::StoreId,
+        records::{
+            Account, Comment, Contact, ContactField, Conversation, ImportedTicket, Kind, Label, Line, Message, Role, Team, Template,
+            TicketField, User,
+        },
+        time::Timestamp,
     },
-    time::Timestamp,
+    store::{Db, Result, rows::Cells, transaction::write::OTHER},
 };
 use bulk::Bulk;
 use known::Known;

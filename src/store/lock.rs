@@ -1,4 +1,4 @@
-//! Locks that a panic does not close: what they guard is changed in single steps, so that it is whole whenever one ends.
+//! Mutexes without poisoning: what they guard is changed in single steps, so that a panic leaves it whole.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

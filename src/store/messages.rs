@@ -1,14 +1,18 @@
 //! Customer-facing messages and internal comments, newest first.
 
-use super::{
-    Db, Result,
-    sql::{Cells, Listed, Row, Sql},
-};
-use crate::domain::{
-    ids::{ConversationId, StoreId},
-    messages::{Comment, Message},
-    paging::{Page, PageRequest, Position},
-    tickets::TicketWindow,
+use crate::{
+    domain::{
+        ids::{ConversationId, StoreId},
+        messages::{Comment, Message},
+        paging::{Page, PageRequest, Position},
+        tickets::TicketWindow,
+    },
+    store::{
+        Db, Result,
+        rows::{Cells, Row},
+        sql::Sql,
+        statement::pages::Listed,
+    },
 };
 
 impl Row for Message {

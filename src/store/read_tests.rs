@@ -1,25 +1,27 @@
-//! What the lists return, and how the database finds it.
+//! Tests of what lists return, and of the plans that find it.
 
 use sea_orm::DbBackend;
 
-use super::{
-    fixture::{Fixture, first},
-    messages::message_conditions,
-    sql::{Reach, Sql},
-    starts::Start,
-};
-use crate::domain::{
-    contacts::{Contact, ContactFilter},
-    conversations::Conversation,
-    field_tests::{FieldTest, Test},
-    fields::Comparable,
-    filters::{LabelFilter, LabelOperator, OpenedAt, Shown, TicketFilter},
-    messages::{Comment, Message},
-    paging::{PageRequest, Position},
-    store::Account,
-    team::{Label, Team},
-    tickets::{Ticket, TicketWindow},
-    time::Timestamp,
+use crate::{
+    domain::{
+        contacts::{Contact, ContactFilter},
+        conversations::Conversation,
+        field_tests::{FieldTest, Test},
+        fields::Comparable,
+        filters::{LabelFilter, LabelOperator, OpenedAt, Shown, TicketFilter},
+        messages::{Comment, Message},
+        paging::{PageRequest, Position},
+        store::Account,
+        team::{Label, Team},
+        tickets::{Ticket, TicketWindow},
+        time::Timestamp,
+    },
+    store::{
+        fixture::{Fixture, first},
+        messages::message_conditions,
+        sql::{Reach, Sql},
+        tickets::driving_index::Start,
+    },
 };
 
 const NOW: Timestamp = Timestamp::from_millis(10_000_000);
@@ -305,7 +307,7 @@ async fn many_filters_fit_one_statement() {
 async fn a_ticket_s_window_reaches_from_the_former_close_to_its_own() {
     let fixture = Fixture::new().await;
     let former = |opened_at, closed_at: Option<i64>| {
-        move |row: &mut super::entity::tickets::Model| {
+        move |row: &mut crate::store::entity::tickets::Model| {
             row.conversation_id = "c0".into();
             row.is_open = closed_at.is_none();
             (row.opened_at, row.closed_at) = (opened_at, closed_at);

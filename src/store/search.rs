@@ -1,16 +1,17 @@
-//! Records as they are looked for: what the search index is made from. Called by `search`.
+//! Records as the search index takes them.
 
-use serde::Deserialize;
-
-use super::{
-    Db, Result,
-    sql::{Cells, Sql, batches},
-};
-use crate::domain::{
-    ids::StoreId,
-    messages::Message,
-    search::{Noun, Searchable},
-    text::joined_name,
+use crate::{
+    domain::{
+        ids::StoreId,
+        search::{Noun, Searchable},
+        text::joined_name,
+    },
+    store::{
+        Db, Result,
+        change_log::message_texts::message_texts,
+        rows::Cells,
+        sql::{Sql, batches},
+    },
 };
 
 /// What is read of a record, and from where.
@@ -72,37 +73,6 @@ fn parts(noun: Noun) -> (&'static str, &'static str) {
         Noun::Message => MESSAGES,
         Noun::Contact => CONTACTS,
     }
-}
-
-/// A message as [`Db::searchables`] reads it. `subject`: of its conversation.
-pub(super) fn searchable(store: &StoreId, message: &Message, subject: Option<&str>) -> Searchable {
-    Searchable {
-        store: store.clone(),
-        noun: Noun::Message,
-        id: message.id.to_string(),
-        at: message.sent_at.millis(),
-        texts: message_texts(message.text.clone(), message.payload.as_deref(), subject.map(str::to_owned)),
-    }
-}
-
-/// Text and subjects: the message's own, and the conversation's if that is another.
-fn message_texts(text: Option<String>, payload: Option<&str>, subject: Option<String>) -> Vec<String> {
-    let own = payload.filter(|payload| payload.contains("\"subject\"")).and_then(own_subject);
-    let subject = subject.filter(|subject| own.as_ref() != Some(subject));
-    [text, own, subject].into_iter().flatten().collect()
-}
-
-fn own_subject(payload: &str) -> Option<String> {
-    #[derive(Deserialize)]
-    struct Payload {
-        email: Option<Email>,
-    }
-    #[derive(Deserialize)]
-    struct Email {
-        subject: Option<String>,
-    }
-    // A payload of another shape has no subject.
-    serde_json::from_str::<Payload>(payload).ok()?.email?.subject
 }
 
 fn contact_texts(cells: &mut Cells<'_>) -> Result<Vec<String>> {

@@ -1,13 +1,8 @@
-//! How this room writes SQL by hand: a text that grows with its values, and rows that decode themselves.
+//! A SQL statement: a text and its bound values. `statement` builds one from entities; a text that is written by hand grows with its values.
 //!
-//! Called by the other files of `store`. Guarantees: `$1` is always the store; every value but a limit is bound; the same shape
-//! of a request gives the same text, so that each connection prepares it once; what follows is understood by SQLite
-//! and PostgreSQL alike (numbered parameters, row values, booleans as literals), but for what is called one's own.
-
-mod by_key;
-mod pages;
-#[cfg(test)]
-mod visits;
+//! Guarantees of what is written by hand: `$1` is always the store; every value but a limit is bound; the same shape of a request gives
+//! the same text, so that each connection prepares it once; SQLite and PostgreSQL understand it alike (numbered parameters, row values,
+//! booleans as literals), but for what is marked as one database's own.
 
 use std::{
     borrow::Cow,
@@ -17,17 +12,6 @@ use std::{
     sync::LazyLock,
 };
 
-use rusqlite::types::FromSql;
-use sea_orm::DbBackend;
-use serde::de::DeserializeOwned;
-use tokio_postgres::types::FromSqlOwned;
-
-pub(super) use by_key::{Gathered, Sought};
-#[cfg(test)]
-pub(super) use pages::page_sql;
-pub(super) use pages::{Listed, Source, count_sql, fenced_count_sql};
-
-use super::{Db, Error, Result, connect::Reads, lines::Lines};
 use crate::domain::{
     clock::{Ids, RandomIds},
     ids::StoreId,
@@ -37,18 +21,18 @@ use crate::domain::{
 
 /// A statement, or its conditions, with the values bound so far.
 #[derive(Clone)]
-pub(super) struct Sql {
-    text: String,
-    values: Vec<Param>,
+pub(in crate::store) struct Sql {
+    pub(in crate::store) text: String,
+    pub(in crate::store) values: Vec<Param>,
     reach: Reach,
     holds: bool,
     /// What a page has besides, a [`FENCE`] or an [`ASIDE`], and where.
-    fences: Vec<(usize, &'static str)>,
+    pub(in crate::store) fences: Vec<(usize, &'static str)>,
 }
 
 /// A bound value.
 #[derive(Clone, Debug)]
-pub(super) enum Param {
+pub(in crate::store) enum Param {
     Text(String),
     Integer(i64),
     Number(f64),
@@ -63,7 +47,7 @@ pub(super) enum Param {
 
 /// What bounds the rows that a statement looks at.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Reach {
+pub(in crate::store) enum Reach {
     /// Its keys.
     Keys,
     /// How soon it finds what it looks for.
@@ -87,10 +71,10 @@ impl Hash for Param {
 }
 
 /// What keeps a subquery that it ends from being joined with the rows around it. PostgreSQL's own.
-pub(super) const FENCE: &str = " OFFSET 0";
+pub(in crate::store) const FENCE: &str = " OFFSET 0";
 
 /// What keeps a column of numbers that it stands before from the indexes that have it, and on SQLite whatever it stands before.
-pub(super) const ASIDE: &str = "+";
+pub(in crate::store) const ASIDE: &str = "+";
 
 /// Lengths of bound lists. A list is filled up to the next one with its last value, so that there are few texts.
 const LIST_LENGTHS: [usize; 9] = [1, 2, 5, 10, 20, 50, 100, 200, 500];
@@ -99,7 +83,7 @@ const LIST_LENGTHS: [usize; 9] = [1, 2, 5, 10, 20, 50, 100, 200, 500];
 const ROOM: usize = 512;
 
 /// The most values that one list of a statement is given. The databases allow some ten thousand a statement.
-pub(super) const LIST_MAX: usize = 1000;
+pub(in crate::store) const LIST_MAX: usize = 1000;
 
 impl Sql {
     /// Begins a text whose `$1` is the store.
@@ -143,10 +127,9 @@ impl Sql {
         self.push(" FOR NO KEY UPDATE")
     }
 
-    /// Has the rows stay as they are until the end of the transaction, beside others that want the same. PostgreSQL's own.
-    pub fn share(&mut self) -> &mut Self {
+    /// Notes that the text has its rows held.
+    pub fn note_held(&mut self) {
         self.holds = true;
-        self.push(" FOR SHARE")
     }
 
     /// How many rows at most. Spelled out: of a bound number PostgreSQL expects a tenth of all there are, and therefore plans the
@@ -169,7 +152,7 @@ impl Sql {
     }
 
     /// The text with its fences.
-    fn fenced(&self) -> String {
+    pub(in crate::store) fn fenced(&self) -> String {
         let mut text = self.text.clone();
         for (at, fence) in self.fences.iter().rev() {
             text.insert_str(*at, fence);
@@ -221,10 +204,6 @@ impl Sql {
         self.bind(value.map_or(Param::NoInteger, Param::Integer))
     }
 
-    pub fn optional_number(&mut self, value: Option<f64>) -> &mut Self {
-        self.bind(value.map_or(Param::NoNumber, Param::Number))
-    }
-
     pub fn bytes(&mut self, value: Vec<u8>) -> &mut Self {
         self.bind(Param::Bytes(value))
     }
@@ -236,13 +215,6 @@ impl Sql {
     /// As a literal: a bound value would not select a partial index, nor tell PostgreSQL which half of an index it walks.
     pub fn flag(&mut self, flag: bool) -> &mut Self {
         self.push(if flag { "TRUE" } else { "FALSE" })
-    }
-
-    pub fn optional_flag(&mut self, flag: Option<bool>) -> &mut Self {
-        match flag {
-            Some(flag) => self.flag(flag),
-            None => self.push("NULL"),
-        }
     }
 
     pub fn number(&mut self, value: f64) -> &mut Self {
@@ -316,154 +288,19 @@ fn filled(mut values: Vec<Param>) -> Vec<Param> {
     values
 }
 
-pub(super) fn text_value(text: &str) -> Param {
+pub(in crate::store) fn text_value(text: &str) -> Param {
     Param::Text(without_nul(text).into_owned())
 }
 
 /// PostgreSQL refuses a text with U+0000, which no stored text contains. Nor does any contain what takes its place.
-pub(super) fn without_nul(text: &str) -> Cow<'_, str> {
+pub(in crate::store) fn without_nul(text: &str) -> Cow<'_, str> {
     /// Random, so that nobody can store it.
     static NOWHERE: LazyLock<String> = LazyLock::new(|| RandomIds.fresh());
     if text.contains('\0') { text.replace('\0', &NOWHERE).into() } else { text.into() }
 }
 
-/// A noun that is read by a fixed list of columns.
-pub(super) trait Row: Sized {
-    const COLUMNS: &'static str;
-
-    /// Takes the columns in their order.
-    fn decode(cells: &mut Cells<'_>) -> Result<Self>;
-}
-
-/// The cells of one row, taken from left to right.
-pub(super) struct Cells<'a> {
-    row: AnyRow<'a>,
-    at: usize,
-}
-
-#[derive(Clone, Copy)]
-enum AnyRow<'a> {
-    Postgres(&'a tokio_postgres::Row),
-    Sqlite(&'a rusqlite::Row<'a>),
-}
-
-/// What a cell can be read as, whichever database it comes from.
-pub(super) trait Cell: FromSql + FromSqlOwned {}
-
-impl<T: FromSql + FromSqlOwned> Cell for T {}
-
-impl<'a> Cells<'a> {
-    pub fn postgres(row: &'a tokio_postgres::Row) -> Self {
-        Self { row: AnyRow::Postgres(row), at: 0 }
-    }
-
-    pub fn sqlite(row: &'a rusqlite::Row<'a>) -> Self {
-        Self { row: AnyRow::Sqlite(row), at: 0 }
-    }
-
-    pub fn take<T: Cell>(&mut self) -> Result<T> {
-        let at = self.at;
-        self.at += 1;
-        Ok(match self.row {
-            AnyRow::Postgres(row) => row.try_get(at)?,
-            AnyRow::Sqlite(row) => row.get(at)?,
-        })
-    }
-
-    pub fn skip(&mut self) {
-        self.at += 1;
-    }
-
-    pub fn bytes(&mut self) -> Result<Vec<u8>> {
-        self.take()
-    }
-
-    pub fn flag(&mut self) -> Result<bool> {
-        self.take()
-    }
-
-    pub fn id<T: From<String>>(&mut self) -> Result<T> {
-        Ok(self.take::<String>()?.into())
-    }
-
-    pub fn optional_id<T: From<String>>(&mut self) -> Result<Option<T>> {
-        Ok(self.take::<Option<String>>()?.map(T::from))
-    }
-
-    pub fn time(&mut self) -> Result<Timestamp> {
-        Ok(Timestamp::from_millis(self.take()?))
-    }
-
-    pub fn optional_time(&mut self) -> Result<Option<Timestamp>> {
-        Ok(self.take::<Option<i64>>()?.map(Timestamp::from_millis))
-    }
-
-    /// A value that is kept as JSON text.
-    pub fn json<T: DeserializeOwned>(&mut self) -> Result<T> {
-        let text: String = self.take()?;
-        serde_json::from_str(&text).map_err(|error| Error::Damaged(error.to_string()))
-    }
-
-    pub fn optional_json<T: DeserializeOwned>(&mut self) -> Result<Option<T>> {
-        let Some(text) = self.take::<Option<String>>()? else { return Ok(None) };
-        serde_json::from_str(&text).map(Some).map_err(|error| Error::Damaged(error.to_string()))
-    }
-}
-
-impl Db {
-    /// Every row of a statement, each through `decode`.
-    pub(super) async fn all<T, D>(&self, sql: Sql, decode: D) -> Result<Vec<T>>
-    where
-        T: Send + 'static,
-        D: Fn(&mut Cells<'_>) -> Result<T> + Send + 'static,
-    {
-        match self.reads() {
-            Reads::Sqlite(readers) => {
-                self.count_statement();
-                readers.all(sql, decode).await
-            }
-            // In a box since it is large, and every future around it is moved as a whole several times a request, on SQLite too.
-            Reads::Postgres(lines) => Box::pin(self.rows(lines, &sql)).await?.iter().map(|row| decode(&mut Cells::postgres(row))).collect(),
-        }
-    }
-
-    /// The rows of a statement on PostgreSQL.
-    async fn rows(&self, lines: &Lines, sql: &Sql) -> Result<Vec<tokio_postgres::Row>> {
-        self.count_statement();
-        let read = match self.replica() {
-            Some(replica) => replica.rows(sql).await,
-            None => None,
-        };
-        match read {
-            Some(rows) => Ok(rows),
-            None => lines.rows(sql).await,
-        }
-    }
-
-    fn count_statement(&self) {
-        if let Some(on_statement) = self.on_statement() {
-            on_statement();
-        }
-    }
-
-    /// The first row of a statement.
-    pub(super) async fn first<T, D>(&self, sql: Sql, decode: D) -> Result<Option<T>>
-    where
-        T: Send + 'static,
-        D: Fn(&mut Cells<'_>) -> Result<T> + Send + 'static,
-    {
-        Ok(self.all(sql, decode).await?.into_iter().next())
-    }
-
-    /// Pushes a test that `column` contains `needle`, wherever and whatever its characters are.
-    pub(super) fn push_contains(&self, sql: &mut Sql, column: &str, needle: &str) {
-        let find = if self.backend() == DbBackend::Sqlite { "instr(" } else { "strpos(" };
-        sql.unbounded().push(find).push(column).push(", ").text(needle).push(") > 0");
-    }
-}
-
 /// Each id once, in groups that fit one statement; a page's ids are always one group.
-pub(super) fn batches<'a>(ids: impl IntoIterator<Item = &'a str>) -> Vec<Vec<&'a str>> {
+pub(in crate::store) fn batches<'a>(ids: impl IntoIterator<Item = &'a str>) -> Vec<Vec<&'a str>> {
     let distinct: Vec<&str> = ids.into_iter().collect::<BTreeSet<_>>().into_iter().collect();
     distinct.chunks(LIST_MAX).map(<[_]>::to_vec).collect()
 }

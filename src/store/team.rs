@@ -2,14 +2,18 @@
 
 use std::collections::HashMap;
 
-use super::{
-    Db, Result,
-    sql::{Cells, Listed, Row, Sql, batches},
-};
-use crate::domain::{
-    ids::{StoreId, TeamId, UserId},
-    paging::{Page, PageRequest, Position},
-    team::{Label, Role, Team, User},
+use crate::{
+    domain::{
+        ids::{StoreId, TeamId, UserId},
+        paging::{Page, PageRequest, Position},
+        team::{Label, Role, Team, User},
+    },
+    store::{
+        Db, Result,
+        rows::{Cells, Row},
+        sql::{Sql, batches},
+        statement::pages::Listed,
+    },
 };
 
 impl Row for User {

@@ -1,22 +1,25 @@
-//! Pages cost the same at any depth (but for a contact's conversations on SQLite), look-ups by id what they find, and totals no more
-//! than their lists, on both databases: what is looked at is counted, so that a lost index fails here.
+//! Tests of the work behind a page, counted as rows or steps: pages cost the same at any depth (but for a contact's conversations on
+//! SQLite), and a lost index fails here.
 
 use sea_orm::DbBackend;
 
-use super::{
-    entity::tickets,
-    fixture::{Fixture, first},
-    marks::ValueMarks,
-    sql::{Sql, page_sql},
-};
-use crate::domain::{
-    conversations::Conversation,
-    field_tests::{FieldTest, Test},
-    fields::Comparable,
-    filters::{LabelFilter, LabelOperator, Shown, TicketFilter},
-    paging::{PageRequest, Position},
-    tickets::Ticket,
-    time::Timestamp,
+use crate::{
+    domain::{
+        conversations::Conversation,
+        field_tests::{FieldTest, Test},
+        fields::Comparable,
+        filters::{LabelFilter, LabelOperator, Shown, TicketFilter},
+        paging::{PageRequest, Position},
+        tickets::Ticket,
+        time::Timestamp,
+    },
+    store::{
+        entity::tickets,
+        fixture::{Fixture, first},
+        sql::Sql,
+        statement::pages::page_sql,
+        tickets::bloom_signature::ValueMarks,
+    },
 };
 
 const NOW: Timestamp = Timestamp::from_millis(10_000_000);

@@ -29,7 +29,7 @@ use crate::{
         settings as plane,
     },
     service::{Service, webhooks::Settings},
-    store::queue::Room,
+    store::queues::room::Room,
 };
 
 /// Ids by what they are made for, so that an example does not change when there is one more before it.

@@ -28,7 +28,10 @@ use crate::{
         outbound::LEASE_MILLIS,
         sends::{Filling, Letter},
     },
-    store::{fixture::Fixture, outbound::Claimed, queue::Room},
+    store::{
+        fixture::Fixture,
+        queues::{outbound::Claimed, room::Room},
+    },
 };
 
 mod wire;

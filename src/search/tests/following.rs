@@ -16,9 +16,9 @@ use crate::{
     search::{Error, Searches},
     store::{
         Db,
-        changelog::Mark,
+        change_log::log::Mark,
         fixture::{Fixture, sent},
-        write::Changed,
+        transaction::write::Changed,
     },
     supervisor::Pulse,
 };

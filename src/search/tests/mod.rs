@@ -18,7 +18,7 @@ use crate::{
         paging::{PageRequest, Position, Rank},
         search::{Noun, Searchable},
     },
-    store::changelog::Mark,
+    store::change_log::log::Mark,
 };
 
 pub(super) fn message(store: &str, id: &str, at: i64, text: &str) -> Searchable {

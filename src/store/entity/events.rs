@@ -12,6 +12,7 @@ pub struct Model {
     pub sequence: Option<i64>,
     #[sea_orm(column_name = "type")]
     pub kind: String,
+    pub account_id: Option<String>,
     pub occurred_at: i64,
     pub body: Vec<u8>,
 }

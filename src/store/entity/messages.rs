@@ -21,6 +21,8 @@ pub struct Model {
     pub sender: Option<String>,
     pub payload: Option<String>,
     pub external_id: Option<String>,
+    pub delivery: Option<String>,
+    pub failure: Option<String>,
     pub created_at: i64,
     pub updated_at: i64,
 }

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use sea_orm::{DbBackend, Value};
 
-use super::list;
+use crate::store::import::list;
 
 /// SQL text, and the variables of each time that it is run.
 pub(super) struct Bulk {

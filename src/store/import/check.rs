@@ -1,17 +1,20 @@
 //! What must hold of all records together, asked of the database at the end: references lead somewhere, and what a
 //! ticket or a conversation repeats of another record agrees with it.
 
-use super::{
-    At, Fault, Import, Outcome,
-    bulk::{self, Bulk},
-    text,
-};
 use crate::{
     domain::{
         ids::{AccountId, FieldId},
         records::Kind,
     },
-    store::{Result, sql::Cells},
+    store::{
+        Result,
+        import::{
+            At, Fault, Import, Outcome,
+            bulk::{self, Bulk},
+            text,
+        },
+        rows::Cells,
+    },
 };
 
 /// `(id, displayType, dataType, maxItems)` of a definition.
@@ -24,7 +27,7 @@ const ACTIVE_CONTACT_FIELDS: i64 = 20;
 impl Import {
     /// The definitions of ticket or contact fields that are stored now.
     pub async fn definitions(&self, kind: Kind) -> Result<Vec<Definition>> {
-        let sql = format!("SELECT id, display_type, data_type, max_items FROM {} WHERE store_id = ?", super::table(kind));
+        let sql = format!("SELECT id, display_type, data_type, max_items FROM {} WHERE store_id = ?", crate::store::import::table(kind));
         self.rows(&sql, [self.store.as_str().into()], |cells| Ok((cells.id()?, cells.take()?, cells.take()?, cells.take()?))).await
     }
 

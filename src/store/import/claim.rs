@@ -4,14 +4,17 @@ use std::collections::HashMap;
 
 use sea_orm::{DbBackend, EntityTrait, IntoActiveModel};
 
-use super::{
-    At, Fault, Import, Outcome,
-    bulk::{self, Bulk},
-    table, text,
-};
 use crate::{
     domain::records::Kind,
-    store::{Error, Result, sql::Cells},
+    store::{
+        Error, Result,
+        import::{
+            At, Fault, Import, Outcome,
+            bulk::{self, Bulk},
+            table, text,
+        },
+        rows::Cells,
+    },
 };
 
 /// A value that a unique index guards, and the record that brings it.
@@ -39,12 +42,11 @@ impl Import {
     pub(super) async fn put_claimed<E>(
         &self,
         kind: Kind,
-        models: impl Iterator<Item = E::Model>,
+        models: impl Iterator<Item = impl IntoActiveModel<E::ActiveModel>>,
         claims: impl IntoIterator<Item = Claims>,
     ) -> Result<Outcome>
     where
         E: EntityTrait,
-        E::Model: IntoActiveModel<E::ActiveModel>,
         E::ActiveModel: Send,
     {
         let claims: Vec<Claims> = claims.into_iter().filter(|claims| !claims.claims.is_empty()).collect();

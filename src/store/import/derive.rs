@@ -6,16 +6,19 @@
 
 use sea_orm::{DbBackend, Value};
 
-use super::{
-    Import, Outcome, PARKED,
-    bulk::{self, Bulk},
-    check::{at_id, texts},
-    lift::READ,
-    text,
-};
 use crate::{
     domain::{conversations::SNIPPET_CHARS, records::Kind, text::snippet},
-    store::{Result, sql::Cells},
+    store::{
+        Result,
+        import::{
+            Import, Outcome, PARKED,
+            bulk::{self, Bulk},
+            check::{at_id, texts},
+            lift::READ,
+            text,
+        },
+        rows::Cells,
+    },
 };
 
 /// Conversations whose columns are derived in one statement; their newest texts are held in memory meanwhile.
@@ -192,7 +195,7 @@ impl Import {
             }
             _ => "(SELECT COUNT(*) FROM messages m WHERE m.store_id = c.store_id AND m.conversation_id = c.id)",
         };
-        // The limits are literals: see `connect` on bound ones.
+        // The limits are literals: see `db` on bound ones.
         let sql = format!(
             "SELECT t.id, c.created_at, {counted}, \
              (SELECT m.sent_at FROM messages m WHERE m.store_id = c.store_id AND m.conversation_id = c.id AND m.inbound = TRUE \

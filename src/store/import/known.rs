@@ -3,14 +3,16 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::{
-    Import,
-    bulk::{self, Bulk},
-    table, text,
-};
 use crate::{
     domain::{ids::AccountId, records::Kind},
-    store::Result,
+    store::{
+        Result,
+        import::{
+            Import,
+            bulk::{self, Bulk},
+            table, text,
+        },
+    },
 };
 
 /// Conversations that are remembered.

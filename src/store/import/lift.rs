@@ -10,8 +10,13 @@
 
 use sea_orm::DbBackend;
 
-use super::{Batch, Import, check::texts, way::SORTING};
-use crate::{domain::records::Kind, store::Result};
+use crate::{
+    domain::records::Kind,
+    store::{
+        Result,
+        import::{Batch, Import, check::texts, way::SORTING},
+    },
+};
 
 /// Their indexes are lifted.
 const TABLES: &str = "'contacts', 'conversations', 'conversation_labels', 'tickets', 'ticket_field_values', 'messages', 'comments'";

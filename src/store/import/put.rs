@@ -4,12 +4,6 @@ use std::collections::{BTreeSet, HashMap};
 
 use sea_orm::{ActiveModelTrait, DbBackend, EntityTrait, IntoActiveModel, Iterable, PrimaryKeyToColumn, Value};
 
-use super::{
-    Batch, Import, Outcome, PARKED,
-    bulk::{self, Bulk},
-    claim::{Claim, Claims},
-    rows, table, text,
-};
 use crate::{
     domain::{
         records::{Account, Contact, Conversation, ImportedTicket, Kind, Line, Message, Team},
@@ -17,12 +11,18 @@ use crate::{
     },
     store::{
         Result,
-        changelog::{BETWEEN_IDS, RETITLED},
+        change_log::log::{BETWEEN_IDS, RETITLED},
         entity::{
             account_users, accounts, comments, contact_fields, contacts, conversation_labels, conversations, labels, messages, roles,
             team_members, teams, templates, ticket_field_values, ticket_fields, tickets, users,
         },
-        sql::Cells,
+        import::{
+            Batch, Import, Outcome, PARKED,
+            bulk::{self, Bulk},
+            claim::{Claim, Claims},
+            rows, table, text,
+        },
+        rows::Cells,
     },
 };
 
@@ -299,14 +299,16 @@ impl Import {
     }
 
     /// Rows that records of a kind become in one table; a row whose key is there is replaced.
-    pub(super) async fn put_rows<E>(&self, kind: Kind, models: impl Iterator<Item = E::Model>) -> Result<()>
+    pub(super) async fn put_rows<E>(&self, kind: Kind, models: impl Iterator<Item = impl IntoActiveModel<E::ActiveModel>>) -> Result<()>
     where
         E: EntityTrait,
-        E::Model: IntoActiveModel<E::ActiveModel>,
         E::ActiveModel: Send,
     {
+        let models: Vec<E::ActiveModel> = models.map(IntoActiveModel::into_active_model).collect();
+        let Some(first) = models.first() else { return Ok(()) };
         let name = |column: &E::Column| format!("\"{}\"", sea_orm::IdenStatic::as_str(column));
-        let columns: Vec<E::Column> = E::Column::iter().collect();
+        // What one row leaves out, all do.
+        let columns: Vec<E::Column> = E::Column::iter().filter(|column| !first.get(*column).is_not_set()).collect();
         let keys: Vec<String> = E::PrimaryKey::iter().map(PrimaryKeyToColumn::into_column).map(|key| name(&key)).collect();
         let names: Vec<String> = columns.iter().map(name).collect();
         let replaced: Vec<String> =
@@ -318,11 +320,9 @@ impl Import {
             (true, false) => format!(" ON CONFLICT ({}) DO UPDATE SET {}", keys.join(", "), replaced.join(", ")),
         };
         let (table, names) = (E::default().table_name().to_owned(), names.join(", "));
-        let rows = models.map(|model| {
-            let mut model = model.into_active_model();
-            // Every column of a model is set.
-            columns.iter().map(|column| model.take(*column).into_value().unwrap_or(Value::String(None))).collect()
-        });
+        let rows = models
+            .into_iter()
+            .map(|mut model| columns.iter().map(|column| model.take(*column).into_value().unwrap_or(Value::String(None))).collect());
         let Bulk { sql, runs } = bulk::rows(self.backend, rows.collect());
         self.way.run(&format!("INSERT INTO {table} ({names}) {sql}{replace}"), &[], runs, &[]).await
     }

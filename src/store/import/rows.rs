@@ -1,6 +1,7 @@
 //! A record as the row it becomes. Every column is given, so that an upsert replaces the record. What follows from other
 //! records is left at a neutral value here and set by `derive`.
 
+use sea_orm::ActiveValue::{NotSet, Set};
 use serde::Serialize;
 
 use crate::{
@@ -18,7 +19,7 @@ use crate::{
             accounts, comments, contact_fields, contacts, conversations, labels, messages, roles, teams, templates, ticket_field_values,
             ticket_fields, tickets, users,
         },
-        marks::{Marks, ValueMarks},
+        tickets::bloom_signature::{Marks, ValueMarks},
     },
 };
 
@@ -240,26 +241,29 @@ pub fn field_values(store: &str, record: &ImportedTicket) -> impl Iterator<Item 
     })
 }
 
-pub fn message(store: &str, record: Message, account_id: String) -> messages::Model {
+/// How a message is delivered stays what it is: a record does not say.
+pub fn message(store: &str, record: Message, account_id: String) -> messages::ActiveModel {
     let sent_at = record.sent_at.millis();
     let created_at = record.created_at.map_or(sent_at, Timestamp::millis);
-    messages::Model {
-        store_id: store.to_owned(),
-        id: record.id.into_string(),
-        conversation_id: record.conversation_id.into_string(),
-        account_id,
-        inbound: record.direction == Direction::Inbound,
-        sent_at,
-        text: record.text,
-        images: record.images.as_ref().map(json),
-        kind: record.kind,
-        author_user_id: record.author_user_id.map(|id| id.into_string()),
-        is_sent_from_app: record.is_sent_from_app,
-        sender: record.sender.map(|raw| raw.get().to_owned()),
-        payload: record.payload.map(|raw| raw.get().to_owned()),
-        external_id: record.external_id,
-        created_at,
-        updated_at: record.updated_at.map_or(created_at, Timestamp::millis),
+    messages::ActiveModel {
+        store_id: Set(store.to_owned()),
+        id: Set(record.id.into_string()),
+        conversation_id: Set(record.conversation_id.into_string()),
+        account_id: Set(account_id),
+        inbound: Set(record.direction == Direction::Inbound),
+        sent_at: Set(sent_at),
+        text: Set(record.text),
+        images: Set(record.images.as_ref().map(json)),
+        kind: Set(record.kind),
+        author_user_id: Set(record.author_user_id.map(|id| id.into_string())),
+        is_sent_from_app: Set(record.is_sent_from_app),
+        sender: Set(record.sender.map(|raw| raw.get().to_owned())),
+        payload: Set(record.payload.map(|raw| raw.get().to_owned())),
+        external_id: Set(record.external_id),
+        delivery: NotSet,
+        failure: NotSet,
+        created_at: Set(created_at),
+        updated_at: Set(record.updated_at.map_or(created_at, Timestamp::millis)),
     }
 }
 

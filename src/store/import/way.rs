@@ -10,13 +10,14 @@ use std::sync::{Mutex, PoisonError};
 use rusqlite::{Connection, Statement as Prepared, types::Null};
 use sea_orm::{DbBackend, Value};
 
-use super::numbered;
 use crate::store::{
     Db, Error, Result,
-    begun::Begun,
-    connect::Writes,
-    sql::{Cells, Param, Sql},
-    writer::{Alone, Writer},
+    db::Writes,
+    import::numbered,
+    postgres::transaction::Begun,
+    rows::Cells,
+    sql::{Param, Sql},
+    sqlite::group_commit::{Alone, Writer},
 };
 
 /// Beside the two statements of each table, what parks, clears and touches.

@@ -23,7 +23,7 @@ use crate::{
         Error, Service, stores,
         webhooks::{LEASE_MILLIS, Settings},
     },
-    store::{Db, queue::Room, webhooks::Claimed},
+    store::{Db, queues::room::Room, settings::webhooks::Claimed},
     supervisor::Pulse,
 };
 

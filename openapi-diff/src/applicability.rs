@@ -1,0 +1,98 @@
+//! Which keywords apply to values of both schemas.
+//!
+//! A keyword such as `maxLength` applies to strings. If only one schema accepts strings, the change of the type covers the
+//! keyword and names it. If neither schema accepts strings, the keyword has no effect.
+
+use std::collections::BTreeSet;
+
+use super::{
+    differ::Differ,
+    keywords,
+    rules::{self, Rule},
+    values::{Object, is_annotation, keys, text},
+};
+
+const NUMBERS: [&str; 2] = ["number", "integer"];
+/// Formats of numbers. All other formats apply to strings.
+const NUMERIC: [&str; 10] = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float", "double"];
+
+/// The types that a keyword applies to. An empty list: it applies to values of each type.
+fn about(key: &str) -> &'static [&'static str] {
+    match key {
+        "minimum" | "maximum" | "exclusiveMinimum" | "exclusiveMaximum" | "multipleOf" => &NUMBERS,
+        "minLength" | "maxLength" | "pattern" | "contentEncoding" | "contentMediaType" | "contentSchema" => &["string"],
+        "items" | "prefixItems" | "additionalItems" | "minItems" | "maxItems" | "uniqueItems" | "contains" | "minContains"
+        | "maxContains" | "unevaluatedItems" => &["array"],
+        "properties"
+        | "required"
+        | "additionalProperties"
+        | "patternProperties"
+        | "propertyNames"
+        | "minProperties"
+        | "maxProperties"
+        | "dependentRequired"
+        | "dependentSchemas"
+        | "unevaluatedProperties" => &["object"],
+        _ => &[],
+    }
+}
+
+/// The two schemas whose keywords are compared.
+pub(super) struct Applicability<'o> {
+    old: &'o Object,
+    new: &'o Object,
+    /// The types of the schemas exclude each other.
+    excluded: bool,
+}
+
+impl<'o> Applicability<'o> {
+    pub fn new(old: &'o Object, new: &'o Object, excluded: bool) -> Self {
+        Self { old, new, excluded }
+    }
+
+    /// Whether each schema accepts values that a keyword applies to.
+    fn takes(&self, key: &str) -> [bool; 2] {
+        let types = match (about(key), text(self.old, "format").or(text(self.new, "format"))) {
+            (_, Some(format)) if key == "format" => {
+                // A format that changes from numbers to strings applies to both.
+                let other = text(self.new, "format").unwrap_or(format);
+                match (NUMERIC.contains(&format), NUMERIC.contains(&other)) {
+                    (true, true) => &NUMBERS[..],
+                    (false, false) => &["string"],
+                    _ => &[],
+                }
+            }
+            (types, _) => types,
+        };
+        [self.old, self.new]
+            .map(|schema| keywords::named_types(schema).is_none_or(|named| types.is_empty() || types.iter().any(|one| named.contains(one))))
+    }
+
+    pub fn compares(&self, key: &str) -> bool {
+        if keywords::has_odd_type(self.old) || keywords::has_odd_type(self.new) {
+            return true;
+        }
+        if self.excluded {
+            return keywords::is_of_any_type(key) || key.starts_with("x-") && key != "x-extensible-enum";
+        }
+        self.takes(key) == [true, true]
+    }
+
+    /// Reports the keywords that are not compared: the change of the type, found after `from`, covers them, or they have no
+    /// effect.
+    pub fn account(&self, differ: &mut Differ, at: &super::differ::Location, from: usize) {
+        let differs = |key: &&str| match (self.old.get(*key), self.new.get(*key)) {
+            (Some(old), Some(new)) => !differ.identical(old, new),
+            _ => true,
+        };
+        let left = keys(self.old, self.new).into_iter().filter(|key| !self.compares(key) && !is_annotation(key));
+        let left: Vec<&str> = left.filter(differs).collect();
+        let idle = |key: &str| !self.excluded && self.takes(key) == [false, false];
+        let covered: BTreeSet<_> = left.iter().filter(|key| !idle(key)).map(|key| (*key).to_owned()).collect();
+        const TYPES: [&Rule; 3] = [&rules::TYPE_CHANGED, &rules::TYPE_WIDENED, &rules::TYPE_NARROWED];
+        if let Some(change) = differ.found[from..].iter_mut().find(|found| TYPES.contains(&found.rule)) {
+            change.covers.extend(covered);
+        }
+        left.into_iter().filter(|key| idle(key)).for_each(|key| differ.report_detail(&rules::RESTATED, at, key));
+    }
+}

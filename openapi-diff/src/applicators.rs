@@ -1,0 +1,210 @@
+//! Subschemas whose effect depends on other keywords: `not`, `if`, `contains`, `dependentSchemas`, unevaluated parts, and
+//! parts of an `allOf` that cannot be merged.
+
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
+
+use serde_json::{Value, json};
+
+use super::{
+    applicability::Applicability,
+    decisions::Pair,
+    differ::{Differ, Location},
+    resolve::{Resolved, element, inner},
+    rules,
+    schema::{Subschemas, members_of},
+    semantics::only,
+    values::{Object, is_annotation, items, keys, members},
+};
+
+/// All keywords of this file.
+pub(super) const APPLICATORS: [&str; 14] = [
+    "not",
+    "if",
+    "then",
+    "else",
+    "contains",
+    "minContains",
+    "maxContains",
+    "unevaluatedItems",
+    "unevaluatedProperties",
+    "additionalItems",
+    "contentSchema",
+    "dependentSchemas",
+    "$defs",
+    "definitions",
+];
+
+/// Keywords that take effect together. The first one has to be present.
+const GROUPS: [&[&str]; 6] = [
+    &["not"],
+    &["if", "then", "else"],
+    &["contains", "minContains", "maxContains"],
+    &["unevaluatedItems"],
+    &["unevaluatedProperties"],
+    &["additionalItems"],
+];
+
+impl<'a> Differ<'a> {
+    /// The parts of an `allOf` that could not be merged, paired by their first keyword and their position.
+    pub(super) fn unjoined(&mut self, at: &Location, old: &Resolved<'a>, new: &Resolved<'a>, below: &mut Subschemas<'_, 'a>) {
+        let (before, after) = (old.member("allOf"), new.member("allOf"));
+        let list = |value: &Option<Cow<Value>>| value.as_deref().is_none_or(Value::is_array);
+        if !list(&before) || !list(&after) {
+            return self.report_keyword(at, "allOf", before.as_deref(), after.as_deref());
+        }
+        if before.is_some() != after.is_some() && [&before, &after].iter().all(|list| items(list.as_deref()).is_empty()) {
+            self.report_detail(&rules::RESTATED, at, "allOf");
+        }
+        type Kept<'a> = Vec<Cow<'a, Value>>;
+        let by_keyword = |value: &Option<Cow<'a, Value>>| {
+            let mut kept: BTreeMap<String, Kept<'a>> = BTreeMap::new();
+            for position in 0..items(value.as_deref()).len() {
+                let Some(schema) = element(value, position) else { continue };
+                let key = members(&schema).keys().next().cloned().unwrap_or_default();
+                kept.entry(key).or_default().push(schema);
+            }
+            kept
+        };
+        let (mut one, mut other) = (by_keyword(&before), by_keyword(&after));
+        let all: BTreeSet<_> = one.keys().chain(other.keys()).cloned().collect();
+        for key in all {
+            let (mut gone, mut come) = (one.remove(&key).unwrap_or_default(), other.remove(&key).unwrap_or_default());
+            let mut pairs = Vec::new();
+            gone.retain(|was| match come.iter().position(|is| was == is) {
+                Some(found) => {
+                    pairs.push((Some(was.clone()), Some(come.remove(found))));
+                    false
+                }
+                None => true,
+            });
+            for position in 0..gone.len().max(come.len()) {
+                pairs.push((gone.get(position).cloned(), come.get(position).cloned()));
+            }
+            pairs.into_iter().for_each(|(was, is)| below.compare(at.as_part(), was, is));
+        }
+    }
+
+    pub(super) fn applicators(
+        &mut self,
+        at: &Location,
+        old: &Resolved<'a>,
+        new: &Resolved<'a>,
+        pair: &Pair<'_, 'a>,
+        applicability: &Applicability,
+        below: &mut Subschemas<'_, 'a>,
+    ) {
+        for group in GROUPS.into_iter().filter(|group| group.iter().any(|key| applicability.compares(key))) {
+            self.applicator(at, [old, new], pair, group);
+        }
+        if applicability.compares("contentSchema") && (old.member("contentSchema").is_some() || new.member("contentSchema").is_some()) {
+            below.compare(at.step("(content)"), old.member("contentSchema"), new.member("contentSchema"));
+        }
+        if applicability.compares("dependentSchemas") {
+            self.dependent_schemas(at, [old, new], pair);
+        }
+        // Definitions take effect where a reference leads to them.
+        for key in ["$defs", "definitions"] {
+            let (before, after) = (old.member(key), new.member(key));
+            for name in keys(members_of(&before), members_of(&after)) {
+                if inner(&before, name) != inner(&after, name) {
+                    self.report_detail(&rules::RESTATED, at, &format!("{key} {name}"));
+                }
+            }
+            if [&before, &after].into_iter().flatten().any(|value| !value.is_object()) {
+                self.report_keyword(at, key, before.as_deref(), after.as_deref());
+            }
+        }
+    }
+
+    fn applicator(&mut self, at: &Location, schemas: [&Resolved<'a>; 2], pair: &Pair<'_, 'a>, group: &[&str]) {
+        let members = |key: &str| schemas.map(|schema| schema.member(key));
+        let differs = |key: &&str| match members(key) {
+            [Some(one), Some(other)] => !self.identical(&one, &other),
+            [one, other] => one.is_some() != other.is_some(),
+        };
+        let differing: Vec<&str> = group.iter().copied().filter(differs).collect();
+        let Some(first) = group.first().copied().filter(|_| !differing.is_empty()) else { return };
+        let is_schema = |value: &Value| value.is_object() || value.is_boolean();
+        let fits = |key: &str, value: &Value| if key.ends_with("Contains") { value.is_u64() } else { is_schema(value) };
+        let odd: Vec<_> = differing.iter().copied().filter(|key| members(key).iter().flatten().any(|value| !fits(key, value))).collect();
+        if !odd.is_empty() {
+            for key in differing {
+                let [one, other] = members(key);
+                self.report_keyword(at, key, one.as_deref(), other.as_deref());
+            }
+            return;
+        }
+        let [one, other] = schemas.map(|schema| schema.object().cloned().unwrap_or_default());
+        if [&one, &other].iter().all(|object| narrows_nothing(object, first)) {
+            return self.report_detail(&rules::RESTATED, at, &differing.join(", "));
+        }
+        // What is unevaluated depends on the other keywords.
+        let whole = first.starts_with("unevaluated") || first == "additionalItems";
+        let [before, after] = [&one, &other].map(|object| if whole { Value::Object(object.clone()) } else { only(Some(object), group) });
+        let decision = self.decision(at, pair, before, after);
+        let added = one.contains_key(first) != other.contains_key(first);
+        if added {
+            let rule = if *decision.rule() == rules::RESTATED {
+                &rules::RESTATED
+            } else if other.contains_key(first) {
+                &rules::CONSTRAINT_ADDED
+            } else {
+                &rules::CONSTRAINT_REMOVED
+            };
+            self.report_detail(rule, at, first);
+            self.add_witness(decision.witness(at.direction));
+        } else {
+            self.report_decision(at, &differing.join(", "), [None, None], &decision);
+        }
+    }
+
+    fn dependent_schemas(&mut self, at: &Location, schemas: [&Resolved<'a>; 2], pair: &Pair<'_, 'a>) {
+        const KEY: &str = "dependentSchemas";
+        let [before, after] = schemas.map(|schema| schema.member(KEY));
+        if [&before, &after].into_iter().flatten().any(|value| !value.is_object()) {
+            return self.report_keyword(at, KEY, before.as_deref(), after.as_deref());
+        }
+        for name in keys(members_of(&before), members_of(&after)) {
+            let (had, has) = (inner(&before, name), inner(&after, name));
+            let detail = format!("{KEY} {name}");
+            let schema = |schema: &Option<Cow<Value>>| schema.as_deref().map_or(json!({}), |schema| json!({ KEY: { (name): schema } }));
+            match (&had, &has) {
+                (Some(one), Some(other)) if self.identical(one, other) => continue,
+                (Some(one), None) | (None, Some(one)) if allows_everything(one) => self.report_detail(&rules::RESTATED, at, &detail),
+                _ => {
+                    let decision = self.decision(at, pair, schema(&had), schema(&has));
+                    self.report_decision(at, &detail, [None, None], &decision);
+                }
+            }
+        }
+    }
+}
+
+/// Whether a schema is one that every value fits.
+pub(super) fn allows_everything(schema: &Value) -> bool {
+    *schema == Value::Bool(true) || schema.as_object().is_some_and(|schema| schema.keys().all(|key| is_annotation(key)))
+}
+
+/// Whether a schema is one that no value fits, in either way of saying that.
+pub(super) fn allows_nothing(schema: &Value) -> bool {
+    let mut said = members(schema).iter().filter(|(key, _)| !is_annotation(key));
+    *schema == Value::Bool(false)
+        || said.next().is_some_and(|(key, inner)| key == "not" && allows_everything(inner)) && said.next().is_none()
+}
+
+/// Whether a group of keywords is without effect, or absent.
+fn narrows_nothing(object: &Object, first: &str) -> bool {
+    let Some(schema) = object.get(first) else { return true };
+    match first {
+        "if" => !object.contains_key("then") && !object.contains_key("else"),
+        // Beside these all values are evaluated.
+        "unevaluatedItems" if object.contains_key("items") => true,
+        "unevaluatedProperties" if object.contains_key("additionalProperties") => true,
+        // These two refuse values by what they allow.
+        "not" | "contains" => false,
+        _ => allows_everything(schema),
+    }
+}

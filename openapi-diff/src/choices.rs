@@ -1,0 +1,300 @@
+//! `oneOf` and `anyOf`: compares the variants of two choices.
+//!
+//! `pairing` pairs the variants. A schema that becomes one of several variants, or
+//! the reverse, is compared as a choice of one. A variant without a partner that fits into a variant of the other document
+//! brings no new value.
+
+use std::{borrow::Cow, collections::BTreeSet};
+
+use serde_json::{Value, json};
+
+use super::{
+    decisions::Pair,
+    differ::{Differ, Location},
+    discriminators::{by_discriminator, discriminator},
+    keywords,
+    pairing::Pairing,
+    references::{CHAIN, Side, name_of, reference},
+    resolve::{Resolved, element, resolve},
+    rules::{self, Direction},
+    schema::Subschemas,
+    semantics::{Overlap, SideSchema, Which, is_of},
+    values::{Object, empty, is_annotation, items, members, step},
+};
+
+/// Variants of a nested choice that are taken apart.
+const NESTED: usize = 200;
+
+pub(super) type Variants<'a> = Vec<Cow<'a, Value>>;
+
+pub(super) fn compare<'a>(
+    differ: &mut Differ<'a>,
+    at: &Location,
+    old: &Resolved<'a>,
+    new: &Resolved<'a>,
+    pair: &Pair<'_, 'a>,
+    below: &mut Subschemas<'_, 'a>,
+) {
+    let list = |flat: &Resolved<'a>, key: &str| flat.member(key).filter(|value| value.is_array());
+    let only = |flat: &Resolved<'a>, key: &str, other: &str| list(flat, key).filter(|_| flat.member(other).is_none());
+    let swapped = [("oneOf", "anyOf"), ("anyOf", "oneOf")].map(|(one, other)| Some((only(old, one, other)?, only(new, other, one)?)));
+    let mut both = false;
+    if let Some(position) = swapped.iter().position(Option::is_some) {
+        let rule = [&rules::ANY_FOR_ONE, &rules::ONE_FOR_ANY][position];
+        differ.report(rule, at);
+        let (before, after) = swapped.into_iter().flatten().next().unzip();
+        listed(differ, at, "variants", [old, new], [variants(&before), variants(&after)], below);
+        both = true;
+    } else {
+        for key in ["oneOf", "anyOf"] {
+            let (before, after) = (old.member(key), new.member(key));
+            match (&before, &after) {
+                (None, None) => {}
+                (Some(one), Some(other)) if one.is_array() && other.is_array() => {
+                    listed(differ, at, key, [old, new], [variants(&before), variants(&after)], below);
+                    both |= key == "oneOf";
+                }
+                (Some(one), None) if one.is_array() => restriction(differ, at, [old, new], pair, key),
+                (None, Some(other)) if other.is_array() => restriction(differ, at, [old, new], pair, key),
+                _ => differ.report_keyword(at, key, before.as_deref(), after.as_deref()),
+            }
+        }
+    }
+    if both {
+        overlaps(differ, at, pair);
+    }
+    let (Some(before), Some(after)) = (old.object(), new.object()) else { return };
+    discriminator(differ, at, before, after);
+    let lists = |schema: &Object| schema.contains_key("oneOf") || schema.contains_key("anyOf");
+    if !lists(before) && !lists(after) && old.discriminates && new.discriminates {
+        let (was, is) = (differ.old.by_discriminator(before, &old.outer), differ.new.by_discriminator(after, &new.outer));
+        by_discriminator(differ, at, was, is, below);
+    }
+}
+
+/// A choice that was added or removed beside other keywords.
+fn restriction<'a>(differ: &mut Differ<'a>, at: &Location, schemas: [&Resolved<'a>; 2], pair: &Pair<'_, 'a>, key: &str) {
+    let [one, other] = schemas.map(|schema| super::semantics::only(schema.object(), &[key]));
+    let added = members(&other).contains_key(key);
+    let decision = differ.decision(at, pair, one, other);
+    if *decision.rule() == rules::RESTATED {
+        return differ.report_detail(&rules::RESTATED, at, key);
+    }
+    differ.report_either(added, &rules::CONSTRAINT_ADDED, &rules::CONSTRAINT_REMOVED, at, Some(key));
+    differ.add_witness(decision.witness(at.direction));
+}
+
+/// Values that a `oneOf` refuses because more than one variant accepts them.
+fn overlaps<'a>(differ: &mut Differ<'a>, at: &Location, pair: &Pair<'_, 'a>) {
+    let semantics = differ.semantics(at.direction);
+    let (lost, gained) = (semantics.overlap(pair.old, pair.new), semantics.overlap(pair.new, pair.old));
+    for (overlap, direction, found, perhaps) in [
+        (lost, Direction::Request, &rules::VARIANTS_OVERLAP, &rules::VARIANTS_MAY_OVERLAP),
+        (gained, Direction::Response, &rules::VARIANTS_SEPARATED, &rules::VARIANTS_MAY_SEPARATE),
+    ] {
+        match overlap {
+            Overlap::None => {}
+            Overlap::Found(value) => {
+                differ.report(found, at);
+                differ.add_witness(Some(&value).filter(|_| at.direction == direction));
+            }
+            Overlap::Undecided => differ.report(perhaps, at),
+        }
+    }
+}
+
+fn variants<'a>(list: &Option<Cow<'a, Value>>) -> Variants<'a> {
+    (0..items(list.as_deref()).len()).filter_map(|position| element(list, position)).collect()
+}
+
+/// The variants of a schema that is nothing but a choice, and the keyword that holds them. Around a choice, `nullable` means
+/// that null is one more; a type beside it holds for each variant.
+fn choice<'a>(side: &Side<'a>, flat: &Resolved<'a>) -> Option<(&'static str, Variants<'a>)> {
+    let object = flat.object()?;
+    let key = ["oneOf", "anyOf"].into_iter().find(|key| object.contains_key(*key))?;
+    let beside = |other: &str| other == key || ["discriminator", "nullable", "type"].contains(&other) || is_annotation(other);
+    let list = flat.member(key).filter(|list| object.keys().all(|other| beside(other)) && !items(Some(list)).is_empty())?;
+    let mut all = variants(&Some(list));
+    let null = json!({ "type": "null" });
+    match object.get("type") {
+        Some(named) => {
+            let of_type = |variant: &Cow<Value>| {
+                resolve(side, Cow::Owned(variant.as_ref().clone())).object().is_some_and(|schema| schema.get("type") == Some(named))
+            };
+            if !all.iter().all(of_type) {
+                all = all.into_iter().map(|variant| Cow::Owned(json!({ "allOf": [{ "type": named }, variant] }))).collect();
+            }
+            if !side.document.is_3_1() && keywords::takes_null(side, object) {
+                all.push(Cow::Owned(null));
+            }
+        }
+        None if keywords::takes_null(side, object) => all.push(Cow::Owned(null)),
+        None => {}
+    }
+    Some((key, all))
+}
+
+/// A schema as a choice: of itself, or of one schema for each of its types.
+fn as_choice<'a>(side: &Side<'a>, flat: &Resolved<'a>, written: Option<Cow<'a, Value>>) -> Option<Variants<'a>> {
+    let object = flat.object().filter(|object| !["oneOf", "anyOf", "allOf"].iter().any(|key| object.contains_key(*key)))?;
+    let split = by_type(side, object);
+    if split.len() < 2 {
+        let typed = flat.broken.is_some() || ["type", "properties", "enum", "const"].iter().any(|key| object.contains_key(*key));
+        return typed.then(|| vec![written.unwrap_or_else(|| flat.schema.clone())]);
+    }
+    Some(split)
+}
+
+/// A schema that lists several types as one schema for each.
+fn by_type<'a>(side: &Side<'a>, object: &Object) -> Variants<'a> {
+    let mut types = items(object.get("type")).to_vec();
+    types.extend(object.get("type").filter(|named| named.is_string()).cloned());
+    if !side.document.is_3_1() && object.contains_key("type") && super::values::flag(object, "nullable") {
+        types.push("null".into());
+    }
+    let of = |name: &Value| {
+        if name == "null" {
+            return Cow::Owned(json!({ "type": "null" }));
+        }
+        let mut one = object.clone();
+        one.remove("nullable");
+        one.insert("type".to_owned(), name.clone());
+        if let Some(values) = one.get_mut("enum").and_then(Value::as_array_mut) {
+            values.retain(|value| is_of(value, name.as_str().unwrap_or_default()));
+        }
+        Cow::Owned(Value::Object(one))
+    };
+    types.iter().map(of).collect()
+}
+
+/// A schema as the document writes it. None for a schema that was put together and is no reference.
+pub(super) fn written<'a>(schema: &Cow<'a, Value>) -> Option<Cow<'a, Value>> {
+    match schema {
+        Cow::Borrowed(schema) => Some(Cow::Borrowed(*schema)),
+        Cow::Owned(schema) => reference(schema).map(|_| Cow::Owned(schema.clone())),
+    }
+}
+
+/// Compares a choice with a schema that is no choice. False if the two are something else.
+pub(super) fn compare_with_one<'a>(
+    differ: &mut Differ<'a>,
+    at: &Location,
+    [old, new]: [&Resolved<'a>; 2],
+    [mut was, mut is]: [Option<Cow<'a, Value>>; 2],
+    pair: &Pair<'_, 'a>,
+    below: &mut Subschemas<'_, 'a>,
+) -> bool {
+    if old.broken != new.broken || [old, new].iter().any(|flat| flat.cut || !flat.beside.is_empty()) {
+        return false;
+    }
+    // A reference that both use is replaced by its target.
+    for _ in 0..CHAIN {
+        let (Some(one), Some(other)) = (was.as_deref().and_then(reference), is.as_deref().and_then(reference)) else { break };
+        if one != other {
+            break;
+        }
+        (was, is) = (differ.old.target(one).map(Cow::Borrowed), differ.new.target(other).map(Cow::Borrowed));
+    }
+    let is_choice = |flat: &Resolved<'a>| flat.object().is_some_and(|object| object.contains_key("oneOf") || object.contains_key("anyOf"));
+    if is_choice(old) == is_choice(new) {
+        return false;
+    }
+    let (key, before, after) = match (choice(&differ.old, old), choice(&differ.new, new)) {
+        (Some((key, list)), None) => (key, Some(list), as_choice(&differ.new, new, is)),
+        (None, Some((key, list))) => (key, as_choice(&differ.old, old, was), Some(list)),
+        _ => return false,
+    };
+    let (Some(before), Some(after)) = (before, after) else { return false };
+    let reported = differ.found.len();
+    listed(differ, at, key, [old, new], [before, after], below);
+    overlaps(differ, at, pair);
+    if let (Some(one), Some(other)) = (old.object(), new.object()) {
+        discriminator(differ, at, one, other);
+    }
+    if differ.found.len() == reported {
+        differ.report_detail(&rules::RESTATED, at, key);
+    }
+    true
+}
+
+/// Compares the variants of two lists. Variants that belong together have the same label.
+fn listed<'a>(
+    differ: &mut Differ<'a>,
+    at: &Location,
+    key: &str,
+    of: [&Resolved<'a>; 2],
+    [before, after]: [Variants<'a>; 2],
+    below: &mut Subschemas<'_, 'a>,
+) {
+    let names = |list: &Variants<'a>| list.iter().filter_map(|variant| reference(variant).map(name_of)).collect::<BTreeSet<_>>();
+    let both: BTreeSet<_> = names(&before).intersection(&names(&after)).cloned().collect();
+    let discriminators = of.map(|flat| flat.object().and_then(|object| object.get("discriminator")));
+    let named = discriminators.iter().any(Option::is_some);
+    let (before, after) = match named {
+        true => (before, after),
+        false => (expanded(differ, Which::Old, key, before, &both), expanded(differ, Which::New, key, after, &both)),
+    };
+    let pairs = Pairing { differ, direction: at.direction, before: &before, after: &after, both, discriminators }.pairs();
+    for (label, was, is) in pairs {
+        let place = at.step(&format!("<{}>", step(&label)));
+        match (was, is) {
+            (Some(was), Some(is)) => below.compare(place, Some(before[was].clone()), Some(after[is].clone())),
+            (Some(was), None) => lonely(differ, &place, key, false, (Which::Old, &before[was]), &after, named),
+            (None, Some(is)) => lonely(differ, &place, key, true, (Which::New, &after[is]), &before, named),
+            (None, None) => {}
+        }
+    }
+}
+
+/// A variant that has no partner in the other document.
+fn lonely<'a>(
+    differ: &mut Differ<'a>,
+    place: &Location,
+    key: &str,
+    is_new: bool,
+    (which, variant): (Which, &Cow<'a, Value>),
+    others: &Variants<'a>,
+    named: bool,
+) {
+    let variant = SideSchema::new(which, variant.clone());
+    let other = SideSchema::new(if is_new { Which::Old } else { Which::New }, Cow::Borrowed(empty()));
+    let semantics = differ.semantics(place.direction).illustrating();
+    // A discriminator distinguishes variants by name.
+    if !named && differ.semantics(place.direction).strict().fits_any(&variant, others, &other) {
+        return differ.report_either(is_new, &rules::VARIANT_LISTED, &rules::VARIANT_UNLISTED, place, Some(key));
+    }
+    let breaks = place.direction == if is_new { Direction::Response } else { Direction::Request };
+    let all = SideSchema::new(other.which, Cow::Owned(json!({ "anyOf": others })));
+    let witness = if breaks { semantics.witness(&variant, &all) } else { None };
+    differ.report_either(is_new, &rules::VARIANT_ADDED, &rules::VARIANT_REMOVED, place, Some(key));
+    differ.add_witness(witness.as_ref());
+}
+
+/// The variants with nested choices and lists of types taken apart, where that accepts the same values.
+fn expanded<'a>(differ: &Differ<'a>, which: Which, key: &str, list: Variants<'a>, kept: &BTreeSet<String>) -> Variants<'a> {
+    let side = if which == Which::Old { &differ.old } else { &differ.new };
+    let mut all = Variants::new();
+    let mut todo: Vec<_> = list.into_iter().rev().map(|variant| (variant, 0)).collect();
+    while let Some((variant, depth)) = todo.pop() {
+        let named = reference(&variant).map(name_of);
+        if depth > 8 || all.len() + todo.len() > NESTED || named.as_ref().is_some_and(|name| kept.contains(name)) {
+            all.push(variant);
+            continue;
+        }
+        let resolved = resolve(side, variant.clone());
+        let plain = resolved.broken.is_none() && !resolved.cut && resolved.beside.is_empty();
+        let inner = choice(side, &resolved).filter(|_| plain && !resolved.discriminates);
+        if let Some((inner_key, inner)) = inner {
+            let schemas: Vec<_> = inner.iter().map(|variant| SideSchema::new(which, variant.clone())).collect();
+            if key == "anyOf" && inner_key == "anyOf" || differ.semantics(Direction::Both).exclusive(&schemas) {
+                todo.extend(inner.into_iter().rev().map(|variant| (variant, depth + 1)));
+                continue;
+            }
+        }
+        match resolved.object().filter(|_| plain && named.is_none()).map(|object| by_type(side, object)) {
+            Some(types) if types.len() > 1 => all.extend(types),
+            _ => all.push(variant),
+        }
+    }
+    all
+}

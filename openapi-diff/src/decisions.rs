@@ -1,0 +1,206 @@
+//! Decides changes of a keyword by what the schemas accept, and finds a witness for each breaking change of a schema.
+//!
+//! A change of a keyword that excludes no value of the other document is no change. Where no table of keywords decides, the
+//! two schemas are compared as sets of values: a proof or a witness decides, in each direction by itself.
+
+use std::{borrow::Cow, rc::Rc};
+
+use serde_json::Value;
+
+use super::{
+    differ::{Blame, Differ, Finding, Location, shown},
+    rules::{self, Class, Direction, Rule},
+    semantics::{Inclusion, Instances, Refusals, SideSchema, Validity, Which, only},
+    values::Object,
+};
+
+/// Instances that are tried for one question.
+const SAMPLES: usize = 60;
+/// Instances that are tried for the witnesses of one pair of schemas.
+const WITNESS_SAMPLES: usize = 48;
+/// Pairs of schemas whose witnesses are kept.
+const KEPT: usize = 50_000;
+
+/// The schemas that are compared at a place, as they are written.
+pub(super) struct Pair<'p, 'a> {
+    pub old: &'p SideSchema<'a>,
+    pub new: &'p SideSchema<'a>,
+}
+
+/// Values that a schema accepts and another one refuses, with the keywords that refuse them.
+pub(super) type Witnesses = Rc<Vec<(Refusals, Value)>>;
+
+/// What changed about the values that a keyword accepts.
+pub(super) struct Decision {
+    /// Whether all values of the old schema are accepted by the new keyword.
+    pub kept: Inclusion,
+    /// Whether all values of the new schema were accepted by the old keyword.
+    pub known: Inclusion,
+}
+
+impl Decision {
+    pub fn rule(&self) -> &'static Rule {
+        use Inclusion::{Proven, Refuted, Undecided};
+        match (&self.kept, &self.known) {
+            (Proven, Proven) => &rules::RESTATED,
+            (Proven, Refuted(_)) => &rules::CONSTRAINT_LOOSENED,
+            (Refuted(_), Proven) => &rules::CONSTRAINT_TIGHTENED,
+            (Refuted(_), Refuted(_)) => &rules::CONSTRAINT_MOVED,
+            (Undecided, Refuted(_)) => &rules::CONSTRAINT_ACCEPTS_MORE,
+            (Refuted(_), Undecided) => &rules::CONSTRAINT_ACCEPTS_LESS,
+            (Proven, Undecided) => &rules::CONSTRAINT_PERHAPS_LOOSENED,
+            (Undecided, Proven) => &rules::CONSTRAINT_PERHAPS_TIGHTENED,
+            (Undecided, Undecided) => &rules::CONSTRAINT_CHANGED,
+        }
+    }
+
+    /// The witness of a breaking change in a direction.
+    pub fn witness(&self, direction: Direction) -> Option<&Value> {
+        match (direction, &self.kept, &self.known) {
+            (Direction::Request, Inclusion::Refuted(value), _) | (Direction::Response, _, Inclusion::Refuted(value)) => Some(value),
+            _ => None,
+        }
+    }
+}
+
+impl<'a> Differ<'a> {
+    /// Compares what two schemas accept under some of their keywords.
+    pub(super) fn decision(&self, at: &Location, pair: &Pair<'_, 'a>, before: Value, after: Value) -> Decision {
+        let [before, after] = [(Which::Old, before), (Which::New, after)].map(|(which, value)| SideSchema::new(which, Cow::Owned(value)));
+        Decision { kept: self.inclusion(at, pair.old, &after), known: self.inclusion(at, pair.new, &before) }
+    }
+
+    fn inclusion(&self, at: &Location, sub: &SideSchema<'a>, sup: &SideSchema<'a>) -> Inclusion {
+        match self.semantics(at.direction).inclusion(sub, sup, SAMPLES) {
+            Inclusion::Refuted(_) if at.partial => Inclusion::Undecided,
+            inclusion => inclusion,
+        }
+    }
+
+    /// Reports a change of a keyword by what it accepts.
+    pub(super) fn report_decision(&mut self, at: &Location, detail: &str, values: [Option<&Value>; 2], decision: &Decision) {
+        let rule = decision.rule();
+        let [old, new] = if *rule == rules::RESTATED { [None, None] } else { values };
+        self.report_full(rule, at, Some(detail), old, new);
+        self.add_witness(decision.witness(at.direction));
+    }
+
+    /// Revises the findings of a group of keywords, from a position on.
+    pub(super) fn revise(&mut self, at: &Location, pair: &Pair<'_, 'a>, [one, other]: [&Object; 2], from: usize, keys: &[&str]) {
+        if from == self.found.len() || at.direction == Direction::Neither {
+            return;
+        }
+        self.blame(from, &Blame::Keywords(keys.iter().map(|key| (*key).to_owned()).collect()));
+        let several = |object: &Object| ["enum", "const", "oneOf", "anyOf", "allOf", "not"].iter().any(|key| object.contains_key(*key));
+        let closed = several(one) || several(other) || keys == ["dependentRequired"];
+        let open = self.found[from..].iter().any(|finding| UNDECIDED.contains(&finding.rule));
+        let narrow = self.found[from..].iter().all(|finding| REVISED.contains(&finding.rule));
+        if !(open || closed && narrow) {
+            return;
+        }
+        let decision = self.decision(at, pair, only(Some(one), keys), only(Some(other), keys));
+        let differing: Vec<_> = keys.iter().filter(|key| one.get(**key) != other.get(**key)).copied().collect();
+        let unaffected = |rule: &Rule| match (rule.request, rule.response) {
+            (Class::Breaking, Class::Compatible) => decision.kept == Inclusion::Proven,
+            (Class::Compatible, Class::Breaking) => decision.known == Inclusion::Proven,
+            _ => decision.kept == Inclusion::Proven && decision.known == Inclusion::Proven,
+        };
+        if open {
+            let values = keys.first().map(|key| [one.get(*key).cloned(), other.get(*key).cloned()]).unwrap_or_default();
+            self.found.truncate(from);
+            self.report_decision(at, &differing.join(", "), [values[0].as_ref(), values[1].as_ref()], &decision);
+        } else if self.found[from..].iter().all(|finding| unaffected(finding.rule)) {
+            self.found.truncate(from);
+            self.report_detail(&rules::RESTATED, at, &differing.join(", "));
+        }
+    }
+
+    /// Adds a witness to each breaking finding of a pair of schemas that has none, from a position on.
+    pub(super) fn add_witnesses(&mut self, at: &Location, pair: &Pair<'_, 'a>, from: usize) {
+        let wanted = |finding: &Finding| {
+            finding.witness.is_none() && finding.blame != Blame::Nothing && finding.rule.class(finding.at.direction) == Class::Breaking
+        };
+        if at.partial || !self.found[from..].iter().any(wanted) {
+            return;
+        }
+        let (promise, target) = match at.direction {
+            Direction::Request => (pair.old, pair.new),
+            Direction::Response => (pair.new, pair.old),
+            Direction::Both | Direction::Neither => return,
+        };
+        let witnesses = self.witnesses_of(at.direction, promise, target);
+        for finding in self.found[from..].iter_mut().filter(|finding| wanted(finding)) {
+            let fitting = witnesses.iter().filter(|(refusals, value)| finding.blame.explains(refusals, value));
+            finding.witness =
+                fitting.min_by_key(|(refusals, value)| (refusals.len(), value.to_string().len())).and_then(|(_, value)| shown(value));
+        }
+    }
+
+    fn witnesses_of(&mut self, direction: Direction, promise: &SideSchema<'a>, target: &SideSchema<'a>) -> Witnesses {
+        let address = match (&promise.value, &target.value) {
+            (Cow::Borrowed(one), Cow::Borrowed(other)) => {
+                Some((std::ptr::from_ref(*one).addr(), std::ptr::from_ref(*other).addr(), direction))
+            }
+            _ => None,
+        };
+        if let Some(known) = address.and_then(|address| self.witnesses.get(&address)) {
+            return known.clone();
+        }
+        let mut witnesses = Vec::new();
+        let semantics = self.semantics(direction).illustrating();
+        let mut instances = Instances::new(&semantics).with_hints(&[promise, target]);
+        for _ in 0..WITNESS_SAMPLES {
+            let Some(value) = instances.valid(promise) else { continue };
+            if semantics.validity(target, &value, 0) == Validity::Invalid {
+                witnesses.push((semantics.refusals(target, &value), value));
+            }
+        }
+        let witnesses = Rc::new(witnesses);
+        if let Some(address) = address.filter(|_| self.witnesses.len() < KEPT) {
+            self.witnesses.insert(address, witnesses.clone());
+        }
+        witnesses
+    }
+}
+
+impl Blame {
+    /// Whether a value is refused for this reason.
+    fn explains(&self, refusals: &Refusals, value: &Value) -> bool {
+        match self {
+            Self::Nothing => false,
+            Self::Keywords(keys) => keys.iter().any(|key| refusals.contains(key)),
+            Self::Missing(name) => refusals.contains(&format!("required {name}")),
+            Self::Surplus(name) => {
+                value.get(name).is_some() && ["additionalProperties", "unevaluatedProperties"].iter().any(|key| refusals.contains(*key))
+            }
+        }
+    }
+}
+
+/// Rules whose class the values decide.
+static UNDECIDED: [&Rule; 2] = [&rules::PATTERN_CHANGED, &rules::LIMIT_CHANGED];
+
+/// Rules about what a keyword accepts, and nothing else.
+static REVISED: [&Rule; 21] = [
+    &rules::TYPE_CHANGED,
+    &rules::TYPE_WIDENED,
+    &rules::TYPE_NARROWED,
+    &rules::NULL_ALLOWED,
+    &rules::NULL_REFUSED,
+    &rules::PATTERN_ADDED,
+    &rules::PATTERN_REMOVED,
+    &rules::LIMIT_TIGHTENED,
+    &rules::LIMIT_LOOSENED,
+    &rules::ENUM_INTRODUCED,
+    &rules::ENUM_DROPPED,
+    &rules::ENUM_VALUE_ADDED,
+    &rules::ENUM_VALUE_REMOVED,
+    &rules::CONSTRAINT_ADDED,
+    &rules::CONSTRAINT_REMOVED,
+    &rules::FORMAT_ADDED,
+    &rules::FORMAT_REMOVED,
+    &rules::FORMAT_WIDENED,
+    &rules::FORMAT_NARROWED,
+    &rules::FORMAT_CHANGED,
+    &rules::RESTATED,
+];

@@ -1,0 +1,372 @@
+//! The state of a comparison: both documents, the current location, and the findings.
+
+use std::{
+    borrow::Cow,
+    collections::{BTreeSet, HashMap, HashSet},
+    rc::Rc,
+};
+
+use serde_json::Value;
+
+use super::{
+    decisions::Witnesses,
+    references::{Side, name_of, reference, unchanged},
+    rules::{self, Direction, Rule},
+    semantics::{Arena, Memory, Semantics},
+    values::{Object, brief, flag, is_annotation, keys, members, same},
+};
+
+/// A location in a document.
+#[derive(Debug, Clone)]
+pub(super) struct Location {
+    /// `GET /pets`. Empty for the document as a whole.
+    pub operation: Rc<str>,
+    /// The part of the operation: `response 200`.
+    part: Rc<str>,
+    /// The path inside a value: `/data/[]/id`.
+    path: Rc<str>,
+    pub direction: Direction,
+    /// Whether the value has to be present, in the old and in the new document.
+    pub required: [bool; 2],
+    /// Whether values are written as plain text, as in a query.
+    pub text: bool,
+    /// Whether values may be written as XML.
+    pub xml: bool,
+    /// Whether the schema is one of several that restrict the values of this place: an instance of it alone shows nothing.
+    pub partial: bool,
+}
+
+impl Location {
+    pub fn document(part: &str) -> Self {
+        Self {
+            operation: "".into(),
+            part: part.into(),
+            path: "".into(),
+            direction: Direction::Both,
+            required: [false; 2],
+            text: false,
+            xml: false,
+            partial: false,
+        }
+    }
+
+    pub fn operation(label: &str, part: &str) -> Self {
+        Self { operation: label.into(), ..Self::document(part) }
+    }
+
+    /// A part of this location, without a path inside a value.
+    pub fn part(&self, name: &str) -> Self {
+        let part = if self.part.is_empty() { name.into() } else { format!("{} {name}", self.part).into() };
+        Self { part, required: [false; 2], ..self.clone() }
+    }
+
+    pub fn step(&self, name: &str) -> Self {
+        Self { path: format!("{}/{name}", self.path).into(), required: [false; 2], ..self.clone() }
+    }
+
+    pub fn required(&self, required: [bool; 2]) -> Self {
+        Self { required, ..self.clone() }
+    }
+
+    /// The same place, whose values are written as plain text.
+    pub fn as_text(&self) -> Self {
+        Self { text: true, ..self.clone() }
+    }
+
+    pub fn as_part(&self) -> Self {
+        Self { partial: true, ..self.clone() }
+    }
+
+    pub fn as_xml(&self, xml: bool) -> Self {
+        Self { xml, ..self.clone() }
+    }
+
+    pub fn towards(&self, direction: Direction) -> Self {
+        Self { direction, ..self.clone() }
+    }
+
+    pub fn place(&self) -> String {
+        match (&*self.part, &*self.path) {
+            ("", "") if self.operation.is_empty() => "document".to_owned(),
+            ("", "") => "operation".to_owned(),
+            (part, "") => part.to_owned(),
+            (part, path) => format!("{part} {path}"),
+        }
+    }
+}
+
+/// A difference that was found.
+#[derive(Debug)]
+pub(super) struct Finding {
+    pub rule: &'static Rule,
+    pub at: Location,
+    pub detail: Option<String>,
+    pub old: Option<Value>,
+    pub new: Option<Value>,
+    /// Keywords that differ and that this finding covers.
+    pub covers: BTreeSet<String>,
+    /// What refuses the values that this finding is about.
+    pub blame: Blame,
+    /// A value that was accepted and is refused, or that was not sent and may be sent.
+    pub witness: Option<Value>,
+    /// The sunset of what is gone.
+    pub sunset: Option<String>,
+}
+
+/// What in a schema refuses a value.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Blame {
+    Nothing,
+    Keywords(Vec<String>),
+    /// A required property is missing.
+    Missing(String),
+    /// A property is refused.
+    Surplus(String),
+}
+
+/// The rules for something that is added, removed or changed.
+pub(super) struct PresenceRules {
+    pub added: &'static Rule,
+    pub removed: &'static Rule,
+    pub changed: &'static Rule,
+}
+
+pub(super) static KEYWORD: PresenceRules =
+    PresenceRules { added: &rules::KEYWORD_ADDED, removed: &rules::KEYWORD_REMOVED, changed: &rules::KEYWORD_CHANGED };
+static EXTENSION: PresenceRules =
+    PresenceRules { added: &rules::EXTENSION_ADDED, removed: &rules::EXTENSION_REMOVED, changed: &rules::EXTENSION_CHANGED };
+pub(super) static INFO: PresenceRules =
+    PresenceRules { added: &rules::INFO_ADDED, removed: &rules::INFO_REMOVED, changed: &rules::INFO_CHANGED };
+
+/// A running comparison. It treats both documents in the same manner, so that comparing in the other direction finds the
+/// mirror of each change.
+pub(super) struct Differ<'a> {
+    pub old: Side<'a>,
+    pub new: Side<'a>,
+    unchanged: HashSet<String>,
+    pub found: Vec<Finding>,
+    /// Pairs of schemas that may still be compared at each place of use. After that, each pair is compared once in a body.
+    pub left: usize,
+    /// Pairs of schemas that may be compared after that.
+    pub left_once: usize,
+    memory: Memory<'a>,
+    /// Witnesses of pairs of schemas, by their addresses.
+    pub witnesses: HashMap<(usize, usize, Direction), Witnesses>,
+}
+
+impl<'a> Differ<'a> {
+    pub fn new(old: Side<'a>, new: Side<'a>, arena: &'a Arena) -> Self {
+        let unchanged = unchanged(&old, &new);
+        Self {
+            old,
+            new,
+            unchanged,
+            found: Vec::new(),
+            left: 400_000,
+            left_once: 1_000_000,
+            memory: Memory::new(arena),
+            witnesses: HashMap::new(),
+        }
+    }
+
+    /// Questions about schemas in a direction.
+    pub fn semantics(&self, direction: Direction) -> Semantics<'_, 'a> {
+        Semantics::new([&self.old, &self.new], &self.unchanged, direction, &self.memory)
+    }
+
+    /// Adds the sunset of something deprecated that is gone to the last finding.
+    pub fn add_sunset(&mut self, gone: &Value) {
+        let gone = members(gone);
+        // A day, or a time of which the day counts.
+        let day = gone.get("x-sunset").and_then(Value::as_str).and_then(|time| time.get(..10));
+        if let (true, Some(finding)) = (flag(gone, "deprecated"), self.found.last_mut()) {
+            finding.sunset = day.map(str::to_owned);
+        }
+    }
+
+    /// Adds a witness to the last finding, if that is breaking.
+    pub fn add_witness(&mut self, witness: Option<&Value>) {
+        let breaking = |finding: &&mut Finding| !finding.at.partial && finding.rule.class(finding.at.direction) == rules::Class::Breaking;
+        if let Some(finding) = self.found.last_mut().filter(breaking) {
+            finding.witness = witness.and_then(shown);
+        }
+    }
+
+    /// Names what refuses the values that the findings from a position on are about.
+    pub fn blame(&mut self, from: usize, blame: &Blame) {
+        self.found[from..].iter_mut().filter(|finding| finding.blame == Blame::Nothing).for_each(|finding| finding.blame = blame.clone());
+    }
+
+    pub fn report(&mut self, rule: &'static Rule, at: &Location) {
+        self.report_full(rule, at, None, None, None);
+    }
+
+    pub fn report_detail(&mut self, rule: &'static Rule, at: &Location, detail: &str) {
+        self.report_full(rule, at, Some(detail), None, None);
+    }
+
+    pub fn report_values(&mut self, rule: &'static Rule, at: &Location, old: Option<&Value>, new: Option<&Value>) {
+        self.report_full(rule, at, None, old, new);
+    }
+
+    pub fn report_full(&mut self, rule: &'static Rule, at: &Location, detail: Option<&str>, old: Option<&Value>, new: Option<&Value>) {
+        let (detail, old, new) = (detail.map(str::to_owned), old.map(brief), new.map(brief));
+        self.found.push(Finding {
+            rule,
+            at: at.clone(),
+            detail,
+            old,
+            new,
+            covers: BTreeSet::new(),
+            blame: Blame::Nothing,
+            witness: None,
+            sunset: None,
+        });
+    }
+
+    /// Reports one of two rules, depending on the document that has something.
+    pub fn report_either(&mut self, is_new: bool, added: &'static Rule, removed: &'static Rule, at: &Location, detail: Option<&str>) {
+        self.report_full(if is_new { added } else { removed }, at, detail, None, None);
+    }
+
+    /// Reports the broken reference of a value that only one document has.
+    pub fn report_broken(&mut self, is_new: bool, value: &'a Value, at: &Location) {
+        let side = if is_new { &self.new } else { &self.old };
+        if let Err(reference) = side.follow(value) {
+            self.report_either(is_new, &rules::REFERENCE_BROKEN, &rules::REFERENCE_MENDED, at, Some(&reference));
+        }
+    }
+
+    /// Reports a flag that only one document sets.
+    pub fn report_flag(&mut self, old: bool, new: bool, set: &'static Rule, unset: &'static Rule, at: &Location) {
+        if old != new {
+            self.report_either(new, set, unset, at, None);
+        }
+    }
+
+    /// Reports a value that only one document has, or that differs.
+    pub fn report_presence(&mut self, trio: &'static PresenceRules, at: &Location, key: &str, old: Option<&Value>, new: Option<&Value>) {
+        let rule = match (old, new) {
+            (None, None) => return,
+            // Equal text has another meaning if a reference in it leads to something else.
+            (Some(old), Some(new))
+                if same(old, new) && self.old.references(old).iter().all(|reference| self.unchanged.contains(reference)) =>
+            {
+                return;
+            }
+            (Some(_), Some(_)) => trio.changed,
+            (None, Some(_)) => trio.added,
+            (Some(_), None) => trio.removed,
+        };
+        self.report_full(rule, at, Some(key), old, new);
+    }
+
+    /// Reports a keyword that no rule covers.
+    pub fn report_keyword(&mut self, at: &Location, key: &str, old: Option<&Value>, new: Option<&Value>) {
+        self.report_presence(if key.starts_with("x-") { &EXTENSION } else { &KEYWORD }, at, key, old, new);
+    }
+
+    /// Reports all keywords except the known ones, which are compared elsewhere.
+    pub fn rest(&mut self, at: &Location, old: &Object, new: &Object, known: &[&str]) {
+        for key in keys(old, new) {
+            if !known.contains(&key) && !is_annotation(key) {
+                self.report_keyword(at, key, old.get(key), new.get(key));
+            }
+        }
+    }
+
+    /// Whether two values are equal, and all references in them lead to equal values.
+    pub fn identical(&self, old: &Value, new: &Value) -> bool {
+        old == new && self.all_unchanged(old)
+    }
+
+    fn all_unchanged(&self, value: &Value) -> bool {
+        match value {
+            Value::Object(object) => {
+                // A discriminator refers to schemas by name.
+                !object.contains_key("discriminator")
+                    && reference(value).is_none_or(|reference| self.unchanged.contains(reference))
+                    && object.values().all(|member| self.all_unchanged(member))
+            }
+            Value::Array(items) => items.iter().all(|item| self.all_unchanged(item)),
+            _ => true,
+        }
+    }
+
+    /// Both values as objects, with their references followed. None if nothing is left to compare.
+    pub fn objects(&mut self, at: &Location, old: &'a Value, new: &'a Value) -> Option<(&'a Object, &'a Object)> {
+        if self.identical(old, new) {
+            return None;
+        }
+        let (beside_old, beside_new) = (beside(old), beside(new));
+        for key in keys(&beside_old, &beside_new) {
+            self.report_keyword(at, key, beside_old.get(key), beside_new.get(key));
+        }
+        let called = (reference(old), reference(new));
+        if let (Some(one), Some(other)) = called
+            && name_of(one) != name_of(other)
+        {
+            self.report_values(&rules::TYPE_NAME_CHANGED, at, Some(&name_of(one).into()), Some(&name_of(other).into()));
+        }
+        let (old, new) = match (self.old.follow(old), self.new.follow(new)) {
+            (Ok(old), Ok(new)) => (old, new),
+            (Err(old), Err(new)) => {
+                self.report_keyword(at, "$ref", Some(&old.into()), Some(&new.into()));
+                return None;
+            }
+            (Err(old), Ok(_)) => {
+                self.report_detail(&rules::REFERENCE_MENDED, at, &old);
+                return None;
+            }
+            (Ok(_), Err(new)) => {
+                self.report_detail(&rules::REFERENCE_BROKEN, at, &new);
+                return None;
+            }
+        };
+        if called.0.is_some() != called.1.is_some() {
+            self.report_detail(&rules::RESTATED, at, "$ref");
+        }
+        if !(old.is_object() && new.is_object()) {
+            self.report_keyword(at, "value", Some(old), Some(new));
+            return None;
+        }
+        Some((members(old), members(new)))
+    }
+
+    /// The objects under a key. If one of the values is no object, reports the difference.
+    pub fn maps(&mut self, at: &Location, key: &str, old: &'a Object, new: &'a Object) -> Option<(&'a Object, &'a Object)> {
+        self.shaped(at, key, old, new, Value::is_object)?;
+        let get = |object: &'a Object| members(object.get(key).unwrap_or(super::values::empty()));
+        Some((get(old), get(new)))
+    }
+
+    /// The lists under a key, in the same manner.
+    pub fn lists(&mut self, at: &Location, key: &str, old: &'a Object, new: &'a Object) -> Option<(&'a [Value], &'a [Value])> {
+        self.shaped(at, key, old, new, Value::is_array)?;
+        Some((super::values::items(old.get(key)), super::values::items(new.get(key))))
+    }
+
+    fn shaped(&mut self, at: &Location, key: &str, old: &'a Object, new: &'a Object, fits: fn(&Value) -> bool) -> Option<()> {
+        let fit = |object: &'a Object| object.get(key).is_none_or(fits);
+        if fit(old) && fit(new) {
+            return Some(());
+        }
+        self.report_keyword(at, key, old.get(key), new.get(key));
+        None
+    }
+}
+
+/// A witness that is short enough to be read.
+pub(super) fn shown(witness: &Value) -> Option<Value> {
+    (witness.to_string().len() <= 300).then(|| witness.clone())
+}
+
+/// The members beside a `$ref`.
+fn beside(value: &Value) -> Cow<'_, Object> {
+    let mut members = Object::new();
+    if reference(value).is_some() {
+        members = super::values::members(value).clone();
+        members.retain(|key, _| key != "$ref" && !is_annotation(key));
+    }
+    Cow::Owned(members)
+}

@@ -1,0 +1,272 @@
+//! Groups the changes of a report for display: changes that are the same in many places come first, each once; then the
+//! changes of each operation.
+//!
+//! Used by `print` and `html`. Each change is either shown under its operation or covered by one entry at the front. Each
+//! operation names the entries that affect it, with the statuses of the responses that they affect.
+//!
+//! The same change in responses with different statuses counts as one, since one schema usually describes them. An entry
+//! needs several operations and at least three places.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::{
+    print::heading,
+    report::{Change, Report},
+    rules::Class,
+    values::canonical,
+};
+
+/// The least number of places for an entry at the front.
+const MANY: usize = 3;
+
+pub(super) struct Grouping<'r> {
+    pub common: Vec<SharedChanges<'r>>,
+    /// The document as a whole first, then operations with breaking changes.
+    pub operations: Vec<OperationGroup<'r>>,
+    /// In the order of the first change of each note.
+    pub notes: Vec<&'r str>,
+}
+
+/// Changes that affect the same operations.
+pub(super) struct SharedChanges<'r> {
+    pub title: String,
+    /// The affected operations, in words.
+    pub reached: String,
+    pub entries: Vec<SharedChange<'r>>,
+}
+
+/// A change that is the same in many places.
+pub(super) struct SharedChange<'r> {
+    /// `a`, `b` …: operations refer to it by this label.
+    pub label: String,
+    pub place: String,
+    pub places: usize,
+    /// The first of the equal changes.
+    pub change: &'r Change,
+}
+
+/// An operation and the changes that only it has.
+pub(super) struct OperationGroup<'r> {
+    pub heading: String,
+    pub common: Vec<Mention>,
+    pub changes: Vec<&'r Change>,
+}
+
+/// A reference from an operation to an entry at the front.
+pub(super) struct Mention {
+    pub label: String,
+    pub class: Class,
+    /// The statuses of the affected responses, if the entry covers several statuses.
+    pub statuses: Vec<String>,
+}
+
+impl OperationGroup<'_> {
+    /// Whether it has a change of a class, shown here or at the front.
+    pub fn has(&self, class: Class) -> bool {
+        self.of_class(class).next().is_some() || self.common.iter().any(|mention| mention.class == class)
+    }
+
+    pub fn of_class(&self, class: Class) -> impl Iterator<Item = &Change> {
+        self.changes.iter().copied().filter(move |change| change.class == class)
+    }
+}
+
+/// Splits the status of a response off a place.
+fn split(place: &str) -> (Option<&str>, &str) {
+    match place.strip_prefix("response ") {
+        Some(rest) => (Some(rest.split(' ').next().unwrap_or_default()), rest.split_once(' ').map_or("", |(_, rest)| rest)),
+        None => (None, place),
+    }
+}
+
+/// Equal changes in several places.
+struct SameChange<'r> {
+    changes: Vec<&'r Change>,
+    operations: BTreeSet<&'r str>,
+}
+
+impl SameChange<'_> {
+    fn statuses(&self) -> BTreeSet<&str> {
+        self.changes.iter().filter_map(|change| split(&change.place).0).collect()
+    }
+}
+
+fn gathered(changes: &[Change]) -> Vec<SameChange<'_>> {
+    let mut all: BTreeMap<_, SameChange> = BTreeMap::new();
+    for change in changes {
+        // A change of a whole operation is shown under that operation.
+        let Some(operation) = change.operation.as_deref().filter(|_| change.place != "operation") else { continue };
+        let (status, within) = split(&change.place);
+        let values = [&change.old, &change.new].map(|value| value.as_ref().map(canonical));
+        let key = (change.class, status.is_some(), within, change.direction, change.rule.id, &change.detail, values, &change.note);
+        let same = all.entry(key).or_insert_with(|| SameChange { changes: Vec::new(), operations: BTreeSet::new() });
+        same.changes.push(change);
+        same.operations.insert(operation);
+    }
+    all.into_values().filter(|same| same.changes.len() >= MANY && same.operations.len() > 1).collect()
+}
+
+/// `a` to `z`, then `aa`.
+fn label(mut number: usize) -> String {
+    let mut label = String::new();
+    loop {
+        label.insert(0, char::from(b'a' + u8::try_from(number % 26).unwrap_or_default()));
+        if number < 26 {
+            return label;
+        }
+        number = number / 26 - 1;
+    }
+}
+
+impl Report {
+    pub(super) fn grouping(&self) -> Grouping<'_> {
+        let mut by_extent: BTreeMap<(bool, BTreeSet<&str>), Vec<SameChange>> = BTreeMap::new();
+        for same in gathered(&self.changes) {
+            let answers = same.changes.iter().filter(|change| split(&change.place).0.is_some()).count();
+            let everywhere = answers > 0 && answers == self.shared.answers;
+            by_extent.entry((everywhere, same.operations.clone())).or_default().push(same);
+        }
+        let mut extents: Vec<_> = by_extent.into_iter().collect();
+        let places = |all: &[SameChange]| all.iter().map(|same| same.changes.len()).max();
+        let worst = |all: &[SameChange]| all.iter().map(|same| same.changes[0].class).min();
+        extents.sort_by_key(|(_, all)| (worst(all), std::cmp::Reverse(places(all))));
+        // For each fingerprint: the label of its entry, and whether the entry covers several statuses.
+        let (mut common, mut entered, mut count) = (Vec::new(), BTreeMap::new(), 0);
+        for ((everywhere, operations), mut all) in extents {
+            all.sort_by_key(|same| (same.changes[0].class, split(&same.changes[0].place).1));
+            let mut entries = Vec::new();
+            for same in all {
+                let label = label(count);
+                count += 1;
+                let several = same.statuses().len() > 1;
+                entered.extend(same.changes.iter().map(|change| (change.fingerprint.as_str(), (label.clone(), several))));
+                let (status, within) = split(&same.changes[0].place);
+                let statuses: Vec<_> = if everywhere { Vec::new() } else { same.statuses().into_iter().collect() };
+                let place = match status {
+                    Some(_) => format!("response {} {within}", statuses.join(", ")).replace("  ", " ").trim().to_owned(),
+                    None => within.to_owned(),
+                };
+                entries.push(SharedChange { label, place, places: same.changes.len(), change: same.changes[0] });
+            }
+            // A list of all operations would be too long.
+            let (title, reached) = match operations.len() {
+                count if everywhere => ("In every answer".to_owned(), format!("{} answers of {count} operations", self.shared.answers)),
+                count if count == self.shared.operations => ("In every operation".to_owned(), format!("{count} operations")),
+                count => (format!("In {count} operations"), operations.into_iter().collect::<Vec<_>>().join(", ")),
+            };
+            common.push(SharedChanges { title, reached, entries });
+        }
+        let operations = self.by_operation().into_iter().map(|(operation, changes)| group(operation, changes, &entered)).collect();
+        let mut grouping = Grouping { common, operations, notes: Vec::new() };
+        grouping.notes = grouping.noted();
+        grouping
+    }
+}
+
+fn group<'r>(operation: Option<&str>, changes: Vec<&'r Change>, entered: &BTreeMap<&str, (String, bool)>) -> OperationGroup<'r> {
+    let heading = heading(operation, &changes);
+    let mut mention: BTreeMap<(usize, &str), Mention> = BTreeMap::new();
+    let mut own = Vec::new();
+    for change in changes {
+        let Some((label, several)) = entered.get(change.fingerprint.as_str()) else {
+            own.push(change);
+            continue;
+        };
+        let entry =
+            mention.entry((label.len(), label)).or_insert_with(|| Mention { label: label.clone(), class: change.class, statuses: vec![] });
+        entry.statuses.extend(split(&change.place).0.filter(|_| *several).map(str::to_owned));
+    }
+    OperationGroup { heading, common: mention.into_values().collect(), changes: own }
+}
+
+impl<'r> Grouping<'r> {
+    fn noted(&self) -> Vec<&'r str> {
+        let mut notes: Vec<&str> = Vec::new();
+        let front = self.common.iter().flat_map(|extent| extent.entries.iter().map(|entry| entry.change));
+        for change in front.chain(self.operations.iter().flat_map(|group| group.changes.iter().copied())) {
+            if let Some(note) = change.note.as_deref().filter(|note| !notes.contains(note)) {
+                notes.push(note);
+            }
+        }
+        notes
+    }
+
+    /// The number of the note on a change.
+    pub fn number(&self, change: &Change) -> Option<usize> {
+        let note = change.note.as_deref()?;
+        self.notes.iter().position(|one| *one == note).map(|position| position + 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::{Document, diff};
+
+    fn report(old: &[&str], new: &[&str]) -> Report {
+        let document = |types: &[&str]| {
+            let answer =
+                |kind: &str| json!({ "content": { "application/json": { "schema": { "properties": { "at": { "type": kind } } } } } });
+            let mut paths = serde_json::Map::new();
+            for (number, kind) in types.iter().enumerate() {
+                let responses = json!({ "200": answer(kind), "400": answer(kind), "404": answer("string") });
+                paths.insert(format!("/{number}"), json!({ "get": { "operationId": format!("get{number}"), "responses": responses } }));
+            }
+            Document::new(json!({ "openapi": "3.0.0", "paths": Value::Object(paths) })).expect("a document")
+        };
+        diff(&document(old), &document(new))
+    }
+
+    /// The number of changes that are shown, those at the front counted at each of their places.
+    fn shown(report: &Report) -> usize {
+        let grouping = report.grouping();
+        grouping.common.iter().flat_map(|extent| &extent.entries).map(|entry| entry.places).sum::<usize>()
+            + grouping.operations.iter().map(|group| group.changes.len()).sum::<usize>()
+    }
+
+    #[test]
+    fn equal_changes_are_shown_once_at_the_front_and_referred_to_from_operations() {
+        let report = report(&["string", "string", "string", "string"], &["integer", "integer", "boolean", "string"]);
+        let grouping = report.grouping();
+        let [extent] = &grouping.common[..] else { panic!("{} extents", grouping.common.len()) };
+        assert_eq!((extent.title.as_str(), extent.reached.as_str()), ("In 2 operations", "GET /0, GET /1"));
+        let entry = &extent.entries[0];
+        assert_eq!((entry.label.as_str(), entry.place.as_str(), entry.places), ("a", "response 200, 400 /at", 4));
+        let groups: Vec<_> = grouping.operations.iter().map(|group| (group.common.len(), group.changes.len())).collect();
+        assert_eq!(groups, [(1, 0), (1, 0), (0, 2)]);
+        assert_eq!(grouping.operations[0].common[0].statuses, ["200", "400"]);
+        assert_eq!(shown(&report), report.changes.len());
+        for text in [report.text(), report.markdown()] {
+            assert_eq!(text.matches("is integer, was string").count(), 1, "{text}");
+            assert_eq!(text.matches("see above: a (200, 400)").count(), 2, "{text}");
+        }
+        assert_eq!(report.html(&[]).matches("see above: <a href=\"#there-a\">a</a> (200, 400)").count(), 2);
+    }
+
+    #[test]
+    fn a_change_in_all_operations_has_that_title() {
+        let mut report = report(&["string", "string"], &["integer", "integer"]);
+        assert_eq!((report.shared.operations, report.shared.answers), (2, 6));
+        assert_eq!(report.grouping().common[0].title, "In every operation");
+        report.shared.answers = 4;
+        let grouping = report.grouping();
+        assert_eq!((grouping.common[0].title.as_str(), grouping.common[0].entries[0].place.as_str()), ("In every answer", "response /at"));
+    }
+
+    #[test]
+    fn changes_in_few_places_or_with_other_notes_are_not_grouped() {
+        let mut report = report(&["string", "string"], &["integer", "integer"]);
+        report.changes[0].note = Some("Another.".to_owned());
+        report.changes[1].note = Some("Another.".to_owned());
+        assert!(report.grouping().common.is_empty());
+        assert_eq!(report.grouping().notes, ["Another."]);
+        assert_eq!(report.markdown().matches("is integer, was string").count(), 4);
+    }
+
+    #[test]
+    fn labels_continue_after_z() {
+        assert_eq!([0, 25, 26, 51, 52, 701, 702].map(label), ["a", "z", "aa", "az", "ba", "zz", "aaa"]);
+    }
+}

@@ -1,0 +1,179 @@
+//! Pairs the variants of two choices.
+//!
+//! Variants are paired by the name of their reference, by the value of the discriminator, by being equivalent, by one including
+//! the other, and last by their type. Their order has no effect.
+
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, BTreeSet},
+};
+
+use serde_json::Value;
+
+use super::{
+    choices::Variants,
+    differ::Differ,
+    references::{Side, mapped, name_of, reference},
+    resolve::resolve,
+    rules::Direction,
+    semantics::{SideSchema, Which},
+    values::{canonical, hex, members, sha256},
+};
+
+/// Two lists of variants to pair.
+pub(super) struct Pairing<'p, 'a> {
+    pub differ: &'p Differ<'a>,
+    pub direction: Direction,
+    pub before: &'p Variants<'a>,
+    pub after: &'p Variants<'a>,
+    /// Names of references that both lists hold.
+    pub both: BTreeSet<String>,
+    pub discriminators: [Option<&'p Value>; 2],
+}
+
+/// A label, and the positions of its variants in the old and the new list.
+pub(super) type Labelled = (String, Option<usize>, Option<usize>);
+
+impl<'a> Pairing<'_, 'a> {
+    pub fn pairs(&self) -> Vec<Labelled> {
+        let mut pairs = Vec::new();
+        let (mut left, mut right): (Vec<usize>, Vec<usize>) = ((0..self.before.len()).collect(), (0..self.after.len()).collect());
+        let name = |variant: &Cow<Value>| reference(variant).map(name_of);
+        let take =
+            |pairs: &mut Vec<Labelled>, left: &mut Vec<usize>, right: &mut Vec<usize>, belong: &dyn Fn(usize, usize) -> Option<String>| {
+                left.retain(|one| match right.iter().position(|other| belong(*one, *other).is_some()) {
+                    Some(found) => {
+                        let other = right.remove(found);
+                        pairs.push((belong(*one, other).unwrap_or_default(), Some(*one), Some(other)));
+                        false
+                    }
+                    None => true,
+                });
+            };
+        let called = |one: usize, other: usize| {
+            let names: BTreeSet<_> = [name(&self.before[one]), name(&self.after[other])].into_iter().flatten().collect();
+            if names.is_empty() { self.kind(one, other) } else { names.into_iter().collect::<Vec<_>>().join(" or ") }
+        };
+        take(&mut pairs, &mut left, &mut right, &|one, other| {
+            name(&self.before[one])
+                .filter(|name| self.both.contains(name) && reference(&self.after[other]).map(name_of).as_ref() == Some(name))
+        });
+        let same = |one: usize, other: usize| {
+            let label = called(one, other);
+            let hash =
+                |side: &Side, variant: &Value| hex(&sha256(&canonical(&resolve(side, Cow::Owned(variant.clone())).schema)))[..6].to_owned();
+            if name(&self.before[one]).or(name(&self.after[other])).is_some() {
+                return label;
+            }
+            // The hash keeps the variants that changed at their labels.
+            format!("{label} {}", hash(&self.differ.old, &self.before[one]).min(hash(&self.differ.new, &self.after[other])))
+        };
+        let named = self.discriminators.iter().any(Option::is_some);
+        if named {
+            let values = |side: usize, variant: &Cow<Value>| self.values(side, variant);
+            take(&mut pairs, &mut left, &mut right, &|one, other| {
+                let (was, is) = (values(0, &self.before[one]), values(1, &self.after[other]));
+                (!was.is_empty() && was == is).then(|| called(one, other))
+            });
+        } else {
+            take(&mut pairs, &mut left, &mut right, &|one, other| self.equal(one, other).then(|| same(one, other)));
+            take(&mut pairs, &mut left, &mut right, &|one, other| self.equivalent(one, other).then(|| same(one, other)));
+            self.by_inclusion(&mut pairs, &mut left, &mut right, &called);
+        }
+        // What has a name is labelled by it; what has none is paired by its type, in the order of the lists.
+        let mut lonely: BTreeMap<String, [Vec<usize>; 2]> = BTreeMap::new();
+        for (side, positions, list, document) in [(0, &left, self.before, &self.differ.old), (1, &right, self.after, &self.differ.new)] {
+            for position in positions {
+                let variant = &list[*position];
+                let label = name(variant).unwrap_or_else(|| format!(" {}", kind(document, variant)));
+                lonely.entry(label).or_default()[side].push(*position);
+            }
+        }
+        for (label, [one, other]) in lonely {
+            for position in 0..one.len().max(other.len()) {
+                pairs.push((label.trim().to_owned(), one.get(position).copied(), other.get(position).copied()));
+            }
+        }
+        let mut taken = BTreeSet::new();
+        for (label, ..) in &mut pairs {
+            let (plain, mut count) = (label.clone(), 1);
+            while !taken.insert(label.clone()) {
+                count += 1;
+                *label = format!("{plain} {count}");
+            }
+        }
+        pairs.sort();
+        pairs
+    }
+
+    fn schemas(&self, one: usize, other: usize) -> [SideSchema<'a>; 2] {
+        [SideSchema::new(Which::Old, self.before[one].clone()), SideSchema::new(Which::New, self.after[other].clone())]
+    }
+
+    fn equal(&self, one: usize, other: usize) -> bool {
+        self.before[one] == self.after[other] && self.differ.identical(&self.before[one], &self.after[other])
+    }
+
+    fn equivalent(&self, one: usize, other: usize) -> bool {
+        let [one, other] = self.schemas(one, other);
+        self.differ.semantics(self.direction).strict().equivalent(&one, &other)
+    }
+
+    /// Pairs variants of which one includes the other, where that leaves no doubt.
+    fn by_inclusion(
+        &self,
+        pairs: &mut Vec<Labelled>,
+        left: &mut Vec<usize>,
+        right: &mut Vec<usize>,
+        called: &dyn Fn(usize, usize) -> String,
+    ) {
+        if left.len() * right.len() > 400 {
+            return;
+        }
+        let related = |one: usize, other: usize| {
+            if reference(&self.before[one]).is_some() && reference(&self.after[other]).is_some() {
+                return false;
+            }
+            let [one, other] = self.schemas(one, other);
+            let semantics = self.differ.semantics(self.direction).strict();
+            semantics.fits_any(&one, std::slice::from_ref(&other.value), &other)
+                || semantics.fits_any(&other, std::slice::from_ref(&one.value), &one)
+        };
+        let related: BTreeSet<(usize, usize)> = left
+            .iter()
+            .flat_map(|one| right.iter().map(move |other| (*one, *other)))
+            .filter(|(one, other)| related(*one, *other))
+            .collect();
+        let alone = |pair: &&(usize, usize)| related.iter().filter(|other| other.0 == pair.0 || other.1 == pair.1).count() == 1;
+        for (one, other) in related.iter().filter(alone) {
+            pairs.push((called(*one, *other), Some(*one), Some(*other)));
+            left.retain(|position| position != one);
+            right.retain(|position| position != other);
+        }
+    }
+
+    /// The values of the discriminator that stand for a variant.
+    fn values(&self, side: usize, variant: &Value) -> BTreeSet<String> {
+        let Some(target) = reference(variant) else { return BTreeSet::new() };
+        let mapping = self.discriminators[side].and_then(|discriminator| discriminator.get("mapping"));
+        let pairs = mapping.and_then(Value::as_object).into_iter().flatten();
+        pairs.filter(|(_, to)| to.as_str().is_some_and(|to| mapped(to) == target)).map(|(value, _)| value.clone()).collect()
+    }
+
+    /// The type of two inline variants.
+    fn kind(&self, one: usize, other: usize) -> String {
+        kind(&self.differ.old, &self.before[one]).min(kind(&self.differ.new, &self.after[other]))
+    }
+}
+
+/// The type of an inline variant, if it has one.
+fn kind(side: &Side, schema: &Value) -> String {
+    let schema = resolve(side, Cow::Owned(schema.clone())).schema.into_owned();
+    let object = members(&schema);
+    match object.get("type") {
+        Some(Value::String(name)) => name.clone(),
+        Some(Value::Array(names)) => names.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" or "),
+        _ if object.contains_key("properties") => "object".to_owned(),
+        _ => "variant".to_owned(),
+    }
+}

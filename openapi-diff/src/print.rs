@@ -1,0 +1,233 @@
+//! Renders a report as text and as Markdown.
+//!
+//! Documents may come from anywhere: control characters are replaced, and markup in names is escaped.
+
+use std::fmt::Write;
+
+use super::{
+    grouping::{Mention, OperationGroup},
+    report::{Change, Report, Summary, Title},
+    rules::Class,
+};
+
+pub(super) const CLASSES: [Class; 3] = [Class::Breaking, Class::Unknown, Class::Compatible];
+
+/// The heading of differences in behaviour that no document shows.
+pub(super) const UNSHOWN: &str = "What no document shows";
+
+/// The name of a class.
+pub(super) fn class_name(class: Class) -> &'static str {
+    match class {
+        Class::Breaking => "breaking",
+        Class::Unknown => "unknown",
+        Class::Compatible => "compatible",
+    }
+}
+
+pub(super) fn titled(title: &Title) -> String {
+    plain(format!("{} {}", title.title, title.version).trim())
+}
+
+pub(super) fn summed(summary: Summary) -> String {
+    let Summary { breaking, unknown, compatible } = summary;
+    let all = breaking + unknown + compatible;
+    format!("{all} change{}: {breaking} breaking, {unknown} unknown, {compatible} compatible", if all == 1 { "" } else { "s" })
+}
+
+/// Replaces control characters.
+pub(super) fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+/// The heading of an operation.
+pub(super) fn heading(operation: Option<&str>, changes: &[&Change]) -> String {
+    let id = changes.iter().find_map(|change| change.operation_id.as_deref());
+    match (operation, id) {
+        (None, _) => "The document".to_owned(),
+        (Some(operation), None) => plain(operation),
+        (Some(operation), Some(id)) => plain(&format!("{operation} ({id})")),
+    }
+}
+
+/// The rule and the fingerprint of a change, by which a team's decisions name it.
+fn marks(change: &Change) -> String {
+    format!("{} {}", change.rule.id, change.fingerprint)
+}
+
+impl Report {
+    /// The report as text.
+    pub fn text(&self) -> String {
+        let grouping = self.grouping();
+        let mut out = format!("{} -> {}\n", titled(&self.old), titled(&self.new));
+        for notice in &self.notices {
+            _ = writeln!(out, "note: {}", plain(notice));
+        }
+        if !self.unshown.is_empty() {
+            _ = write!(out, "\n{UNSHOWN}\n");
+        }
+        for row in &self.unshown {
+            _ = writeln!(out, "  {}: {} -> {}", plain(&row.key), plain(&row.old), plain(&row.new));
+        }
+        let tell = |out: &mut String, change: &Change, what: &str, end: &str| {
+            _ = writeln!(out, "  {:<10} {} [{end}]", class_name(change.class), plain(&format!("{what}: {}", change.says)));
+            if let Some(witness) = &change.witness {
+                _ = writeln!(out, "             for example: {}", plain(&witness.to_string()));
+            }
+            if let Some(reason) = &change.approved {
+                _ = writeln!(out, "             approved: {}", plain(reason));
+            }
+            if let Some(note) = &change.note {
+                _ = writeln!(out, "             {}", plain(note));
+            }
+        };
+        for extent in &grouping.common {
+            _ = write!(out, "\n{}\n  {}\n", extent.title, plain(&extent.reached));
+            for entry in &extent.entries {
+                tell(&mut out, entry.change, &format!("{}. {}", entry.label, entry.place), &format!("{} places", entry.places));
+            }
+        }
+        for group in &grouping.operations {
+            _ = write!(out, "\n{}\n", group.heading);
+            for class in CLASSES {
+                if let Some(mention) = group.see_above(class) {
+                    _ = writeln!(out, "  {:<10} see above: {mention}", class_name(class));
+                }
+                group.of_class(class).for_each(|change| tell(&mut out, change, &change.place, &marks(change)));
+            }
+        }
+        _ = write!(out, "\n{}\n", summed(self.summary));
+        out
+    }
+
+    /// The report as Markdown, notes first.
+    pub fn markdown(&self) -> String {
+        let grouping = self.grouping();
+        let (old, new) = (marked(&titled(&self.old)), marked(&titled(&self.new)));
+        let mut out = format!("# {old} → {new}\n\n{}.\n", summed(self.summary));
+        if !self.notices.is_empty() {
+            out.push('\n');
+        }
+        for notice in &self.notices {
+            _ = writeln!(out, "- Note: {}", marked(notice));
+        }
+        if !grouping.notes.is_empty() {
+            out.push_str("\n## What to do\n\n");
+        }
+        for (number, note) in (1..).zip(&grouping.notes) {
+            _ = writeln!(out, "{number}. {note}");
+        }
+        if !self.unshown.is_empty() {
+            _ = write!(out, "\n## {UNSHOWN}\n\n| | {old} | {new} |\n|---|---|---|\n");
+        }
+        for row in &self.unshown {
+            let [key, old, new] = [&code(&row.key), &row.old, &row.new].map(|cell| cell.replace('|', "\\|"));
+            _ = writeln!(out, "| {key} | {old} | {new} |");
+        }
+        let tell = |out: &mut String, change: &Change, label: &str, place: &str, end: &str| {
+            _ = write!(out, "- {} {label}{}: {}", emphasised(change.class), code(place), marked(&change.says));
+            if let Some(witness) = &change.witness {
+                _ = write!(out, ", for example {}", code(&witness.to_string()));
+            }
+            if let Some(reason) = &change.approved {
+                _ = write!(out, " (approved: {})", marked(reason));
+            }
+            if let Some(number) = grouping.number(change) {
+                _ = write!(out, " → {number}");
+            }
+            _ = writeln!(out, " {end}");
+        };
+        for extent in &grouping.common {
+            _ = write!(out, "\n## {}\n\n{}.\n\n", extent.title, marked(&extent.reached));
+            for entry in &extent.entries {
+                tell(&mut out, entry.change, &format!("{}. ", entry.label), &entry.place, &format!("({} places)", entry.places));
+            }
+        }
+        for group in &grouping.operations {
+            _ = write!(out, "\n## {}\n\n", marked(&group.heading));
+            for class in CLASSES {
+                if let Some(mention) = group.see_above(class) {
+                    _ = writeln!(out, "- {} see above: {mention}", emphasised(class));
+                }
+                group.of_class(class).for_each(|change| tell(&mut out, change, "", &change.place, &code(&change.fingerprint)));
+            }
+        }
+        out
+    }
+}
+
+impl OperationGroup<'_> {
+    /// The entries at the front that affect this operation.
+    fn see_above(&self, class: Class) -> Option<String> {
+        let one = |mention: &Mention| match mention.statuses.is_empty() {
+            true => mention.label.clone(),
+            false => format!("{} ({})", mention.label, mention.statuses.join(", ")),
+        };
+        let mention: Vec<_> = self.common.iter().filter(|mention| mention.class == class).map(one).collect();
+        (!mention.is_empty()).then(|| mention.join(", "))
+    }
+}
+
+fn emphasised(class: Class) -> String {
+    if class == Class::Breaking { "**breaking**".to_owned() } else { class_name(class).to_owned() }
+}
+
+/// Escapes markup, except the backticks of the rules.
+fn marked(text: &str) -> String {
+    let mut out = String::new();
+    for c in plain(text).chars() {
+        if ['<', '>', '[', ']', '*', '_', '\\', '#'].contains(&c) {
+            out.push('\\');
+        }
+        out.push(c);
+    }
+    // Inside a code span a backslash is visible.
+    let parts: Vec<_> = out.split('`').collect();
+    if parts.len() % 2 == 0 {
+        return out.replace('`', "\\`");
+    }
+    let unescaped = |(position, part): (usize, &&str)| {
+        if position % 2 == 0 { (*part).to_owned() } else { part.replace("\\\\", "\u{0}").replace('\\', "").replace('\u{0}', "\\") }
+    };
+    parts.iter().enumerate().map(unescaped).collect::<Vec<_>>().join("`")
+}
+
+/// A code span.
+fn code(text: &str) -> String {
+    let text = plain(text);
+    if text.contains('`') { format!("`` {text} ``") } else { format!("`{text}`") }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::{Document, diff};
+
+    fn report() -> Report {
+        let document = |paths, version: &str| {
+            Document::new(json!({ "openapi": "3.0.0", "info": { "title": "Pets\u{1b}[2J", "version": version }, "paths": paths }))
+                .expect("a document")
+        };
+        let old = document(json!({ "/a": { "get": { "operationId": "a", "tags": ["<b>*\n`x"] } }, "/b": { "get": {} } }), "1");
+        diff(&old, &document(json!({ "/a": { "get": { "operationId": "a" } }, "/c": { "get": {} } }), "2"))
+    }
+
+    #[test]
+    fn text_begins_with_breaking_changes_and_ends_with_a_summary() {
+        let text = report().text();
+        let places: Vec<_> =
+            ["GET /b", "GET /a (a)", "GET /c"].iter().map(|what| text.find(what).unwrap_or_else(|| panic!("{what}: {text}"))).collect();
+        assert!(places.is_sorted(), "{text}");
+        assert!(text.contains("  breaking   operation: the operation is gone ["), "{text}");
+        assert!(text.ends_with("\n4 changes: 1 breaking, 1 unknown, 2 compatible\n"), "{text}");
+        assert!(!text.contains('\u{1b}'));
+    }
+
+    #[test]
+    fn markup_in_names_is_escaped() {
+        let markdown = report().markdown();
+        assert!(markdown.contains("## GET /a (a)\n"), "{markdown}");
+        assert!(markdown.contains("no longer tagged \\<b\\>\\*\u{fffd}\\`x; some"), "{markdown}");
+    }
+}

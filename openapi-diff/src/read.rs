@@ -1,0 +1,265 @@
+//! Parses OpenAPI documents, JSON or YAML.
+//!
+//! Only text that is no OpenAPI 3.0 or 3.1 document is refused. Other faults (a repeated key, deep nesting) become notices. A
+//! value that is nested too deeply is kept as a hash, so that a change in it is found. One visitor reads both formats, because
+//! `serde_json::Value` drops repeated keys silently, and keys of YAML may be numbers.
+
+use std::{cell::RefCell, collections::BTreeMap, fmt};
+
+use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number, Value, value::RawValue};
+
+use super::{
+    files,
+    values::{hex, sha256},
+};
+
+/// The nesting that is kept. Real documents are less deep, and the parsers accept more.
+const DEPTH: usize = 100;
+/// The number of notices that are kept.
+pub(super) const NOTICES: usize = 100;
+
+/// A document and its faults.
+#[derive(Debug, Clone)]
+pub struct Document {
+    pub(super) root: Value,
+    /// Other files that references lead to, by their path from the folder of the document.
+    pub(super) files: BTreeMap<String, Value>,
+    pub notices: Vec<String>,
+}
+
+/// Why a text cannot be compared.
+#[derive(Debug, thiserror::Error)]
+pub enum Unreadable {
+    #[error("is empty")]
+    Empty,
+    #[error("is not JSON: {0}")]
+    Json(String),
+    #[error("is not YAML: {0}")]
+    Yaml(String),
+    #[error("is not an OpenAPI document: {0}")]
+    Other(&'static str),
+    #[error("is written in OpenAPI {0}; 3.0 and 3.1 can be compared")]
+    Version(String),
+}
+
+impl Document {
+    /// Reads JSON, where the text begins with a brace, or YAML.
+    pub fn read(text: &str) -> Result<Self, Unreadable> {
+        let text = text.trim_start_matches('\u{feff}');
+        if text.trim().is_empty() {
+            return Err(Unreadable::Empty);
+        }
+        let (root, notices) = parsed(text)?;
+        let mut document = Self::new(root)?;
+        document.notices = notices;
+        Ok(document)
+    }
+
+    /// Reads a document and the files that its references lead to. `name` is the name of the document in its folder; `load`
+    /// returns the text of another file, by its path from that folder with `/` between its steps. No path leaves the folder.
+    pub fn read_with(text: &str, name: &str, load: &mut dyn FnMut(&str) -> Result<String, String>) -> Result<Self, Unreadable> {
+        let mut document = Self::read(text)?;
+        files::load(&mut document, name, load);
+        Ok(document)
+    }
+
+    /// Makes a document of a parsed value.
+    pub fn new(root: Value) -> Result<Self, Unreadable> {
+        let Some(object) = root.as_object() else { return Err(Unreadable::Other("it is not an object")) };
+        match object.get("openapi") {
+            Some(Value::String(version)) if ["3.0", "3.1"].iter().any(|known| is_version(version, known)) => {
+                Ok(Self { root, files: BTreeMap::new(), notices: Vec::new() })
+            }
+            Some(Value::String(version)) => Err(Unreadable::Version(version.chars().take(40).collect())),
+            Some(_) => Err(Unreadable::Other("`openapi` is not a text like \"3.0.3\"")),
+            None if object.contains_key("swagger") => Err(Unreadable::Version("2.0 (Swagger)".to_owned())),
+            None => Err(Unreadable::Other("`openapi` is missing")),
+        }
+    }
+
+    /// A text of `info`; empty if it is absent.
+    pub fn info(&self, name: &str) -> &str {
+        self.root.pointer("/info").and_then(|info| info.get(name)).and_then(Value::as_str).unwrap_or_default()
+    }
+
+    /// The names of paths and of webhooks.
+    pub fn paths(&self) -> impl Iterator<Item = &str> {
+        let sections = ["paths", "webhooks"].into_iter().filter_map(|key| self.root.get(key)?.as_object());
+        sections.flat_map(|section| section.keys().map(String::as_str))
+    }
+
+    pub(super) fn is_3_1(&self) -> bool {
+        self.root["openapi"].as_str().is_some_and(|version| version.starts_with("3.1"))
+    }
+}
+
+/// Parses JSON, where the text begins with a brace or a bracket, or YAML.
+pub(super) fn parsed(text: &str) -> Result<(Value, Vec<String>), Unreadable> {
+    let notices = RefCell::new(Vec::new());
+    let seed = |raw| Bounded { depth: 0, raw, path: String::new(), notices: &notices };
+    let root = if text.trim_start().starts_with('{') {
+        let mut reader = serde_json::Deserializer::from_str(text);
+        let read = seed(true).deserialize(&mut reader).and_then(|root| reader.end().map(|()| root));
+        read.map_err(|error| Unreadable::Json(error.to_string()))?
+    } else {
+        let read = serde_saphyr::with_deserializer_from_str_with_options(text, yaml_options(), |reader| seed(false).deserialize(reader));
+        read.map_err(|error| Unreadable::Yaml(error.to_string()))?
+    };
+    Ok((root, notices.into_inner()))
+}
+
+/// YAML 1.2 with merge keys. The limits bound what aliases and merge keys may expand to.
+fn yaml_options() -> serde_saphyr::Options {
+    serde_saphyr::options! {
+        budget: serde_saphyr::budget! {
+            max_depth: 200,
+            max_events: 20_000_000,
+            max_nodes: 10_000_000,
+            max_total_scalar_bytes: 256 * 1024 * 1024,
+            max_recorded_anchor_events: 10_000_000,
+        },
+        duplicate_keys: serde_saphyr::DuplicateKeyPolicy::PassThrough,
+        leading_zero_numbers_as_strings: true,
+        underscored_numbers_as_strings: true,
+        strict_booleans: true,
+        with_snippet: false,
+    }
+}
+
+fn is_version(version: &str, known: &str) -> bool {
+    version.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+/// Reads one value. Values deeper than [`DEPTH`] are replaced by a hash.
+struct Bounded<'a> {
+    depth: usize,
+    /// Whether the parser can return the text of a value.
+    raw: bool,
+    path: String,
+    notices: &'a RefCell<Vec<String>>,
+}
+
+impl Bounded<'_> {
+    fn inner(&self, step: &str) -> Self {
+        let path = format!("{}/{}", self.path, step.replace('~', "~0").replace('/', "~1"));
+        Self { depth: self.depth + 1, raw: self.raw, path, notices: self.notices }
+    }
+
+    fn notice(&self, text: String) {
+        let mut notices = self.notices.borrow_mut();
+        if notices.len() < NOTICES {
+            notices.push(text);
+        }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Bounded<'_> {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        if self.depth < DEPTH || !self.raw {
+            return deserializer.deserialize_any(self);
+        }
+        let raw: Box<RawValue> = serde::Deserialize::deserialize(deserializer)?;
+        if raw.get().starts_with(['{', '[']) {
+            self.notice(format!("{}: nested deeper than {DEPTH}, compared as a whole", self.path));
+            return Ok(Value::String(format!("sha256:{}", hex(&sha256(raw.get())))));
+        }
+        serde_json::from_str(raw.get()).map_err(D::Error::custom)
+    }
+}
+
+impl<'de> Visitor<'de> for Bounded<'_> {
+    type Value = Value;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        formatter.write_str("a value")
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Value, E> {
+        Ok(Value::Bool(value))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
+        Ok(Number::from_f64(value).map_or_else(|| Value::String(value.to_string()), Value::Number))
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
+        Ok(Value::String(value.to_owned()))
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        let mut items = Vec::new();
+        while let Some(item) = access.next_element_seed(self.inner(&items.len().to_string()))? {
+            items.push(item);
+        }
+        Ok(Value::Array(items))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
+        let mut members = Map::new();
+        while let Some(Key(name)) = access.next_key_seed(Key(String::new()))? {
+            let value = access.next_value_seed(self.inner(&name))?;
+            if members.insert(name.clone(), value).is_some() {
+                self.notice(format!("{}: the key `{name}` stands there twice, the last one counts", self.path));
+            }
+        }
+        Ok(Value::Object(members))
+    }
+}
+
+/// A key. In YAML, `200` and `true` are keys, too.
+struct Key(String);
+
+impl<'de> DeserializeSeed<'de> for Key {
+    type Value = Self;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Key {
+    type Value = Self;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter) -> fmt::Result {
+        formatter.write_str("a plain key")
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Self, E> {
+        Ok(Self(value.to_owned()))
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Self, E> {
+        Ok(Self(value.to_string()))
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Self, E> {
+        Ok(Self(value.to_string()))
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Self, E> {
+        Ok(Self(value.to_string()))
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Self, E> {
+        Ok(Self(value.to_string()))
+    }
+
+    fn visit_unit<E>(self) -> Result<Self, E> {
+        Ok(Self("null".to_owned()))
+    }
+}

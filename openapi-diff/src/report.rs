@@ -1,0 +1,344 @@
+//! The report of a comparison: changes in a fixed order, with stable fingerprints.
+//!
+//! A fingerprint is a hash of the operation, the place, the direction, the rule and the details of a change. Wording, order,
+//! class and names of path parameters are not part of it, so notes and approvals keep their change when these are edited.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::Value;
+
+use super::{
+    differ::Finding,
+    operations::pairs,
+    parameters::position,
+    read::Document,
+    rules::{Class, Direction, Rule},
+    values::{canonical, empty, hex, members, sha256},
+};
+
+/// A change.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Change {
+    pub fingerprint: String,
+    pub class: Class,
+    /// `GET /pets`. Absent for the document as a whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation_id: Option<String>,
+    /// The name of the operation in the other direction, if it differs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub back: Option<OperationName>,
+    /// `response 200 /data/[]/id`
+    pub place: String,
+    pub direction: Direction,
+    #[serde(serialize_with = "rule_id", deserialize_with = "rule_of")]
+    pub rule: &'static Rule,
+    /// The change in words.
+    pub says: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub old: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub new: Option<Value>,
+    /// Keywords that differ and that this change covers, because they apply to a type that was added or removed.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub covers: BTreeSet<String>,
+    /// A value at this place that was accepted and is refused, or that was not sent before and may be sent now. For a property
+    /// that was added, removed or became required: an object that holds or lacks it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub witness: Option<Value>,
+    /// The day from which what is gone was to be gone (`x-sunset`), where it was deprecated.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sunset: Option<String>,
+    /// Why the change is accepted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approved: Option<String>,
+    /// What an integrator should do about the change.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
+}
+
+fn rule_id<S: Serializer>(rule: &&'static Rule, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(rule.id)
+}
+
+fn rule_of<'de, D: Deserializer<'de>>(deserializer: D) -> Result<&'static Rule, D::Error> {
+    let id = String::deserialize(deserializer)?;
+    Rule::of(&id).ok_or_else(|| serde::de::Error::custom(format!("no such rule: {id}")))
+}
+
+/// The name and the identifier of an operation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct OperationName {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub operation_id: Option<String>,
+}
+
+/// The title and the version of a document.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Title {
+    pub title: String,
+    pub version: String,
+}
+
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Summary {
+    pub breaking: usize,
+    pub unknown: usize,
+    pub compatible: usize,
+}
+
+impl Summary {
+    pub fn of<'c>(changes: impl IntoIterator<Item = &'c Change>) -> Self {
+        let mut summary = Self::default();
+        for change in changes {
+            match change.class {
+                Class::Breaking => summary.breaking += 1,
+                Class::Unknown => summary.unknown += 1,
+                Class::Compatible => summary.compatible += 1,
+            }
+        }
+        summary
+    }
+}
+
+/// The size of what both documents have in common.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shared {
+    pub operations: usize,
+    /// The responses of those operations.
+    pub answers: usize,
+}
+
+/// A difference in behaviour that no document shows, as the notes describe it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Unshown {
+    pub key: String,
+    pub old: String,
+    pub new: String,
+}
+
+/// The result of a comparison.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    pub old: Title,
+    pub new: Title,
+    pub summary: Summary,
+    pub shared: Shared,
+    /// Faults of the documents.
+    pub notices: Vec<String>,
+    /// Differences in behaviour that the notes list.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unshown: Vec<Unshown>,
+    /// By operation, breaking changes first.
+    pub changes: Vec<Change>,
+}
+
+impl Report {
+    pub(super) fn new(old: &Document, new: &Document, shared: Shared, found: Vec<Finding>, notices: Vec<String>) -> Self {
+        let (old_ids, new_ids) = (operation_ids(old), operation_ids(new));
+        let id = |ids: &HashMap<String, String>, label: &str| ids.get(label).or_else(|| ids.get(&unnamed(label))).cloned();
+        let paths = |document: &'_ Document| members(document.root.get("paths").unwrap_or(empty())).clone();
+        let (old_paths, new_paths) = (paths(old), paths(new));
+        let renamed: HashMap<_, _> = pairs(&old_paths, &new_paths)
+            .into_iter()
+            .filter_map(|(one, other)| one.zip(other))
+            .filter(|(one, other)| one != other)
+            .collect();
+        let changes = found.into_iter().map(|found| {
+            let operation = (!found.at.operation.is_empty()).then(|| found.at.operation.to_string());
+            let back = operation.as_ref().map(|label| match label.split_once(' ') {
+                Some((method, path)) if renamed.contains_key(path) => format!("{method} {}", renamed[path]),
+                _ => renamed.get(label.as_str()).map_or_else(|| label.clone(), |path| (*path).to_owned()),
+            });
+            let was = operation.as_deref().and_then(|label| id(&old_ids, label));
+            let is = back.as_deref().and_then(|label| id(&new_ids, label));
+            let operation_id = is.clone().or_else(|| was.clone());
+            let back = OperationName { operation: back, operation_id: was.or(is) };
+            Change {
+                fingerprint: String::new(),
+                class: found.rule.class(found.at.direction),
+                back: (back.operation != operation || back.operation_id != operation_id).then_some(back),
+                operation_id,
+                operation,
+                place: found.at.place(),
+                direction: found.at.direction,
+                rule: found.rule,
+                says: String::new(),
+                detail: found.detail,
+                old: found.old,
+                new: found.new,
+                covers: found.covers,
+                witness: found.witness,
+                sunset: found.sunset,
+                approved: None,
+                note: None,
+            }
+        });
+        let title = |document: &Document| Title { title: document.info("title").to_owned(), version: document.info("version").to_owned() };
+        Self::of(title(old), title(new), shared, notices, changes.collect())
+    }
+
+    fn of(old: Title, new: Title, shared: Shared, notices: Vec<String>, mut changes: Vec<Change>) -> Self {
+        changes.sort_by_cached_key(|change| (change.operation.clone(), change.class, identity(change)));
+        changes.dedup_by(|later, first| {
+            let same = later.operation == first.operation && identity(later) == identity(first);
+            if same {
+                first.covers.append(&mut later.covers);
+            }
+            same
+        });
+        let mut seen = HashMap::new();
+        for change in &mut changes {
+            // Sixteen digits. A collision is unlikely, and gets a number.
+            let hash = hex(&sha256(&identity(change)))[..16].to_owned();
+            let count = seen.entry(hash.clone()).and_modify(|count| *count += 1).or_insert(1);
+            change.fingerprint = if *count == 1 { hash } else { format!("{hash}-{count}") };
+            change.says = wording(change);
+        }
+        Self { old, new, summary: Summary::of(&changes), shared, notices, unshown: Vec::new(), changes }
+    }
+
+    /// The same changes in the other direction: from the new document to the old one.
+    pub fn mirrored(&self) -> Self {
+        let changes = self.changes.iter().cloned().map(|change| Change {
+            rule: change.rule.mirror,
+            class: change.rule.mirror.class(change.direction),
+            old: change.new,
+            new: change.old,
+            // A witness holds for one direction only.
+            witness: None,
+            sunset: None,
+            approved: None,
+            note: None,
+            back: change
+                .back
+                .is_some()
+                .then(|| OperationName { operation: change.operation.clone(), operation_id: change.operation_id.clone() }),
+            operation: change.back.as_ref().map_or(change.operation, |back| back.operation.clone()),
+            operation_id: change.back.map_or(change.operation_id, |back| back.operation_id),
+            ..change
+        });
+        let swapped = |notice: &String| match (notice.strip_prefix("old: "), notice.strip_prefix("new: ")) {
+            (Some(rest), _) => format!("new: {rest}"),
+            (_, Some(rest)) => format!("old: {rest}"),
+            _ => notice.clone(),
+        };
+        let notices = self.notices.iter().map(swapped).collect();
+        let unshown = self.unshown.iter().cloned().map(|row| Unshown { old: row.new, new: row.old, ..row }).collect();
+        Self { unshown, ..Self::of(self.new.clone(), self.old.clone(), self.shared, notices, changes.collect()) }
+    }
+
+    /// The changes by operation: the document as a whole first, then operations with breaking changes.
+    pub fn by_operation(&self) -> Vec<(Option<&str>, Vec<&Change>)> {
+        let mut groups: BTreeMap<Option<&str>, Vec<&Change>> = BTreeMap::new();
+        for change in &self.changes {
+            groups.entry(change.operation.as_deref()).or_default().push(change);
+        }
+        let mut groups: Vec<_> = groups.into_iter().collect();
+        groups.sort_by_key(|(operation, changes)| (operation.is_some(), changes.first().map(|change| change.class)));
+        groups
+    }
+
+    pub fn of_class(&self, class: Class) -> impl Iterator<Item = &Change> {
+        self.changes.iter().filter(move |change| change.class == class)
+    }
+
+    /// The report as JSON, as `openapi/contract-diff.schema.json` describes it.
+    pub fn json(&self) -> String {
+        let mut text = serde_json::to_string_pretty(self).unwrap_or_default();
+        text.push('\n');
+        text
+    }
+}
+
+/// The text that a fingerprint is a hash of.
+fn identity(change: &Change) -> String {
+    let value = |value: &Option<Value>| value.as_ref().map(canonical).unwrap_or_default();
+    let parts = [
+        change.operation.as_deref().map(unnamed).unwrap_or_default(),
+        unnamed_place(change.operation.as_deref().unwrap_or_default(), &change.place),
+        format!("{:?}", change.direction),
+        change.rule.id.to_owned(),
+        change.detail.clone().unwrap_or_default(),
+        value(&change.old),
+        value(&change.new),
+    ];
+    parts.join("\u{0}")
+}
+
+/// A path without the names of its parameters.
+pub(super) fn unnamed(path: &str) -> String {
+    let mut parts = path.split('{');
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        plain.push('{');
+        plain.push_str(part.find('}').map_or(part, |end| &part[end..]));
+    }
+    plain
+}
+
+/// A place without the name of the path parameter that it is in.
+fn unnamed_place(operation: &str, place: &str) -> String {
+    const PARAMETER: &str = "path parameter ";
+    let unnamed = place.strip_prefix(PARAMETER).and_then(|rest| {
+        let (name, path) = rest.split_at(rest.find(' ').unwrap_or(rest.len()));
+        Some(format!("{PARAMETER}#{}{path}", position(operation, name)?))
+    });
+    unnamed.unwrap_or_else(|| place.to_owned())
+}
+
+/// `operationId`s by the name of the operation, with and without the names of path parameters.
+fn operation_ids(document: &Document) -> HashMap<String, String> {
+    let mut ids = HashMap::new();
+    for section in ["paths", "webhooks"] {
+        for (name, item) in document.root.get(section).and_then(Value::as_object).into_iter().flatten() {
+            for (method, operation) in item.as_object().into_iter().flatten() {
+                let Some(id) = operation.get("operationId").and_then(Value::as_str) else { continue };
+                let method = method.to_uppercase();
+                let label = if section == "paths" { format!("{method} {name}") } else { format!("webhook {name} {method}") };
+                ids.insert(unnamed(&label), id.to_owned());
+                ids.insert(label, id.to_owned());
+            }
+        }
+    }
+    ids
+}
+
+/// The text of the rule with the details of the change.
+fn wording(change: &Change) -> String {
+    let shown = |value: &Option<Value>| match value {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(values)) => {
+            values.iter().map(|value| value.as_str().map_or_else(|| canonical(value), str::to_owned)).collect::<Vec<_>>().join(", ")
+        }
+        Some(value) => canonical(value),
+        None => "nothing".to_owned(),
+    };
+    let mut said = String::new();
+    let mut rest = change.rule.says;
+    while let Some((before, after)) = rest.split_once('{') {
+        said.push_str(before);
+        let Some((name, after)) = after.split_once('}') else { break };
+        said.push_str(&match name {
+            "old" => shown(&change.old),
+            "new" => shown(&change.new),
+            _ => change.detail.clone().unwrap_or_default(),
+        });
+        rest = after;
+    }
+    said += rest;
+    if !change.covers.is_empty() {
+        let covered: Vec<_> = change.covers.iter().map(|key| format!("`{key}`")).collect();
+        said += &format!("; what {} {} changes with it", covered.join(", "), if covered.len() == 1 { "says" } else { "say" });
+    }
+    said
+}

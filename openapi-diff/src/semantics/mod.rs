@@ -1,0 +1,325 @@
+//! What a schema accepts: validity of a value, instances of a schema, inclusion and disjointness of two schemas.
+//!
+//! The comparison uses this module where keywords alone do not decide a change: choices, negations, conditions, patterns.
+//!
+//! Two conventions go beyond JSON Schema. `readOnly` properties count as absent from requests, `writeOnly` ones from
+//! responses. An instance holds no property under a name that its own schema does not declare but the other one does: a new
+//! optional property of an open object therefore excludes no instance.
+
+mod disjoint;
+mod formats;
+mod inclusion;
+mod instances;
+mod object_inclusion;
+mod overlap;
+mod patterns;
+mod validity;
+
+use std::{
+    borrow::Cow,
+    cell::{Cell, OnceCell, RefCell},
+    collections::{BTreeSet, HashMap, HashSet},
+    rc::Rc,
+};
+
+use elsa::FrozenVec;
+use serde_json::{Value, json};
+
+#[cfg(test)]
+pub(super) use self::instances::Dice;
+pub(super) use self::{
+    inclusion::only,
+    instances::Instances,
+    overlap::Overlap,
+    validity::{Refusals, Validity, depends_on, is_of},
+};
+use super::{
+    references::{Side, reference},
+    resolve::{Resolved, element, resolve},
+    rules::Direction,
+    values::{Object, empty, flag, is_annotation, items, members},
+};
+
+/// Nesting of schemas that is followed.
+const DEPTH: usize = 40;
+/// Steps of all questions of one comparison.
+const WORK: usize = 10_000_000;
+/// Steps of all searches for witnesses.
+const ILLUSTRATION: usize = 2_500_000;
+/// Steps of one question.
+const QUESTION: usize = 20_000;
+/// Resolved schemas that are kept.
+const KEPT: usize = 20_000;
+
+/// One of the two documents.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Which {
+    Old,
+    New,
+}
+
+/// A schema and the document that its references belong to.
+#[derive(Debug, Clone)]
+pub(super) struct SideSchema<'a> {
+    pub which: Which,
+    pub value: Cow<'a, Value>,
+    /// The same, resolved, where the schema was put together.
+    resolved: OnceCell<Rc<Resolved<'a>>>,
+}
+
+/// Schemas that were put together during a comparison. They live as long as the documents.
+pub(super) type Arena = FrozenVec<Box<Value>>;
+
+/// Whether each instance of one schema is valid under another one.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Inclusion {
+    Proven,
+    /// A value that the first schema accepts and the second one refuses.
+    Refuted(Value),
+    Undecided,
+}
+
+/// What all questions of a comparison share: the work that is left, and schemas that were resolved.
+pub(super) struct Memory<'a> {
+    work: Cell<usize>,
+    /// Steps that are left for witnesses, which decide nothing.
+    illustration: Cell<usize>,
+    arena: &'a Arena,
+    resolved: RefCell<HashMap<(Which, usize), Rc<Resolved<'a>>>>,
+    pieces: RefCell<HashMap<(Which, usize), Pieces<'a>>>,
+}
+
+/// The members of a choice.
+type Pieces<'a> = Option<Rc<Vec<SideSchema<'a>>>>;
+
+impl<'a> Memory<'a> {
+    pub fn new(arena: &'a Arena) -> Self {
+        let (work, illustration) = (Cell::new(WORK), Cell::new(ILLUSTRATION));
+        Self { work, illustration, arena, resolved: RefCell::default(), pieces: RefCell::default() }
+    }
+
+    /// Resolves a schema. What is put together for that goes into the arena, so that its parts are not copied again.
+    fn prepared(&self, side: &Side<'a>, schema: Cow<'a, Value>) -> Rc<Resolved<'a>> {
+        let mut resolved = resolve(side, schema);
+        if let Cow::Owned(value) = resolved.schema {
+            resolved.schema = Cow::Borrowed(self.arena.push_get(Box::new(value)));
+        }
+        Rc::new(resolved)
+    }
+
+    /// A schema of a document, by its address.
+    fn resolved(&self, side: &Side<'a>, which: Which, schema: &'a Value) -> Rc<Resolved<'a>> {
+        let address = (which, std::ptr::from_ref(schema).addr());
+        if let Some(resolved) = self.resolved.borrow().get(&address) {
+            return resolved.clone();
+        }
+        let resolved = self.prepared(side, Cow::Borrowed(schema));
+        let mut kept = self.resolved.borrow_mut();
+        if kept.len() >= KEPT {
+            kept.clear();
+        }
+        kept.insert(address, resolved.clone());
+        resolved
+    }
+}
+
+/// Answers questions about the schemas of two documents, within a limit of work.
+pub(super) struct Semantics<'d, 'a> {
+    old: &'d Side<'a>,
+    new: &'d Side<'a>,
+    /// References that lead to the same in both documents.
+    unchanged: &'d HashSet<String>,
+    direction: Direction,
+    memory: &'d Memory<'a>,
+    /// Steps that are left for this question.
+    left: Cell<usize>,
+    /// Whether only a witness is looked for.
+    illustrates: bool,
+    /// Whether an object has to declare the properties of an object that it includes.
+    strict: bool,
+    /// Whether a format that is not checked here counts as fulfilled.
+    trusting: Cell<bool>,
+    /// Pairs of references whose inclusion is being proven.
+    assumed: RefCell<Vec<[(Which, String); 2]>>,
+}
+
+impl<'d, 'a> Semantics<'d, 'a> {
+    pub fn new(sides: [&'d Side<'a>; 2], unchanged: &'d HashSet<String>, direction: Direction, memory: &'d Memory<'a>) -> Self {
+        let [old, new] = sides;
+        Self {
+            old,
+            new,
+            unchanged,
+            direction,
+            memory,
+            left: Cell::new(QUESTION),
+            illustrates: false,
+            strict: false,
+            trusting: Cell::new(false),
+            assumed: RefCell::default(),
+        }
+    }
+
+    /// The same, for witnesses, which have a limit of their own.
+    pub fn illustrating(mut self) -> Self {
+        self.illustrates = true;
+        self
+    }
+
+    /// The same, where a property that only one of two open objects declares makes them different.
+    pub fn strict(mut self) -> Self {
+        self.strict = true;
+        self
+    }
+
+    /// Counts one step; false once the limit of this question or of the comparison is reached.
+    fn step(&self) -> bool {
+        let limit = if self.illustrates { &self.memory.illustration } else { &self.memory.work };
+        let (own, all) = (self.left.get(), limit.get());
+        self.left.set(own.saturating_sub(1));
+        limit.set(all.saturating_sub(1));
+        own > 0 && all > 0
+    }
+
+    fn side(&self, which: Which) -> &'d Side<'a> {
+        match which {
+            Which::Old => self.old,
+            Which::New => self.new,
+        }
+    }
+
+    fn resolved(&self, schema: &SideSchema<'a>) -> Rc<Resolved<'a>> {
+        let side = self.side(schema.which);
+        match &schema.value {
+            Cow::Borrowed(value) => self.memory.resolved(side, schema.which, value),
+            Cow::Owned(_) => schema.resolved.get_or_init(|| self.memory.prepared(side, schema.value.clone())).clone(),
+        }
+    }
+
+    /// Looks for a proof that one schema includes another, then for a value that refutes it.
+    pub fn inclusion(&self, sub: &SideSchema<'a>, sup: &SideSchema<'a>, samples: usize) -> Inclusion {
+        if self.fits(sub, sup, 0) {
+            return Inclusion::Proven;
+        }
+        self.refutation(sub, sup, samples).map_or(Inclusion::Undecided, Inclusion::Refuted)
+    }
+
+    /// An instance of one schema that another one refuses.
+    pub fn witness(&self, sub: &SideSchema<'a>, sup: &SideSchema<'a>) -> Option<Value> {
+        self.refutation(sub, sup, 40)
+    }
+
+    fn refutation(&self, sub: &SideSchema<'a>, sup: &SideSchema<'a>, samples: usize) -> Option<Value> {
+        // A failed proof leaves steps for the search.
+        self.left.set(QUESTION);
+        let mut instances = Instances::new(self).with_hints(&[sub, sup]);
+        let found = (0..samples).filter_map(|_| instances.valid(sub).filter(|value| self.validity(sup, value, 0) == Validity::Invalid));
+        // Of several, the shortest shows most.
+        found.take(3).min_by_key(|value| value.to_string().len())
+    }
+
+    /// Whether a property is never sent in this direction.
+    fn hidden(&self, property: &SideSchema<'a>) -> bool {
+        let key = match self.direction {
+            Direction::Request => "readOnly",
+            Direction::Response => "writeOnly",
+            Direction::Both | Direction::Neither => return false,
+        };
+        let plain = reference(&property.value).is_none() && property.value.get("allOf").is_none();
+        if plain { flag(members(&property.value), key) } else { self.resolved(property).object().is_some_and(|schema| flag(schema, key)) }
+    }
+
+    /// The types that a schema accepts; `integer` beside `number` is dropped.
+    fn types(&self, which: Which, schema: &Object) -> Option<BTreeSet<String>> {
+        let named = schema.get("type")?;
+        let mut types: BTreeSet<_> =
+            named.as_str().into_iter().chain(items(Some(named)).iter().filter_map(Value::as_str)).map(str::to_owned).collect();
+        if !self.side(which).document.is_3_1() && flag(schema, "nullable") {
+            types.insert("null".to_owned());
+        }
+        if types.contains("number") {
+            types.remove("integer");
+        }
+        Some(types)
+    }
+
+    /// The members of a choice, each joined with what stands beside the choice; nothing where a schema holds no choice.
+    fn pieces(&self, schema: &SideSchema<'a>, resolved: &Resolved<'a>) -> Pieces<'a> {
+        let Cow::Borrowed(value) = resolved.schema else { return self.split(schema, resolved).map(Rc::new) };
+        let address = (schema.which, std::ptr::from_ref(value).addr());
+        if let Some(pieces) = self.memory.pieces.borrow().get(&address) {
+            return pieces.clone();
+        }
+        let pieces = self.split(schema, resolved).map(Rc::new);
+        let mut kept = self.memory.pieces.borrow_mut();
+        if kept.len() >= KEPT {
+            kept.clear();
+        }
+        kept.insert(address, pieces.clone());
+        pieces
+    }
+
+    fn split(&self, schema: &SideSchema<'a>, resolved: &Resolved<'a>) -> Option<Vec<SideSchema<'a>>> {
+        let object = resolved.object()?;
+        let key = ["oneOf", "anyOf"].into_iter().find(|key| object.contains_key(*key))?;
+        let list = resolved.member(key)?;
+        let variants = list.as_array()?.len();
+        let mut rest = object.clone();
+        rest.remove(key);
+        rest.remove("discriminator");
+        let nullable = !self.side(schema.which).document.is_3_1() && flag(&rest, "nullable") && !rest.contains_key("type");
+        if nullable {
+            rest.remove("nullable");
+        }
+        let plain = rest.keys().all(|key| is_annotation(key));
+        let list = Some(list);
+        let mut pieces: Vec<_> = (0..variants)
+            .filter_map(|position| element(&list, position))
+            .map(|variant| {
+                let value = if plain { variant } else { Cow::Owned(json!({ "allOf": [Value::Object(rest.clone()), variant] })) };
+                SideSchema::new(schema.which, value)
+            })
+            .collect();
+        // Around a choice, `nullable` is written to accept null.
+        if nullable {
+            pieces.push(SideSchema::new(schema.which, Cow::Owned(json!({ "type": "null" }))));
+        }
+        Some(pieces)
+    }
+}
+
+impl<'a> SideSchema<'a> {
+    pub fn new(which: Which, value: Cow<'a, Value>) -> Self {
+        Self { which, value, resolved: OnceCell::new() }
+    }
+
+    fn with(&self, value: Option<Cow<'a, Value>>) -> Self {
+        Self::new(self.which, value.unwrap_or(Cow::Borrowed(empty())))
+    }
+}
+
+/// Keywords that restrict no value.
+fn is_idle(key: &str) -> bool {
+    const IDLE: [&str; 19] = [
+        "default",
+        "deprecated",
+        "discriminator",
+        "readOnly",
+        "writeOnly",
+        "xml",
+        "nullable",
+        "$id",
+        "$schema",
+        "$anchor",
+        "$dynamicAnchor",
+        "$vocabulary",
+        "$defs",
+        "definitions",
+        "contentEncoding",
+        "contentMediaType",
+        "contentSchema",
+        "then",
+        "else",
+    ];
+    is_annotation(key) || key.starts_with("x-") || IDLE.contains(&key)
+}

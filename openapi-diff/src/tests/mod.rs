@@ -1,0 +1,39 @@
+//! Tests of the comparison.
+
+mod base;
+mod classes;
+mod enumeration;
+mod hostile;
+mod leaves;
+mod mutants;
+mod properties;
+mod referee;
+
+use serde_json::Value;
+
+use super::{Change, Document, Report, diff};
+
+fn document(value: &Value) -> Document {
+    Document::new(value.clone()).expect("a document")
+}
+
+fn compared(old: &Value, new: &Value) -> Report {
+    diff(&document(old), &document(new))
+}
+
+/// A change in one line.
+fn line(change: &Change) -> String {
+    let operation = change.operation.as_deref().unwrap_or("document");
+    let detail = change.detail.as_ref().map(|detail| format!(" {detail}")).unwrap_or_default();
+    format!("{operation} | {} | {}{detail}", change.place, change.rule.id)
+}
+
+fn lines(report: &Report) -> Vec<String> {
+    report.changes.iter().map(line).collect()
+}
+
+/// The two committed documents of the contract.
+fn committed() -> [Value; 2] {
+    [include_str!("../../../openapi/rev-a.json"), include_str!("../../../openapi/rev-b.json")]
+        .map(|text| serde_json::from_str(text).expect("the committed document is JSON"))
+}

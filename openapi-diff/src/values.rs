@@ -1,0 +1,154 @@
+//! Helper functions for JSON values.
+
+use std::{
+    cmp::Ordering,
+    collections::{BTreeMap, BTreeSet},
+    sync::LazyLock,
+};
+
+use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
+
+pub(super) type Object = Map<String, Value>;
+
+static EMPTY: LazyLock<Value> = LazyLock::new(|| Value::Object(Object::new()));
+
+/// An object without members. As a schema it accepts everything.
+pub(super) fn empty() -> &'static Value {
+    &EMPTY
+}
+
+/// Members that only document something.
+pub(super) const ANNOTATIONS: [&str; 7] = ["description", "summary", "title", "example", "examples", "externalDocs", "$comment"];
+
+pub(super) fn is_annotation(key: &str) -> bool {
+    ANNOTATIONS.contains(&key)
+}
+
+/// The members of an object. Other values have none.
+pub(super) fn members(value: &Value) -> &Object {
+    static NONE: LazyLock<Object> = LazyLock::new(Object::new);
+    value.as_object().unwrap_or(&NONE)
+}
+
+pub(super) fn items(value: Option<&Value>) -> &[Value] {
+    value.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default()
+}
+
+pub(super) fn text<'a>(object: &'a Object, key: &str) -> Option<&'a str> {
+    object.get(key).and_then(Value::as_str)
+}
+
+/// Whether a flag is set.
+pub(super) fn flag(object: &Object, key: &str) -> bool {
+    object.get(key).and_then(Value::as_bool).unwrap_or_default()
+}
+
+/// Compares two numbers. Integers are compared exactly, since a float is inexact beyond 2^53.
+pub(super) fn order(one: &Value, other: &Value) -> Ordering {
+    let whole = |value: &Value| value.as_i64().map(i128::from).or_else(|| value.as_u64().map(i128::from));
+    match (whole(one), whole(other)) {
+        (Some(one), Some(other)) => one.cmp(&other),
+        _ => one.as_f64().partial_cmp(&other.as_f64()).unwrap_or(Ordering::Equal),
+    }
+}
+
+/// The keys of both objects, each once, in order.
+pub(super) fn keys<'a>(old: &'a Object, new: &'a Object) -> BTreeSet<&'a str> {
+    old.keys().chain(new.keys()).map(String::as_str).collect()
+}
+
+/// Whether two values are equal. `1` equals `1.0`, and the order of members does not matter.
+pub(super) fn same(old: &Value, new: &Value) -> bool {
+    match (old, new) {
+        (Value::Number(one), Value::Number(other)) => one == other || (one.is_f64() || other.is_f64()) && one.as_f64() == other.as_f64(),
+        (Value::Array(one), Value::Array(other)) => one.len() == other.len() && one.iter().zip(other).all(|(one, other)| same(one, other)),
+        (Value::Object(one), Value::Object(other)) => {
+            one.len() == other.len() && one.iter().all(|(key, value)| other.get(key).is_some_and(|other| same(value, other)))
+        }
+        _ => old == new,
+    }
+}
+
+pub(super) fn both_same(old: Option<&Value>, new: Option<&Value>) -> bool {
+    match (old, new) {
+        (Some(old), Some(new)) => same(old, new),
+        (old, new) => old.is_none() && new.is_none(),
+    }
+}
+
+/// A value as text. Equal values have equal texts.
+pub(super) fn canonical(value: &Value) -> String {
+    match value {
+        Value::Number(number) => match number.as_f64().filter(|_| number.is_f64()) {
+            // Integers are exact in this range.
+            Some(float) if float.fract() == 0.0 && float.abs() < 9e15 => (float as i64).to_string(),
+            _ => number.to_string(),
+        },
+        Value::Array(items) => format!("[{}]", items.iter().map(canonical).collect::<Vec<_>>().join(",")),
+        Value::Object(object) => {
+            let members: BTreeMap<_, _> = object.iter().collect();
+            let members: Vec<_> =
+                members.into_iter().map(|(key, value)| format!("{}:{}", Value::from(key.as_str()), canonical(value))).collect();
+            format!("{{{}}}", members.join(","))
+        }
+        other => other.to_string(),
+    }
+}
+
+/// A value for a report: itself if it is short, or its hash.
+pub(super) fn brief(value: &Value) -> Value {
+    let text = canonical(value);
+    if text.len() <= 300 { value.clone() } else { Value::String(format!("sha256:{}", &hex(&sha256(&text))[..16])) }
+}
+
+pub(super) fn sha256(text: &str) -> Vec<u8> {
+    Sha256::digest(text.as_bytes()).to_vec()
+}
+
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A value without members that only document something, at any depth.
+pub(super) fn bare(value: &Value) -> Value {
+    /// The members of these are names, and a name may equal that of an annotation.
+    const NAMES: [&str; 13] = [
+        "properties",
+        "patternProperties",
+        "dependentSchemas",
+        "$defs",
+        "definitions",
+        "headers",
+        "responses",
+        "content",
+        "links",
+        "callbacks",
+        "encoding",
+        "variables",
+        "mapping",
+    ];
+    /// The content of these is data.
+    const LITERAL: [&str; 3] = ["default", "enum", "const"];
+    fn inner(value: &Value, names: bool) -> Value {
+        match value {
+            Value::Object(object) => {
+                let kept = object.iter().filter(|(key, _)| names || !is_annotation(key));
+                let member = |(key, member): (&String, &Value)| {
+                    let literal = !names && LITERAL.contains(&key.as_str());
+                    let member = if literal { member.clone() } else { inner(member, !names && NAMES.contains(&key.as_str())) };
+                    (key.clone(), member)
+                };
+                Value::Object(kept.map(member).collect())
+            }
+            Value::Array(items) => items.iter().map(|item| inner(item, false)).collect(),
+            other => other.clone(),
+        }
+    }
+    inner(value, false)
+}
+
+/// A name as one step of a place.
+pub(super) fn step(name: &str) -> String {
+    name.replace('~', "~0").replace('/', "~1")
+}

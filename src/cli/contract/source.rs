@@ -1,0 +1,170 @@
+//! Where a document comes from: a file, standard input, a URL, or a file of a git revision (`git:REV:PATH`).
+//!
+//! References to other files are read from the same place, below the folder of the document. A link out of that folder is
+//! refused.
+
+use std::{
+    fs,
+    io::{self, Read},
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
+
+use openapi_diff::Document;
+use reqwest::{Client, redirect::Policy};
+use tokio::runtime::Handle;
+use url::Url;
+
+use crate::cli::Failed;
+
+/// The bytes of one file that are read.
+const LARGEST: usize = 256 * 1024 * 1024;
+
+enum Source {
+    Input,
+    File(PathBuf),
+    Url(Url),
+    Git { revision: String, path: String },
+}
+
+/// Reads the document that an argument names, and the files that it refers to.
+pub(super) fn document(argument: &str) -> Result<Document, Failed> {
+    let source = Source::of(argument)?;
+    let text = source.text().map_err(|reason| Failed(format!("{} cannot be read: {reason}", named(argument))))?;
+    let read = match source {
+        Source::Input => Document::read(&text),
+        _ => Document::read_with(&text, &source.name(), &mut |file| source.beside(file)?.text()),
+    };
+    read.map_err(|error| Failed(format!("{} {error}", named(argument))))
+}
+
+/// Reads the text of a file or of standard input.
+pub(super) fn text(argument: &str) -> Result<String, Failed> {
+    let source = if argument == "-" { Source::Input } else { Source::File(argument.into()) };
+    source.text().map_err(|reason| Failed(format!("{} cannot be read: {reason}", named(argument))))
+}
+
+fn named(argument: &str) -> &str {
+    if argument == "-" { "standard input" } else { argument }
+}
+
+impl Source {
+    fn of(argument: &str) -> Result<Self, Failed> {
+        if argument == "-" {
+            return Ok(Self::Input);
+        }
+        if argument.starts_with("http://") || argument.starts_with("https://") {
+            return Url::parse(argument).map(Self::Url).map_err(|error| Failed(format!("{argument} is no URL: {error}")));
+        }
+        if let Some(rest) = argument.strip_prefix("git:") {
+            let parts =
+                rest.split_once(':').filter(|(revision, path)| !revision.is_empty() && !revision.starts_with('-') && !path.is_empty());
+            let Some((revision, path)) = parts else {
+                return Err(Failed(format!("{argument} names no file of a revision, as git:main:openapi.json would")));
+            };
+            return Ok(Self::Git { revision: revision.to_owned(), path: path.to_owned() });
+        }
+        if let Some((scheme, _)) = argument.split_once("://") {
+            return Err(Failed(format!("{argument} cannot be read: {scheme} is neither http nor https")));
+        }
+        Ok(Self::File(argument.into()))
+    }
+
+    /// The name of the document in its folder.
+    fn name(&self) -> String {
+        let path = match self {
+            Self::Input => "",
+            Self::File(path) => return path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+            Self::Url(url) => url.path(),
+            Self::Git { path, .. } => path,
+        };
+        path.rsplit('/').next().unwrap_or_default().to_owned()
+    }
+
+    /// A file below the folder of this one.
+    fn beside(&self, file: &str) -> Result<Self, String> {
+        match self {
+            Self::Input => Err("standard input has no folder".to_owned()),
+            Self::File(path) => {
+                let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+                let [folder, file] = [folder.to_owned(), folder.join(file)].map(fs::canonicalize);
+                let (folder, file) = (folder.map_err(|error| error.to_string())?, file.map_err(|error| error.to_string())?);
+                if file.starts_with(&folder) {
+                    Ok(Self::File(file))
+                } else {
+                    Err("it lies outside of the folder of the document".to_owned())
+                }
+            }
+            Self::Url(url) => {
+                let mut beside = url.join(file).map_err(|error| error.to_string())?;
+                beside.set_query(url.query());
+                let folder = url.path().rsplit_once('/').map_or("", |(folder, _)| folder);
+                let inside = beside.origin() == url.origin() && beside.path().starts_with(&format!("{folder}/"));
+                if inside { Ok(Self::Url(beside)) } else { Err("it lies outside of the folder of the document".to_owned()) }
+            }
+            Self::Git { revision, path } => {
+                let folder = path.rsplit_once('/').map_or(String::new(), |(folder, _)| format!("{folder}/"));
+                Ok(Self::Git { revision: revision.clone(), path: format!("{folder}{file}") })
+            }
+        }
+    }
+
+    fn text(&self) -> Result<String, String> {
+        let bytes = match self {
+            Self::Input => limited(io::stdin().lock())?,
+            Self::File(path) => limited(fs::File::open(path).map_err(|error| error.to_string())?)?,
+            Self::Url(url) => Handle::current().block_on(fetched(url.clone()))?,
+            Self::Git { revision, path } => {
+                let output = Command::new("git").args(["show", &format!("{revision}:{path}")]).output();
+                let output = output.map_err(|error| format!("git cannot be started: {error}"))?;
+                if !output.status.success() {
+                    return Err(String::from_utf8_lossy(&output.stderr).trim().to_owned());
+                }
+                output.stdout
+            }
+        };
+        if bytes.len() > LARGEST {
+            return Err(format!("it has more than {LARGEST} bytes"));
+        }
+        String::from_utf8(bytes).map_err(|error| format!("it is not UTF-8 text: {error}"))
+    }
+}
+
+/// The bytes of a file, and one more than allowed at most.
+fn limited(file: impl Read) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    file.take(LARGEST as u64 + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
+    Ok(bytes)
+}
+
+/// An error and its causes.
+fn explained(error: &reqwest::Error) -> String {
+    let causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
+    causes.fold(error.to_string(), |all, cause| format!("{all}: {cause}"))
+}
+
+async fn fetched(url: Url) -> Result<Vec<u8>, String> {
+    let roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+    let tls = rustls::ClientConfig::builder_with_provider(rustls::crypto::ring::default_provider().into())
+        .with_safe_default_protocol_versions()
+        .map_err(|error| error.to_string())?
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    let client = Client::builder()
+        .tls_backend_preconfigured(tls)
+        .redirect(Policy::limited(5))
+        .timeout(Duration::from_secs(60))
+        .user_agent(concat!("counterpart/", env!("CARGO_PKG_VERSION")))
+        .build()
+        .map_err(|error| error.to_string())?;
+    let mut response = client.get(url).send().await.and_then(reqwest::Response::error_for_status).map_err(|error| explained(&error))?;
+    let mut bytes = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|error| explained(&error))? {
+        if bytes.len() + chunk.len() > LARGEST {
+            return Err(format!("it has more than {LARGEST} bytes"));
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(bytes)
+}

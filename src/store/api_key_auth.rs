@@ -1,0 +1,139 @@
+//! API key authentication: the look-up of a caller by the hash of its secret; and the server's own secrets.
+
+use sea_orm::{ActiveValue::Set, ColumnTrait, EntityTrait, QueryFilter, sea_query::OnConflict};
+
+use crate::{
+    domain::{
+        ids::StoreId,
+        keys::{Caller, SecretHash},
+        scopes::ScopeSet,
+        time::Timestamp,
+    },
+    store::{
+        Db, Error, Result,
+        entity::server_secrets,
+        postgres::replica::Transaction,
+        rows::Cells,
+        settings::{
+            endpoint_secrets::Secrets,
+            secret_keys::{Place, Stored},
+        },
+        sql::Sql,
+        statement::sought::Sought,
+    },
+};
+
+/// Secrets of the server, by name.
+pub(in crate::store) const SECRETS: Secrets = Secrets { table: "server_secrets", owner: "name", value: "value", store: None };
+
+const fn server_place(name: &str) -> Place<'_> {
+    Place { table: SECRETS.table, store: "", owner: name }
+}
+
+/// The statement that finds callers by the hashes of their secrets, whether or not they are expired, up to the list of hashes. Written by
+/// hand, since nearly every request runs it. With a standby it also returns the newest transaction that changed the store.
+macro_rules! callers {
+    ($newest:literal) => {
+        concat!(
+            "SELECT s.hash, s.expires_at, k.expires_at, k.store_id, k.id, k.scopes, k.owner_user_id",
+            $newest,
+            " FROM api_key_secrets s JOIN api_keys k ON k.store_id = s.store_id AND k.id = s.key_id WHERE k.active = TRUE AND s.hash IN "
+        )
+    };
+}
+
+const CALLERS: &str = callers!("");
+const CALLERS_AND_NEWEST: &str = callers!(
+    ", COALESCE((SELECT c.transaction_id FROM changes c WHERE c.store_id = k.store_id AND c.transaction_id > 0 \
+     ORDER BY c.transaction_id DESC LIMIT 1), 0)"
+);
+
+/// A caller, and what its look-up returns besides.
+#[derive(Debug)]
+pub struct Known {
+    pub caller: Caller,
+    /// Where there is a replica: up to which transaction it has to show what the caller's store wrote.
+    pub newest: Option<Transaction>,
+}
+
+/// A caller, and until when it is one.
+fn decode(cells: &mut Cells<'_>) -> Result<(Timestamp, Caller)> {
+    let until = cells.time()?.min(cells.time()?);
+    let (store_id, key_id) = (cells.id()?, cells.id()?);
+    Ok((until, Caller { store_id, key_id, scopes: ScopeSet::from_stored(&cells.take::<String>()?), owner: cells.optional_id()? }))
+}
+
+impl Db {
+    /// The caller behind a secret; `None` when it is unknown, superseded, expired or its key inactive at `now`. Every request asks, so
+    /// that a changed key counts at once in every process.
+    pub async fn find_caller(&self, hash: &SecretHash, now: Timestamp) -> Result<Option<Known>> {
+        let with_newest = self.has_replica();
+        let found = self.by_key(Sought::Listed(if with_newest { CALLERS_AND_NEWEST } else { CALLERS }), hash.as_str(), move |cells| {
+            cells.skip();
+            let (until, caller) = decode(cells)?;
+            let newest = if with_newest { Some(Transaction(cells.take()?)) } else { None };
+            Ok((until, Known { caller, newest }))
+        });
+        Ok(found.await?.filter(|(until, _)| *until > now).map(|(_, known)| known))
+    }
+
+    /// The secret of that name; `fresh` becomes it when there is none yet. Every process on a database gets the same. One that does not
+    /// have the key of the secret gets `fresh`: cursors of other processes are unknown to it, and its search index is built anew.
+    pub async fn server_secret(&self, name: &str, fresh: Vec<u8>) -> Result<Vec<u8>> {
+        let find = || server_secrets::Entity::find().filter(server_secrets::Column::Name.eq(name)).one(self.read());
+        let mut found = find().await?;
+        if found.is_none() {
+            let tx = self.begin().await?;
+            let sealed = self.secret_keys().seal(&fresh, server_place(name))?;
+            let row = server_secrets::ActiveModel { name: Set(name.to_owned()), value: Set(sealed.bytes), key_id: Set(sealed.key_id) };
+            let insert = server_secrets::Entity::insert(row);
+            tx.execute(&insert.on_conflict(OnConflict::column(server_secrets::Column::Name).do_nothing().to_owned())).await?;
+            tx.commit().await?;
+            found = find().await?;
+        }
+        let row = found.ok_or_else(|| Error::Damaged(format!("the server secret {name} is gone")))?;
+        let secret = self.secret_keys().open(Stored { bytes: row.value, key_id: row.key_id }, server_place(name));
+        Ok(secret.unwrap_or_else(|reason| {
+            tracing::error!(name, reason, "a secret of the server cannot be read; this process uses one of its own until the key is back");
+            fresh
+        }))
+    }
+
+    pub async fn store_exists(&self, store: &StoreId) -> Result<bool> {
+        let sql = Sql::of(store, "SELECT id FROM stores WHERE id = $1");
+        Ok(self.first(sql, |cells| cells.take::<String>()).await?.is_some())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::fixture::Fixture;
+
+    #[tokio::test]
+    async fn a_changed_key_counts_at_once() {
+        let fixture = Fixture::new().await;
+        let (key, hash) = fixture.key("valid", true, 1000).await;
+        let at = async |now: i64| fixture.db.find_caller(&hash, Timestamp::from_millis(now)).await.unwrap().is_some();
+        for _ in 0..5 {
+            assert_eq!((at(999).await, at(1000).await), (true, false));
+        }
+        // As another process does, by connections of its own.
+        let other = Db::open(&fixture.url, 1, None).await.unwrap();
+        for active in [false, true, false, true] {
+            let tx = other.begin().await.unwrap();
+            tx.run(&Sql::fixed(&format!("UPDATE api_keys SET active = {active} WHERE id = '{}'", key.as_str()))).await.unwrap();
+            assert_eq!(at(1).await, !active, "not committed");
+            tx.commit().await.unwrap();
+            for _ in 0..3 {
+                assert_eq!(at(1).await, active);
+            }
+        }
+        fixture.execute(&format!("DELETE FROM api_key_secrets WHERE hash = '{}'", hash.as_str())).await.unwrap();
+        assert!(!at(1).await);
+        other.close().await.unwrap();
+        // Nor by whoever has closed the file.
+        fixture.db.clone().close().await.unwrap();
+        assert!(fixture.db.find_caller(&hash, Timestamp::from_millis(1)).await.is_err());
+    }
+}

@@ -1,0 +1,312 @@
+//! The change log: which searchable records changed, in order.
+//!
+//! Writes and imports append to it; the search index follows it; `retention` cuts it off. Guarantees: a follower that reads on from a
+//! [`Mark`] misses no change that was committed after it, in whatever order transactions commit, or learns that some of it is gone; a
+//! change may come twice.
+
+use std::sync::{PoisonError, atomic::Ordering};
+
+use sea_orm::DbBackend;
+use serde::{Deserialize, Serialize};
+
+use crate::store::{
+    Db, Error, Result,
+    change_log::own_changes::Logged,
+    rows::Cells,
+    sql::{Param, Sql},
+};
+
+/// What of the change log was seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mark {
+    /// On SQLite every change up to here. On PostgreSQL how far the current round through the log has come.
+    position: i64,
+    /// What a database that was restored has not: on SQLite when that change was made, on PostgreSQL the numbers of the server, of
+    /// the database and of the log's table.
+    witness: String,
+    /// On PostgreSQL the snapshot whose changes were seen, and the one that will be seen once the round is over.
+    snapshot: String,
+    next: Option<String>,
+}
+
+/// The kind under which an import logs conversations: with one, its messages may have got another subject. No other write
+/// changes the subject of a conversation that is there.
+pub const RETITLED: &str = "retitled";
+
+/// What stands between the ids of records that the log tells of in one place. No id contains it.
+pub(in crate::store) const BETWEEN_IDS: &str = "\n";
+
+/// [`Mark::witness`] of this database on PostgreSQL.
+const WITNESS: &str = "CONCAT((SELECT system_identifier FROM pg_control_system()), ' ', \
+     (SELECT oid FROM pg_database WHERE datname = current_database()), ' ', 'changes'::regclass::oid)";
+
+/// Whether the mark of `$1` and `$3` is one of this database on PostgreSQL, and nothing was forgotten that came after it.
+const KNOWN: &str = "pg_snapshot_xmax($1::pg_snapshot) <= pg_snapshot_xmax(pg_current_snapshot()) \
+     AND pg_snapshot_xmin($1::pg_snapshot)::text::bigint > (SELECT MAX(through) FROM forgotten_changes)";
+
+/// What the snapshot `$1` did not show: of later transactions, and of those that ran. Not by what it began at, which lies far back
+/// where a transaction stays open.
+const LATER: &str = "transaction_id >= pg_snapshot_xmax($1::pg_snapshot)::text::bigint";
+const RAN: &str = "transaction_id = ANY(ARRAY(SELECT x::text::bigint FROM pg_snapshot_xip($1::pg_snapshot) x))";
+
+/// A page of the log.
+#[derive(Debug)]
+pub struct Behind {
+    pub changes: Vec<Logged>,
+    /// Behind them.
+    pub mark: Mark,
+    pub more: bool,
+}
+
+impl Db {
+    /// From now on [`Db::own_changes`] tells what this process commits.
+    pub fn follow_own_changes(&self) {
+        self.own().followed.store(true, Ordering::Release);
+    }
+
+    /// Every searchable record that this process changed since it was last asked.
+    pub fn own_changes(&self) -> Vec<Logged> {
+        std::mem::take(&mut *self.own().changes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Which epoch it is. What a write inserted that began in an earlier one may have been read by whoever follows.
+    pub fn own_epoch(&self) -> u64 {
+        self.own().epoch()
+    }
+
+    /// Begins another epoch. To be called where records were read that the log did not name.
+    pub fn end_own_epoch(&self) {
+        self.own().epoch.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// Where the log ends now.
+    pub async fn mark(&self) -> Result<Mark> {
+        let sql = match self.backend() {
+            DbBackend::Sqlite => "SELECT position, CAST(changed_at AS TEXT), '' FROM changes ORDER BY position DESC LIMIT 1".to_owned(),
+            _ => format!("SELECT 0::bigint, {WITNESS}, pg_current_snapshot()::text"),
+        };
+        let found = self.first(Sql::fixed(&sql), mark).await?;
+        Ok(found.unwrap_or_default())
+    }
+
+    /// Whether there may be something behind a mark. Where that is cheaper to tell than what it is, it is told exactly.
+    pub async fn may_be_behind(&self, mark: &Mark) -> Result<bool> {
+        match self.backend() {
+            DbBackend::Sqlite => {
+                let last = Sql::fixed("SELECT COALESCE(MAX(position), 0) FROM changes");
+                Ok(self.first(last, |cells| cells.take::<i64>()).await? != Some(mark.position))
+            }
+            _ => Ok(true),
+        }
+    }
+
+    /// What stands in at most `limit` places of the log behind a mark. Nothing if that cannot be told: some of it was
+    /// forgotten, or the mark is none of this database, as far as can be seen.
+    pub async fn changes_since(&self, mark: &Mark, limit: i64) -> Result<Option<Behind>> {
+        match self.backend() {
+            DbBackend::Sqlite => self.sqlite_changes(mark, limit).await,
+            _ => self.postgres_changes(mark, limit).await,
+        }
+    }
+
+    async fn sqlite_changes(&self, mark: &Mark, limit: i64) -> Result<Option<Behind>> {
+        // The mark's own place, too, unless it was forgotten.
+        let places = limit.saturating_add(1);
+        let sql = Sql::fixed(&format!(
+            "SELECT f.through, c.position IS NOT NULL, CAST(c.changed_at AS TEXT), c.position, c.store_id, c.kind, c.record_ids \
+             FROM (SELECT MAX(through) AS through FROM forgotten_changes) f \
+             LEFT JOIN (SELECT * FROM changes WHERE position >= $1 ORDER BY position LIMIT {places}) c ON TRUE ORDER BY c.position"
+        ))
+        .with(Param::Integer(mark.position));
+        let rows = self
+            .all(sql, |cells| {
+                let (through, found): (i64, bool) = (cells.take()?, cells.flag()?);
+                Ok((through, found.then(|| Ok::<_, Error>((cells.take::<String>()?, logged(cells)?))).transpose()?))
+            })
+            .await?;
+        let through = rows.first().map_or(0, |(through, _)| *through);
+        let mut rows: Vec<(String, Logged)> = rows.into_iter().filter_map(|(_, row)| row).collect();
+        let known = match rows.first() {
+            Some((at, first)) if first.position == mark.position => *at == mark.witness && through <= mark.position,
+            _ => through == mark.position,
+        };
+        if !known {
+            return Ok(None);
+        }
+        rows.retain(|(_, place)| place.position > mark.position);
+        rows.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        let mut reached = mark.clone();
+        if let Some((at, last)) = rows.last() {
+            (reached.position, reached.witness) = (last.position, at.clone());
+        }
+        let more = is_full(rows.len(), limit);
+        Ok(Some(Behind { changes: rows.into_iter().flat_map(|(_, logged)| each(logged)).collect(), mark: reached, more }))
+    }
+
+    /// What the snapshot of the mark did not show and the current one does. A transaction that ran then and has ended since
+    /// is among it, wherever its positions are.
+    async fn postgres_changes(&self, mark: &Mark, limit: i64) -> Result<Option<Behind>> {
+        let unseen = |which: &str| format!("SELECT * FROM changes WHERE transaction_id > 0 AND {which} AND position > $2");
+        // What is behind is found by transaction, where there is little of it. A round that is begun goes on by position; a first
+        // look that may do so, too, would walk the whole log to find nothing.
+        let unseen = match mark.next {
+            None => format!("{} UNION ALL {}", unseen(LATER), unseen(RAN)),
+            Some(_) => unseen(&format!("({LATER} OR {RAN})")),
+        };
+        let sql = Sql::fixed(&format!(
+            "SELECT s.now::text, s.known, c.position IS NOT NULL, c.position, c.store_id, c.kind, c.record_ids \
+             FROM (SELECT pg_current_snapshot() AS now, {KNOWN} AND {WITNESS} = $3 AS known) s \
+             LEFT JOIN (SELECT * FROM ({unseen}) u ORDER BY position LIMIT {limit}) c ON TRUE ORDER BY c.position"
+        ))
+        .with(Param::Text(mark.snapshot.clone()))
+        .with(Param::Integer(mark.position))
+        .with(Param::Text(mark.witness.clone()));
+        let rows = self
+            .all(sql, |cells| {
+                let (now, known, found): (String, bool, bool) = (cells.take()?, cells.take()?, cells.take()?);
+                Ok((now, known, found.then(|| logged(cells)).transpose()?))
+            })
+            .await?;
+        let Some((now, true, _)) = rows.first() else { return Ok(None) };
+        let next = mark.next.clone().unwrap_or_else(|| now.clone());
+        let rows: Vec<Logged> = rows.into_iter().filter_map(|(.., row)| row).collect();
+        let more = is_full(rows.len(), limit);
+        let reached = match rows.last() {
+            Some(last) if more => Mark { position: last.position, next: Some(next), ..mark.clone() },
+            _ => Mark { position: 0, snapshot: next, next: None, ..mark.clone() },
+        };
+        Ok(Some(Behind { changes: rows.into_iter().flat_map(each).collect(), mark: reached, more }))
+    }
+}
+
+fn is_full(rows: usize, limit: i64) -> bool {
+    i64::try_from(rows).is_ok_and(|rows| rows >= limit)
+}
+
+fn mark(cells: &mut Cells<'_>) -> Result<Mark> {
+    Ok(Mark { position: cells.take()?, witness: cells.take()?, snapshot: cells.take()?, next: None })
+}
+
+/// A place of the log, with all its ids.
+fn logged(cells: &mut Cells<'_>) -> Result<Logged> {
+    Ok(Logged { position: cells.take()?, store: cells.id()?, kind: cells.take()?, id: cells.take()?, inserted: None })
+}
+
+fn each(place: Logged) -> Vec<Logged> {
+    let Logged { position, store, kind, id: ids, .. } = place;
+    let one = |id: &str| Logged { position, store: store.clone(), kind: kind.clone(), id: id.to_owned(), inserted: None };
+    ids.split(BETWEEN_IDS).map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::{
+        domain::clock::{Clock, SystemClock},
+        store::{fixture::Fixture, transaction::write::Changed},
+    };
+
+    #[tokio::test]
+    async fn what_an_import_brings_is_told_record_by_record_from_few_places_of_the_log() {
+        const CONTACTS: usize = 120;
+        let fixture = Fixture::alone().await;
+        let mark = fixture.db.mark().await.unwrap();
+        let mut expected: Vec<String> = (0..CONTACTS).map(|i| format!("k {i}")).collect();
+        fixture.import_contacts(&expected).await;
+        let since = async |mark: &Mark, limit| fixture.db.changes_since(mark, limit).await.unwrap().unwrap();
+        let all = since(&mark, 10).await;
+        let contacts = all.changes.iter().filter(|one| one.noun() == Some(crate::domain::search::Noun::Contact));
+        let mut told: Vec<&str> = contacts.map(|one| one.id.as_str()).collect();
+        told.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!((told, all.more), (expected.iter().map(String::as_str).collect(), false));
+        assert_eq!(since(&all.mark, 10).await.changes, []);
+        // A page may end between two of them.
+        let first = since(&mark, 2).await;
+        assert!(first.more && first.changes.len() < CONTACTS, "{first:?}");
+        let rest = since(&first.mark, 10).await;
+        assert_eq!(first.changes.len() + rest.changes.len(), all.changes.len());
+    }
+
+    #[tokio::test]
+    async fn what_a_process_changes_it_knows_by_the_places_that_the_log_has() {
+        let fixture = Fixture::alone().await;
+        let (db, clock): (_, Arc<dyn Clock>) = (&fixture.db, Arc::new(SystemClock));
+        db.follow_own_changes();
+        let mark = db.mark().await.unwrap();
+        // More than one statement inserts.
+        for ids in [0..1, 1..1_200] {
+            let write = db.write(&fixture.store, &clock).await.unwrap();
+            for id in ids {
+                write.changed(Changed::Message(&format!("m{id}").into()));
+            }
+            write.commit().await.unwrap();
+        }
+        let own = db.own_changes();
+        assert_eq!(own.len(), 1_200);
+        assert_eq!(own, db.changes_since(&mark, 10_000).await.unwrap().unwrap().changes);
+    }
+
+    #[tokio::test]
+    async fn what_runs_when_a_mark_is_made_is_told_once_it_has_ended() {
+        let fixture = Fixture::alone().await;
+        if fixture.db.backend() == DbBackend::Sqlite {
+            // One writes at a time, and positions are in the order of commits.
+            return;
+        }
+        let log = async |tx: &crate::store::transaction::chore::Tx, id: &str| {
+            let place = format!("VALUES ('s', 'message', '{id}', 0, pg_current_xact_id()::text::bigint)");
+            let insert = format!("INSERT INTO changes (store_id, kind, record_ids, changed_at, transaction_id) {place}");
+            tx.run(&Sql::fixed(&insert)).await.unwrap();
+        };
+        let since = async |mark: &Mark, limit| {
+            let behind = fixture.db.changes_since(mark, limit).await.unwrap().unwrap();
+            (behind.changes.into_iter().map(|change| change.id).collect::<Vec<_>>(), behind.mark)
+        };
+        let other = Db::open(&fixture.url, 2, None).await.unwrap();
+        let (slow, slower) = (other.begin().await.unwrap(), other.begin().await.unwrap());
+        log(&slow, "slow").await;
+        log(&slower, "slower").await;
+        let write = async |id: &str| {
+            let tx = fixture.db.begin().await.unwrap();
+            log(&tx, id).await;
+            tx.commit().await.unwrap();
+        };
+        write("before").await;
+        let first = fixture.db.mark().await.unwrap();
+        write("after").await;
+        let (told, second) = since(&first, 10).await;
+        assert_eq!(told, ["after"]);
+        assert_eq!(since(&second, 10).await.0, [""; 0]);
+        slow.commit().await.unwrap();
+        let (told, third) = since(&second, 10).await;
+        assert_eq!(told, ["slow"]);
+        slower.commit().await.unwrap();
+        assert_eq!(since(&third, 10).await.0, ["slower"]);
+        // A page at a time, whose rounds go on where they stopped.
+        let (mut mark, mut all) = (first, Vec::new());
+        for _ in 0..5 {
+            let (told, next) = since(&mark, 1).await;
+            all.extend(told);
+            mark = next;
+        }
+        assert_eq!(all, ["slow", "slower", "after"]);
+    }
+
+    #[tokio::test]
+    async fn a_mark_of_another_time_is_not_known() {
+        let fixture = Fixture::alone().await;
+        fixture.import_contacts(&["one".to_owned()]).await;
+        let mark = fixture.db.mark().await.unwrap();
+        let known = async |mark: &Mark| fixture.db.changes_since(mark, 1).await.unwrap().is_some();
+        assert!(known(&mark).await);
+        assert!(!known(&Mark { witness: format!("{}0", mark.witness), ..mark.clone() }).await);
+        let ahead = match fixture.db.backend() {
+            DbBackend::Sqlite => Mark { position: mark.position + 1, ..mark },
+            _ => Mark { snapshot: "2000000000:2000000000:".to_owned(), ..mark },
+        };
+        assert!(!known(&ahead).await);
+    }
+}

@@ -1,0 +1,279 @@
+//! Retention of the change log: old entries are removed.
+//!
+//! Guarantees: entries of a week stay; so does the newest one, of each store on PostgreSQL, where a standby is compared with it, and of
+//! all on SQLite.
+//!
+//! No clock decides what a follower has missed: the position up to which entries were removed is stored along with their removal. On
+//! PostgreSQL that is a transaction id, and only entries are removed whose transactions had ended before any that runs; a follower that
+//! looks afterwards has seen them. A transaction that never ends, such as a prepared one that was left, holds the log back as it holds
+//! VACUUM back.
+
+use std::time::Duration;
+
+use sea_orm::DbBackend;
+
+use crate::{
+    domain::time::Timestamp,
+    store::{
+        Db, Result,
+        db::Writes,
+        sql::{Param, Sql},
+    },
+};
+
+/// How long the log is kept.
+const KEPT: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Places of the log that are looked at, and forgotten, at a time: few, since other writers wait for them on SQLite.
+const PLACES: i64 = 500;
+/// How many times that is done without a pause.
+const ROUNDS: u32 = 500;
+
+/// The oldest transaction that runs, or the next one.
+const RUNNING: &str = "(SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint)";
+/// The first transaction that a statement cannot see.
+const UNSEEN: &str = "(SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint)";
+/// The database's clock, in milliseconds. Of several servers one may be ahead.
+const CLOCK: &str = "(SELECT (extract(epoch FROM now()) * 1000)::bigint)";
+
+/// How far the log was gone through. What stays is not looked at again before all the rest was.
+#[derive(Debug, Default)]
+pub struct Pass(i64);
+
+impl Db {
+    /// Goes on with forgetting what was logged longer ago than it is kept. How many places that were.
+    pub async fn forget_changes(&self, now: Timestamp, pass: &mut Pass) -> Result<u64> {
+        let kept = i64::try_from(KEPT.as_millis()).unwrap_or(i64::MAX);
+        let now = match self.backend() {
+            DbBackend::Sqlite => now.millis(),
+            _ => {
+                let clock = self.first(Sql::fixed(&format!("SELECT {CLOCK}")), |cells| cells.take::<i64>()).await?;
+                clock.map_or(now.millis(), |clock| clock.min(now.millis()))
+            }
+        };
+        let before = now.saturating_sub(kept);
+        let mut forgotten = 0;
+        for _ in 0..ROUNDS {
+            let mut sql = Sql::fixed("SELECT position, changed_at FROM changes WHERE position > ");
+            sql.integer(pass.0).push(" ORDER BY position").limit(PLACES);
+            let places: Vec<(i64, i64)> = self.all(sql, |cells| Ok((cells.take()?, cells.take()?))).await?;
+            let Some((last, _)) = places.into_iter().rfind(|(_, at)| *at < before) else {
+                *pass = Pass::default();
+                break;
+            };
+            forgotten += self.forget(pass.0, last, before).await?;
+            pass.0 = last;
+        }
+        Ok(forgotten)
+    }
+
+    /// Forgets what is older among the places from `after` to `last`.
+    async fn forget(&self, after: i64, last: i64, before: i64) -> Result<u64> {
+        let old = "position > $1 AND position <= $2 AND changed_at < $3";
+        let fixed = |text: &str| {
+            let sql = Sql::fixed(text).with(Param::Integer(after)).with(Param::Integer(last));
+            sql.with(Param::Integer(before))
+        };
+        match self.writes() {
+            Writes::Sqlite(writer) => {
+                let old = format!("{old} AND position < (SELECT MAX(position) FROM changes)");
+                let turn = writer.turn().await?;
+                turn.run(&fixed(&format!(
+                    "UPDATE forgotten_changes SET through = MAX(through, COALESCE((SELECT MAX(position) FROM changes WHERE {old}), 0))"
+                )))?;
+                let forgotten = turn.run(&fixed(&format!("DELETE FROM changes WHERE {old}")))?;
+                turn.commit().await?;
+                Ok(forgotten)
+            }
+            Writes::Postgres(kept) => {
+                // One statement, so that no snapshot shows the one without the other.
+                let sql = fixed(&format!(
+                    "WITH gone AS (DELETE FROM changes WHERE {old} AND transaction_id < {RUNNING} AND transaction_id < \
+                         (SELECT MAX(n.transaction_id) FROM changes n WHERE n.store_id = changes.store_id AND n.transaction_id > 0) \
+                         RETURNING transaction_id), \
+                     told AS (UPDATE forgotten_changes SET through = GREATEST(through, (SELECT MAX(transaction_id) FROM gone)) \
+                         WHERE EXISTS (SELECT 1 FROM gone)) \
+                     SELECT COUNT(*) FROM gone"
+                ));
+                let rows = kept.rows(&sql).await?;
+                let forgotten: i64 = rows.first().map_or(Ok(0), |row| row.try_get(0))?;
+                Ok(forgotten.unsigned_abs())
+            }
+        }
+    }
+
+    /// Makes those changes ones of now that bear transactions which there were not yet: a dump of another server was restored,
+    /// which numbers them on its own. Followers would be told of them again and again, and no standby would seem to show them.
+    pub async fn adopt_foreign_changes(&self) -> Result<()> {
+        if self.backend() == DbBackend::Sqlite {
+            return Ok(());
+        }
+        let tx = self.begin().await?;
+        tx.run(&Sql::fixed(&format!(
+            "UPDATE changes SET transaction_id = pg_current_xact_id()::text::bigint \
+             WHERE transaction_id > 0 AND transaction_id >= {UNSEEN}"
+        )))
+        .await?;
+        tx.run(&Sql::fixed(&format!("UPDATE forgotten_changes SET through = 0 WHERE through >= {RUNNING}"))).await?;
+        tx.commit().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{ops::Range, sync::Arc};
+
+    use super::*;
+    use crate::{
+        domain::{
+            clock::Clock,
+            fixture::MovableClock,
+            ids::{ContactId, StoreId},
+        },
+        store::{change_log::log::Mark, fixture::Fixture, transaction::write::Changed},
+    };
+
+    impl Fixture {
+        async fn log(&self, store: &str, at: i64, contacts: Range<usize>) {
+            let clock: Arc<dyn Clock> = MovableClock::at(at);
+            let write = self.db.write(&StoreId::from(store), &clock).await.unwrap();
+            for contact in contacts {
+                write.changed(Changed::Contact(&ContactId::from(format!("c{contact}"))));
+            }
+            write.commit().await.unwrap();
+        }
+
+        async fn forget(&self, now: i64, pass: &mut Pass) -> u64 {
+            self.db.forget_changes(Timestamp::from_millis(now), pass).await.unwrap()
+        }
+
+        /// Forgets what was logged before `at`, which has to become `expected` places: transactions of other tests, too, keep
+        /// PostgreSQL from it for a while.
+        async fn forget_before(&self, at: i64, expected: usize) {
+            let (mut pass, mut forgotten) = (Pass::default(), 0);
+            for _ in 0..500 {
+                forgotten += self.forget(WEEK.saturating_add(at), &mut pass).await;
+                if forgotten >= expected as u64 {
+                    break;
+                }
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            assert_eq!(forgotten, expected as u64);
+        }
+
+        async fn mark_now(&self) -> Mark {
+            self.db.mark().await.unwrap()
+        }
+
+        /// Where the log ends, once PostgreSQL knows of no transaction before that could still end.
+        async fn mark(&self) -> Mark {
+            let ended = match self.db.backend() {
+                DbBackend::Sqlite => "SELECT TRUE".to_owned(),
+                _ => format!("SELECT COALESCE(MAX(transaction_id), 0) < {RUNNING} FROM changes"),
+            };
+            while self.db.first(Sql::fixed(&ended), |cells| cells.flag()).await.unwrap() != Some(true) {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            self.mark_now().await
+        }
+
+        /// How many changes there are behind a mark, if that can be told.
+        async fn told(&self, mark: &Mark) -> Option<usize> {
+            Some(self.db.changes_since(mark, 10_000).await.unwrap()?.changes.len())
+        }
+    }
+
+    const WEEK: i64 = 7 * 24 * 3600 * 1000;
+
+    #[tokio::test]
+    async fn what_was_logged_long_ago_is_forgotten_and_the_newest_stays() {
+        const OLD: usize = 1200;
+        let fixture = Fixture::alone().await;
+        let first = fixture.mark().await;
+        fixture.log("s", 7, 0..OLD).await;
+        let second = fixture.mark().await;
+        fixture.log("s", 10, OLD..OLD + 3).await;
+        assert_eq!(fixture.told(&first).await, Some(OLD + 3));
+        assert_eq!(fixture.forget(WEEK + 7, &mut Pass::default()).await, 0);
+        let last = fixture.mark().await;
+        fixture.forget_before(10, OLD).await;
+        assert_eq!(fixture.told(&first).await, None);
+        assert_eq!(fixture.told(&second).await, Some(3));
+        assert_eq!(fixture.told(&last).await, Some(0));
+        let sqlite = fixture.db.backend() == DbBackend::Sqlite;
+        fixture.forget_before(i64::MAX, if sqlite { 2 } else { 0 }).await;
+        assert_eq!(fixture.told(&last).await, Some(0));
+        assert_eq!(fixture.told(&fixture.mark().await).await, Some(0));
+    }
+
+    #[tokio::test]
+    async fn a_follower_that_is_overtaken_is_told_so_where_it_stands() {
+        let fixture = Fixture::alone().await;
+        let first = fixture.db.mark().await.unwrap();
+        for at in 0..9 {
+            fixture.log("s", at, 0..1).await;
+        }
+        let begun = fixture.db.changes_since(&first, 3).await.unwrap().unwrap();
+        assert_eq!((begun.changes.len(), begun.more), (3, true));
+        assert_eq!(fixture.told(&begun.mark).await, Some(6));
+        fixture.forget_before(5, 5).await;
+        assert_eq!(fixture.told(&begun.mark).await, None);
+    }
+
+    #[tokio::test]
+    async fn many_places_that_stay_do_not_keep_those_behind_them() {
+        let fixture = Fixture::alone().await;
+        // The newest of its store, and more than what one call looks at.
+        let kept = usize::try_from(PLACES * i64::from(ROUNDS)).unwrap() + 1;
+        fixture.log("idle", 1, 0..kept).await;
+        fixture.log("s", 2, 0..2).await;
+        fixture.log("s", 3, 2..3).await;
+        let sqlite = fixture.db.backend() == DbBackend::Sqlite;
+        fixture.forget_before(4, if sqlite { kept + 2 } else { 2 }).await;
+    }
+
+    #[tokio::test]
+    async fn a_mark_at_the_newest_place_outlives_that_place() {
+        let fixture = Fixture::alone().await;
+        fixture.log("s", 1, 0..1).await;
+        let mark = fixture.mark().await;
+        fixture.log("s", 2, 1..2).await;
+        fixture.forget_before(3, 1).await;
+        assert_eq!(fixture.told(&mark).await, Some(1));
+    }
+
+    #[tokio::test]
+    async fn one_place_of_a_clock_that_was_ahead_keeps_itself_alone() {
+        let fixture = Fixture::alone().await;
+        let first = fixture.mark().await;
+        fixture.log("s", i64::MAX / 2, 0..1).await;
+        fixture.log("s", 1, 1..4).await;
+        fixture.log("s", 2, 4..5).await;
+        fixture.forget_before(3, 3).await;
+        assert_eq!(fixture.told(&first).await, None);
+    }
+
+    #[tokio::test]
+    async fn what_a_dump_of_another_server_brought_is_told_of_no_more() {
+        let fixture = Fixture::alone().await;
+        if fixture.db.backend() == DbBackend::Sqlite {
+            return;
+        }
+        fixture.log("s", 1, 0..3).await;
+        let before = fixture.mark().await;
+        fixture.execute("UPDATE changes SET transaction_id = transaction_id + 1000000000").await.unwrap();
+        assert_eq!(fixture.told(&fixture.mark_now().await).await, Some(3));
+        fixture.execute("UPDATE forgotten_changes SET through = 1000000000").await.unwrap();
+        assert_eq!(fixture.told(&fixture.mark_now().await).await, None);
+        fixture.db.adopt_foreign_changes().await.unwrap();
+        assert_eq!(fixture.told(&before).await, Some(3));
+        let mark = fixture.mark().await;
+        assert_eq!(fixture.told(&mark).await, Some(0));
+        fixture.log("s", 2, 3..4).await;
+        fixture.db.adopt_foreign_changes().await.unwrap();
+        assert_eq!(fixture.told(&mark).await, Some(1));
+        fixture.execute("ALTER TABLE changes RENAME TO former").await.unwrap();
+        fixture.execute("CREATE TABLE changes (LIKE former INCLUDING ALL)").await.unwrap();
+        assert_eq!(fixture.told(&mark).await, None);
+        assert_eq!(fixture.told(&fixture.mark().await).await, Some(0));
+    }
+}

@@ -1,0 +1,425 @@
+//! The database: opening, closing and migrating it.
+//!
+//! SQLite: write-ahead log, `synchronous=FULL`, one writer at a time. The writer's transaction begins IMMEDIATE: a deferred
+//! read-modify-write loses to a competitor whatever the busy time-out. All writes of a server go through `sqlite::group_commit`; an
+//! import and a migration have connections of their own. Readers are `query_only`: a pool of SeaORM's for cold reads, and
+//! `sqlite::reader_pool` for requests. A statement is prepared once for each connection: the query planner stability guarantee is on,
+//! since without it every bound `LIMIT` costs a new preparation. Its price: a bound value never selects a partial index, so where one
+//! should serve, the condition is a literal.
+//!
+//! PostgreSQL: bounded connections for reads (`postgres::pipelined_clients`) and as many for writes (`postgres::pool`), so that a write
+//! that looks something up never waits for another write to end, and a small pool of SeaORM's. Look-ups by key are batched
+//! (`postgres::batched_lookup`).
+
+use std::{path::Path, str::FromStr, sync::Arc};
+
+use counterpart_migrations::{Migrator, MigratorTrait};
+use sea_orm::{
+    ConnectionTrait, DatabaseConnection, DbBackend, SqlxPostgresConnector, SqlxSqliteConnector, Statement, TransactionOptions,
+    TransactionTrait,
+};
+use sqlx::{
+    ConnectOptions,
+    postgres::{PgConnectOptions, PgPoolOptions},
+    sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
+};
+
+use crate::store::{
+    Error, Result,
+    change_log::own_changes::Own,
+    limits::WRITE_WAIT,
+    postgres::{
+        connection::Server,
+        pipelined_clients::Lines,
+        pool::Kept,
+        replica::{self, Replica, Transaction},
+    },
+    settings::secret_keys::SecretKeys,
+    sql::Sql,
+    sqlite::{checkpoint::LAST, connection::PAGE_BYTES, file_identity::FileIdentity, group_commit::Writer, library, reader_pool::Readers},
+    statement::sought::Gathered,
+    tickets::broad_conditions::BroadConditions,
+};
+
+/// Held by whoever migrates a PostgreSQL database, until its transaction ends. The number is this program's own.
+const MIGRATION_LOCK: &str = "SELECT pg_advisory_xact_lock(7305809155955060)";
+
+/// Connections to PostgreSQL for what is rarely read, through SeaORM: stores, keys, the audit log, secrets of the server at its start.
+const FOR_ENTITIES: u32 = 2;
+
+/// From how many pages on the log of a SQLite file is copied into it: 64 MB, since what many writes change is copied once each time.
+/// With a quarter of that a send costs 4 to 6 in 100 more. (Of a file with larger pages it is as much longer.)
+pub(in crate::store) const LOG_PAGES: u32 = 32_000;
+
+/// Connections for the statements of `sql` that only read.
+#[derive(Clone)]
+pub(in crate::store) enum Reads {
+    Sqlite(Arc<Readers>),
+    Postgres(Lines),
+}
+
+/// Who writes on SQLite, and the connections for it on PostgreSQL.
+#[derive(Clone)]
+pub(in crate::store) enum Writes {
+    Sqlite(Writer),
+    Postgres(Kept),
+}
+
+/// The open database.
+#[derive(Clone)]
+pub struct Db {
+    read: DatabaseConnection,
+    address: Address,
+    /// On SQLite.
+    file: Option<Arc<FileIdentity>>,
+    /// What the statements of `sql` run on.
+    reads: Reads,
+    /// What store transactions run on.
+    writes: Writes,
+    own: Arc<Own>,
+    broad: BroadConditions,
+    gathered: Arc<Gathered>,
+    on_statement: Option<OnStatement>,
+    secret_keys: SecretKeys,
+    replica: Option<Arc<Replica>>,
+    /// Whether what is only read is read from the replica.
+    on_replica: bool,
+}
+
+/// Called once for each statement that was run, but those of an import and those that look after a SQLite file.
+pub type OnStatement = Arc<dyn Fn() + Send + Sync>;
+
+/// Where the database is.
+#[derive(Clone)]
+enum Address {
+    Sqlite(Arc<SqliteConnectOptions>),
+    Postgres(Arc<PgConnectOptions>),
+}
+
+impl Address {
+    /// A connection through SeaORM that belongs to the caller alone and is closed with it, in whatever state a failure leaves it.
+    async fn connect(&self) -> Result<DatabaseConnection> {
+        match self {
+            Self::Sqlite(options) => {
+                let pool = sqlite_pool(1).connect_with((**options).clone()).await;
+                Ok(SqlxSqliteConnector::from_sqlx_sqlite_pool(pool.map_err(|error| unopened(options.get_filename(), error))?))
+            }
+            Self::Postgres(options) => open_postgres((**options).clone(), 1).await,
+        }
+    }
+}
+
+impl Db {
+    /// Opens `sqlite://path` (made if it is missing) or `postgres://…`. `connections` bounds each pool: of readers, and on
+    /// PostgreSQL of writers.
+    pub async fn open(url: &str, connections: u32, on_statement: Option<OnStatement>) -> Result<Self> {
+        let (address, read, file, reads, writes) = if url.starts_with("sqlite:") {
+            let (address, read, file) = open_sqlite(url, connections).await?;
+            let (readers, writer) = (Readers::new(file.clone(), connections), Writer::new(file.clone(), LOG_PAGES));
+            (address, read, Some(file), Reads::Sqlite(readers), Writes::Sqlite(writer))
+        } else if url.starts_with("postgres:") || url.starts_with("postgresql:") {
+            let options = postgres_options(url)?;
+            // What requests write is found by unique keys, whatever the values: it is planned once, other than what imports
+            // write. Left to itself PostgreSQL plans the change of a ticket anew for each message of a long conversation, a fifth
+            // of what such a message costs.
+            let planned_once = options.clone().options([("plan_cache_mode", "force_generic_plan")]);
+            let reads = Lines::new(Server::of(&options).into(), connections, WRITE_WAIT);
+            let writes = Kept::new(Server::of(&planned_once).into(), connections.max(2), WRITE_WAIT);
+            let read = open_postgres(options.clone(), FOR_ENTITIES).await?;
+            (Address::Postgres(options.into()), read, None, Reads::Postgres(reads), Writes::Postgres(writes))
+        } else {
+            return Err(Error::Unavailable("the database URL must begin with sqlite:// or postgres://".to_owned()));
+        };
+        Ok(Self {
+            read: counted(read, on_statement.as_ref()),
+            address,
+            file,
+            reads,
+            writes,
+            own: Arc::default(),
+            broad: BroadConditions::default(),
+            gathered: Arc::default(),
+            on_statement,
+            secret_keys: SecretKeys::default(),
+            replica: None,
+            on_replica: false,
+        })
+    }
+
+    /// The same, with a standby to read from.
+    pub async fn with_replica(self, url: &str, connections: u32) -> Result<Self> {
+        if self.backend() != DbBackend::Postgres {
+            return Err(Error::Unavailable("`--read-url` needs a PostgreSQL database; a SQLite file has no standby".to_owned()));
+        }
+        let server = Server::of(&postgres_options(url)?);
+        let replica = Replica::of(Lines::new(server.into(), connections, replica::LOOK)).await;
+        Ok(Self { replica: Some(Arc::new(replica)), ..self })
+    }
+
+    /// The same, with keys that secrets are encrypted with.
+    #[must_use]
+    pub fn with_secret_keys(self, secret_keys: SecretKeys) -> Self {
+        Self { secret_keys, ..self }
+    }
+
+    pub fn secret_keys(&self) -> &SecretKeys {
+        &self.secret_keys
+    }
+
+    pub fn has_replica(&self) -> bool {
+        self.replica.is_some()
+    }
+
+    /// Whether the standby shows everything up to this transaction.
+    pub async fn replica_shows(&self, newest: Transaction) -> bool {
+        match &self.replica {
+            Some(replica) => replica.shows(newest).await,
+            None => false,
+        }
+    }
+
+    /// The same database, read from the standby; where that fails, from the primary.
+    #[must_use]
+    pub fn on_replica(&self) -> Self {
+        Self { on_replica: true, ..self.clone() }
+    }
+
+    /// The same, read from the primary.
+    #[must_use]
+    pub fn on_primary(&self) -> Self {
+        Self { on_replica: false, ..self.clone() }
+    }
+
+    /// The standby, if this is where it is read from.
+    pub(in crate::store) fn replica(&self) -> Option<&Replica> {
+        self.replica.as_deref().filter(|_| self.on_replica)
+    }
+
+    pub(in crate::store) fn reads(&self) -> &Reads {
+        &self.reads
+    }
+
+    pub(in crate::store) fn writes(&self) -> &Writes {
+        &self.writes
+    }
+
+    /// What this process commits to the change log.
+    pub(in crate::store) fn own(&self) -> &Arc<Own> {
+        &self.own
+    }
+
+    /// Conditions of filters that many tickets fulfilled.
+    pub(in crate::store) fn broad(&self) -> &BroadConditions {
+        &self.broad
+    }
+
+    /// Look-ups by a key that go together.
+    pub(in crate::store) fn gathered(&self) -> &Arc<Gathered> {
+        &self.gathered
+    }
+
+    /// To be called for each statement that SeaORM does not see.
+    pub(in crate::store) fn on_statement(&self) -> Option<&OnStatement> {
+        self.on_statement.as_ref()
+    }
+
+    /// A connection through SeaORM of the caller's own, for what must leave nothing behind on a pooled one: migrations and exports.
+    pub(in crate::store) async fn connect(&self) -> Result<DatabaseConnection> {
+        self.address.connect().await
+    }
+
+    /// For reads. On SQLite a write through it is refused by the database.
+    pub fn read(&self) -> &DatabaseConnection {
+        &self.read
+    }
+
+    pub fn backend(&self) -> DbBackend {
+        self.read.get_database_backend()
+    }
+
+    /// Brings the schema up to date; does nothing when it is. Processes that start at once wait for the first of them.
+    pub async fn migrate_up(&self) -> Result<()> {
+        let connection = self.connect().await?;
+        if !is_migrated(&connection).await? {
+            let mut options = TransactionOptions::default();
+            if self.backend() == DbBackend::Sqlite {
+                options.sqlite_transaction_mode = Some(sea_orm::SqliteTransactionMode::Immediate);
+            }
+            let tx = connection.begin_with_options(options).await?;
+            if self.backend() == DbBackend::Postgres {
+                tx.execute_unprepared(MIGRATION_LOCK).await?;
+            }
+            Migrator::up(&tx, None).await?;
+            tx.commit().await?;
+        }
+        Ok(connection.close().await?)
+    }
+
+    /// Takes the newest `steps` migrations back, and their data with them.
+    pub async fn migrate_down(&self, steps: u32) -> Result<()> {
+        let connection = self.connect().await?;
+        Migrator::down(&connection, Some(steps)).await?;
+        Ok(connection.close().await?)
+    }
+
+    /// Every migration's name, oldest first, and whether it was applied.
+    pub async fn migrations(&self) -> Result<Vec<(String, bool)>> {
+        let connection = self.connect().await?;
+        let all = Migrator::get_migration_with_status(&connection).await?;
+        connection.close().await?;
+        Ok(all.into_iter().map(|one| (one.name().to_owned(), one.status() == counterpart_migrations::MigrationStatus::Applied)).collect())
+    }
+
+    /// Answers once the database does, the way requests ask it.
+    pub async fn ping(&self) -> Result<()> {
+        // Beside those that are bounded by their keys, so that it waits for none that may take long.
+        self.first(Sql::fixed("SELECT 1"), |_| Ok(())).await.map(|_| ())
+    }
+
+    /// Closes every connection; on SQLite the write-ahead log is folded into the file, where it is being copied once that has ended.
+    pub async fn close(self) -> Result<()> {
+        match &self.reads {
+            Reads::Sqlite(readers) => readers.close().await,
+            Reads::Postgres(lines) => lines.close().await,
+        }
+        match &self.writes {
+            Writes::Sqlite(writer) => writer.close().await,
+            Writes::Postgres(kept) => kept.close().await,
+        }
+        if let Some(replica) = &self.replica {
+            replica.close().await;
+        }
+        self.read.close().await?;
+        // Last: with this connection SQLite removes the log.
+        if let Some(file) = &self.file {
+            file.close();
+        }
+        Ok(())
+    }
+}
+
+async fn is_migrated(connection: &DatabaseConnection) -> Result<bool> {
+    let backend = connection.get_database_backend();
+    let recorded = match backend {
+        DbBackend::Sqlite => "SELECT COUNT(*) FROM sqlite_schema WHERE name = 'seaql_migrations'",
+        _ => "SELECT COUNT(*) FROM pg_class WHERE oid = to_regclass('seaql_migrations')",
+    };
+    let found = connection.query_one_raw(Statement::from_string(backend, recorded)).await?;
+    let found: i64 = found.map_or(Ok(0), |row| row.try_get_by_index(0))?;
+    Ok(found > 0 && Migrator::get_pending_migrations(connection).await?.is_empty())
+}
+
+async fn open_sqlite(url: &str, connections: u32) -> Result<(Address, DatabaseConnection, Arc<FileIdentity>)> {
+    library::prepare()?;
+    let (path, options) = url.split_once('?').unwrap_or((url, ""));
+    let name = path.trim_start_matches("sqlite:").trim_start_matches("//");
+    if name.is_empty() || name == ":memory:" || options.split('&').any(|option| option == "mode=memory") {
+        let reason = "every connection would have a database of its own in memory; name a file, such as sqlite://counterpart.db";
+        return Err(Error::Unavailable(format!("`{url}` names no file: {reason}")));
+    }
+    let base = SqliteConnectOptions::from_str(url)
+        .map_err(unreadable)?
+        .create_if_missing(true)
+        .page_size(PAGE_BYTES)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
+        .busy_timeout(WRITE_WAIT)
+        .foreign_keys(true)
+        .pragma("wal_autocheckpoint", (LAST * LOG_PAGES).to_string())
+        .statement_cache_capacity(256)
+        .disable_statement_logging();
+    let file = base.get_filename().to_owned();
+    let read = sqlite_pool(connections.max(1)).connect_lazy_with(base.clone().pragma("query_only", "ON"));
+    // It makes the file and sets its journal mode, which a query_only connection cannot.
+    let address = Address::Sqlite(base.into());
+    address.connect().await?.close().await?;
+    let file = FileIdentity::of(&file)?.into();
+    Ok((address, SqlxSqliteConnector::from_sqlx_sqlite_pool(read), file))
+}
+
+fn sqlite_pool(connections: u32) -> SqlitePoolOptions {
+    SqlitePoolOptions::new()
+        .max_connections(connections)
+        // A local file does not go away; asking before each use would cost as much as the query.
+        .test_before_acquire(false)
+        .idle_timeout(None)
+        .max_lifetime(None)
+        .acquire_timeout(WRITE_WAIT)
+        .after_connect(|connection, _| Box::pin(stable_plans(connection)))
+}
+
+fn unreadable(error: sqlx::Error) -> Error {
+    Error::Unavailable(format!("the database URL cannot be read: {error}"))
+}
+
+/// Why a SQLite file cannot be opened: SQLite itself only says that it cannot.
+fn unopened(file: &Path, error: sqlx::Error) -> Error {
+    let sqlx::Error::Database(inner) = &error else { return error.into() };
+    let (cannot_open, message) = (inner.code().is_some_and(|code| code == "14"), inner.message().to_owned());
+    if let busy @ Error::Busy = Error::from(error) {
+        return busy;
+    }
+    let folder = file.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let reason = if !cannot_open {
+        message
+    } else if !folder.is_dir() {
+        format!("there is no folder `{}`", folder.display())
+    } else if file.exists() {
+        let opened = std::fs::OpenOptions::new().read(true).write(true).open(file);
+        opened.err().map_or(message, |error| error.to_string())
+    } else {
+        format!("it cannot be made in the folder `{}`", folder.display())
+    };
+    let right = "name a file that can be written, in a folder that exists and can be written, such as sqlite://counterpart.db";
+    Error::Unavailable(format!("the SQLite file `{}` cannot be opened: {reason}; {right}", file.display()))
+}
+
+/// Switches the query planner stability guarantee on, so that a statement with a bound `LIMIT` is prepared once.
+async fn stable_plans(connection: &mut SqliteConnection) -> std::result::Result<(), sqlx::Error> {
+    let mut handle = connection.lock_handle().await?;
+    if library::keep_plans(handle.as_raw_handle()) {
+        Ok(())
+    } else {
+        Err(sqlx::Error::Protocol("this SQLite cannot keep its query plans stable".into()))
+    }
+}
+
+/// A connection whose statements are counted, if any are.
+fn counted(mut connection: DatabaseConnection, on_statement: Option<&OnStatement>) -> DatabaseConnection {
+    if let Some(on_statement) = on_statement.cloned() {
+        connection.set_metric_callback(move |_| on_statement());
+    }
+    connection
+}
+
+fn postgres_options(url: &str) -> Result<PgConnectOptions> {
+    let options = PgConnectOptions::from_str(url).map_err(unreadable)?;
+    // What a page looks at is a few thousand rows at most; to compile its statement takes a hundred times as long.
+    Ok(options.statement_cache_capacity(256).options([("lock_timeout", "10s"), ("jit", "off")]).disable_statement_logging())
+}
+
+async fn open_postgres(options: PgConnectOptions, connections: u32) -> Result<DatabaseConnection> {
+    let pool = PgPoolOptions::new()
+        .max_connections(connections)
+        .acquire_timeout(WRITE_WAIT)
+        // What is read here is rare, and must not fail because the server was restarted meanwhile.
+        .test_before_acquire(true)
+        .connect_with(options)
+        .await?;
+    Ok(SqlxPostgresConnector::from_sqlx_postgres_pool(pool))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::fixture::Fixture;
+
+    #[tokio::test]
+    async fn a_file_that_is_made_has_small_pages() {
+        let Fixture { db, .. } = &Fixture::alone().await;
+        if db.backend() == DbBackend::Sqlite {
+            let bytes: Option<i64> = db.first(Sql::fixed("PRAGMA page_size"), |cells| cells.take()).await.unwrap();
+            assert_eq!(bytes, Some(PAGE_BYTES.into()));
+        }
+    }
+}

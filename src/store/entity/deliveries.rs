@@ -1,0 +1,25 @@
+//! The outbox of webhooks: events to deliver, with their leases.
+
+use sea_orm::entity::prelude::*;
+
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[sea_orm(table_name = "deliveries")]
+pub struct Model {
+    #[sea_orm(primary_key)]
+    pub position: i64,
+    pub store_id: String,
+    pub webhook_id: String,
+    pub event_id: String,
+    pub kind: String,
+    pub sequence: Option<i64>,
+    pub body: Option<Vec<u8>>,
+    pub attempts: i64,
+    pub due_at: Option<i64>,
+    pub claim: Option<String>,
+    pub delivered_at: Option<i64>,
+}
+
+#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}

@@ -1,0 +1,15 @@
+//! Up to which position the change log was cut off. One row.
+
+use sea_orm::entity::prelude::*;
+
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[sea_orm(table_name = "forgotten_changes")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub through: i64,
+}
+
+#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}

@@ -1,0 +1,20 @@
+//! Access to a store's settings: links, sessions and tokens, by the hash of their secret.
+
+use sea_orm::entity::prelude::*;
+
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[sea_orm(table_name = "grants")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub hash: String,
+    pub store_id: String,
+    pub user_id: String,
+    pub kind: String,
+    pub created_at: i64,
+    pub expires_at: i64,
+}
+
+#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}

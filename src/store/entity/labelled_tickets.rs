@@ -1,0 +1,25 @@
+//! A covering index of open tickets by label, kept by triggers, on SQLite.
+
+use sea_orm::entity::prelude::*;
+
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[sea_orm(table_name = "labelled_tickets")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub store_id: String,
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub label_id: String,
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub is_spam: bool,
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub sort_at: i64,
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub ticket_id: String,
+    pub field_marks: i64,
+    pub text_marks: i64,
+}
+
+#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}

@@ -1,0 +1,23 @@
+//! The outbox of channels: messages to hand over, with their leases.
+
+use sea_orm::entity::prelude::*;
+
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[sea_orm(table_name = "outbound")]
+pub struct Model {
+    #[sea_orm(primary_key)]
+    pub position: i64,
+    pub store_id: String,
+    pub message_id: String,
+    pub conversation_id: String,
+    pub account_id: String,
+    pub parcel: String,
+    pub attempts: i64,
+    pub due_at: i64,
+    pub claim: Option<String>,
+}
+
+#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}

@@ -1,0 +1,21 @@
+//! Numbers of records that triggers keep, for the totals of unfiltered lists.
+
+use sea_orm::entity::prelude::*;
+
+#[derive(Clone, Debug, PartialEq, DeriveEntityModel)]
+#[sea_orm(table_name = "totals")]
+pub struct Model {
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub store_id: String,
+    #[sea_orm(primary_key, auto_increment = false)]
+    pub name: String,
+    /// On PostgreSQL alone: a total is the sum of several rows, so that writers do not wait for each other.
+    #[sea_orm(primary_key)]
+    pub part: i64,
+    pub value: i64,
+}
+
+#[derive(Copy, Clone, Debug, EnumIter, DeriveRelation)]
+pub enum Relation {}
+
+impl ActiveModelBehavior for ActiveModel {}

@@ -1,0 +1,63 @@
+//! The executor of reads: runs a statement on the readers of SQLite, on a standby, or on the clients of PostgreSQL.
+
+use sea_orm::DbBackend;
+
+use crate::store::{
+    db::{Db, Reads},
+    error::Result,
+    postgres::pipelined_clients::Lines,
+    rows::Cells,
+    sql::Sql,
+};
+
+impl Db {
+    /// Every row of a statement, each through `decode`.
+    pub(in crate::store) async fn all<T, D>(&self, sql: Sql, decode: D) -> Result<Vec<T>>
+    where
+        T: Send + 'static,
+        D: Fn(&mut Cells<'_>) -> Result<T> + Send + 'static,
+    {
+        match self.reads() {
+            Reads::Sqlite(readers) => {
+                self.count_statement();
+                readers.all(sql, decode).await
+            }
+            // In a box since it is large, and every future around it is moved as a whole several times a request, on SQLite too.
+            Reads::Postgres(lines) => Box::pin(self.rows(lines, &sql)).await?.iter().map(|row| decode(&mut Cells::postgres(row))).collect(),
+        }
+    }
+
+    /// The rows of a statement on PostgreSQL.
+    pub(in crate::store) async fn rows(&self, lines: &Lines, sql: &Sql) -> Result<Vec<tokio_postgres::Row>> {
+        self.count_statement();
+        let read = match self.replica() {
+            Some(replica) => replica.rows(sql).await,
+            None => None,
+        };
+        match read {
+            Some(rows) => Ok(rows),
+            None => lines.rows(sql).await,
+        }
+    }
+
+    fn count_statement(&self) {
+        if let Some(on_statement) = self.on_statement() {
+            on_statement();
+        }
+    }
+
+    /// The first row of a statement.
+    pub(in crate::store) async fn first<T, D>(&self, sql: Sql, decode: D) -> Result<Option<T>>
+    where
+        T: Send + 'static,
+        D: Fn(&mut Cells<'_>) -> Result<T> + Send + 'static,
+    {
+        Ok(self.all(sql, decode).await?.into_iter().next())
+    }
+
+    /// Pushes a test that `column` contains `needle`, wherever and whatever its characters are.
+    pub(in crate::store) fn push_contains(&self, sql: &mut Sql, column: &str, needle: &str) {
+        let find = if self.backend() == DbBackend::Sqlite { "instr(" } else { "strpos(" };
+        sql.unbounded().push(find).push(column).push(", ").text(needle).push(") > 0");
+    }
+}

@@ -1,0 +1,257 @@
+//! Reads and writes of an inbound message, within [`Write`].
+
+use sea_orm::{
+    ActiveValue::{NotSet, Set},
+    ColumnTrait, Condition, EntityTrait, ExprTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait,
+    sea_query::{Expr, OnConflict},
+};
+
+use crate::{
+    domain::{
+        contacts::Contact,
+        conversations::Conversation,
+        ids::{AccountId, ConversationId, MessageId, TicketId},
+        messages::Message,
+        outbound::Delivery,
+        tickets::Ticket,
+        time::Timestamp,
+    },
+    store::{
+        Error, Result,
+        entity::{conversations, counters, messages, stores, tickets},
+        import::DERIVE_TICKETS,
+        rows::Row,
+        transaction::write::Write,
+    },
+};
+
+/// A message that was received before.
+#[derive(Debug)]
+pub struct Former {
+    pub message_id: MessageId,
+    pub conversation_id: ConversationId,
+    pub received_at: Timestamp,
+}
+
+impl Write {
+    /// Hours within which an inbound message reopens a closed ticket.
+    pub async fn reopen_window_hours(&self) -> Result<Option<i64>> {
+        let query = stores::Entity::find_by_id(self.store().as_str()).select_only().column(stores::Column::ReopenWindowHours);
+        Ok(self.select(query, |cells| cells.take()).await?.pop())
+    }
+
+    pub async fn message_of_channel(&self, account: &AccountId, external_id: &str) -> Result<Option<Former>> {
+        let query = messages::Entity::find()
+            .select_only()
+            .columns([messages::Column::Id, messages::Column::ConversationId, messages::Column::CreatedAt])
+            .filter(messages::Column::StoreId.eq(self.store()))
+            .filter(messages::Column::AccountId.eq(account))
+            .filter(messages::Column::ExternalId.eq(external_id))
+            // SQLite takes the partial index only where its condition is spelled out.
+            .filter(messages::Column::ExternalId.is_not_null());
+        let former =
+            self.select(query, |cells| Ok(Former { message_id: cells.id()?, conversation_id: cells.id()?, received_at: cells.time()? }));
+        Ok(former.await?.pop())
+    }
+
+    /// The conversation's ticket that was open at that time.
+    pub async fn ticket_at(&self, conversation: &ConversationId, at: Timestamp) -> Result<Option<TicketId>> {
+        let query = tickets::Entity::find()
+            .select_only()
+            .column(tickets::Column::Id)
+            .filter(tickets::Column::StoreId.eq(self.store()))
+            .filter(tickets::Column::ConversationId.eq(conversation))
+            .filter(tickets::Column::OpenedAt.lte(at))
+            .filter(Condition::any().add(tickets::Column::ClosedAt.is_null()).add(tickets::Column::ClosedAt.gte(at)))
+            .order_by_desc(tickets::Column::OpenedAt)
+            .order_by_desc(tickets::Column::Id)
+            .limit(1);
+        Ok(self.select(query, |cells| cells.id()).await?.pop())
+    }
+
+    /// The conversation of a thread, held until the end of the transaction.
+    pub async fn conversation_of_thread(&self, account: &AccountId, reference_id: &str) -> Result<Option<Conversation>> {
+        let mut sql = self.sql("SELECT ");
+        sql.push(Conversation::COLUMNS).push(" FROM conversations WHERE store_id = $1 AND account_id = ").text(account.as_str());
+        sql.push(" AND reference_id = ").text(reference_id);
+        self.hold(&mut sql);
+        self.first(sql, Conversation::decode).await
+    }
+
+    /// The conversation on an account whose contact has this primary phone, the latest where there are several, held until the end
+    /// of the transaction.
+    pub async fn conversation_with_phone(&self, account: &AccountId, phone: &str) -> Result<Option<Conversation>> {
+        let mut sql = self.sql("SELECT ");
+        sql.push(Conversation::COLUMNS).push(" FROM conversations WHERE store_id = $1 AND account_id = ").text(account.as_str());
+        sql.push(" AND contact_id = (SELECT id FROM contacts WHERE store_id = $1 AND phone = ").text(phone);
+        sql.push(") ORDER BY sort_at DESC, id DESC LIMIT 1");
+        self.hold(&mut sql);
+        self.first(sql, Conversation::decode).await
+    }
+
+    /// The contact with this primary e-mail, else with this primary phone, held: it is referred to by the thread that is
+    /// made for it, and to wait for it only then would be to wait with the counter of tickets in hand.
+    pub async fn contact_known_by(&self, email: Option<&str>, phone: Option<&str>) -> Result<Option<Contact>> {
+        for (column, value) in [("email_key", email.map(str::to_lowercase)), ("phone", phone.map(str::to_owned))] {
+            let Some(value) = value else { continue };
+            let mut sql = self.sql("SELECT ");
+            sql.push(Contact::COLUMNS).push(" FROM contacts WHERE store_id = $1 AND ").push(column).push(" = ").text(&value);
+            self.hold(&mut sql);
+            if let Some(contact) = self.first(sql, Contact::decode).await? {
+                return Ok(Some(contact));
+            }
+        }
+        Ok(None)
+    }
+
+    /// A conversation without messages.
+    pub async fn insert_conversation(&self, conversation: &Conversation) -> Result<()> {
+        self.insert(conversations::ActiveModel {
+            store_id: Set(self.store().to_string()),
+            id: Set(conversation.id.to_string()),
+            channel: Set(conversation.channel.as_str().to_owned()),
+            account_id: Set(conversation.account_id.to_string()),
+            contact_id: Set(conversation.contact_id.to_string()),
+            display_name: Set(conversation.display_name.clone()),
+            reference_id: Set(conversation.reference_id.clone()),
+            email_subject: Set(conversation.email_subject.clone()),
+            label_ids: Set("[]".to_owned()),
+            label_marks: Set(0),
+            is_spam: Set(false),
+            unread_count: Set(0),
+            message_count: Set(0),
+            sort_at: Set(conversation.sort_at.millis()),
+            created_at: Set(conversation.created_at.millis()),
+            updated_at: Set(conversation.updated_at.millis()),
+            ..Default::default()
+        })
+        .await
+    }
+
+    /// A message. `delivery`: of one that is sent here.
+    pub fn insert_message(&self, message: &Message, external_id: Option<&str>, delivery: Option<Delivery>) -> Result<()> {
+        let images = message.images.as_ref().map(serde_json::to_string).transpose().map_err(|error| Error::Damaged(error.to_string()))?;
+        self.insert_along(messages::ActiveModel {
+            store_id: Set(self.store().to_string()),
+            id: Set(message.id.to_string()),
+            conversation_id: Set(message.conversation_id.to_string()),
+            account_id: Set(message.account_id.to_string()),
+            inbound: Set(message.inbound),
+            sent_at: Set(message.sent_at.millis()),
+            text: Set(message.text.clone()),
+            images: Set(images),
+            kind: Set(message.kind.clone()),
+            author_user_id: NotSet,
+            is_sent_from_app: Set(message.is_sent_from_app),
+            sender: Set(message.sender.clone()),
+            payload: Set(message.payload.clone()),
+            external_id: Set(external_id.map(str::to_owned)),
+            delivery: Set(delivery.map(|delivery| delivery.as_str().to_owned())),
+            failure: NotSet,
+            created_at: Set(message.created_at.millis()),
+            updated_at: Set(message.updated_at.millis()),
+        })
+    }
+
+    /// The newest message of a conversation.
+    pub async fn newest_message(&self, conversation: &ConversationId) -> Result<Option<Message>> {
+        let mut sql = self.sql("SELECT ");
+        sql.push(Message::COLUMNS).push(" FROM messages WHERE store_id = $1 AND conversation_id = ").text(conversation.as_str());
+        sql.push(" ORDER BY sent_at DESC, id DESC LIMIT 1");
+        self.first(sql, Message::decode).await
+    }
+
+    /// Writes what follows from the messages of a conversation, its unread count and stamp.
+    pub fn save_counters(&self, conversation: &Conversation) -> Result<()> {
+        let last = conversation.last_message.as_ref();
+        self.update_along(conversations::ActiveModel {
+            store_id: Set(self.store().to_string()),
+            id: Set(conversation.id.to_string()),
+            unread_count: Set(conversation.unread_count),
+            message_count: Set(conversation.message_count),
+            last_inbound_at: Set(conversation.last_inbound_at.map(Timestamp::millis)),
+            last_message_at: Set(last.map(|last| last.sent_at.millis())),
+            last_message_snippet: Set(last.map(|last| last.snippet.clone())),
+            last_message_inbound: Set(last.map(|last| last.sent_by_recipient)),
+            sort_at: Set(conversation.sort_at.millis()),
+            updated_at: Set(conversation.updated_at.millis()),
+            ..Default::default()
+        })
+    }
+
+    /// The open ticket of a conversation, else its latest one, held until the end of the transaction.
+    pub async fn latest_ticket(&self, conversation: &ConversationId) -> Result<Option<Ticket>> {
+        for condition in [" AND is_open = TRUE", " ORDER BY opened_at DESC, id DESC LIMIT 1"] {
+            let mut sql = self.sql("SELECT ");
+            sql.push(Ticket::COLUMNS).push(" FROM tickets WHERE store_id = $1 AND conversation_id = ").text(conversation.as_str());
+            sql.push(condition);
+            self.hold(&mut sql);
+            if let Some(ticket) = self.first(sql, Ticket::decode).await? {
+                return Ok(Some(ticket));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The next number of a ticket. Others wait for the end of this transaction, so that no number is left out.
+    pub async fn next_ticket_number(&self) -> Result<String> {
+        let row = counters::ActiveModel { store_id: Set(self.store().to_string()), name: Set("ticket_number".to_owned()), value: Set(1) };
+        let next = Expr::col((counters::Entity, counters::Column::Value)).add(1_i64);
+        let conflict =
+            OnConflict::columns([counters::Column::StoreId, counters::Column::Name]).value(counters::Column::Value, next).to_owned();
+        let mut insert = counters::Entity::insert(row).on_conflict(conflict).into_query();
+        insert.returning_col(counters::Column::Value);
+        let value: Option<i64> = self.returned(&insert, |cells| cells.take()).await?.pop();
+        value.map(|value| value.to_string()).ok_or_else(|| Error::Damaged("the counter of tickets".to_owned()))
+    }
+
+    /// An open ticket without an assignee, of a conversation that is held.
+    pub async fn insert_ticket(&self, ticket: &Ticket) -> Result<()> {
+        let conversation = conversations::Entity::find()
+            .select_only()
+            .column(conversations::Column::LabelMarks)
+            .filter(conversations::Column::StoreId.eq(self.store()))
+            .filter(conversations::Column::Id.eq(&ticket.conversation_id));
+        let label_marks = self.select(conversation, |cells| cells.take()).await?.pop().unwrap_or_default();
+        self.insert(tickets::ActiveModel {
+            store_id: Set(self.store().to_string()),
+            id: Set(ticket.id.to_string()),
+            ticket_number: Set(ticket.number.clone()),
+            is_open: Set(true),
+            is_spam: Set(false),
+            is_follow_up: Set(ticket.is_follow_up),
+            channel: Set(ticket.channel.as_str().to_owned()),
+            contact_id: Set(ticket.contact_id.to_string()),
+            account_id: Set(ticket.account_id.to_string()),
+            conversation_id: Set(ticket.conversation_id.to_string()),
+            ticket_fields: Set(ticket.fields.clone()),
+            label_marks: Set(label_marks),
+            field_marks: Set(0),
+            text_marks: Set(0),
+            opened_at: Set(ticket.opened_at.millis()),
+            sort_at: Set(ticket.sort_at.millis()),
+            created_at: Set(ticket.created_at.millis()),
+            updated_at: Set(ticket.updated_at.millis()),
+            ..Default::default()
+        })
+        .await
+    }
+
+    /// Derives what follows from a ticket's messages; the ticket as it is then.
+    pub async fn ticket_got_message(&self, id: &TicketId) -> Result<Option<Ticket>> {
+        let mut sql = self.sql(DERIVE_TICKETS);
+        sql.push(" WHERE store_id = $1 AND id = ").text(id.as_str());
+        self.run(sql).await?;
+        self.ticket(id).await
+    }
+    /// Derives the order of the closed tickets whose windows a message may lie in: it was sent before they closed.
+    pub async fn closed_tickets_got_message(&self, conversation: &ConversationId, sent_at: Timestamp) -> Result<()> {
+        let mut sql = self.sql(DERIVE_TICKETS);
+        sql.push(" WHERE store_id = $1 AND conversation_id = ").text(conversation.as_str());
+        sql.push(" AND is_open = FALSE AND closed_at >= ").integer(sent_at.millis());
+        // A later message decides where there is one; without any the ticket stands where it opened.
+        sql.push(" AND (sort_at < ").integer(sent_at.millis()).push(" OR sort_at = opened_at)");
+        self.run(sql).await?;
+        Ok(())
+    }
+}

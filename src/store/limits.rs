@@ -1,0 +1,6 @@
+//! Limits that both drivers share.
+
+use std::time::Duration;
+
+/// How long a writer waits for another before it gives up with [`Error::Busy`].
+pub(in crate::store) const WRITE_WAIT: Duration = Duration::from_secs(10);

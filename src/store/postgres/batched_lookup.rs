@@ -1,0 +1,347 @@
+//! Batched look-ups by key: requests that arrive while a look-up is under way share the next one.
+//!
+//! A look-up by key costs the server a few microseconds, and the switch to its process and back ten times as much. A request that comes
+//! alone is looked up at once.
+//!
+//! A batch runs as a task of its own and wakes each waiting request once. If one of the requests drove it for all, each step would wake
+//! them all.
+//!
+//! Guarantees: a batch begins after every request that shares it has asked, so that no request gets an older row than it would alone; no
+//! request waits for a batch that takes longer than [`PATIENCE`], but asks beside it; a request that goes away takes nothing from the
+//! others, and when all have gone before the batch begins, it does not run.
+
+use std::{
+    collections::{BTreeSet, HashMap},
+    hash::Hash,
+    pin::{Pin, pin},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use scopeguard::guard;
+use tokio::{
+    select,
+    sync::oneshot,
+    time::{Instant, Sleep, sleep_until},
+};
+
+use crate::store::lock::lock;
+
+/// How long a look-up waits for the one before it: long beside what one takes, short beside what a person notices.
+const PATIENCE: Duration = Duration::from_millis(5);
+
+/// The most who go together.
+const MOST: usize = 100;
+
+/// Look-ups of several kinds, of which those of one kind can go together, and their answers.
+pub(in crate::store) struct Gather<K, A> {
+    newest: Mutex<HashMap<K, Newest<A>>>,
+    alarms: Alarms,
+}
+
+/// The newest look-up of a kind.
+struct Newest<A> {
+    asked: Arc<Asked<A>>,
+    /// Tells when it has ended.
+    ended: oneshot::Receiver<()>,
+}
+
+/// Whoever waits for a look-up; nobody more can once it has begun.
+struct Asked<A>(Mutex<Option<Vec<Waiting<A>>>>);
+
+struct Waiting<A> {
+    key: String,
+    told: oneshot::Sender<A>,
+}
+
+impl<A> Asked<A> {
+    /// Gives back who comes too late.
+    fn add(&self, one: Waiting<A>) -> Option<Waiting<A>> {
+        match &mut *lock(&self.0) {
+            Some(all) if all.len() < MOST => {
+                all.push(one);
+                None
+            }
+            _ => Some(one),
+        }
+    }
+
+    /// Those who are still there.
+    fn begin(&self) -> Vec<Waiting<A>> {
+        let mut all = lock(&self.0).take().unwrap_or_default();
+        all.retain(|one| !one.told.is_closed());
+        all
+    }
+}
+
+/// Timers that were set for a wait that ended before they rang. To set one that rings before all others has the runtime wake whoever
+/// sleeps until the next of them; so one that is set is used again, and set anew where it rings too early.
+#[derive(Default)]
+struct Alarms(Mutex<Vec<Pin<Box<Sleep>>>>);
+
+/// The most that are kept.
+const ALARMS: usize = 16;
+
+impl Alarms {
+    /// Waits for something, but no longer than [`PATIENCE`].
+    async fn patiently(&self, what: impl Future) {
+        let due = Instant::now() + PATIENCE;
+        let mut alarm = lock(&self.0).pop().unwrap_or_else(|| Box::pin(sleep_until(due)));
+        let mut what = pin!(what);
+        loop {
+            select! {
+                biased;
+                _ = &mut what => break,
+                () = &mut alarm => {
+                    if due <= Instant::now() {
+                        break;
+                    }
+                    alarm.as_mut().reset(due);
+                }
+            }
+        }
+        let mut kept = lock(&self.0);
+        if kept.len() < ALARMS {
+            kept.push(alarm);
+        }
+    }
+}
+
+impl<K, A> Default for Gather<K, A> {
+    fn default() -> Self {
+        Self { newest: Mutex::default(), alarms: Alarms::default() }
+    }
+}
+
+impl<K, A> Gather<K, A>
+where
+    K: Clone + Eq + Hash + Send + 'static,
+    A: Clone + Send + 'static,
+{
+    /// The answer of a look-up for this key and for whatever others are asked for meanwhile; `None` where the look-up panicked.
+    pub async fn ask<F>(self: &Arc<Self>, kind: K, key: &str, look_up: impl FnOnce(BTreeSet<String>) -> F + Send + 'static) -> Option<A>
+    where
+        F: Future<Output = A> + Send + 'static,
+    {
+        let (told, answer) = oneshot::channel();
+        self.add(kind, Waiting { key: key.to_owned(), told }, look_up);
+        answer.await.ok()
+    }
+
+    fn add<F>(self: &Arc<Self>, kind: K, one: Waiting<A>, look_up: impl FnOnce(BTreeSet<String>) -> F + Send + 'static)
+    where
+        F: Future<Output = A> + Send + 'static,
+    {
+        let mut newest = lock(&self.newest);
+        let one = match newest.get(&kind) {
+            Some(there) => match there.asked.add(one) {
+                Some(late) => late,
+                None => return,
+            },
+            None => one,
+        };
+        let former = newest.remove(&kind).map(|former| former.ended);
+        let asked = Arc::new(Asked(Mutex::new(Some(vec![one]))));
+        let (ending, ended) = oneshot::channel();
+        newest.insert(kind.clone(), Newest { asked: asked.clone(), ended });
+        drop(newest);
+        // However it ends, also where the runtime has ended and drops it at once, which is why the lock is free by now.
+        let forgotten = guard((self.clone(), kind, asked, ending), |(gather, kind, asked, _)| gather.forget(&kind, &asked));
+        tokio::spawn(async move {
+            let (gather, _, asked, _) = &*forgotten;
+            if let Some(former) = former {
+                gather.alarms.patiently(former).await;
+            }
+            let (keys, told): (BTreeSet<_>, Vec<_>) = asked.begin().into_iter().map(|one| (one.key, one.told)).unzip();
+            if told.is_empty() {
+                return;
+            }
+            let answer = look_up(keys).await;
+            for one in told {
+                // He may have gone.
+                _ = one.send(answer.clone());
+            }
+        });
+    }
+
+    fn forget(&self, kind: &K, asked: &Arc<Asked<A>>) {
+        let mut newest = lock(&self.newest);
+        if newest.get(kind).is_some_and(|newest| Arc::ptr_eq(&newest.asked, asked)) {
+            newest.remove(kind);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::VecDeque, future::pending};
+
+    use futures_util::{FutureExt, future::join_all, poll};
+    use tokio::task::yield_now;
+
+    use super::*;
+
+    type Asked = Arc<Mutex<VecDeque<(Vec<String>, oneshot::Sender<u32>)>>>;
+    type Answer = Pin<Box<dyn Future<Output = Option<u32>> + Send>>;
+
+    /// Asks for a key; what is looked up waits in `asked` for its answer, and panics if it is never given one.
+    async fn ask(gather: &Arc<Gather<&'static str, u32>>, asked: &Asked, kind: &'static str, key: &'static str) -> Answer {
+        let (gather, asked) = (gather.clone(), asked.clone());
+        let answer = async move {
+            let look_up = move |keys: BTreeSet<String>| async move {
+                let (answer, answered) = oneshot::channel();
+                lock(&asked).push_back((keys.into_iter().collect(), answer));
+                answered.await.expect("on purpose")
+            };
+            gather.ask(kind, key, look_up).await
+        };
+        let mut answer = answer.boxed();
+        assert!(poll!(&mut answer).is_pending());
+        turns().await;
+        answer
+    }
+
+    /// Until the look-ups that can have begun or ended.
+    async fn turns() {
+        for _ in 0..10 {
+            yield_now().await;
+        }
+    }
+
+    fn next(asked: &Asked) -> (Vec<String>, oneshot::Sender<u32>) {
+        lock(asked).pop_front().expect("nothing is looked up")
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_asks_while_one_is_under_way_goes_with_the_next() {
+        let (gather, asked) = (Arc::new(Gather::default()), Asked::default());
+        let first = ask(&gather, &asked, "k", "a").await;
+        let (keys, answer) = next(&asked);
+        assert_eq!(keys, ["a"]);
+        // The same key too: what is under way may have begun before what is asked for was written.
+        let mut others = vec![];
+        for key in ["a", "b", "a"] {
+            others.push(ask(&gather, &asked, "k", key).await);
+        }
+        assert!(lock(&asked).is_empty());
+        // Another kind waits for none of them.
+        let another = ask(&gather, &asked, "l", "a").await;
+        next(&asked).1.send(9).unwrap();
+        assert_eq!(another.await, Some(9));
+        answer.send(1).unwrap();
+        assert_eq!(first.await, Some(1));
+        turns().await;
+        for other in &mut others {
+            assert!(poll!(other).is_pending());
+        }
+        let (keys, answer) = next(&asked);
+        assert_eq!(keys, ["a", "b"]);
+        answer.send(2).unwrap();
+        assert_eq!(join_all(others).await, [Some(2); 3]);
+        turns().await;
+        assert!(lock(&asked).is_empty() && lock(&gather.newest).is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_hangs_is_not_waited_for() {
+        let (gather, asked) = (Arc::new(Gather::default()), Asked::default());
+        let stuck = ask(&gather, &asked, "k", "a").await;
+        let (_, never) = next(&asked);
+        let second = ask(&gather, &asked, "k", "b").await;
+        assert!(lock(&asked).is_empty());
+        tokio::time::sleep(PATIENCE * 2).await;
+        let (keys, answer) = next(&asked);
+        assert_eq!(keys, ["b"]);
+        answer.send(2).unwrap();
+        assert_eq!(second.await, Some(2));
+        never.send(1).unwrap();
+        assert_eq!(stuck.await, Some(1));
+        turns().await;
+        assert!(lock(&gather.newest).is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_timer_that_is_used_again_rings_no_earlier_and_no_later() {
+        let alarms = Alarms::default();
+        for after in [PATIENCE / 4, PATIENCE / 2, PATIENCE * 3] {
+            alarms.patiently(tokio::time::sleep(after)).await;
+            let began = Instant::now();
+            alarms.patiently(pending::<()>()).await;
+            let waited = began.elapsed();
+            assert!((PATIENCE..PATIENCE + Duration::from_millis(2)).contains(&waited), "{waited:?}");
+            assert_eq!(lock(&alarms.0).len(), 1);
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_goes_away_takes_nothing_along() {
+        let (gather, asked) = (Arc::new(Gather::default()), Asked::default());
+        // Who began a look-up goes while others wait for it to end.
+        let first = ask(&gather, &asked, "k", "a").await;
+        let (_, answer) = next(&asked);
+        let (second, third) = (ask(&gather, &asked, "k", "b").await, ask(&gather, &asked, "k", "c").await);
+        drop((first, second));
+        answer.send(1).unwrap();
+        turns().await;
+        // Who went before it began is not looked up.
+        let (keys, answer) = next(&asked);
+        assert_eq!(keys, ["c"]);
+        answer.send(2).unwrap();
+        assert_eq!(third.await, Some(2));
+        // When all went there is nothing to look up.
+        let under_way = ask(&gather, &asked, "k", "a").await;
+        let (_, answer) = next(&asked);
+        drop(ask(&gather, &asked, "k", "b").await);
+        answer.send(3).unwrap();
+        assert_eq!(under_way.await, Some(3));
+        turns().await;
+        assert!(lock(&asked).is_empty() && lock(&gather.newest).is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_panics_is_told_of_and_strands_nobody() {
+        let (gather, asked) = (Arc::new(Gather::default()), Asked::default());
+        let (first, second) = (ask(&gather, &asked, "k", "a").await, ask(&gather, &asked, "k", "b").await);
+        drop(next(&asked));
+        assert_eq!(first.await, None);
+        turns().await;
+        next(&asked).1.send(2).unwrap();
+        assert_eq!(second.await, Some(2));
+        drop(ask(&gather, &asked, "k", "a").await);
+        drop(next(&asked));
+        turns().await;
+        assert!(lock(&gather.newest).is_empty());
+    }
+
+    #[test]
+    fn where_the_runtime_has_ended_nobody_waits() {
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let ended = runtime.handle().clone();
+        drop(runtime);
+        let (tell, told) = std::sync::mpsc::channel();
+        // It would hold a lock that it waits for.
+        std::thread::spawn(move || {
+            let _within = ended.enter();
+            let gather = Arc::new(Gather::<&str, u32>::default());
+            let answer = gather.ask("k", "a", |_| async { 1 }).now_or_never();
+            tell.send((answer, lock(&gather.newest).len())).unwrap();
+        });
+        assert_eq!(told.recv_timeout(Duration::from_secs(30)), Ok((Some(None), 0)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_is_too_many_goes_with_the_one_after() {
+        let (gather, asked) = (Arc::new(Gather::default()), Asked::default());
+        let mut all = vec![ask(&gather, &asked, "k", "first").await];
+        for _ in 0..=MOST {
+            all.push(ask(&gather, &asked, "k", "key").await);
+        }
+        for told in 1..=3 {
+            assert!(lock(&asked).len() == 1);
+            next(&asked).1.send(told).unwrap();
+            turns().await;
+        }
+        let expected: Vec<_> = [(1, 1), (2, MOST), (3, 1)].into_iter().flat_map(|(told, times)| vec![Some(told); times]).collect();
+        assert_eq!(join_all(all).await, expected);
+    }
+}

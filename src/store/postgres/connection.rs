@@ -1,0 +1,422 @@
+//! A connection to PostgreSQL: pipelined statements, each prepared once.
+//!
+//! sqlx runs one statement at a time on a connection and waits for each answer; each is a switch to the server's process and back, which
+//! costs both sides as much as a look-up by key. `tokio-postgres` sends a statement without waiting for earlier answers. SeaORM has
+//! connections of its own for cold reads and migrations, made from the same options.
+//!
+//! Guarantees: a statement stays prepared as long as it is among the last [`STATEMENTS`] of its connection (two tasks that need it first
+//! at the same time prepare it twice); a caller that stops waiting leaves the connection in order.
+
+use std::{
+    net::IpAddr,
+    pin::{Pin, pin},
+    str::FromStr,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use futures_util::{
+    TryStreamExt,
+    future::{BoxFuture, maybe_done},
+    poll,
+};
+use hashlink::LruCache;
+use percent_encoding::percent_decode_str;
+use sqlx::{
+    ConnectOptions,
+    postgres::{PgConnectOptions, PgSslMode},
+};
+use tokio::{task::JoinHandle, time::timeout};
+use tokio_postgres::{
+    Client, Config, NoTls, Row, Statement,
+    config::SslMode,
+    types::{ToSql, Type},
+};
+use url::Url;
+
+use crate::store::{
+    Result,
+    error::{is_outdated, reason},
+    lock::lock,
+    postgres::tls,
+    sql::{Param, Sql},
+};
+
+/// How many statements a connection keeps prepared.
+const STATEMENTS: usize = 256;
+/// How long one that has rested may take to answer, or to be closed.
+const PROMPT: Duration = Duration::from_secs(1);
+
+/// After how long without an acknowledgement, or without a word, a server's machine is taken for gone: until then what is under way
+/// there counts as one of the connections that are allowed. On Linux; other systems have their own minds.
+const VANISHED: Duration = Duration::from_secs(30);
+
+/// A command that does nothing.
+pub(in crate::store) const NOTHING: &str = "";
+
+pub(in crate::store) type Outcome<T> = std::result::Result<T, tokio_postgres::Error>;
+
+/// A server, and how it is spoken to.
+pub(in crate::store) struct Server {
+    config: Config,
+    mode: PgSslMode,
+    /// Where the certificates are.
+    told: Url,
+    /// How often statements that were prepared turned out not to fit the schema any more.
+    outdated: Arc<AtomicU64>,
+}
+
+impl Server {
+    pub fn of(options: &PgConnectOptions) -> Self {
+        // What the options do not tell otherwise they tell as a URL, which a host or a user in another spelling would not be part of.
+        let told = options.clone().host("host").username("user").to_url_lossy();
+        let mut config = Config::new();
+        match options.get_socket() {
+            Some(folder) => config.host_path(folder),
+            None => config.host(options.get_host().trim_matches(['[', ']'])),
+        };
+        config.port(options.get_port()).user(options.get_username());
+        if let Some(password) = told.password() {
+            config.password(percent_decode_str(password).collect::<Vec<u8>>());
+        }
+        if let Some(database) = options.get_database() {
+            config.dbname(database);
+        }
+        if let Some(name) = options.get_application_name() {
+            config.application_name(name);
+        }
+        if let Some(settings) = options.get_options() {
+            config.options(settings);
+        }
+        config.tcp_user_timeout(VANISHED).keepalives_idle(VANISHED / 2).keepalives_interval(VANISHED / 6);
+        config.ssl_mode(tls::mode(options.get_ssl_mode()));
+        Self { config, mode: options.get_ssl_mode(), told, outdated: Arc::default() }
+    }
+
+    /// Certificates are read each time, since they are renewed.
+    pub async fn connect(&self) -> Result<Outcome<Connection>> {
+        if self.config.get_ssl_mode() == SslMode::Disable {
+            return Ok(self.config.connect(NoTls).await.map(|(client, serving)| self.connection(client, serving)));
+        }
+        let connected = self.config.connect(tls::connector(self.mode, &self.told)?).await;
+        Ok(connected.map(|(client, serving)| self.connection(client, serving)))
+    }
+
+    fn connection(&self, client: Client, serving: impl Future<Output = Outcome<()>> + Send + 'static) -> Connection {
+        let served = tokio::spawn(async move {
+            if let Err(error) = serving.await {
+                tracing::debug!(error = reason(&error), "a connection to PostgreSQL ended");
+            }
+        });
+        let known = Known { statements: LruCache::new(STATEMENTS), outdated: self.outdated.load(Ordering::Relaxed) };
+        Connection { client, known: Mutex::new(known), outdated: self.outdated.clone(), served }
+    }
+}
+
+/// Whether a URL names a server on this machine, as far as its address tells.
+pub fn is_beside(url: &str) -> bool {
+    let Ok(options) = PgConnectOptions::from_str(url) else { return false };
+    // Where no host is named, a folder of sockets is what takes its place.
+    let host = options.get_host().trim_matches(['[', ']']);
+    options.get_socket().is_some()
+        || host.starts_with('/')
+        || host.eq_ignore_ascii_case("localhost")
+        || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+}
+
+/// A connection.
+pub(in crate::store) struct Connection {
+    client: Client,
+    known: Mutex<Known>,
+    outdated: Arc<AtomicU64>,
+    served: JoinHandle<()>,
+}
+
+/// What a statement answers: its rows, and how many it changed.
+#[derive(Default)]
+pub(in crate::store) struct Answer {
+    pub rows: Vec<Row>,
+    pub affected: u64,
+}
+
+/// The outcomes of futures whose first polls follow each other in their order: with the first poll a statement is sent.
+async fn in_order<T>(flying: Vec<BoxFuture<'_, T>>) -> Vec<T> {
+    let mut begun: Vec<_> = flying.into_iter().map(maybe_done).collect();
+    for one in &mut begun {
+        _ = poll!(&mut *one);
+    }
+    let mut outcomes = Vec::with_capacity(begun.len());
+    for mut one in begun {
+        (&mut one).await;
+        outcomes.extend(Pin::new(&mut one).take_output());
+    }
+    outcomes
+}
+
+/// Prepared statements.
+struct Known {
+    /// By their text.
+    statements: LruCache<String, Statement>,
+    /// What the server's count was when the first of them was prepared.
+    outdated: u64,
+}
+
+impl Connection {
+    /// The rows of a statement that stands alone. Where the schema changed since it was prepared, it is prepared and run once more.
+    pub async fn rows(&self, sql: &Sql) -> Outcome<Vec<Row>> {
+        match self.rows_within(sql).await {
+            Err(error) if is_outdated(&error) => self.rows_within(sql).await,
+            outcome => outcome,
+        }
+    }
+
+    async fn rows_within(&self, sql: &Sql) -> Outcome<Vec<Row>> {
+        Ok(self.flight(None, std::slice::from_ref(sql), None).await?.pop().unwrap_or_default().rows)
+    }
+
+    /// One flight of a transaction: a command that begins it, statements and a command that ends it go out together, and are run one
+    /// after the other. The first failure is the outcome: PostgreSQL runs nothing behind it, and takes a commit for a rollback.
+    pub async fn flight(&self, begin: Option<&'static str>, statements: &[Sql], end: Option<&'static str>) -> Outcome<Vec<Answer>> {
+        self.noted(self.fly(begin, statements, end).await)
+    }
+
+    async fn fly(&self, begin: Option<&'static str>, statements: &[Sql], end: Option<&'static str>) -> Outcome<Vec<Answer>> {
+        // All of them first: the end must not overtake a statement that is still being prepared.
+        let mut prepared = Vec::with_capacity(statements.len());
+        for sql in statements {
+            prepared.push((self.prepared(sql).await?, sql.params()));
+        }
+        let command = |text| -> BoxFuture<'_, Outcome<Option<Answer>>> { Box::pin(async move { self.command(text).await.map(|()| None) }) };
+        let mut flying: Vec<BoxFuture<'_, Outcome<Option<Answer>>>> = begin.into_iter().map(command).collect();
+        for (statement, params) in &prepared {
+            flying.push(Box::pin(async move { self.answer(statement, params).await.map(Some) }));
+        }
+        flying.extend(end.into_iter().map(command));
+        let mut answers = Vec::with_capacity(statements.len());
+        for outcome in in_order(flying).await {
+            answers.extend(outcome?);
+        }
+        Ok(answers)
+    }
+
+    async fn answer(&self, statement: &Statement, params: &[Param]) -> Outcome<Answer> {
+        let mut stream = pin!(self.client.query_raw(statement, params.iter().map(value)).await?);
+        let mut rows = Vec::new();
+        while let Some(row) = stream.as_mut().try_next().await? {
+            rows.push(row);
+        }
+        Ok(Answer { rows, affected: stream.rows_affected().unwrap_or(0) })
+    }
+
+    /// Notes a statement that does not fit the schema any more: every connection to the server prepares its statements anew.
+    fn noted<T>(&self, outcome: Outcome<T>) -> Outcome<T> {
+        if outcome.as_ref().is_err_and(is_outdated) {
+            let seen = lock(&self.known).outdated;
+            // Others may have noticed the same change.
+            _ = self.outdated.compare_exchange(seen, seen + 1, Ordering::Relaxed, Ordering::Relaxed);
+        }
+        outcome
+    }
+
+    /// Runs a command without values or rows.
+    pub async fn command(&self, text: &'static str) -> Outcome<()> {
+        self.client.batch_execute(text).await
+    }
+
+    /// Runs statements without values, for tests.
+    #[cfg(test)]
+    pub async fn script(&self, statements: &str) -> Outcome<()> {
+        self.client.batch_execute(statements).await
+    }
+
+    async fn prepared(&self, sql: &Sql) -> Outcome<Statement> {
+        let known = {
+            let mut known = lock(&self.known);
+            let outdated = self.outdated.load(Ordering::Relaxed);
+            if known.outdated != outdated {
+                known.statements.clear();
+                known.outdated = outdated;
+            }
+            known.statements.get(sql.as_str()).cloned()
+        };
+        if let Some(statement) = known {
+            return Ok(statement);
+        }
+        let types: Vec<Type> = sql.params().iter().map(type_of).collect();
+        let statement = self.client.prepare_typed(sql.as_str(), &types).await?;
+        lock(&self.known).statements.insert(sql.as_str().to_owned(), statement.clone());
+        Ok(statement)
+    }
+
+    /// Whether one that has rested still does.
+    pub async fn answers(&self) -> bool {
+        matches!(timeout(PROMPT, self.command(NOTHING)).await, Ok(Ok(())))
+    }
+
+    /// Whether it is known to be lost.
+    pub fn is_closed(&self) -> bool {
+        self.client.is_closed()
+    }
+
+    /// Closes it, once what is under way has been answered.
+    pub async fn close(self) {
+        drop((self.client, self.known));
+        if timeout(PROMPT, self.served).await.is_err() {
+            tracing::debug!("a connection could not be closed in order");
+        }
+    }
+}
+
+fn type_of(param: &Param) -> Type {
+    match param {
+        Param::Text(_) | Param::Null => Type::TEXT,
+        Param::Integer(_) | Param::NoInteger => Type::INT8,
+        Param::Number(_) | Param::NoNumber => Type::FLOAT8,
+        Param::Bytes(_) => Type::BYTEA,
+        Param::Flag(_) | Param::NoFlag => Type::BOOL,
+    }
+}
+
+fn value(param: &Param) -> &(dyn ToSql + Sync) {
+    match param {
+        Param::Text(text) => text,
+        Param::Integer(number) => number,
+        Param::Number(number) => number,
+        Param::Bytes(bytes) => bytes,
+        Param::Null => &None::<&str>,
+        Param::NoInteger => &None::<i64>,
+        Param::NoNumber => &None::<f64>,
+        Param::Flag(flag) => flag,
+        Param::NoFlag => &None::<bool>,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use sea_orm::DbBackend;
+    use sqlx::{Connection as _, postgres::PgConnection};
+    use tokio_postgres::config::Host;
+
+    use super::*;
+    use crate::store::{
+        Error,
+        fixture::{Fixture, setting},
+    };
+
+    fn server(url: &str) -> Server {
+        Server::of(&PgConnectOptions::from_str(url).unwrap())
+    }
+
+    #[test]
+    fn it_is_told_what_the_other_connections_are() {
+        let Server { config, .. } = server(
+            "postgres://us%40er:p%40%25%2F%C3%BC+w@[::1]:6543/da%20ta?application_name=inbox&options=-c%20search_path%3Dx&sslmode=require",
+        );
+        assert_eq!(config.get_hosts(), [Host::Tcp("::1".to_owned())]);
+        assert_eq!(config.get_ports(), [6543]);
+        assert_eq!(config.get_user(), Some("us@er"));
+        assert_eq!(config.get_password(), Some("p@%/ü+w".as_bytes()));
+        assert_eq!(config.get_dbname(), Some("da ta"));
+        assert_eq!(config.get_application_name(), Some("inbox"));
+        assert_eq!(config.get_options(), Some("-c search_path=x"));
+        assert_eq!(config.get_tcp_user_timeout(), Some(&VANISHED));
+        assert_eq!(config.get_ssl_mode(), SslMode::Require);
+        // What cannot be part of a URL.
+        let odd = PgConnectOptions::new_without_pgpass().username("a/b@c:d?#").host("a:b").socket("/a folder/é");
+        let Server { config, .. } = Server::of(&odd.ssl_mode(PgSslMode::Allow));
+        assert_eq!(config.get_hosts(), [Host::Unix(Path::new("/a folder/é").to_owned())]);
+        assert_eq!(config.get_user(), Some("a/b@c:d?#"));
+        assert_eq!(config.get_ssl_mode(), SslMode::Disable);
+    }
+
+    #[tokio::test]
+    async fn certificates_that_are_of_no_use_are_told_of() {
+        for (query, told) in [
+            ("sslmode=verify-full&sslrootcert=/nowhere/root.pem", "`/nowhere/root.pem`, which `sslrootcert` names, cannot be read"),
+            ("sslmode=verify-ca&sslrootcert=Cargo.toml", "what `sslrootcert` names has no certificate in PEM"),
+            ("sslcert=Cargo.toml", "names one of `sslcert` and `sslkey`"),
+            ("sslkey=Cargo.toml", "names one of `sslcert` and `sslkey`"),
+        ] {
+            let error = server(&format!("postgres://user@127.0.0.1:1/name?{query}")).connect().await.err();
+            assert!(matches!(&error, Some(Error::Unavailable(reason)) if reason.contains(told)), "{query}: {error:?}");
+        }
+        // Nobody is asked for them there.
+        for query in ["sslmode=require&sslrootcert=/nowhere/root.pem", "sslmode=disable&sslcert=/nowhere/client.pem"] {
+            assert!(matches!(server(&format!("postgres://user@127.0.0.1:1/name?{query}")).connect().await, Ok(Err(_))), "{query}");
+        }
+    }
+
+    #[tokio::test]
+    async fn values_arrive_as_they_are_and_few_statements_stay_prepared() {
+        let fixture = Fixture::new().await;
+        if fixture.db.backend() != DbBackend::Postgres {
+            return;
+        }
+        let connection = server(&fixture.url).connect().await.unwrap().unwrap();
+        let params = [
+            Param::Text("ü'\\".to_owned()),
+            Param::Integer(i64::MIN),
+            Param::Number(-0.1),
+            Param::Bytes(vec![0, 255]),
+            Param::Null,
+            Param::NoInteger,
+            Param::NoNumber,
+        ];
+        let sql = params.into_iter().fold(Sql::fixed("SELECT $1, $2, $3, $4, $5, $6, $7"), Sql::with);
+        for _ in 0..2 {
+            let rows = connection.rows(&sql).await.unwrap();
+            let row = &rows[0];
+            assert_eq!((row.get::<_, String>(0), row.get::<_, i64>(1), row.get::<_, f64>(2)), ("ü'\\".to_owned(), i64::MIN, -0.1));
+            assert_eq!(row.get::<_, Vec<u8>>(3), [0, 255]);
+            assert_eq!((row.get(4), row.get(5), row.get(6)), (None::<String>, None::<i64>, None::<f64>));
+        }
+        for i in 0..STATEMENTS + 10 {
+            connection.rows(&Sql::fixed(&format!("SELECT {i}"))).await.unwrap();
+        }
+        let kept = connection.rows(&Sql::fixed("SELECT COUNT(*) FROM pg_prepared_statements")).await.unwrap()[0].get::<_, i64>(0);
+        assert_eq!(usize::try_from(kept).unwrap(), STATEMENTS);
+        connection.close().await;
+    }
+
+    /// `tests/tls.sh` starts the server, which speaks TLS alone, with a certificate for `localhost`.
+    #[tokio::test]
+    #[ignore = "run by tests/tls.sh"]
+    async fn only_who_is_to_be_trusted_is_spoken_to() {
+        let [port, folder] = ["COUNTERPART_TEST_TLS_PORT", "COUNTERPART_TEST_TLS_CERTIFICATES"].map(|name| setting(name).expect(name));
+        let pem = |name: &str| format!("{folder}/{name}.pem");
+        let (ours, others) = (format!("sslrootcert={}", pem("ours")), format!("sslrootcert={}", pem("others")));
+        let own = format!("sslcert={}&sslkey={folder}/client.key", pem("client"));
+        for (who, options, reached) in [
+            ("postgres@localhost", String::new(), true),
+            ("postgres@localhost", "sslmode=disable".to_owned(), false),
+            ("postgres@localhost", "sslmode=require".to_owned(), true),
+            ("postgres@localhost", format!("sslmode=require&{others}"), true),
+            ("postgres@localhost", format!("sslmode=verify-ca&{ours}"), true),
+            ("postgres@localhost", format!("sslmode=verify-ca&{others}"), false),
+            ("postgres@localhost", "sslmode=verify-ca".to_owned(), false),
+            ("postgres@127.0.0.1", format!("sslmode=verify-ca&{ours}"), true),
+            ("postgres@localhost", format!("sslmode=verify-full&{ours}"), true),
+            ("postgres@localhost", format!("sslmode=verify-full&{others}"), false),
+            ("postgres@127.0.0.1", format!("sslmode=verify-full&{ours}"), false),
+            ("shop@localhost", format!("sslmode=verify-full&{ours}"), false),
+            ("shop@localhost", format!("sslmode=verify-full&{ours}&{own}"), true),
+            ("shop@localhost", format!("sslmode=require&{own}"), true),
+        ] {
+            let (name, host) = who.split_once('@').unwrap();
+            let url = format!("postgres://{name}@{host}:{port}/postgres?{options}");
+            let told = server(&url).connect().await.unwrap().map(|_| ());
+            assert_eq!(told.is_ok(), reached, "{url}: {told:?}");
+            // As the other connections are.
+            let told = PgConnection::connect(&url).await.map(|_| ());
+            assert_eq!(told.is_ok(), reached, "{url}: {told:?}");
+        }
+        let connection = server(&format!("postgres://postgres@localhost:{port}/postgres")).connect().await.unwrap().unwrap();
+        let told = connection.rows(&Sql::fixed("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()")).await.unwrap();
+        assert!(told[0].get::<_, bool>(0));
+    }
+}

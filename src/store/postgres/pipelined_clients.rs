@@ -1,0 +1,305 @@
+//! Pipelined clients: shared connections to PostgreSQL with many statements under way at a time.
+//!
+//! A server process that finds its next statement waiting does not sleep in between, and its answers are read together. Statements whose
+//! work their keys bound ([`Reach::Keys`]) share connections, since none delays those behind it for long. A statement that may take
+//! longer gets a connection of its own (`pool`).
+//!
+//! Guarantees: a client has one connection at a time, beside one that is given up while statements are under way there; a connection that
+//! has not answered for a while is checked, so that one that hangs is noticed; where a connection is lost that had served, its statements
+//! are repeated on the next.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use tokio::{sync::Mutex as Turn, time::timeout};
+use tokio_postgres::Row;
+
+use crate::store::{
+    Result,
+    error::is_lost,
+    lock::lock,
+    postgres::{
+        connection::{Connection, Server},
+        pool::{FORGOTTEN, Kept, OLD, RESTED, closed, late, made},
+    },
+    sql::{Reach, Sql},
+};
+
+/// From how many statements on a line the next one is taken into use. Fewer leave less to be found waiting, more hold up those behind.
+const DEPTH: usize = 4;
+/// How often a statement is repeated whose connection was lost.
+const REPEATS: u32 = 2;
+
+/// The connections to one server.
+#[derive(Clone)]
+pub(in crate::store) struct Lines(Arc<Shared>);
+
+struct Shared {
+    server: Arc<Server>,
+    lines: Vec<Line>,
+    /// For what may take long.
+    kept: Kept,
+    /// How long a statement waits for a connection.
+    patience: Duration,
+    closed: AtomicBool,
+}
+
+#[derive(Default)]
+struct Line {
+    open: Mutex<Option<Open>>,
+    under_way: AtomicUsize,
+    /// One at a time makes a connection, or asks one that has rested.
+    opening: Turn<()>,
+}
+
+/// A line that a statement is under way on.
+struct Taken<'a>(&'a Line);
+
+impl Drop for Taken<'_> {
+    fn drop(&mut self) {
+        self.0.under_way.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+struct Open {
+    connection: Arc<Connection>,
+    made: Instant,
+    /// When it last answered.
+    since: Instant,
+    /// Whether it has answered a statement.
+    used: bool,
+}
+
+impl Lines {
+    /// At most so many connections, half of them for what may take long, and one of each at least. None is made before it is needed.
+    pub fn new(server: Arc<Server>, connections: u32, patience: Duration) -> Self {
+        let shared = (connections / 2).max(1);
+        let kept = Kept::new(server.clone(), connections.saturating_sub(shared), patience);
+        let lines = (0..shared).map(|_| Line::default()).collect();
+        Self(Arc::new(Shared { server, lines, kept, patience, closed: AtomicBool::new(false) }))
+    }
+
+    /// The rows of a statement that only reads.
+    pub async fn rows(&self, sql: &Sql) -> Result<Vec<Row>> {
+        if !matches!(sql.reach(), Reach::Keys) {
+            return self.0.kept.rows(sql).await;
+        }
+        let line = self.line();
+        let mut repeats = 0;
+        loop {
+            let connection = timeout(self.0.patience, self.connection(line.0));
+            let (connection, used) = connection.await.unwrap_or_else(|_| Err(late()))?;
+            match connection.rows(sql).await {
+                Err(error) if is_lost(&error) => {
+                    line.0.give_up(&connection);
+                    // Whatever ends each connection that it is sent over is not sent for ever.
+                    if !used || repeats == REPEATS {
+                        return Err(error.into());
+                    }
+                    repeats += 1;
+                }
+                told => {
+                    line.0.answered(&connection);
+                    return Ok(told?);
+                }
+            }
+        }
+    }
+
+    /// The first line with few statements under way, so that those that there are find each other; else the one with the fewest.
+    fn line(&self) -> Taken<'_> {
+        let under_way = |line: &&Line| line.under_way.load(Ordering::Relaxed);
+        let lines = &self.0.lines;
+        let line = lines.iter().find(|line| under_way(line) < DEPTH).or_else(|| lines.iter().min_by_key(under_way)).unwrap_or(&lines[0]);
+        line.under_way.fetch_add(1, Ordering::Relaxed);
+        Taken(line)
+    }
+
+    /// The connection of a line, and whether it has served before.
+    async fn connection(&self, line: &Line) -> Result<(Arc<Connection>, bool)> {
+        if let Some(ready) = line.open_since(RESTED) {
+            return Ok(ready);
+        }
+        let _turn = line.opening.lock().await;
+        if let Some(ready) = line.open_since(RESTED) {
+            return Ok(ready);
+        }
+        if let Some((rested, used)) = line.open_since(FORGOTTEN)
+            && rested.answers().await
+        {
+            line.answered(&rested);
+            return Ok((rested, used));
+        }
+        // The server may have room for no other one before this one is closed.
+        drop(lock(&line.open).take());
+        if self.0.closed.load(Ordering::Relaxed) {
+            return Err(closed());
+        }
+        let connection = Arc::new(made(&self.0.server).await?);
+        let mut open = lock(&line.open);
+        if self.0.closed.load(Ordering::Relaxed) {
+            return Err(closed());
+        }
+        *open = Some(Open { connection: connection.clone(), made: Instant::now(), since: Instant::now(), used: false });
+        Ok((connection, false))
+    }
+
+    /// Closes the connections; whoever asks for one afterwards is refused.
+    pub async fn close(&self) {
+        self.0.closed.store(true, Ordering::Relaxed);
+        for line in &self.0.lines {
+            let open = lock(&line.open).take();
+            // What is under way there is answered first.
+            if let Some(connection) = open.and_then(|open| Arc::into_inner(open.connection)) {
+                connection.close().await;
+            }
+        }
+        self.0.kept.close().await;
+    }
+}
+
+impl Line {
+    /// Its connection, unless that is lost, old, or has not answered for so long; and whether it has served before.
+    fn open_since(&self, rest: Duration) -> Option<(Arc<Connection>, bool)> {
+        let open = lock(&self.open);
+        let usable = |open: &&Open| !open.connection.is_closed() && open.since.elapsed() < rest && open.made.elapsed() < OLD;
+        open.as_ref().filter(usable).map(|open| (open.connection.clone(), open.used))
+    }
+
+    fn answered(&self, connection: &Arc<Connection>) {
+        if let Some(open) = lock(&self.open).as_mut().filter(|open| Arc::ptr_eq(&open.connection, connection)) {
+            (open.since, open.used) = (Instant::now(), true);
+        }
+    }
+
+    fn give_up(&self, connection: &Arc<Connection>) {
+        lock(&self.open).take_if(|open| Arc::ptr_eq(&open.connection, connection));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{collections::BTreeSet, str::FromStr};
+
+    use futures_util::{future::join_all, poll};
+    use sea_orm::DbBackend;
+    use sqlx::postgres::PgConnectOptions;
+    use tokio::time::sleep;
+
+    use super::*;
+    use crate::store::{Error, fixture::Fixture};
+
+    fn lines(url: &str, connections: u32) -> Lines {
+        let server = Server::of(&PgConnectOptions::from_str(url).unwrap());
+        Lines::new(server.into(), connections, Duration::from_secs(5))
+    }
+
+    /// The server's process that such a statement is run by.
+    async fn process(lines: &Lines, seconds: &str) -> i32 {
+        let rows = lines.rows(&Sql::fixed(&format!("SELECT pg_backend_pid() FROM pg_sleep({seconds})"))).await.unwrap();
+        rows[0].get(0)
+    }
+
+    #[tokio::test]
+    async fn a_line_has_few_under_way_before_the_next_one_is_used() {
+        let lines = lines("postgres://nobody@nowhere/nothing", 5);
+        let mut taken: Vec<_> = (0..10).map(|_| lines.line()).collect();
+        let at = |taken: &Taken<'_>| lines.0.lines.iter().position(|line| std::ptr::eq(line, taken.0)).unwrap();
+        assert_eq!(taken.iter().map(at).collect::<Vec<_>>(), [0, 0, 0, 0, 1, 1, 1, 1, 0, 1]);
+        taken.drain(..2);
+        taken.extend([lines.line(), lines.line()]);
+        assert_eq!(taken.iter().map(at).collect::<Vec<_>>(), [0, 0, 1, 1, 1, 1, 0, 1, 0, 0]);
+        drop(taken);
+        assert_eq!(at(&lines.line()), 0);
+    }
+
+    #[tokio::test]
+    async fn many_share_a_connection_and_what_may_take_long_has_its_own() {
+        let fixture = Fixture::new().await;
+        if fixture.db.backend() != DbBackend::Postgres {
+            return;
+        }
+        let lines = lines(&fixture.url, 2);
+        let mut long = Sql::fixed("SELECT pg_backend_pid() FROM pg_sleep(1)");
+        long.unbounded();
+        let mut long = Box::pin(lines.rows(&long));
+        assert!(poll!(&mut long).is_pending());
+        let all: BTreeSet<i32> = join_all((0..40).map(|_| process(&lines, "0"))).await.into_iter().collect();
+        assert_eq!(all.len(), 1, "{all:?}");
+        assert!(poll!(&mut long).is_pending());
+        assert!(!all.contains(&long.await.unwrap()[0].get(0)));
+        // Whoever goes away leaves the connection in order.
+        for _ in 0..3 {
+            assert!(timeout(Duration::from_millis(20), process(&lines, "0.1")).await.is_err());
+        }
+        assert!(lines.rows(&Sql::fixed("SELECT 1 / 0")).await.is_err());
+        assert!(all.contains(&process(&lines, "0").await));
+        assert_eq!(lines.0.lines[0].under_way.load(Ordering::Relaxed), 0);
+    }
+
+    #[tokio::test]
+    async fn one_that_is_lost_is_replaced_and_its_statements_are_repeated() {
+        let fixture = Fixture::new().await;
+        if fixture.db.backend() != DbBackend::Postgres {
+            return;
+        }
+        let lines = lines(&fixture.url, 2);
+        let end = async |one: i32| fixture.execute(&format!("SELECT pg_terminate_backend({one})")).await.unwrap();
+        let first = process(&lines, "0").await;
+        let under_way = join_all((0..3).map(|_| process(&lines, "0.2")));
+        let ended = async {
+            sleep(Duration::from_millis(100)).await;
+            end(first).await;
+        };
+        let (repeated, ()) = tokio::join!(under_way, ended);
+        let second = repeated[0];
+        assert!(second != first && repeated == [second; 3], "{first}: {repeated:?}");
+        // One that rests is asked, and serves on.
+        let rest = || lock(&lines.0.lines[0].open).as_mut().unwrap().since -= RESTED;
+        rest();
+        assert_eq!(process(&lines, "0").await, second);
+        end(second).await;
+        rest();
+        let third = process(&lines, "0").await;
+        assert_ne!(third, second);
+        lock(&lines.0.lines[0].open).as_mut().unwrap().made -= OLD;
+        let fourth = process(&lines, "0").await;
+        assert_ne!(fourth, third);
+        lines.close().await;
+        for mut sql in [Sql::fixed("SELECT 1"), Sql::fixed("SELECT 2")] {
+            assert!(matches!(lines.rows(&sql).await, Err(Error::Unavailable(_))));
+            sql.unbounded();
+            assert!(matches!(lines.rows(&sql).await, Err(Error::Unavailable(_))));
+        }
+    }
+
+    #[tokio::test]
+    async fn a_server_that_is_not_there_is_told_of_in_time() {
+        let server = Server::of(&PgConnectOptions::from_str("postgres://nobody@127.0.0.1:1/nothing").unwrap());
+        let lines = Lines::new(server.into(), 2, Duration::from_millis(50));
+        let told = join_all((0..3).map(|_| async { lines.rows(&Sql::fixed("SELECT 1")).await.map(|_| ()) })).await;
+        assert!(told.iter().all(|told| matches!(told, Err(Error::Unavailable(_)))), "{told:?}");
+    }
+
+    #[tokio::test]
+    async fn one_that_is_old_makes_room_for_the_next() {
+        let fixture = Fixture::new().await;
+        if fixture.db.backend() != DbBackend::Postgres {
+            return;
+        }
+        let role = format!("one connection of {}", fixture.store);
+        fixture.execute(&format!("CREATE ROLE \"{role}\" LOGIN CONNECTION LIMIT 1")).await.unwrap();
+        let options = PgConnectOptions::from_str(&fixture.url).unwrap().username(&role);
+        let lines = Lines::new(Server::of(&options).into(), 2, Duration::from_secs(5));
+        let first = process(&lines, "0").await;
+        lock(&lines.0.lines[0].open).as_mut().unwrap().made -= OLD;
+        assert_ne!(process(&lines, "0").await, first);
+        lines.close().await;
+        fixture.execute(&format!("DROP ROLE \"{role}\"")).await.unwrap();
+    }
+}

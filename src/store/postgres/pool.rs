@@ -1,0 +1,248 @@
+//! Connection pool for PostgreSQL: exclusive connections, each lent to one statement or transaction at a time.
+//!
+//! The pool serves transactions, and reads that may take long (`pipelined_clients` serves the others).
+//!
+//! Guarantees: there are never more connections than allowed, beside those that the server is about to close. A connection whose
+//! statement failed or was given up is checked in the background; it serves again once it has answered, or it is closed. A connection
+//! that was idle is checked before it is lent, so that a restart of the server costs no request its answer.
+
+use std::{
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
+
+use scopeguard::{ScopeGuard, guard};
+use tokio::{
+    sync::{OwnedSemaphorePermit, Semaphore},
+    time::{sleep, timeout},
+};
+use tokio_postgres::Row;
+
+use crate::store::{
+    Error, Result,
+    error::{is_lost, lets_nobody_in_yet},
+    last_failure::LastFailure,
+    lock::lock,
+    postgres::connection::{Connection, NOTHING, Server},
+    sql::Sql,
+};
+
+/// How long a connection may rest before it is asked whether it lives.
+pub(in crate::store) const RESTED: Duration = Duration::from_secs(5);
+/// How long it may rest before it is closed.
+pub(in crate::store) const FORGOTTEN: Duration = Duration::from_secs(600);
+/// How old a connection gets: its process in the server keeps what it has learnt.
+pub(in crate::store) const OLD: Duration = Duration::from_secs(1800);
+/// How often a server that lets nobody in is tried.
+const AGAIN: Duration = Duration::from_millis(100);
+
+/// The connections to one server.
+#[derive(Clone)]
+pub(in crate::store) struct Kept(Arc<Shared>);
+
+struct Shared {
+    server: Arc<Server>,
+    /// Those that are not in use, the one that rested the longest first.
+    idle: Mutex<Vec<Idle>>,
+    permits: Arc<Semaphore>,
+    /// How long a statement waits for a connection.
+    patience: Duration,
+    last_failure: LastFailure,
+}
+
+struct Idle {
+    connection: Connection,
+    made: Instant,
+    since: Instant,
+    /// Whether it has served before.
+    used: bool,
+}
+
+/// A connection at work, and the right to have it.
+pub(in crate::store) struct Lent {
+    idle: Idle,
+    permit: OwnedSemaphorePermit,
+}
+
+impl Lent {
+    pub fn connection(&self) -> &Connection {
+        &self.idle.connection
+    }
+
+    /// Whether it has answered a statement before it was lent.
+    pub fn has_served(&self) -> bool {
+        self.idle.used
+    }
+}
+
+impl Kept {
+    /// None is made before it is needed.
+    pub fn new(server: Arc<Server>, connections: u32, patience: Duration) -> Self {
+        let permits = Arc::new(Semaphore::new(connections.max(1) as usize));
+        Self(Arc::new(Shared { server, idle: Mutex::default(), permits, patience, last_failure: LastFailure::default() }))
+    }
+
+    /// Of the transactions on these connections.
+    pub fn last_failure(&self) -> &LastFailure {
+        &self.0.last_failure
+    }
+
+    /// The rows of a statement that only reads, or may be run twice.
+    pub async fn rows(&self, sql: &Sql) -> Result<Vec<Row>> {
+        let (lent, rows) = self.first(sql, NOTHING).await?;
+        self.put_back(lent);
+        Ok(rows)
+    }
+
+    /// A connection, and the rows of its first statement, which changes nothing: where the connection had rested and turns out to
+    /// be lost, the statement is repeated on another. `last` ends what the statement may have begun when nobody waits for it any
+    /// more.
+    pub async fn first(&self, sql: &Sql, last: &'static str) -> Result<(Lent, Vec<Row>)> {
+        loop {
+            let lent = guard(self.lend().await?, |lent| self.recover(lent, last));
+            match lent.connection().rows(sql).await {
+                Ok(rows) => return Ok((ScopeGuard::into_inner(lent), rows)),
+                Err(error) if is_lost(&error) && lent.idle.used => drop(ScopeGuard::into_inner(lent)),
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// Lends a connection, or fails once it has taken too long.
+    pub async fn lend(&self) -> Result<Lent> {
+        timeout(self.0.patience, self.lend_one()).await.unwrap_or_else(|_| Err(late()))
+    }
+
+    async fn lend_one(&self) -> Result<Lent> {
+        let permit = self.0.permits.clone().acquire_owned().await.map_err(|_| closed())?;
+        Ok(Lent { idle: self.take().await?, permit })
+    }
+
+    async fn take(&self) -> Result<Idle> {
+        // Not in the loop's head, which would hold the lock through its body.
+        let next = || self.lock().pop();
+        while let Some(idle) = next() {
+            let rested = idle.since.elapsed();
+            if idle.connection.is_closed() || rested >= FORGOTTEN {
+                continue;
+            }
+            if rested < RESTED || idle.connection.answers().await {
+                return Ok(idle);
+            }
+        }
+        Ok(Idle { connection: made(&self.0.server).await?, made: Instant::now(), since: Instant::now(), used: false })
+    }
+
+    /// Takes a connection back that nothing goes on upon.
+    pub fn put_back(&self, Lent { mut idle, permit }: Lent) {
+        if self.0.permits.is_closed() || idle.made.elapsed() > OLD {
+            // It closes by itself, and its successor waits where the server has no room for both.
+            return;
+        }
+        (idle.since, idle.used) = (Instant::now(), true);
+        let mut others = self.lock();
+        others.retain(|other| other.since.elapsed() < FORGOTTEN);
+        others.push(idle);
+        // Whoever has the right to one finds it there.
+        drop(others);
+        drop(permit);
+    }
+
+    /// Takes a connection back whose statement failed, or that nobody waits for any more, once it has answered a last command. The
+    /// server may still be at work for it; until that has ended it counts as one of those that are allowed.
+    pub fn recover(&self, lent: Lent, last: &'static str) {
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let kept = self.clone();
+        runtime.spawn(async move {
+            if lent.connection().command(last).await.is_ok() {
+                kept.put_back(lent);
+            }
+        });
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Idle>> {
+        lock(&self.0.idle)
+    }
+
+    /// Closes the connections; whoever asks for one afterwards is refused.
+    pub async fn close(&self) {
+        self.0.permits.close();
+        let idle = std::mem::take(&mut *self.lock());
+        for Idle { connection, .. } in idle {
+            connection.close().await;
+        }
+    }
+}
+
+/// A new connection, once the server lets somebody in: whoever waits for that loses patience otherwise.
+pub(in crate::store) async fn made(server: &Server) -> Result<Connection> {
+    loop {
+        match server.connect().await? {
+            Err(error) if lets_nobody_in_yet(&error) => sleep(AGAIN).await,
+            other => return Ok(other?),
+        }
+    }
+}
+
+/// Nobody may have a connection any more.
+pub(in crate::store) fn closed() -> Error {
+    Error::Unavailable("the database is being closed".to_owned())
+}
+
+/// None was to be had for as long as is waited.
+pub(in crate::store) fn late() -> Error {
+    Error::Unavailable("none became free, or could be made, in time".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::str::FromStr;
+
+    use futures_util::future::join_all;
+    use sea_orm::DbBackend;
+    use sqlx::postgres::PgConnectOptions;
+
+    use super::*;
+    use crate::store::{Error, fixture::Fixture};
+
+    #[tokio::test]
+    async fn connections_are_used_again_and_bad_ones_are_not() {
+        let fixture = Fixture::new().await;
+        if fixture.db.backend() != DbBackend::Postgres {
+            return;
+        }
+        let server = Server::of(&PgConnectOptions::from_str(&fixture.url).unwrap());
+        let kept = Kept::new(server.into(), 2, Duration::from_secs(5));
+        // Long enough that a second one is needed beside it.
+        let process = async || {
+            let rows = kept.rows(&Sql::fixed("SELECT pg_backend_pid() FROM pg_sleep(0.02)")).await.unwrap();
+            rows[0].get::<_, i32>(0)
+        };
+        let first = process().await;
+        assert_eq!(process().await, first);
+        let many: std::collections::BTreeSet<i32> = join_all((0..20).map(|_| process())).await.into_iter().collect();
+        assert_eq!(many.len(), 2, "{many:?}");
+        for _ in 0..3 {
+            assert!(kept.rows(&Sql::fixed("SELECT 1 / 0")).await.is_err());
+        }
+        // Those that nobody waits for any more are at work until they end, and no others are made for that.
+        let long = Sql::fixed("SELECT pg_sleep(1)");
+        for _ in 0..2 {
+            assert!(timeout(Duration::from_millis(50), kept.rows(&long)).await.is_err());
+        }
+        let begun = Instant::now();
+        let after = process().await;
+        assert!(begun.elapsed() > Duration::from_millis(500), "{:?}", begun.elapsed());
+        assert!(many.contains(&after), "{after} is none of {many:?}");
+        let one = process().await;
+        fixture.execute(&format!("SELECT pg_terminate_backend({one})")).await.unwrap();
+        sleep(Duration::from_millis(100)).await;
+        let other = process().await;
+        assert_ne!(other, one);
+        fixture.execute(&format!("SELECT pg_terminate_backend({other})")).await.unwrap();
+        kept.lock().iter_mut().for_each(|idle| idle.since -= RESTED);
+        assert_ne!(process().await, other);
+        kept.close().await;
+        assert!(matches!(kept.rows(&Sql::fixed("SELECT 1")).await, Err(Error::Unavailable(_))));
+    }
+}

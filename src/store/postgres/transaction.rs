@@ -1,0 +1,202 @@
+//! Transactions on PostgreSQL, on connections of the pool, in pipelined flights.
+//!
+//! The statements of a flight follow each other without waiting for answers. BEGIN leaves with the first statements, which lock rows;
+//! COMMIT leaves with the last ones. Each round trip saved is a switch of processes on both sides.
+//!
+//! Guarantees: dropped without [`Begun::commit`], a transaction leaves nothing behind, and its connection serves again once the server
+//! has rolled it back, or is closed; a transaction of which a statement failed is never committed.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::sync::Mutex;
+use tokio_postgres::Row;
+
+use crate::store::{
+    Error, Result,
+    error::{is_lost, is_outdated},
+    postgres::{
+        connection::{Answer, Outcome},
+        pool::{Kept, Lent},
+    },
+    sql::Sql,
+};
+
+pub(in crate::store) struct Begun {
+    kept: Kept,
+    /// Behind a lock since flights of one transaction follow each other. Empty once it has ended.
+    lent: Mutex<Option<Lent>>,
+    /// Whether BEGIN was sent.
+    begun: AtomicBool,
+    /// PostgreSQL answers the commit of a transaction that failed as if nothing were wrong.
+    failed: AtomicBool,
+}
+
+const BEGIN: &str = "BEGIN";
+const COMMIT: &str = "COMMIT";
+const ROLLBACK: &str = "ROLLBACK";
+
+fn ended() -> Error {
+    Error::Unavailable("the transaction has ended".to_owned())
+}
+
+impl Kept {
+    /// Lends a connection for a transaction.
+    pub async fn begin(&self) -> Result<Begun> {
+        let lent = Mutex::new(Some(self.lend().await?));
+        Ok(Begun { kept: self.clone(), lent, begun: AtomicBool::new(false), failed: AtomicBool::new(false) })
+    }
+}
+
+impl Begun {
+    fn noted<T>(&self, outcome: Outcome<T>) -> Result<T> {
+        outcome.map_err(|error| {
+            let error = error.into();
+            self.failed.store(true, Ordering::Relaxed);
+            self.kept.last_failure().note(&error);
+            error
+        })
+    }
+
+    /// Runs statements one after the other in one flight. A first flight is repeated where its connection had rested and turns out to
+    /// be lost, or where the schema has changed since its statements were prepared: nothing of it is left.
+    pub async fn flight(&self, statements: &[Sql]) -> Result<Vec<Answer>> {
+        let mut place = self.lent.lock().await;
+        loop {
+            let lent = place.as_mut().ok_or_else(ended)?;
+            let is_first = !self.begun.swap(true, Ordering::Relaxed);
+            match lent.connection().flight(is_first.then_some(BEGIN), statements, None).await {
+                Err(error) if is_first && is_lost(&error) && lent.has_served() => *place = None,
+                Err(error) if is_first && is_outdated(&error) => lent.connection().command(ROLLBACK).await?,
+                outcome => return self.noted(outcome),
+            }
+            self.begun.store(false, Ordering::Relaxed);
+            if place.is_none() {
+                *place = Some(self.kept.lend().await?);
+            }
+        }
+    }
+
+    pub async fn rows(&self, sql: &Sql) -> Result<Vec<Row>> {
+        Ok(self.flight(std::slice::from_ref(sql)).await?.pop().unwrap_or_default().rows)
+    }
+
+    /// The number of rows that a statement changed.
+    pub async fn run(&self, sql: &Sql) -> Result<u64> {
+        Ok(self.flight(std::slice::from_ref(sql)).await?.pop().unwrap_or_default().affected)
+    }
+
+    /// Runs statements without values, for tests.
+    #[cfg(test)]
+    pub async fn script(&self, statements: &str) -> Result<()> {
+        self.flight(&[]).await?;
+        let place = self.lent.lock().await;
+        self.noted(place.as_ref().ok_or_else(ended)?.connection().script(statements).await)
+    }
+
+    /// Runs the last statements, and commits.
+    pub async fn commit(self, statements: &[Sql]) -> Result<Vec<Answer>> {
+        if self.failed.load(Ordering::Relaxed) {
+            return Err(Error::Damaged("a transaction was to be committed of which a statement had failed".to_owned()));
+        }
+        if !self.begun.load(Ordering::Relaxed) {
+            if statements.is_empty() {
+                return Ok(Vec::new());
+            }
+            self.flight(&[]).await?;
+        }
+        let mut place = self.lent.lock().await;
+        let lent = place.as_ref().ok_or_else(ended)?;
+        let answers = self.noted(lent.connection().flight(None, statements, Some(COMMIT)).await)?;
+        if let Some(lent) = place.take() {
+            self.kept.put_back(lent);
+        }
+        Ok(answers)
+    }
+
+    /// Takes everything back, and waits for that.
+    pub async fn rollback(self) -> Result<()> {
+        let mut place = self.lent.lock().await;
+        if self.begun.load(Ordering::Relaxed) {
+            place.as_ref().ok_or_else(ended)?.connection().command(ROLLBACK).await?;
+        }
+        if let Some(lent) = place.take() {
+            self.kept.put_back(lent);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Begun {
+    fn drop(&mut self) {
+        let Some(lent) = self.lent.get_mut().take() else { return };
+        if self.begun.load(Ordering::Relaxed) {
+            self.kept.recover(lent, ROLLBACK);
+        } else {
+            self.kept.put_back(lent);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{str::FromStr, time::Duration};
+
+    use sea_orm::DbBackend;
+    use sqlx::postgres::PgConnectOptions;
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::store::{fixture::Fixture, postgres::connection::Server};
+
+    #[tokio::test]
+    async fn what_was_not_committed_is_gone_and_its_connection_serves_again() {
+        let fixture = Fixture::new().await;
+        if fixture.db.backend() != DbBackend::Postgres {
+            return;
+        }
+        let server = Server::of(&PgConnectOptions::from_str(&fixture.url).unwrap());
+        let kept = Kept::new(server.into(), 2, Duration::from_secs(5));
+        let process = async |begun: &Begun| {
+            let rows = begun.rows(&Sql::fixed("SELECT pg_backend_pid()")).await.unwrap();
+            rows[0].get::<_, i32>(0)
+        };
+        let rename = async |begun: &Begun, name: &str| {
+            let mut sql = Sql::of(&fixture.store, "UPDATE stores SET name = ");
+            sql.text(name).push(" WHERE id = $1");
+            begun.run(&sql).await.unwrap()
+        };
+        let name = async || {
+            let sql = Sql::of(&fixture.store, "SELECT name FROM stores WHERE id = $1");
+            fixture.db.first(sql, |cells| cells.take::<String>()).await.unwrap().unwrap()
+        };
+        let begun = kept.begin().await.unwrap();
+        let first = process(&begun).await;
+        assert_eq!(rename(&begun, "Dropped").await, 1);
+        drop(begun);
+        // Of two connections one may still be at it.
+        let both = [kept.begin().await.unwrap(), kept.begin().await.unwrap()];
+        let mut seen = [process(&both[0]).await, process(&both[1]).await];
+        seen.sort_unstable();
+        assert!(seen.contains(&first), "{first} is none of {seen:?}");
+        assert_eq!(name().await, "Shop");
+        let [one, other] = both;
+        one.commit(&[]).await.unwrap();
+        rename(&other, "Taken back").await;
+        other.rollback().await.unwrap();
+        assert_eq!(name().await, "Shop");
+        // One whose statement failed, and one that nobody waits for any more.
+        let [failed, left] = [kept.begin().await.unwrap(), kept.begin().await.unwrap()];
+        rename(&failed, "Failed").await;
+        assert!(failed.rows(&Sql::fixed("SELECT 1 / 0")).await.is_err());
+        assert!(failed.commit(&[]).await.is_err());
+        assert!(timeout(Duration::from_millis(50), left.rows(&Sql::fixed("SELECT pg_sleep(0.5)"))).await.is_err());
+        drop(left);
+        let begun = kept.begin().await.unwrap();
+        assert!(seen.contains(&process(&begun).await));
+        assert_eq!(rename(&begun, "Renamed").await, 1);
+        begun.commit(&[]).await.unwrap();
+        assert_eq!(name().await, "Renamed");
+        kept.close().await;
+        assert!(matches!(kept.begin().await, Err(Error::Unavailable(_))));
+    }
+}

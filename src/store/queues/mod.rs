@@ -1,0 +1,4 @@
+//! Outboxes: what is claimed for an attempt under a lease, and the room that attempts have.
+
+pub mod outbound;
+pub mod room;

@@ -1,0 +1,237 @@
+//! The outbox of channels: messages kept with the send, claimed for an attempt under a lease, and settled.
+//!
+//! A worker that dies with a claim loses it when `due_at` comes, and what it did late changes nothing, since every end names the claim.
+//! Only the oldest message of a conversation can be claimed, so that none overtakes another.
+
+use sea_orm::DbBackend;
+
+use crate::{
+    domain::{
+        bridges::Endpoint,
+        ids::{AccountId, ConversationId, MessageId, StoreId, TemplateId, TicketId},
+        messages::Message,
+        outbound::{Delivery, MAX_REFERENCES, Parcel},
+        store::{Account, Template},
+        time::Timestamp,
+    },
+    store::{
+        Db, Error, Result,
+        queues::room::Room,
+        rows::{Cells, Row},
+        settings::bridges::endpoints,
+        sql::{Param, Sql},
+        transaction::write::Write,
+    },
+};
+
+/// A message that somebody is trying to hand over.
+#[derive(Clone, Debug)]
+pub struct Claimed {
+    pub position: i64,
+    pub claim: String,
+    /// With this one.
+    pub attempts: i64,
+    pub parcel: Parcel,
+    /// The bridge of its account, if there is one.
+    pub bridge: Option<Endpoint>,
+}
+
+/// An account of a store.
+pub type Place = (StoreId, AccountId);
+
+/// How many messages a claim looks at.
+const CANDIDATES: i64 = 1024;
+
+/// A mail of a thread.
+#[derive(Clone, Debug)]
+pub struct Mail {
+    pub inbound: bool,
+    pub sender: Option<String>,
+    pub payload: Option<String>,
+    pub external_id: Option<String>,
+}
+
+/// A message that the channel does not have.
+#[derive(Clone, Debug)]
+pub struct Undelivered {
+    pub message_id: MessageId,
+    pub conversation_id: ConversationId,
+    pub account_id: AccountId,
+    pub sent_at: Timestamp,
+    pub state: String,
+    pub reason: Option<String>,
+    pub attempts: Option<i64>,
+    pub due_at: Option<Timestamp>,
+}
+
+impl Write {
+    pub async fn account(&self, id: &AccountId) -> Result<Option<Account>> {
+        let mut sql = self.sql("SELECT ");
+        sql.push(Account::COLUMNS).push(" FROM accounts WHERE store_id = $1 AND id = ").text(id.as_str());
+        self.first(sql, Account::decode).await
+    }
+
+    pub async fn template(&self, id: &TemplateId) -> Result<Option<Template>> {
+        let mut sql = self.sql("SELECT ");
+        sql.push(Template::COLUMNS).push(" FROM templates WHERE store_id = $1 AND id = ").text(id.as_str());
+        self.first(sql, Template::decode).await
+    }
+
+    /// The newest mails of a thread, the newest first.
+    pub async fn thread_mails(&self, conversation: &ConversationId) -> Result<Vec<Mail>> {
+        let mut sql = self.sql("SELECT inbound, sender, payload, external_id FROM messages WHERE store_id = $1 AND conversation_id = ");
+        sql.text(conversation.as_str()).push(" ORDER BY sent_at DESC, id DESC").limit(MAX_REFERENCES as i64);
+        self.all(sql, |cells| {
+            Ok(Mail { inbound: cells.take()?, sender: cells.take()?, payload: cells.take()?, external_id: cells.take()? })
+        })
+        .await
+    }
+
+    /// Notes on an open ticket that the store wrote to its conversation.
+    pub fn ticket_answered(&self, ticket: &TicketId, at: Timestamp) -> Result<()> {
+        let mut update = self.sql("UPDATE tickets SET sort_at = CASE WHEN sort_at < ");
+        update.integer(at.millis()).push(" THEN ").integer(at.millis());
+        update.push(" ELSE sort_at END, waiting_since = CASE WHEN waiting_since <= ");
+        // Who waits now is whoever wrote after this answer.
+        update.integer(at.millis()).push(
+            " THEN (SELECT MIN(m.sent_at) FROM messages m WHERE m.store_id = tickets.store_id \
+             AND m.conversation_id = tickets.conversation_id AND m.inbound = TRUE AND m.sent_at > ",
+        );
+        update.integer(at.millis()).push(") ELSE waiting_since END");
+        update.push(" WHERE store_id = $1 AND id = ").text(ticket.as_str());
+        self.run_along(update)
+    }
+
+    /// Puts a message on its way.
+    pub fn put_parcel(&self, parcel: &Parcel) -> Result<()> {
+        let text = serde_json::to_string(parcel).map_err(|error| Error::Damaged(error.to_string()))?;
+        let mut sql =
+            self.sql("INSERT INTO outbound (store_id, message_id, conversation_id, account_id, parcel, attempts, due_at) VALUES ($1, ");
+        sql.text(parcel.message_id.as_str()).push(", ").text(parcel.conversation_id.as_str()).push(", ").text(parcel.account_id.as_str());
+        sql.push(", ").text(&text).push(", 0, ").integer(self.now().millis()).push(")");
+        self.run_along(sql)
+    }
+
+    /// Ends an attempt, and the message's way with it. False: the claim was lost, and what became of the message is up to
+    /// another.
+    pub async fn take_parcel(&self, claimed: &Claimed) -> Result<bool> {
+        let mut sql = self.sql("DELETE FROM outbound WHERE store_id = $1 AND position = ");
+        sql.integer(claimed.position).push(" AND claim = ").text(&claimed.claim);
+        Ok(self.run(sql).await? == 1)
+    }
+
+    /// Ends an attempt; there will be another.
+    pub async fn postpone_parcel(&self, claimed: &Claimed, due_at: Timestamp) -> Result<()> {
+        let mut sql = self.sql("UPDATE outbound SET claim = NULL, due_at = ");
+        sql.integer(due_at.millis()).push(" WHERE store_id = $1 AND position = ").integer(claimed.position);
+        sql.push(" AND claim = ").text(&claimed.claim);
+        self.run(sql).await?;
+        Ok(())
+    }
+
+    /// Writes what became of a message; the message.
+    pub async fn save_delivery(&self, id: &MessageId, delivery: Delivery, failure: Option<&str>) -> Result<Option<Message>> {
+        let mut sql = self.sql("UPDATE messages SET delivery = ");
+        sql.text(delivery.as_str()).push(", failure = ").optional_text(failure);
+        sql.push(" WHERE store_id = $1 AND id = ").text(id.as_str()).push(" RETURNING ").push(Message::COLUMNS);
+        self.first(sql, Message::decode).await
+    }
+
+    /// Notes the channel's own id of a message. False: another message has it.
+    pub async fn name_message(&self, message: &Message, external_id: &str) -> Result<bool> {
+        let mut sql = self.sql("UPDATE messages SET external_id = ");
+        sql.text(external_id).push(" WHERE store_id = $1 AND id = ").text(message.id.as_str());
+        sql.push(" AND NOT EXISTS (SELECT 1 FROM messages m WHERE m.store_id = $1 AND m.external_id IS NOT NULL AND m.account_id = ");
+        sql.text(message.account_id.as_str()).push(" AND m.external_id = ").text(external_id).push(")");
+        Ok(self.run(sql).await? == 1)
+    }
+
+    /// Notes the channel's own name of a thread, unless another thread of the account has it.
+    pub async fn name_thread(&self, message: &Message, reference_id: &str) -> Result<()> {
+        let mut sql = self.sql("UPDATE conversations SET reference_id = ");
+        sql.text(reference_id).push(" WHERE store_id = $1 AND id = ").text(message.conversation_id.as_str());
+        sql.push(" AND NOT EXISTS (SELECT 1 FROM conversations c WHERE c.store_id = $1 AND c.account_id = ");
+        sql.text(message.account_id.as_str()).push(" AND c.reference_id = ").text(reference_id).push(")");
+        self.run(sql).await?;
+        Ok(())
+    }
+}
+
+impl Db {
+    /// When the next message is to be tried.
+    pub async fn next_parcel_at(&self) -> Result<Option<Timestamp>> {
+        let sql = Sql::fixed("SELECT due_at FROM outbound ORDER BY due_at LIMIT 1");
+        self.first(sql, |cells| cells.time()).await
+    }
+
+    /// Claims messages that are due until `lease`, as many as there is room for.
+    pub async fn claim_parcels(&self, now: Timestamp, lease: Timestamp, claim: &str, room: Room<'_, Place>) -> Result<Vec<Claimed>> {
+        let mut sql = Sql::fixed("SELECT o.position, o.store_id, o.account_id FROM outbound o WHERE o.due_at <= ");
+        sql.integer(now.millis());
+        // Those of a full store or account must not hide the others behind the limit.
+        for store in room.full_stores() {
+            sql.push(" AND o.store_id <> ").text(store.as_str());
+        }
+        for (store, account) in room.full() {
+            sql.push(" AND NOT (o.store_id = ").text(store.as_str()).push(" AND o.account_id = ").text(account.as_str()).push(")");
+        }
+        sql.push(
+            " AND NOT EXISTS (SELECT 1 FROM outbound p WHERE p.store_id = o.store_id AND p.conversation_id = o.conversation_id \
+             AND p.position < o.position) ORDER BY o.due_at, o.position",
+        );
+        sql.limit(CANDIDATES);
+        if self.backend() == DbBackend::Postgres {
+            sql.push(" FOR UPDATE SKIP LOCKED");
+        }
+        let tx = self.begin().await?;
+        let due: Vec<(i64, Place)> = tx.all(&sql, |cells| Ok((cells.take()?, (cells.id()?, cells.id()?)))).await?;
+        let (mut picker, mut chosen) = (room.picker(), Vec::new());
+        for (position, place) in due {
+            if picker.take(&place) {
+                chosen.push(position);
+            }
+        }
+        if chosen.is_empty() {
+            tx.commit().await?;
+            return Ok(Vec::new());
+        }
+        let mut sql = Sql::fixed("UPDATE outbound SET claim = $1, attempts = attempts + 1, due_at = $2 WHERE position IN ");
+        sql = sql.with(Param::Text(claim.to_owned())).with(Param::Integer(lease.millis()));
+        sql.integers(&chosen);
+        sql.push(" RETURNING position, claim, attempts, parcel, store_id, account_id");
+        let bridges = endpoints(&tx, self.secret_keys(), &chosen, now).await?;
+        let decode = |cells: &mut Cells<'_>| {
+            let (position, claim, attempts, parcel) = (cells.take()?, cells.take()?, cells.take()?, cells.json()?);
+            let bridge = bridges.get(&(cells.id()?, cells.id()?)).cloned();
+            Ok(Claimed { position, claim, attempts, parcel, bridge })
+        };
+        let mut claimed = tx.all(&sql, decode).await?;
+        tx.commit().await?;
+        claimed.sort_by_key(|one| one.position);
+        Ok(claimed)
+    }
+
+    /// The messages of a store that the channel does not have, the oldest first.
+    pub async fn undelivered(&self, store: &StoreId) -> Result<Vec<Undelivered>> {
+        let mut sql = Sql::of(
+            store,
+            "SELECT m.id, m.conversation_id, m.account_id, m.sent_at, m.delivery, m.failure, o.attempts, o.due_at FROM messages m \
+             LEFT JOIN outbound o ON o.store_id = m.store_id AND o.message_id = m.id \
+             WHERE m.store_id = $1 AND m.delivery IN ('pending', 'failed') ORDER BY m.sent_at, m.id",
+        );
+        sql.unbounded();
+        self.all(sql, |cells| {
+            Ok(Undelivered {
+                message_id: cells.id()?,
+                conversation_id: cells.id()?,
+                account_id: cells.id()?,
+                sent_at: cells.time()?,
+                state: cells.take()?,
+                reason: cells.take()?,
+                attempts: cells.take()?,
+                due_at: cells.optional_time()?,
+            })
+        })
+        .await
+    }
+}

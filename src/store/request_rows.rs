@@ -1,0 +1,403 @@
+//! Reads and writes of requests that change something, within [`Write`].
+
+use sea_orm::{
+    ActiveValue::{NotSet, Set},
+    ColumnTrait, Condition, EntityTrait, ExprTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait,
+    sea_query::Expr,
+};
+
+use crate::{
+    domain::{
+        contacts::Contact,
+        conversations::Conversation,
+        fields::{Comparable, Field},
+        ids::{AccountId, ContactId, ConversationId, FieldId, LabelId, TicketId, UserId},
+        messages::Comment,
+        settings::OWNER,
+        store::Account,
+        tickets::Ticket,
+        time::Timestamp,
+    },
+    store::{
+        Result,
+        entity::{
+            account_users, accounts, comments, contacts, conversation_labels, conversations, labels, ticket_field_values, tickets, users,
+        },
+        import::DERIVE_TICKETS,
+        rows::Row,
+        settings::grants::role_kind,
+        sql::Sql,
+        statement::from_entities::{among, model},
+        tickets::bloom_signature::{Marks, ValueMarks},
+        transaction::write::Write,
+    },
+};
+
+impl Write {
+    /// An account, held until the end of the transaction: of two who change what belongs to it the second finds what the first
+    /// did.
+    pub async fn held_account(&self, id: &AccountId) -> Result<Option<Account>> {
+        self.held("accounts", id.as_str()).await
+    }
+
+    pub async fn ticket(&self, id: &TicketId) -> Result<Option<Ticket>> {
+        self.held("tickets", id.as_str()).await
+    }
+
+    /// The tickets among `ids`, held in the order of their ids, so that two writers cannot wait for each other.
+    pub async fn tickets(&self, ids: &[&TicketId]) -> Result<Vec<Ticket>> {
+        let mut sql = self.sql("SELECT ");
+        sql.push(Ticket::COLUMNS)
+            .push(" FROM tickets WHERE store_id = $1 AND id IN ")
+            .texts(ids.iter().map(|id| id.as_str()))
+            .push(" ORDER BY id");
+        self.hold(&mut sql);
+        self.all(sql, Ticket::decode).await
+    }
+
+    /// Writes the properties of a ticket that writes change. A closed one waits for no reply.
+    pub async fn save_ticket(&self, ticket: &Ticket) -> Result<()> {
+        self.update(tickets::ActiveModel {
+            store_id: Set(self.store().to_string()),
+            id: Set(ticket.id.to_string()),
+            is_open: Set(ticket.is_open),
+            waiting_since: if ticket.is_open { NotSet } else { Set(None) },
+            closed_at: Set(ticket.closed_at.map(Timestamp::millis)),
+            reopened_at: Set(ticket.reopened_at.map(Timestamp::millis)),
+            snoozed_until: Set(ticket.snoozed_until.map(Timestamp::millis)),
+            assignee_user_id: Set(ticket.assignee_user_id.as_ref().map(UserId::to_string)),
+            handled_by: Set(ticket.handled_by.as_ref().map(UserId::to_string)),
+            ticket_fields: Set(ticket.fields.clone()),
+            ticket_fields_updated_at: Set(ticket.fields_updated_at.map(Timestamp::millis)),
+            updated_at: Set(ticket.updated_at.millis()),
+            ..Default::default()
+        })
+        .await?;
+        if ticket.closed_at.is_some_and(|closed_at| closed_at < ticket.sort_at) {
+            // Its newest message is dated behind its end, which leaves it outside of the ticket's window.
+            let mut sql = self.sql(DERIVE_TICKETS);
+            sql.push(" WHERE store_id = $1 AND id = ").text(ticket.id.as_str());
+            self.run(sql).await?;
+        }
+        Ok(())
+    }
+
+    /// Keeps the tickets of this one's conversation from being changed by others, itself too.
+    pub async fn hold_tickets_beside(&self, id: &TicketId) -> Result<()> {
+        self.hold_tickets(|sql| {
+            sql.push("(SELECT t.conversation_id FROM tickets t WHERE t.store_id = $1 AND t.id = ").text(id.as_str()).push(")");
+        })
+        .await
+    }
+
+    /// Derives what follows for the ticket whose window begins where this one, which was closed just now, ends. There is one only where
+    /// an import brought an older ticket that was still open. Both are held.
+    pub async fn derive_ticket_after(&self, ticket: &Ticket) -> Result<()> {
+        let mut sql = self.sql(DERIVE_TICKETS);
+        sql.push(" WHERE store_id = $1 AND id = (SELECT n.id FROM tickets n WHERE n.store_id = $1 AND n.conversation_id = ");
+        sql.text(ticket.conversation_id.as_str()).push(" AND (n.opened_at, n.id) > (").integer(ticket.opened_at.millis());
+        sql.push(", ").text(ticket.id.as_str()).push(") ORDER BY n.opened_at, n.id LIMIT 1)");
+        self.run(sql).await?;
+        Ok(())
+    }
+
+    /// Replaces what the filters compare of some fields of a ticket, which is held.
+    pub async fn save_field_values(&self, ticket: &TicketId, fields: &[(FieldId, Vec<Comparable>)]) -> Result<()> {
+        for (field, values) in fields {
+            self.save_values_of(ticket, field, values).await?;
+        }
+        let marks: ValueMarks = fields.iter().map(|(field, values)| ValueMarks::of(field, values)).collect();
+        if marks == ValueMarks::default() {
+            return Ok(());
+        }
+        // What other fields have stays, and so does what these had: it may be another's, too.
+        let [fields, texts] = [marks.field_marks.bits(), marks.text_marks.bits()];
+        let mut sql = self.sql("UPDATE tickets SET field_marks = field_marks | ");
+        sql.integer(fields).push(", text_marks = text_marks | ").integer(texts);
+        sql.push(" WHERE store_id = $1 AND id = ").text(ticket.as_str());
+        sql.push(" AND ((field_marks & ").integer(fields).push(") <> ").integer(fields);
+        sql.push(" OR (text_marks & ").integer(texts).push(") <> ").integer(texts).push(")");
+        self.run(sql).await?;
+        Ok(())
+    }
+
+    async fn save_values_of(&self, ticket: &TicketId, field: &FieldId, values: &[Comparable]) -> Result<()> {
+        let of_field = Condition::all()
+            .add(ticket_field_values::Column::StoreId.eq(self.store()))
+            .add(ticket_field_values::Column::TicketId.eq(ticket))
+            .add(ticket_field_values::Column::FieldId.eq(field));
+        self.execute(&ticket_field_values::Entity::delete_many().filter(of_field)).await?;
+        for (position, value) in (0_i64..).zip(values) {
+            let (text, number) = match value {
+                Comparable::Text(text) => (Some(text.clone()), None),
+                Comparable::Number(number) => (None, Some(*number)),
+            };
+            self.insert(ticket_field_values::ActiveModel {
+                store_id: Set(self.store().to_string()),
+                ticket_id: Set(ticket.to_string()),
+                field_id: Set(field.to_string()),
+                position: Set(position),
+                text_value: Set(text),
+                number_value: Set(number),
+                folded: Set(value.folded()),
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
+    pub async fn ticket_field(&self, id: &FieldId) -> Result<Option<Field>> {
+        self.definition("ticket_fields", id).await
+    }
+
+    pub async fn contact_field(&self, id: &FieldId) -> Result<Option<Field>> {
+        self.definition("contact_fields", id).await
+    }
+
+    async fn definition(&self, table: &str, id: &FieldId) -> Result<Option<Field>> {
+        let mut sql = self.sql("SELECT ");
+        sql.push(Field::COLUMNS).push(" FROM ").push(table).push(" WHERE store_id = $1 AND id = ").text(id.as_str());
+        self.first(sql, Field::decode).await
+    }
+
+    /// The store's currency.
+    pub async fn currency(&self) -> Result<Option<String>> {
+        self.first(self.sql("SELECT currency FROM stores WHERE id = $1"), |cells| cells.take()).await
+    }
+
+    /// Which of these are users of the store, held as they are until the end of the transaction.
+    pub async fn known_users(&self, ids: &[&UserId]) -> Result<Vec<UserId>> {
+        let query = users::Entity::find()
+            .select_only()
+            .column(users::Column::UserId)
+            .filter(users::Column::StoreId.eq(self.store()))
+            .filter(among(users::Column::UserId, ids.iter().copied()))
+            .order_by_asc(users::Column::Id);
+        self.select_shared(query, |cells| cells.id()).await
+    }
+
+    /// Keeps the accounts of these tickets as they are, with the users that they list. Before the tickets are held: what takes access
+    /// away holds the account first and the tickets then.
+    pub async fn keep_accounts_of(&self, tickets: &[&TicketId]) -> Result<()> {
+        // SQLite's one writer keeps them anyway.
+        if !self.on_postgres() {
+            return Ok(());
+        }
+        let of_tickets = tickets::Entity::find()
+            .select_only()
+            .column(tickets::Column::AccountId)
+            .filter(tickets::Column::StoreId.eq(self.store()))
+            .filter(among(tickets::Column::Id, tickets.iter().copied()));
+        let query = accounts::Entity::find()
+            .select_only()
+            .column(accounts::Column::Id)
+            .filter(accounts::Column::StoreId.eq(self.store()))
+            .filter(accounts::Column::Id.in_subquery(of_tickets.into_query()))
+            .order_by_asc(accounts::Column::Id);
+        self.select_shared(query, |_| Ok(())).await?;
+        Ok(())
+    }
+
+    /// The user who has been an owner of the store the longest.
+    pub async fn oldest_owner(&self) -> Result<Option<UserId>> {
+        let query = users::Entity::find()
+            .select_only()
+            .column(users::Column::UserId)
+            .filter(users::Column::StoreId.eq(self.store()))
+            .filter(users::Column::UserId.is_not_null())
+            .filter(Expr::from(role_kind()).eq(OWNER))
+            .order_by_asc(users::Column::CreatedAt)
+            .order_by_asc(users::Column::Id)
+            .limit(1);
+        Ok(self.select(query, |cells| cells.id()).await?.pop())
+    }
+
+    /// The users that each of these accounts lists; an account that lists none is open to all.
+    pub async fn account_users(&self, accounts: &[&AccountId]) -> Result<Vec<(AccountId, UserId)>> {
+        let query = account_users::Entity::find()
+            .filter(account_users::Column::StoreId.eq(self.store()))
+            .filter(among(account_users::Column::AccountId, accounts.iter().copied()));
+        let rows = self.select(query, model::<account_users::Entity>).await?;
+        Ok(rows.into_iter().map(|row| (row.account_id.into(), row.user_id.into())).collect())
+    }
+
+    pub async fn has_open_ticket(&self, id: &ConversationId) -> Result<bool> {
+        let mut sql = self.sql("SELECT 1 FROM tickets WHERE store_id = $1 AND is_open = TRUE AND conversation_id = ");
+        sql.text(id.as_str());
+        Ok(self.first(sql, |cells| cells.take::<i32>()).await?.is_some())
+    }
+
+    /// Writes the unread count and stamp of a conversation.
+    pub async fn save_unread_count(&self, conversation: &Conversation) -> Result<()> {
+        self.update(conversations::ActiveModel {
+            store_id: Set(self.store().to_string()),
+            id: Set(conversation.id.to_string()),
+            unread_count: Set(conversation.unread_count),
+            updated_at: Set(conversation.updated_at.millis()),
+            ..Default::default()
+        })
+        .await
+    }
+
+    /// Keeps the tickets of a conversation, which is held, from being changed by others.
+    pub async fn hold_tickets_of(&self, conversation: &ConversationId) -> Result<()> {
+        self.hold_tickets(|sql| _ = sql.text(conversation.as_str())).await
+    }
+
+    /// In the order in which every writer holds them.
+    async fn hold_tickets(&self, push_conversation: impl FnOnce(&mut Sql)) -> Result<()> {
+        let mut sql = self.sql("SELECT id FROM tickets WHERE store_id = $1 AND conversation_id = ");
+        push_conversation(&mut sql);
+        sql.push(" ORDER BY id");
+        self.hold(&mut sql);
+        // SQLite's one writer holds them anyway.
+        if sql.holds() {
+            self.all(sql, |cells| cells.id::<TicketId>()).await?;
+        }
+        Ok(())
+    }
+
+    /// Writes the labels and stamp of a conversation whose tickets are held, and its marks there and on them.
+    pub async fn save_labels(&self, conversation: &Conversation) -> Result<()> {
+        let labels = serde_json::to_string(&conversation.label_ids).map_err(|error| crate::store::Error::Damaged(error.to_string()))?;
+        let marks = Marks::of_labels(&conversation.label_ids).bits();
+        self.update(conversations::ActiveModel {
+            store_id: Set(self.store().to_string()),
+            id: Set(conversation.id.to_string()),
+            label_ids: Set(labels),
+            label_marks: Set(marks),
+            updated_at: Set(conversation.updated_at.millis()),
+            ..Default::default()
+        })
+        .await?;
+        let marked = tickets::Entity::update_many()
+            .col_expr(tickets::Column::LabelMarks, Expr::value(marks))
+            .filter(tickets::Column::StoreId.eq(self.store()))
+            .filter(tickets::Column::ConversationId.eq(&conversation.id))
+            .filter(tickets::Column::LabelMarks.ne(marks));
+        self.execute(&marked).await?;
+        Ok(())
+    }
+
+    pub async fn add_label(&self, conversation: &ConversationId, label: &LabelId) -> Result<()> {
+        self.insert(conversation_labels::ActiveModel {
+            store_id: Set(self.store().to_string()),
+            conversation_id: Set(conversation.to_string()),
+            label_id: Set(label.to_string()),
+        })
+        .await
+    }
+
+    pub async fn remove_label(&self, conversation: &ConversationId, label: &LabelId) -> Result<()> {
+        let labelled = Condition::all()
+            .add(conversation_labels::Column::StoreId.eq(self.store()))
+            .add(conversation_labels::Column::ConversationId.eq(conversation))
+            .add(conversation_labels::Column::LabelId.eq(label));
+        self.execute(&conversation_labels::Entity::delete_many().filter(labelled)).await?;
+        Ok(())
+    }
+
+    /// The texts of the labels among `ids` that the store has.
+    pub async fn label_texts(&self, ids: &[&LabelId]) -> Result<Vec<(LabelId, String)>> {
+        let query = labels::Entity::find()
+            .select_only()
+            .columns([labels::Column::Id, labels::Column::Label])
+            .filter(labels::Column::StoreId.eq(self.store()))
+            .filter(among(labels::Column::Id, ids.iter().copied()));
+        self.select(query, |cells| Ok((cells.id()?, cells.take()?))).await
+    }
+
+    pub async fn contact(&self, id: &ContactId) -> Result<Option<Contact>> {
+        self.held("contacts", id.as_str()).await
+    }
+
+    pub async fn insert_contact(&self, contact: &Contact) -> Result<()> {
+        self.insert(contacts::ActiveModel {
+            store_id: Set(self.store().to_string()),
+            id: Set(contact.id.to_string()),
+            full_name: Set(contact.full_name.clone()),
+            first_name: Set(contact.first_name.clone()),
+            last_name: Set(contact.last_name.clone()),
+            email: Set(contact.email.clone()),
+            email_key: Set(contact.email.as_deref().map(str::to_lowercase)),
+            phone: Set(contact.phone.clone()),
+            created_at: Set(contact.created_at.millis()),
+            updated_at: Set(contact.updated_at.millis()),
+            ..Default::default()
+        })
+        .await
+    }
+
+    /// Writes a contact's custom fields and stamps.
+    pub async fn save_contact(&self, contact: &Contact) -> Result<()> {
+        self.update(contacts::ActiveModel {
+            store_id: Set(self.store().to_string()),
+            id: Set(contact.id.to_string()),
+            custom_fields: Set(contact.custom_fields.clone()),
+            custom_fields_updated_at: Set(contact.custom_fields_updated_at.map(Timestamp::millis)),
+            updated_at: Set(contact.updated_at.millis()),
+            ..Default::default()
+        })
+        .await
+    }
+
+    pub async fn insert_comment(&self, comment: &Comment) -> Result<()> {
+        self.insert(comments::ActiveModel {
+            store_id: Set(self.store().to_string()),
+            id: Set(comment.id.to_string()),
+            conversation_id: Set(comment.conversation_id.to_string()),
+            text: Set(comment.text.clone()),
+            created_by: Set(comment.created_by.to_string()),
+            sent_at: Set(comment.sent_at.millis()),
+            created_at: Set(comment.created_at.millis()),
+            updated_at: Set(comment.updated_at.millis()),
+        })
+        .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::Arc, time::Duration};
+
+    use sea_orm::DbBackend;
+    use tokio::time::{sleep, timeout};
+
+    use super::*;
+    use crate::{
+        domain::clock::{Clock, SystemClock},
+        store::fixture::Fixture,
+    };
+
+    /// The one looks for the conversation at its commit, with the ticket in hand; the other waits for the ticket, with the
+    /// conversation.
+    #[tokio::test]
+    async fn who_changes_a_ticket_and_who_changes_its_conversation_do_not_wait_for_each_other() {
+        let fixture = Fixture::alone().await;
+        if fixture.db.backend() != DbBackend::Postgres {
+            return;
+        }
+        fixture.ticket("t", |_| {}).await;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let begin = || fixture.db.write(&fixture.store, &clock);
+        let (fields, labels) = (begin().await.unwrap(), begin().await.unwrap());
+
+        let ticket = fields.ticket(&"t".into()).await.unwrap().unwrap();
+        fields.save_field_values(&ticket.id, &[("size".into(), vec![Comparable::Text("L".to_owned())])]).await.unwrap();
+        fields.save_ticket(&ticket).await.unwrap();
+
+        let conversation = labels.conversation(&ticket.conversation_id).await.unwrap().unwrap();
+        let waits = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        let ended = async {
+            while fixture.db.first(Sql::fixed(waits), |cells| cells.take::<i32>()).await.unwrap().is_none() {
+                sleep(Duration::from_millis(5)).await;
+            }
+            fields.commit().await
+        };
+        let both = async { tokio::join!(labels.hold_tickets_of(&conversation.id), ended) };
+        let (held, ended) = timeout(Duration::from_secs(60), both).await.unwrap();
+        ended.unwrap();
+        held.unwrap();
+        labels.commit().await.unwrap();
+    }
+}

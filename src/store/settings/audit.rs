@@ -1,0 +1,67 @@
+//! The audit log: changes to a store's settings, append-only. The database refuses to change or remove its rows.
+
+use sea_orm::{
+    ActiveValue::{NotSet, Set},
+    ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait,
+};
+
+use crate::{
+    domain::{
+        ids::{StoreId, UserId},
+        settings::{Audited, Editor, Entry, Subject},
+        time::Timestamp,
+    },
+    store::{Db, Result, entity::audit, transaction::write::Write},
+};
+
+impl Write {
+    /// Writes the changes of one editor down.
+    pub async fn audit(&self, editor: &Editor, entries: &[Entry]) -> Result<()> {
+        for entry in entries {
+            let row = audit::ActiveModel {
+                position: NotSet,
+                store_id: Set(self.store().to_string()),
+                at: Set(self.now().millis()),
+                user_id: Set(editor.user_id.as_ref().map(UserId::to_string)),
+                via: Set(editor.via.name().to_owned()),
+                request_id: Set(editor.request_id.clone()),
+                action: Set(entry.action.to_owned()),
+                subject_kind: Set(entry.subject.name().to_owned()),
+                subject_id: Set(entry.subject_id.clone()),
+                detail: Set(entry.detail.to_string()),
+            };
+            self.insert(row).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Db {
+    /// At most `limit` changes before a position, the newest first.
+    pub async fn audited(&self, store: &StoreId, subject: Option<Subject>, before: Option<i64>, limit: i64) -> Result<Vec<Audited>> {
+        let rows = audit::Entity::find()
+            .filter(audit::Column::StoreId.eq(store))
+            .apply_if(subject, |query, subject| query.filter(audit::Column::SubjectKind.eq(subject.name())))
+            .apply_if(before, |query, before| query.filter(audit::Column::Position.lt(before)))
+            .order_by_desc(audit::Column::Position)
+            .limit(u64::try_from(limit).unwrap_or_default())
+            .all(self.read());
+        Ok(rows.await?.into_iter().map(Into::into).collect())
+    }
+}
+
+impl From<audit::Model> for Audited {
+    fn from(row: audit::Model) -> Self {
+        Self {
+            position: row.position,
+            at: Timestamp::from_millis(row.at),
+            user_id: row.user_id.map(Into::into),
+            via: row.via,
+            request_id: row.request_id,
+            action: row.action,
+            subject_kind: row.subject_kind,
+            subject_id: row.subject_id,
+            detail: row.detail,
+        }
+    }
+}

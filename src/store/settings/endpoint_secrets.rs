@@ -1,0 +1,77 @@
+//! Signing secrets of endpoints, in one table for each kind of endpoint. They are encrypted at rest (`secret_keys`).
+
+use crate::{
+    domain::{time::Timestamp, webhooks::SigningSecret},
+    store::{
+        Result,
+        rows::Cells,
+        settings::secret_keys::{Place, SecretKeys, Stored},
+        transaction::write::Write,
+    },
+};
+
+/// A table of secrets.
+#[derive(Clone, Copy)]
+pub(in crate::store) struct Secrets {
+    pub table: &'static str,
+    /// The column that says whose they are.
+    pub owner: &'static str,
+    pub value: &'static str,
+    /// The column of the store, where the secrets belong to one.
+    pub store: Option<&'static str>,
+}
+
+/// A secret of an endpoint, or why it cannot be read.
+pub(in crate::store) type Read = std::result::Result<SigningSecret, String>;
+
+impl Secrets {
+    /// The secrets of an endpoint of a store.
+    pub const fn of_endpoints(table: &'static str, owner: &'static str) -> Self {
+        Self { table, owner, value: "secret", store: Some("store_id") }
+    }
+
+    /// The secret in the columns `secret, key_id`.
+    pub fn read(self, cells: &mut Cells<'_>, keys: &SecretKeys, store: &str, owner: &str) -> Result<Read> {
+        let stored = Stored { bytes: cells.bytes()?, key_id: cells.take()? };
+        Ok(keys.open(stored, Place { table: self.table, store, owner }).map(SigningSecret))
+    }
+}
+
+/// The secrets that can be read. Where there are some and none can, the reason of the first.
+pub(in crate::store) fn readable(secrets: impl IntoIterator<Item = Read>) -> std::result::Result<Vec<SigningSecret>, String> {
+    let (mut readable, mut reason) = (Vec::new(), None);
+    for secret in secrets {
+        match secret {
+            Ok(secret) => readable.push(secret),
+            Err(because) => reason = reason.or(Some(because)),
+        }
+    }
+    match reason {
+        Some(reason) if readable.is_empty() => Err(reason),
+        _ => Ok(readable),
+    }
+}
+
+impl Write {
+    /// A new secret; those before it sign until `ends_at` at the latest.
+    pub(in crate::store) async fn supersede(&self, of: Secrets, owner: &str, secret: &SigningSecret, ends_at: Timestamp) -> Result<()> {
+        let mut sql = self.sql("DELETE FROM ");
+        sql.push(of.table).push(" WHERE store_id = $1 AND ").push(of.owner).push(" = ").text(owner);
+        sql.push(" AND ends_at <= ").integer(self.now().millis());
+        self.run(sql).await?;
+        let mut sql = self.sql("UPDATE ");
+        sql.push(of.table).push(" SET ends_at = ").integer(ends_at.millis());
+        sql.push(" WHERE store_id = $1 AND ends_at IS NULL AND ").push(of.owner).push(" = ").text(owner);
+        self.run(sql).await?;
+        self.insert_secret(of, owner, secret).await
+    }
+
+    pub(in crate::store) async fn insert_secret(&self, of: Secrets, owner: &str, secret: &SigningSecret) -> Result<()> {
+        let sealed = self.secret_keys().seal(&secret.0, Place { table: of.table, store: self.store().as_str(), owner })?;
+        let mut sql = self.sql("INSERT INTO ");
+        sql.push(of.table).push(" (store_id, ").push(of.owner).push(", secret, key_id) VALUES ($1, ");
+        sql.text(owner).push(", ").bytes(sealed.bytes).push(", ").optional_text(sealed.key_id.as_deref()).push(")");
+        self.run(sql).await?;
+        Ok(())
+    }
+}

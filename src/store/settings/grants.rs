@@ -1,0 +1,252 @@
+//! Grants (links, sessions and tokens to a store's settings), seats, and the users that accounts list.
+
+use std::collections::BTreeSet;
+
+use sea_orm::{
+    ActiveValue::Set,
+    ColumnTrait, Condition, EntityTrait, ExprTrait, QueryFilter, QueryOrder, QuerySelect,
+    sea_query::{Expr, JoinType, Query, SelectStatement},
+};
+
+use crate::{
+    domain::{
+        ids::{AccountId, SeatId, StoreId, TicketId, UserId},
+        keys::SecretHash,
+        settings::{GrantKind, Manager, OWNER},
+        team::User,
+        time::Timestamp,
+    },
+    store::{
+        Db, Result,
+        entity::{account_users, api_keys, conversations, grants, roles, tickets, users, webhooks},
+        sql::batches,
+        statement::from_entities::{among, model},
+        transaction::write::Write,
+    },
+};
+
+/// The kind of a user's role, as a column of a query of users.
+pub(in crate::store) fn role_kind() -> SelectStatement {
+    let mut query = Query::select();
+    query
+        .column((roles::Entity, roles::Column::Kind))
+        .from(roles::Entity)
+        .and_where(Expr::col((roles::Entity, roles::Column::StoreId)).equals((users::Entity, users::Column::StoreId)))
+        .and_where(Expr::col((roles::Entity, roles::Column::Id)).equals((users::Entity, users::Column::RoleId)));
+    query
+}
+
+impl From<users::Model> for User {
+    fn from(row: users::Model) -> Self {
+        Self {
+            id: row.id.into(),
+            user_id: row.user_id.map(Into::into),
+            name: row.name,
+            email: row.email,
+            role_id: row.role_id.map(Into::into),
+            created_at: Timestamp::from_millis(row.created_at),
+        }
+    }
+}
+
+impl Db {
+    /// The user that a grant of that kind belongs to; `None` when it is unknown or has ended, or the user has left the store.
+    pub async fn find_manager(&self, hash: &SecretHash, kind: GrantKind, now: Timestamp) -> Result<Option<Manager>> {
+        // The store is what this finds out.
+        let mut query = Query::select();
+        query
+            .columns([(grants::Entity, grants::Column::StoreId), (grants::Entity, grants::Column::UserId)])
+            .expr(Expr::from(role_kind()))
+            .column((grants::Entity, grants::Column::ExpiresAt))
+            .from(grants::Entity)
+            .join(
+                JoinType::InnerJoin,
+                users::Entity,
+                Condition::all()
+                    .add(Expr::col((users::Entity, users::Column::StoreId)).equals((grants::Entity, grants::Column::StoreId)))
+                    .add(Expr::col((users::Entity, users::Column::UserId)).equals((grants::Entity, grants::Column::UserId))),
+            )
+            .and_where(grants::Column::Hash.eq(hash.as_str()))
+            .and_where(grants::Column::Kind.eq(kind.name()))
+            .and_where(grants::Column::ExpiresAt.gt(now));
+        let found = self.select(query, |cells| {
+            Ok(Manager { store_id: cells.id()?, user_id: cells.id()?, role: cells.take()?, expires_at: cells.time()? })
+        });
+        Ok(found.await?.pop())
+    }
+
+    /// The users that each account of the store lists, in the order of their ids; an account that lists none is open to all.
+    pub async fn all_account_users(&self, store: &StoreId) -> Result<Vec<(AccountId, UserId)>> {
+        let rows = account_users::Entity::find()
+            .filter(account_users::Column::StoreId.eq(store))
+            .order_by_asc(account_users::Column::AccountId)
+            .order_by_asc(account_users::Column::UserId)
+            .all(self.read());
+        Ok(rows.await?.into_iter().map(|row| (row.account_id.into(), row.user_id.into())).collect())
+    }
+}
+
+impl Write {
+    /// Stores a grant, and removes the store's that have ended.
+    pub async fn insert_grant(&self, hash: &SecretHash, user: &UserId, kind: GrantKind, expires_at: Timestamp) -> Result<()> {
+        let ended = Condition::all().add(grants::Column::StoreId.eq(self.store())).add(grants::Column::ExpiresAt.lte(self.now()));
+        self.execute(&grants::Entity::delete_many().filter(ended)).await?;
+        let row = grants::ActiveModel {
+            hash: Set(hash.as_str().to_owned()),
+            store_id: Set(self.store().to_string()),
+            user_id: Set(user.to_string()),
+            kind: Set(kind.name().to_owned()),
+            created_at: Set(self.now().millis()),
+            expires_at: Set(expires_at.millis()),
+        };
+        self.insert(row).await
+    }
+
+    /// Ends a grant; `false` when it is not there, so that of two requests that use a link up only one does.
+    pub async fn delete_grant(&self, hash: &SecretHash) -> Result<bool> {
+        let grant = Condition::all().add(grants::Column::StoreId.eq(self.store())).add(grants::Column::Hash.eq(hash.as_str()));
+        Ok(self.execute(&grants::Entity::delete_many().filter(grant)).await? == 1)
+    }
+
+    /// Ends every grant of a user; how many.
+    pub async fn delete_grants(&self, user: &UserId) -> Result<u64> {
+        let of_user = Condition::all().add(grants::Column::StoreId.eq(self.store())).add(grants::Column::UserId.eq(user));
+        self.execute(&grants::Entity::delete_many().filter(of_user)).await
+    }
+
+    /// The user on a seat, and every owner who has joined the store, each with the kind of the role, held until the end of
+    /// the transaction: of two removals at once the second sees what the first left. In the order in which every writer
+    /// holds users.
+    pub async fn seat_and_owners(&self, id: &SeatId) -> Result<Vec<(User, Option<String>)>> {
+        let owners = Condition::all().add(users::Column::UserId.is_not_null()).add(Expr::from(role_kind()).eq(OWNER));
+        let query = users::Entity::find()
+            .expr(role_kind())
+            .filter(users::Column::StoreId.eq(self.store()))
+            .filter(Condition::any().add(users::Column::Id.eq(id)).add(owners))
+            .order_by_asc(users::Column::Id);
+        self.select_held(query, |cells| Ok((model::<users::Entity>(cells)?.into(), cells.take()?))).await
+    }
+
+    /// How many keys the store has. Two that are made at the same moment do not count each other.
+    pub async fn count_keys(&self) -> Result<i64> {
+        self.count(api_keys::Column::StoreId).await
+    }
+
+    /// How many webhooks the store has, as [`Write::count_keys`] counts keys.
+    pub async fn count_webhooks(&self) -> Result<i64> {
+        self.count(webhooks::Column::StoreId).await
+    }
+
+    async fn count<C: ColumnTrait>(&self, store: C) -> Result<i64> {
+        let mut query = Query::select();
+        query.expr(Expr::col(store).count()).from(store.entity_name()).and_where(store.eq(self.store()));
+        Ok(self.select(query, |cells| cells.take()).await?.pop().unwrap_or_default())
+    }
+
+    /// Whether a user is an owner of the store.
+    pub async fn is_owner(&self, user: &UserId) -> Result<bool> {
+        let query = users::Entity::find()
+            .filter(users::Column::StoreId.eq(self.store()))
+            .filter(users::Column::UserId.eq(user))
+            .filter(Expr::from(role_kind()).eq(OWNER))
+            .limit(1);
+        Ok(!self.select(query, model::<users::Entity>).await?.is_empty())
+    }
+
+    /// Holds a user until the end of the transaction, whether there is one or not.
+    pub async fn hold_user(&self, user: &UserId) -> Result<()> {
+        let query = users::Entity::find().filter(users::Column::StoreId.eq(self.store())).filter(users::Column::UserId.eq(user));
+        self.select_held(query, |_| Ok(())).await?;
+        Ok(())
+    }
+
+    /// Holds the conversations of these tickets, in the order of their ids.
+    pub async fn hold_conversations_of(&self, tickets: &[TicketId]) -> Result<()> {
+        if !self.on_postgres() {
+            return Ok(());
+        }
+        let mut conversations = BTreeSet::new();
+        for ids in batches(tickets.iter().map(TicketId::as_str)) {
+            let query = tickets::Entity::find()
+                .select_only()
+                .column(tickets::Column::ConversationId)
+                .filter(tickets::Column::StoreId.eq(self.store()))
+                .filter(among(tickets::Column::Id, ids));
+            conversations.extend(self.select(query, |cells| cells.take::<String>()).await?);
+        }
+        for ids in batches(conversations.iter().map(String::as_str)) {
+            let query = conversations::Entity::find()
+                .select_only()
+                .column(conversations::Column::Id)
+                .filter(conversations::Column::StoreId.eq(self.store()))
+                .filter(among(conversations::Column::Id, ids))
+                .order_by_asc(conversations::Column::Id);
+            self.select_held(query, |_| Ok(())).await?;
+        }
+        Ok(())
+    }
+
+    /// Removes a seat.
+    pub async fn delete_seat(&self, id: &SeatId) -> Result<()> {
+        let seat = Condition::all().add(users::Column::StoreId.eq(self.store())).add(users::Column::Id.eq(id));
+        self.execute(&users::Entity::delete_many().filter(seat)).await?;
+        Ok(())
+    }
+
+    /// Has the keys that act in a user's name act in that of the store's oldest owner; how many there are.
+    pub async fn disown_keys(&self, user: &UserId) -> Result<u64> {
+        let disowned = api_keys::Entity::update_many()
+            .col_expr(api_keys::Column::OwnerUserId, Expr::value(None::<String>))
+            .filter(api_keys::Column::StoreId.eq(self.store()))
+            .filter(api_keys::Column::OwnerUserId.eq(user));
+        self.execute(&disowned).await
+    }
+
+    /// The tickets that are assigned to a user, on whatever account, in the order of their ids.
+    pub async fn tickets_of_assignee(&self, user: &UserId) -> Result<Vec<TicketId>> {
+        self.ticket_ids(Condition::all().add(tickets::Column::AssigneeUserId.eq(user))).await
+    }
+
+    /// The tickets of an account that lists users which are assigned to somebody else, in the order of their ids.
+    pub async fn tickets_of_others(&self, account: &AccountId) -> Result<Vec<TicketId>> {
+        let mut listed = Query::select();
+        listed
+            .column(account_users::Column::UserId)
+            .from(account_users::Entity)
+            .and_where(account_users::Column::StoreId.eq(self.store()))
+            .and_where(account_users::Column::AccountId.eq(account));
+        let of_others = Condition::all()
+            .add(tickets::Column::AccountId.eq(account))
+            .add(tickets::Column::AssigneeUserId.is_not_null())
+            .add(tickets::Column::AssigneeUserId.not_in_subquery(listed));
+        self.ticket_ids(of_others).await
+    }
+
+    /// Sorted here: SQLite has no statistics, and asked for an order would rather walk all tickets than sort some.
+    async fn ticket_ids(&self, conditions: Condition) -> Result<Vec<TicketId>> {
+        let query = tickets::Entity::find()
+            .select_only()
+            .column(tickets::Column::Id)
+            .filter(tickets::Column::StoreId.eq(self.store()))
+            .filter(conditions);
+        let mut ids: Vec<TicketId> = self.select(query, |cells| cells.id()).await?;
+        ids.sort_unstable();
+        Ok(ids)
+    }
+
+    /// Replaces the users that an account lists.
+    pub async fn save_account_users(&self, account: &AccountId, users: &[UserId]) -> Result<()> {
+        let listed =
+            Condition::all().add(account_users::Column::StoreId.eq(self.store())).add(account_users::Column::AccountId.eq(account));
+        self.execute(&account_users::Entity::delete_many().filter(listed)).await?;
+        let rows = users.iter().map(|user| account_users::ActiveModel {
+            store_id: Set(self.store().to_string()),
+            account_id: Set(account.to_string()),
+            user_id: Set(user.to_string()),
+        });
+        for row in rows {
+            self.insert(row).await?;
+        }
+        Ok(())
+    }
+}

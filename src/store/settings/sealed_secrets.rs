@@ -1,0 +1,121 @@
+//! Secrets that are stored: which key each is encrypted with, and encrypting those anew that have none or another.
+//!
+//! Called by `app` at each start and by `counterpart secrets`. A secret that cannot be read stays as it is.
+
+use std::collections::BTreeMap;
+
+use sea_orm::DbBackend;
+
+use crate::store::{
+    Db, Result,
+    settings::{
+        endpoint_secrets::Secrets,
+        secret_keys::{Place, Stored},
+    },
+    sql::Sql,
+    transaction::chore::Tx,
+};
+
+/// Every table of secrets.
+const TABLES: [Secrets; 3] =
+    [crate::store::settings::webhooks::SECRETS, crate::store::settings::bridges::SECRETS, crate::store::api_key_auth::SECRETS];
+
+/// Secrets of one transaction.
+const TOGETHER: usize = 200;
+
+/// What became of secrets that were to be encrypted anew.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Resealed {
+    pub sealed: u64,
+    /// Those that no key of this process decrypts.
+    pub unreadable: u64,
+}
+
+struct Found {
+    of: Secrets,
+    store: String,
+    owner: String,
+    stored: Stored,
+}
+
+/// Has SQLite overwrite what a statement replaces with zeros, or not: otherwise the former bytes stay in the page. PostgreSQL keeps
+/// former rows until they are vacuumed.
+async fn overwrites(tx: &Tx, mode: &str) -> Result<()> {
+    if tx.backend() == DbBackend::Sqlite {
+        tx.all(&Sql::fixed(&format!("PRAGMA secure_delete = {mode}")), |_| Ok(())).await?;
+    }
+    Ok(())
+}
+
+impl Db {
+    /// Encrypts the secrets that are stored as they are, if there is a key; how many.
+    pub async fn seal_plain(&self) -> Result<u64> {
+        if self.secret_keys().current_id().is_none() {
+            return Ok(0);
+        }
+        Ok(self.reseal_those(|key_id| key_id.is_none()).await?.sealed)
+    }
+
+    /// Encrypts every secret with the key that encrypts now.
+    pub async fn reseal(&self) -> Result<Resealed> {
+        self.secret_keys().refresh()?;
+        let current = self.secret_keys().current_id();
+        self.reseal_those(|key_id| key_id != current.as_deref()).await
+    }
+
+    /// How many secrets are encrypted with each key; absent: with none.
+    pub async fn secrets_by_key(&self) -> Result<BTreeMap<Option<String>, i64>> {
+        let mut counts = BTreeMap::new();
+        for of in TABLES {
+            let sql = Sql::fixed(&format!("SELECT key_id, COUNT(*) FROM {} GROUP BY key_id", of.table));
+            for (key_id, count) in self.all(sql, |cells| Ok((cells.take::<Option<String>>()?, cells.take::<i64>()?))).await? {
+                *counts.entry(key_id).or_default() += count;
+            }
+        }
+        Ok(counts)
+    }
+
+    async fn reseal_those(&self, wanted: impl Fn(Option<&str>) -> bool) -> Result<Resealed> {
+        let mut resealed = Resealed::default();
+        for of in TABLES {
+            let found = self.secrets_in(of).await?;
+            let found: Vec<Found> = found.into_iter().filter(|found| wanted(found.stored.key_id.as_deref())).collect();
+            for some in found.chunks(TOGETHER) {
+                let tx = self.begin().await?;
+                overwrites(&tx, "ON").await?;
+                for Found { of, store, owner, stored } in some {
+                    let place = Place { table: of.table, store, owner };
+                    let former = Stored { bytes: stored.bytes.clone(), key_id: stored.key_id.clone() };
+                    let Ok(secret) = self.secret_keys().open(former, place) else {
+                        resealed.unreadable += 1;
+                        continue;
+                    };
+                    let sealed = self.secret_keys().seal(&secret, place)?;
+                    let mut sql = Sql::fixed("UPDATE ");
+                    sql.push(of.table).push(" SET key_id = ").optional_text(sealed.key_id.as_deref());
+                    sql.push(", ").push(of.value).push(" = ").bytes(sealed.bytes);
+                    sql.push(" WHERE ").push(of.owner).push(" = ").text(owner);
+                    if let Some(column) = of.store {
+                        sql.push(" AND ").push(column).push(" = ").text(store);
+                    }
+                    // Another process may have been faster.
+                    sql.push(" AND ").push(of.value).push(" = ").bytes(stored.bytes.clone());
+                    resealed.sealed += tx.run(&sql).await?;
+                }
+                overwrites(&tx, "OFF").await?;
+                tx.commit().await?;
+            }
+        }
+        Ok(resealed)
+    }
+
+    async fn secrets_in(&self, of: Secrets) -> Result<Vec<Found>> {
+        let Secrets { table, owner, value, store } = of;
+        let sql = format!("SELECT {}, {owner}, {value}, key_id FROM {table} ORDER BY 1, 2", store.unwrap_or("''"));
+        self.all(Sql::fixed(&sql), move |cells| {
+            let (store, owner) = (cells.take()?, cells.take()?);
+            Ok(Found { of, store, owner, stored: Stored { bytes: cells.bytes()?, key_id: cells.take()? } })
+        })
+        .await
+    }
+}

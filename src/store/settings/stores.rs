@@ -1,0 +1,71 @@
+//! Stores and their settings.
+
+use sea_orm::{ActiveModelTrait, ActiveValue::Set, ColumnTrait, EntityTrait, QueryFilter, QueryOrder};
+
+use crate::{
+    domain::{ids::StoreId, store::Store, time::Timestamp},
+    store::{Db, Error, Result, entity::stores},
+};
+
+impl Db {
+    /// Makes a store; `false` when one with that id is there.
+    pub async fn insert_store(&self, store: &Store) -> Result<bool> {
+        let row = stores::ActiveModel {
+            id: Set(store.id.to_string()),
+            name: Set(store.name.clone()),
+            currency: Set(store.currency.clone()),
+            reopen_window_hours: Set(store.reopen_window_hours),
+            created_at: Set(store.created_at.millis()),
+        };
+        let tx = self.begin().await?;
+        match tx.execute(&stores::Entity::insert(row)).await {
+            Ok(_) => tx.commit().await.map(|()| true),
+            Err(Error::Unique(_)) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Changes a store's settings; what is `None` stays. Answers the store as it is then, `None` when there is none.
+    pub async fn edit_store(
+        &self,
+        id: &StoreId,
+        name: Option<String>,
+        currency: Option<String>,
+        reopen_window_hours: Option<i64>,
+    ) -> Result<Option<Store>> {
+        let mut row = <stores::ActiveModel as ActiveModelTrait>::default();
+        if let Some(name) = name {
+            row.name = Set(name);
+        }
+        if let Some(currency) = currency {
+            row.currency = Set(currency);
+        }
+        if let Some(hours) = reopen_window_hours {
+            row.reopen_window_hours = Set(hours);
+        }
+        if row.is_changed() {
+            let tx = self.begin().await?;
+            tx.execute(&stores::Entity::update_many().set(row).filter(stores::Column::Id.eq(id.as_str()))).await?;
+            tx.commit().await?;
+        }
+        Ok(stores::Entity::find_by_id(id.as_str()).one(self.read()).await?.map(Into::into))
+    }
+
+    /// Every store of the database, by id.
+    pub async fn stores(&self) -> Result<Vec<Store>> {
+        let rows = stores::Entity::find().order_by_asc(stores::Column::Id).all(self.read()).await?;
+        Ok(rows.into_iter().map(Into::into).collect())
+    }
+}
+
+impl From<stores::Model> for Store {
+    fn from(row: stores::Model) -> Self {
+        Self {
+            id: row.id.into(),
+            name: row.name,
+            currency: row.currency,
+            reopen_window_hours: row.reopen_window_hours,
+            created_at: Timestamp::from_millis(row.created_at),
+        }
+    }
+}

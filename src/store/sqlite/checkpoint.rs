@@ -1,0 +1,277 @@
+//! Checkpoints: copying the write-ahead log into the SQLite file, beside the writer.
+//!
+//! Left to itself, SQLite checkpoints within the commit that made the log long, and all writers wait until the disk has what was copied:
+//! 25 ms and more where many conversations are written to. Here a connection of its own checkpoints in rounds, each of which leaves what
+//! was written meanwhile; at last the writer itself copies the rest, which is little unless the disk is slower than the writes. The next
+//! writer finds a log that is copied to its end, and starts it over. Where a reader still needs an old snapshot, the checkpoint is tried
+//! again until that reader has gone.
+//!
+//! Guarantees: a log starts over only once the disk has all that was copied from it; where the disk refused some, it does not start over
+//! while this process lives, and the next process that opens the file alone copies it from its beginning. A log that could not be copied
+//! here is copied by SQLite, within commits, once it is [`LAST`] times as long; that of an import, within its own.
+
+use std::{path::Path, time::Duration};
+
+use rusqlite::Connection;
+
+use crate::store::{
+    Result,
+    sqlite::{
+        connection::{PAGE_BYTES, open_writer},
+        library,
+    },
+};
+
+/// How many rounds there are at most beside the writers, and how many pages are little.
+const ROUNDS: u32 = 4;
+const LITTLE: i64 = 400;
+
+/// By how much a log may outgrow its pages before SQLite sees to it, and what is left of it on the disk when it starts over.
+pub(in crate::store) const LAST: u32 = 2;
+
+/// How long to wait for a reader, at first and at most.
+pub(in crate::store) const PAUSE: Duration = Duration::from_millis(20);
+pub(in crate::store) const LONG_PAUSE: Duration = Duration::from_secs(1);
+
+/// When a log is to be copied: from so many pages on, unless that is underway.
+pub(in crate::store) struct Copying {
+    pub pages: u32,
+    pub underway: bool,
+}
+
+/// What there is of a log, in pages, and what of that is copied.
+pub(in crate::store) struct Log {
+    pages: i64,
+    copied: i64,
+}
+
+impl Copying {
+    pub fn new(pages: u32) -> Self {
+        Self { pages, underway: false }
+    }
+
+    /// For a connection that writes.
+    pub fn settings(&self) -> String {
+        let last = LAST * self.pages;
+        format!("PRAGMA wal_autocheckpoint = {last}; PRAGMA journal_size_limit = {};", PAGE_BYTES * last)
+    }
+
+    pub fn is_due(&self, connection: &Connection) -> bool {
+        !self.underway && log(connection, "NOOP").is_ok_and(|log| log.pages >= self.pages.into())
+    }
+}
+
+/// What became of an attempt.
+pub(in crate::store) enum Checkpointed {
+    Done,
+    Left,
+    /// By the disk: what it does not have counts as copied, which it tells once.
+    Refused,
+}
+
+impl Log {
+    /// Whether it is long, and not copied to its end. A checkpoint of somebody else's hides what there is.
+    pub fn is_left(&self, pages: u32) -> bool {
+        self.pages < 0 || (self.pages >= pages.into() && self.copied < self.pages)
+    }
+}
+
+/// Copies until little is left, or nothing more can be copied. False: the disk refused some, and the log is kept from starting
+/// over.
+pub(in crate::store) fn rounds(path: &Path, sync: impl Fn(&Connection) -> Result<()>) -> Result<bool> {
+    let (connection, keeper) = (open_writer(path)?, open_writer(path)?);
+    let mut copied = -1;
+    for _ in 0..ROUNDS {
+        // A reader, from before anything is copied that the disk may refuse.
+        keeper.execute_batch("BEGIN; SELECT 1 FROM sqlite_schema")?;
+        // What an attempt before left to be synced is not to be mixed with what a checkpoint syncs itself: it may fail and be
+        // repeated, the other may not.
+        let refused = sync(&connection).is_err() || {
+            log(&connection, "PASSIVE")?;
+            sync(&connection).is_err()
+        };
+        if refused {
+            std::mem::forget(keeper);
+            return Ok(false);
+        }
+        keeper.execute_batch("COMMIT")?;
+        let log = log(&connection, "NOOP")?;
+        if log.pages - log.copied <= LITTLE || log.copied == copied {
+            break;
+        }
+        copied = log.copied;
+    }
+    Ok(true)
+}
+
+/// Waits until the disk has what was copied. A checkpoint does so only where it came to the end of the log, which it does not
+/// beside writers; the one that does would wait for all that those before it left.
+pub(in crate::store) fn sync(connection: &Connection) -> Result<()> {
+    library::sync_file(connection)
+}
+
+/// The log as it is after this kind of checkpoint. Where another connection is at one, nothing is done.
+pub(in crate::store) fn log(connection: &Connection, checkpoint: &str) -> Result<Log> {
+    let mut statement = connection.prepare_cached(&format!("PRAGMA wal_checkpoint({checkpoint})"))?;
+    Ok(statement.query_row((), |row| Ok(Log { pages: row.get(1)?, copied: row.get(2)? }))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::{sleep, timeout};
+
+    use super::*;
+    use crate::store::{
+        sql::{Param, Sql},
+        sqlite::{file_identity::opened, group_commit::Writer},
+    };
+
+    const PAGES: u32 = 100;
+
+    fn file(path: &Path) -> Connection {
+        let file = Connection::open(path).unwrap();
+        file.execute_batch(
+            "PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; CREATE TABLE t (n INTEGER NOT NULL, b BLOB NOT NULL)",
+        )
+        .unwrap();
+        file
+    }
+
+    /// Commits ten pages and a little, as one writer.
+    async fn write(writer: &Writer, n: i64) {
+        let turn = writer.turn().await.unwrap();
+        turn.run(&Sql::fixed("INSERT INTO t VALUES ($1, $2)").with(Param::Integer(n)).with(Param::Bytes(vec![7; 40_000]))).unwrap();
+        turn.commit().await.unwrap();
+    }
+
+    fn pages(file: &Connection) -> i64 {
+        log(file, "NOOP").unwrap().pages
+    }
+
+    /// Commits until the log is so long.
+    async fn fill(writer: &Writer, file: &Connection, long: u32) {
+        while pages(file) < long.into() {
+            write(writer, 0).await;
+        }
+    }
+
+    /// Without another write.
+    async fn is_copied(file: &Connection) -> bool {
+        let wait = async {
+            while log(file, "NOOP").unwrap().is_left(1) {
+                sleep(Duration::from_millis(1)).await;
+            }
+        };
+        timeout(Duration::from_secs(20), wait).await.is_ok()
+    }
+
+    /// With the next write, or one behind it where that came before the copy let go, which takes as long as the machine is busy.
+    async fn starts_over(writer: &Writer, file: &Connection) {
+        for _ in 0..100 {
+            write(writer, 0).await;
+            if pages(file) < PAGES.into() {
+                return;
+            }
+            sleep(PAUSE).await;
+        }
+        panic!("it starts over");
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_long_log_is_copied_and_starts_over() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("file.db");
+        let file = file(&path);
+        let writer = Writer::new(opened(&path), PAGES);
+        fill(&writer, &file, PAGES / 2).await;
+        sleep(2 * PAUSE).await;
+        assert!(log(&file, "NOOP").unwrap().is_left(1), "a short one is left");
+        for _ in 0..3 {
+            fill(&writer, &file, PAGES).await;
+            assert!(is_copied(&file).await);
+            starts_over(&writer, &file).await;
+        }
+        writer.close().await;
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn many_writers_lose_nothing_to_the_copying() {
+        const EACH: i64 = 150;
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("file.db");
+        let file = file(&path);
+        let writer = Writer::new(opened(&path), PAGES);
+        let writers = (0..8).map(|_| {
+            let writer = writer.clone();
+            tokio::spawn(async move {
+                for n in 0..EACH {
+                    write(&writer, n).await;
+                }
+            })
+        });
+        for writer in writers.collect::<Vec<_>>() {
+            writer.await.unwrap();
+        }
+        fill(&writer, &file, PAGES).await;
+        assert!(is_copied(&file).await);
+        // Some thirteen thousand pages went through it.
+        let size = std::fs::metadata(home.path().join("file.db-wal")).unwrap().len();
+        assert!(size < 4096 * 13_000 / 4, "{size}");
+        writer.close().await;
+        drop(file);
+        let file = Connection::open(path).unwrap();
+        let counted: i64 = file.query_row("SELECT COUNT(*) FROM t WHERE n > 0", (), |row| row.get(0)).unwrap();
+        assert_eq!(counted, 8 * (EACH - 1));
+        assert_eq!(file.query_row("PRAGMA integrity_check", (), |row| row.get::<_, String>(0)).unwrap(), "ok");
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_a_reader_keeps_is_copied_once_it_has_gone() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("file.db");
+        let file = file(&path);
+        let writer = Writer::new(opened(&path), PAGES);
+        write(&writer, 0).await;
+        let reader = Connection::open(&path).unwrap();
+        reader.execute_batch("BEGIN").unwrap();
+        let count = || reader.query_row("SELECT COUNT(*) FROM t", (), |row| row.get::<_, i64>(0)).unwrap();
+        assert_eq!(count(), 1);
+        fill(&writer, &file, PAGES * 3 / 2).await;
+        sleep(2 * PAUSE).await;
+        assert!(log(&file, "NOOP").unwrap().is_left(1), "it would be lost to the reader");
+        assert_eq!(count(), 1);
+        reader.execute_batch("COMMIT").unwrap();
+        assert!(is_copied(&file).await);
+        starts_over(&writer, &file).await;
+        writer.close().await;
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn what_the_disk_refused_stays_in_the_log() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("file.db");
+        let file = file(&path);
+        // Copies nothing itself.
+        let writer = Writer::new(opened(&path), 100 * PAGES);
+        fill(&writer, &file, PAGES).await;
+        let synced = std::cell::Cell::new(0);
+        let refuses = |_: &Connection| {
+            synced.set(synced.get() + 1);
+            if synced.get() == 1 { Ok(()) } else { Err(crate::store::Error::Damaged("input/output error".to_owned())) }
+        };
+        // Where the log was copied whole SQLite has synced it: a reader has the round come to less, as writers do.
+        let reader = Connection::open(&path).unwrap();
+        reader.execute_batch("BEGIN; SELECT * FROM t").unwrap();
+        write(&writer, 0).await;
+        assert!(!rounds(&path, refuses).unwrap());
+        reader.execute_batch("COMMIT").unwrap();
+        for _ in 0..3 {
+            let before = pages(&file);
+            write(&writer, 0).await;
+            assert!(rounds(&path, sync).unwrap());
+            assert!(log(&file, "PASSIVE").unwrap().copied <= before, "what is behind the keeper");
+            assert!(pages(&file) > before, "it starts over");
+        }
+        writer.close().await;
+    }
+}

@@ -1,0 +1,559 @@
+//! Group commit: the one writer of a SQLite file.
+//!
+//! SQLite lets one connection write at a time, and a commit waits for the disk. Writers therefore take turns on one connection, in the
+//! order in which they came, and commit together: the first of a group opens the transaction, each has a savepoint of its own, and when
+//! those who were waiting meanwhile have had their turns, one commit makes the whole group durable. A writer is told that its work is
+//! durable after that commit, never before; a writer that is refused, or given up half-way, rolls back its own savepoint alone.
+//! Statements run inline: crossing to sqlx's thread and back costs several times what they do.
+//!
+//! When the disk is full or fails, SQLite may roll the whole transaction back by itself. The writer notices: it closes its connection,
+//! fails every writer of the group, and refuses further statements of the turn, which would otherwise commit on their own.
+//!
+//! A writer sees what those before it in its group did. If their commit fails, its own fails with them, so that nothing acknowledged
+//! rests on something lost. A refusal is not held back so: it promises nothing.
+//!
+//! What a savepoint would have to put back, SQLite keeps: each page that a turn changes, some twenty for a message. As the library comes,
+//! with more than 64 KB all go through a temporary file, with two system calls a page; `library` raises that bound. `.cargo/config.toml`
+//! compiles it with `fdatasync` instead of `fsync` (the log is written over in place, so that there is seldom more to sync than its pages),
+//! and without one pool of pages, and its lock, for all connections.
+
+use std::{
+    ops::RangeInclusive,
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use rusqlite::Connection;
+use tokio::{
+    sync::{Mutex as Queue, OwnedMutexGuard, oneshot},
+    task::JoinHandle,
+};
+
+use crate::store::{
+    Error, Result,
+    last_failure::LastFailure,
+    limits::WRITE_WAIT,
+    rows::Cells,
+    sql::Sql,
+    sqlite::{
+        checkpoint::{self, Checkpointed, Copying},
+        connection::{bind, open_writer, read},
+        file_identity::FileIdentity,
+        library,
+    },
+};
+
+/// Prepared statements that the connection keeps.
+const STATEMENTS: usize = 256;
+
+/// Pages that the connection keeps from one group to the next. In a file of less than a gigabyte SQLite looks through all of them at
+/// each commit in which pages of a tree were put in order: it does so by way of the number that one at a gigabyte would have, and
+/// then believes to have kept pages from behind the end of the file.
+const KEPT_PAGES: u32 = 2000;
+
+/// How many pages a group may change before they go to the log ahead of its commit, which reads back what lies behind one that was
+/// changed again. No multiple of 256: SQLite takes the number for a switch too, by its last byte.
+const GROUP_PAGES: u32 = 8000;
+
+/// How often, at most, it is looked whether a group has grown, and how many turns are enough.
+const LOOKS: u32 = 8;
+const ENOUGH: usize = 64;
+
+/// How long to wait before asking again for the lock that another process has.
+const POLL: Duration = Duration::from_millis(1);
+
+/// A process that writes without a pause lets others have the lock for a moment, this often and this long: they ask for
+/// it every so often, and would not be lucky otherwise.
+const STRETCH: Duration = Duration::from_millis(200);
+const BREATH: Duration = Duration::from_millis(3);
+
+/// Whoever sits here writes.
+pub(in crate::store) struct Seat {
+    pub(in crate::store) file: Arc<FileIdentity>,
+    pub(in crate::store) connection: Option<Connection>,
+    pub(in crate::store) copying: Copying,
+    /// For good.
+    pub(in crate::store) closed: bool,
+    group: Option<Group>,
+    /// The task that ends the group. Where it has ended and left a group, it panicked.
+    ending: Option<JoinHandle<()>>,
+    /// Since when groups have followed each other without a pause.
+    stretch: Option<(Instant, Instant)>,
+    last_failure: LastFailure,
+}
+
+/// Turns that wait for one commit.
+#[derive(Default)]
+struct Group {
+    waiting: Vec<oneshot::Sender<Result<()>>>,
+}
+
+/// The seat and the queue before it.
+#[derive(Clone)]
+pub(in crate::store) struct Writer(Arc<Queue<Seat>>, LastFailure);
+
+/// The seat while it is taken.
+type Taken = OwnedMutexGuard<Seat>;
+
+/// Sole use of the file for writing, until it is dropped.
+///
+/// Behind a lock for the same reason as in a turn.
+pub(in crate::store) struct Sole(Mutex<Taken>);
+
+/// A transaction alone on the file, on its own connection. Dropped without [`Alone::commit`], it leaves nothing behind.
+pub(in crate::store) struct Alone {
+    connection: Connection,
+    file: Arc<FileIdentity>,
+    _sole: Sole,
+}
+
+/// One writer's turn. Dropped without [`Turn::commit`], it leaves nothing behind.
+pub(in crate::store) struct Turn {
+    /// Behind a lock since a connection cannot be shared between threads, and what holds a turn must be.
+    seat: Mutex<Taken>,
+    ended: bool,
+}
+
+impl Writer {
+    /// From so many pages on the log is copied into the file.
+    pub fn new(file: Arc<FileIdentity>, pages: u32) -> Self {
+        let (copying, last_failure) = (Copying::new(pages), LastFailure::default());
+        let seat = Seat {
+            file,
+            connection: None,
+            copying,
+            closed: false,
+            group: None,
+            ending: None,
+            stretch: None,
+            last_failure: last_failure.clone(),
+        };
+        Self(Arc::new(Queue::new(seat)), last_failure)
+    }
+
+    /// Known without waiting for a turn.
+    pub fn last_failure(&self) -> &LastFailure {
+        &self.1
+    }
+
+    pub(in crate::store) async fn sit(&self) -> Result<Taken> {
+        tokio::time::timeout(WRITE_WAIT, self.0.clone().lock_owned()).await.map_err(|_| Error::Busy)
+    }
+
+    /// The next turn, once those before have had theirs.
+    pub async fn turn(&self) -> Result<Turn> {
+        let mut seat = self.sit().await?;
+        seat.is_open()?;
+        if seat.group.is_some() && seat.ending.as_ref().is_none_or(JoinHandle::is_finished) {
+            tracing::error!("the task that commits writes ended without committing; its writes are taken back");
+            seat.abandon();
+        }
+        if seat.group.is_none() {
+            seat.begin().await?;
+            seat.ending = Some(tokio::spawn(self.clone().end_group()));
+        }
+        seat.step("SAVEPOINT turn")?;
+        Ok(Turn { seat: Mutex::new(seat), ended: false })
+    }
+
+    /// The seat without a transaction, for one that runs on another connection.
+    pub async fn sole(&self) -> Result<Sole> {
+        let mut seat = self.sit().await?;
+        seat.is_open()?;
+        self.commit_group(&mut seat);
+        Ok(Sole(Mutex::new(seat)))
+    }
+
+    /// Commits the group that was just opened. Queues up behind everybody who waits by then: those are the group, and as long as it
+    /// grows so are those who come meanwhile, since what the commit costs is shared.
+    async fn end_group(self) {
+        let mut before = 0;
+        for look in 1.. {
+            let mut seat = self.0.clone().lock_owned().await;
+            // None where somebody came first who wanted the seat without.
+            let Some(Group { waiting }) = &seat.group else { return };
+            if waiting.len() == before || waiting.len() >= ENOUGH || look == LOOKS {
+                return self.commit_group(&mut seat);
+            }
+            before = waiting.len();
+            drop(seat);
+            // Or it would queue up before those who are just coming.
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Commits the group, if there is one, and tells everybody in it. This waits for the disk, here: to cross to a thread that may
+    /// wait and back takes a sixth of the time that a group of sixteen has. The runtime has a thread more for it (`cli`).
+    fn commit_group(&self, seat: &mut Seat) {
+        if seat.group.is_some() {
+            wake_another();
+            seat.commit();
+            self.copy_if_due(seat);
+        }
+    }
+
+    /// Begins a transaction on a connection of its own, which is set up as `settings` say and lets nobody else write.
+    pub async fn alone(&self, settings: &str) -> Result<Alone> {
+        let sole = self.sole().await?;
+        let file = sole.with(|seat| seat.file.clone());
+        file.check()?;
+        let mut connection = open_writer(file.path())?;
+        connection.execute_batch(settings)?;
+        // A shared borrow of it could not be sent to another thread.
+        let own = &mut connection;
+        begin(move || Ok(own.execute_batch("BEGIN IMMEDIATE")?)).await?;
+        Ok(Alone { connection, file, _sole: sole })
+    }
+
+    /// Closes the connection once everything is committed.
+    pub async fn close(&self) {
+        let mut seat = self.0.clone().lock_owned().await;
+        self.commit_group(&mut seat);
+        (seat.connection, seat.closed) = (None, true);
+    }
+}
+
+/// Checkpoints beside the writes.
+impl Writer {
+    /// Has the log copied where it is long. To be called after a commit.
+    pub fn copy_if_due(&self, seat: &mut Seat) {
+        if seat.connection.as_ref().is_some_and(|connection| seat.copying.is_due(connection)) {
+            seat.copying.underway = true;
+            let (writer, path) = (self.clone(), seat.file.path().to_owned());
+            tokio::spawn(async move { writer.copy(path).await });
+        }
+    }
+
+    async fn copy(&self, path: std::path::PathBuf) {
+        let mut pause = checkpoint::PAUSE;
+        loop {
+            match self.copy_once(path.clone()).await {
+                Ok(Checkpointed::Done) => return,
+                Ok(Checkpointed::Refused) => {
+                    tracing::error!("the disk refused what the log of the database was copied to; the log is kept until a restart");
+                    return;
+                }
+                // An import has the seat, or a reader is in the way.
+                Ok(Checkpointed::Left) | Err(Error::Busy) => {}
+                Err(_) if self.sit().await.is_ok_and(|seat| seat.closed) => return,
+                Err(error) => {
+                    tracing::warn!(%error, "the log of the database could not be copied into it, and becomes longer");
+                    pause = checkpoint::LONG_PAUSE;
+                }
+            }
+            tokio::time::sleep(pause).await;
+            pause = checkpoint::LONG_PAUSE.min(2 * pause);
+        }
+    }
+
+    async fn copy_once(&self, path: std::path::PathBuf) -> Result<Checkpointed> {
+        let broke_off = |error: tokio::task::JoinError| Error::Unavailable(error.to_string());
+        if !tokio::task::spawn_blocking(move || checkpoint::rounds(&path, checkpoint::sync)).await.map_err(broke_off)?? {
+            return Ok(Checkpointed::Refused);
+        }
+        let sole = self.sole().await?;
+        let last = move || {
+            sole.with(|seat| {
+                let left = match &seat.connection {
+                    Some(connection) => checkpoint::log(connection, "PASSIVE")?.is_left(seat.copying.pages),
+                    // A commit failed, and the next opens another.
+                    None => !seat.closed,
+                };
+                seat.copying.underway = left;
+                Ok(if left { Checkpointed::Left } else { Checkpointed::Done })
+            })
+        };
+        tokio::task::spawn_blocking(last).await.map_err(broke_off)?
+    }
+}
+
+/// SQLite ended the transaction of the group by itself.
+fn taken_back() -> Error {
+    Error::Unavailable("the database took the transaction back".to_owned())
+}
+
+fn closed() -> Error {
+    Error::Unavailable("the database was closed".to_owned())
+}
+
+impl Seat {
+    /// Nobody writes behind the last copying of the log.
+    fn is_open(&self) -> Result<()> {
+        if self.closed { Err(closed()) } else { Ok(()) }
+    }
+
+    fn connection(&mut self) -> Result<&Connection> {
+        self.is_open()?;
+        if self.connection.is_none() {
+            self.file.check()?;
+            let connection = open_writer(self.file.path())?;
+            connection.set_prepared_statement_cache_capacity(STATEMENTS);
+            let settings = format!("PRAGMA cache_size = {KEPT_PAGES}; PRAGMA cache_spill = {GROUP_PAGES}; {}", self.copying.settings());
+            connection.execute_batch(&settings)?;
+            self.connection = Some(connection);
+        }
+        self.connection.as_ref().ok_or_else(closed)
+    }
+
+    /// Runs a statement without values or rows, prepared once.
+    fn step(&mut self, sql: &str) -> Result<()> {
+        Ok(self.connection()?.prepare_cached(sql)?.raw_execute().map(|_| ())?)
+    }
+
+    /// Opens the transaction of a group; other processes may hold the lock.
+    async fn begin(&mut self) -> Result<()> {
+        let now = Instant::now();
+        match &mut self.stretch {
+            Some((since, last)) if now.duration_since(*last) < BREATH => {
+                if now.duration_since(*since) > STRETCH {
+                    self.stretch = None;
+                    tokio::time::sleep(BREATH).await;
+                }
+            }
+            _ => self.stretch = Some((now, now)),
+        }
+        begin(|| self.step("BEGIN IMMEDIATE")).await.inspect_err(|error| self.last_failure.note(error))?;
+        self.group = Some(Group::default());
+        self.file.check().inspect_err(|_| self.abandon())
+    }
+
+    /// Closes the connection, whatever its state, which takes back what is not committed; the next writer opens another. Writers that
+    /// wait for the group are told by the end of their channels.
+    fn abandon(&mut self) {
+        (self.connection, self.group) = (None, None);
+    }
+
+    /// Ends the transaction and tells its writers how.
+    fn commit(&mut self) {
+        let Some(group) = self.group.take() else { return };
+        // The files are compared once the commit is in them: what went to a file without a name is not acknowledged.
+        let outcome = self.step("COMMIT").and_then(|()| self.file.check());
+        if let Err(error) = &outcome {
+            tracing::error!(%error, writers = group.waiting.len(), "a commit failed; nothing of it was kept");
+            self.last_failure.note(error);
+            self.abandon();
+        }
+        for waiting in group.waiting {
+            // Nobody hears it where the request was given up meanwhile.
+            _ = waiting.send(match &outcome {
+                Ok(()) => Ok(()),
+                Err(error) => Err(error.of_the_database().unwrap_or_else(|| Error::Unavailable(error.to_string()))),
+            });
+        }
+        if let Some((_, last)) = &mut self.stretch {
+            *last = Instant::now();
+        }
+    }
+
+    /// Whether every reference of what was written so far leads somewhere. The database asks at the commit, when a whole
+    /// group would pay for one.
+    fn references_hold(&mut self) -> Result<bool> {
+        Ok(library::open_references(self.connection()?)? == 0)
+    }
+}
+
+impl Sole {
+    pub fn with<T>(&self, work: impl FnOnce(&mut Seat) -> T) -> T {
+        work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Alone {
+    pub fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    pub async fn commit(self) -> Result<()> {
+        self.end("COMMIT").await
+    }
+
+    pub async fn rollback(self) -> Result<()> {
+        self.end("ROLLBACK").await
+    }
+
+    /// It waits for the disk.
+    async fn end(self, sql: &'static str) -> Result<()> {
+        let ended = tokio::task::spawn_blocking(move || {
+            self.connection.execute_batch(sql)?;
+            self.file.check()
+        });
+        ended.await.map_err(|error| Error::Unavailable(error.to_string()))?
+    }
+}
+
+impl Turn {
+    fn with<T>(&self, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+        let mut seat = self.seat.lock().unwrap_or_else(PoisonError::into_inner);
+        if seat.group.is_none() {
+            return Err(taken_back());
+        }
+        let connection = seat.connection()?;
+        let outcome = work(connection);
+        let ended = connection.is_autocommit();
+        if let Err(error) = &outcome {
+            seat.last_failure.note(error);
+            if ended {
+                // SQLite has ended the transaction, and with it the turns before this one.
+                seat.abandon();
+            }
+        }
+        outcome
+    }
+
+    /// Runs a statement, each row through `decode`.
+    pub fn all<T>(&self, sql: &Sql, decode: &impl Fn(&mut Cells<'_>) -> Result<T>) -> Result<Vec<T>> {
+        self.with(|connection| read(connection, sql, decode))
+    }
+
+    /// Runs statements without values, for tests.
+    #[cfg(test)]
+    pub fn script(&self, statements: &str) -> Result<()> {
+        self.with(|connection| Ok(connection.execute_batch(statements)?))
+    }
+
+    /// The number of rows that a statement changed.
+    pub fn run(&self, sql: &Sql) -> Result<u64> {
+        self.with(|connection| {
+            let mut statement = connection.prepare_cached(&sql.for_sqlite())?;
+            bind(&mut statement, sql.params())?;
+            Ok(statement.raw_execute()? as u64)
+        })
+    }
+
+    /// Inserts rows into a table that numbers its rows, whatever is there; their numbers. `RETURNING` would tell them too, and have
+    /// SQLite set up a table for what it returns, which costs more than the insertion.
+    pub fn insert(&self, sql: &Sql) -> Result<RangeInclusive<i64>> {
+        let rows = self.run(sql)? as i64;
+        let last = self.with(|connection| Ok(connection.last_insert_rowid()))?;
+        Ok(last - rows + 1..=last)
+    }
+
+    /// Ends the turn, and waits until it is durable.
+    pub async fn commit(mut self) -> Result<()> {
+        let kept = {
+            let seat = self.seat.get_mut().unwrap_or_else(PoisonError::into_inner);
+            if seat.group.is_none() {
+                return Err(taken_back());
+            }
+            if !seat.references_hold()? {
+                return Err(Error::ForeignKey("a row refers to one that is not there".to_owned()));
+            }
+            seat.step("RELEASE turn")?;
+            let (sender, kept) = oneshot::channel();
+            seat.group.as_mut().ok_or_else(taken_back)?.waiting.push(sender);
+            kept
+        };
+        self.ended = true;
+        drop(self);
+        kept.await.unwrap_or_else(|_| Err(Error::Unavailable("the commit broke off".to_owned())))
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        if self.ended {
+            return;
+        }
+        let seat = self.seat.get_mut().unwrap_or_else(PoisonError::into_inner);
+        if seat.group.is_none() {
+            return;
+        }
+        let undone = seat.connection().and_then(|connection| Ok(connection.execute_batch("ROLLBACK TO turn; RELEASE turn")?));
+        if let Err(error) = undone {
+            tracing::error!(%error, "a write could not be taken back; its whole group is");
+            seat.abandon();
+        }
+    }
+}
+
+/// Has another thread of the runtime look after sockets and clocks. Who wakes up for a single task need not wake anybody else, and
+/// requests might go unnoticed until he has waited for the disk.
+fn wake_another() {
+    // The first is this thread's own until the second takes its place, and is then offered to the others.
+    for _ in 0..2 {
+        tokio::spawn(std::future::ready(()));
+    }
+}
+
+/// Tries to begin a transaction until it succeeds: other processes may hold the lock.
+async fn begin(mut attempt: impl FnMut() -> Result<()>) -> Result<()> {
+    let until = Instant::now() + WRITE_WAIT;
+    loop {
+        match attempt() {
+            Err(Error::Busy) if Instant::now() < until => tokio::time::sleep(POLL).await,
+            outcome => return outcome,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::Connection;
+    use tokio::sync::Notify;
+
+    use super::{Arc, ENOUGH, GROUP_PAGES, Writer};
+    use crate::store::{
+        sql::{Param, Sql},
+        sqlite::file_identity::opened,
+    };
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_turn_may_change_more_than_is_kept_in_memory() {
+        const ROWS: i64 = GROUP_PAGES as i64 + 1000;
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("file.db");
+        let file = Connection::open(&path).unwrap();
+        file.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE t (n INTEGER NOT NULL, b BLOB NOT NULL)").unwrap();
+        let count = |n: i64| file.query_row("SELECT COUNT(*) FROM t WHERE n = ?1", [n], |row| row.get::<_, i64>(0)).unwrap();
+        let writer = Writer::new(opened(&path), 1000);
+        let turn = writer.turn().await.unwrap();
+        let told = turn.all(&Sql::fixed("PRAGMA cache_spill"), &|cells| cells.take::<i64>());
+        assert_eq!(told.unwrap(), [i64::from(GROUP_PAGES)]);
+        for _ in 0..ROWS {
+            turn.run(&Sql::fixed("INSERT INTO t VALUES (0, $1)").with(Param::Bytes(vec![7; 3000]))).unwrap();
+        }
+        turn.commit().await.unwrap();
+        for n in [1, 2] {
+            let turn = writer.turn().await.unwrap();
+            turn.run(&Sql::fixed("UPDATE t SET n = $1").with(Param::Integer(n))).unwrap();
+            if n == 1 {
+                turn.commit().await.unwrap();
+            }
+        }
+        writer.close().await;
+        assert_eq!((count(1), count(2)), (ROWS, 0));
+        assert!(writer.turn().await.is_err() && writer.sole().await.is_err() && writer.alone("").await.is_err());
+    }
+
+    /// Each commit of these turns writes one page, the same, as long as few rows are in it.
+    #[tokio::test]
+    async fn a_group_grows_as_long_as_others_come_and_not_for_ever() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("file.db");
+        let file = Connection::open(&path).unwrap();
+        file.execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE t (n INTEGER NOT NULL)").unwrap();
+        let pages = || file.query_row("PRAGMA wal_checkpoint(NOOP)", (), |row| row.get::<_, i64>(1)).unwrap();
+        let writer = Writer::new(opened(&path), 1000);
+        for (turns, commits) in [(1, 1..=1), (20, 1..=1), (10 * ENOUGH, 2..=20)] {
+            let before = pages();
+            let came = (0..=turns).map(|_| Arc::new(Notify::new())).collect::<Vec<_>>();
+            came[0].notify_one();
+            let each_brings_the_next = came.windows(2).map(|pair| {
+                let (writer, own, next) = (writer.clone(), pair[0].clone(), pair[1].clone());
+                tokio::spawn(async move {
+                    own.notified().await;
+                    let turn = writer.turn().await.unwrap();
+                    turn.run(&Sql::fixed("INSERT INTO t VALUES (1)")).unwrap();
+                    next.notify_one();
+                    turn.commit().await.unwrap();
+                })
+            });
+            for turn in each_brings_the_next.collect::<Vec<_>>() {
+                turn.await.unwrap();
+            }
+            let made = pages() - before;
+            assert!(commits.contains(&made), "{made} commits of {turns} turns");
+        }
+        writer.close().await;
+    }
+}

@@ -1,0 +1,169 @@
+//! The SQLite library: its version and configuration, and the calls that no safe binding offers. The store has no other `unsafe`.
+
+use std::{
+    ffi::{CStr, c_int},
+    ptr::NonNull,
+    sync::OnceLock,
+};
+
+use libsqlite3_sys as ffi;
+use rusqlite::Connection;
+
+use crate::store::error::{Error, Result};
+
+/// The oldest version that has what the store uses: `PRAGMA wal_checkpoint(NOOP)`, which asks how long the log is.
+const OLDEST: c_int = 3_051_000;
+
+/// What a savepoint keeps in memory before it goes to a temporary file: SQLite writes it in one call, of at most 131,071 bytes.
+const SAVEPOINT_BYTES: c_int = 131_000;
+
+/// Settings that SQLite takes at run time only before its first use, and those that it takes when it is compiled.
+#[derive(Debug, PartialEq, Eq)]
+pub(in crate::store) enum Missing {
+    /// The library was in use already: savepoints go to a temporary file beyond 64 KB, and each allocation is counted under a lock.
+    Configuration,
+    /// Connections share one pool of pages and its lock.
+    OwnPages,
+    /// A commit waits for the time stamps of the log's file, too.
+    DataSync,
+}
+
+impl Missing {
+    /// What is missing, and what that costs.
+    pub fn reason(&self) -> &'static str {
+        match self {
+            Self::Configuration => {
+                "SQLite was in use before it was configured: writes of more than 64 KB go through a temporary file, and threads share a lock \
+                 for each allocation"
+            }
+            Self::OwnPages => {
+                "SQLite was compiled with SQLITE_ENABLE_MEMORY_MANAGEMENT: all connections share one lock for their pages; build with the \
+                 flags of .cargo/config.toml"
+            }
+            Self::DataSync => {
+                "SQLite was compiled without HAVE_FDATASYNC: each commit also waits for the time stamps of its log; build with the flags of \
+                 .cargo/config.toml"
+            }
+        }
+    }
+}
+
+/// Tests the version and configures the library, once in a process and before the first connection. What is missing costs time alone, and
+/// is logged.
+pub(in crate::store) fn prepare() -> Result<()> {
+    static PREPARED: OnceLock<Option<String>> = OnceLock::new();
+    let refused = PREPARED.get_or_init(|| {
+        // SAFETY: the call has no arguments and touches no state.
+        let version = unsafe { ffi::sqlite3_libversion_number() };
+        if version < OLDEST {
+            return Some(format!("counterpart needs SQLite 3.51 or newer, and this build has {}", version_name(version)));
+        }
+        for missing in configure().into_iter().chain(compiled_without()) {
+            tracing::warn!("{}", missing.reason());
+        }
+        None
+    });
+    refused.as_ref().map_or(Ok(()), |reason| Err(Error::Unavailable(reason.clone())))
+}
+
+fn version_name(number: c_int) -> String {
+    format!("{}.{}.{}", number / 1_000_000, number / 1000 % 1000, number % 1000)
+}
+
+fn configure() -> Option<Missing> {
+    // SAFETY: both options take one int. SQLite refuses them, and changes nothing, once it is in use; so no other thread can be within it.
+    let codes = unsafe {
+        [
+            ffi::sqlite3_config(ffi::SQLITE_CONFIG_MEMSTATUS, 0 as c_int),
+            ffi::sqlite3_config(ffi::SQLITE_CONFIG_STMTJRNL_SPILL, SAVEPOINT_BYTES),
+        ]
+    };
+    codes.iter().any(|code| *code != ffi::SQLITE_OK).then_some(Missing::Configuration)
+}
+
+fn compiled_without() -> Vec<Missing> {
+    let has = |option: &CStr| {
+        // SAFETY: the text ends with a zero byte, and the call keeps nothing.
+        unsafe { ffi::sqlite3_compileoption_used(option.as_ptr()) != 0 }
+    };
+    let mut missing = Vec::new();
+    if has(c"ENABLE_MEMORY_MANAGEMENT") {
+        missing.push(Missing::OwnPages);
+    }
+    // SQLite does not tell about this one; the flags are those that the build was given.
+    if !option_env!("LIBSQLITE3_FLAGS").is_some_and(|flags| flags.contains("HAVE_FDATASYNC=1")) {
+        missing.push(Missing::DataSync);
+    }
+    missing
+}
+
+/// References of the open transaction that lead nowhere yet. The database asks at the commit.
+pub(in crate::store) fn open_references(connection: &Connection) -> Result<i32> {
+    let (mut open, mut highest) = (0, 0);
+    // SAFETY: the handle belongs to a connection that is borrowed for the length of the call; the two numbers outlive it.
+    let code =
+        unsafe { ffi::sqlite3_db_status(connection.handle(), ffi::SQLITE_DBSTATUS_DEFERRED_FKS, &raw mut open, &raw mut highest, 0) };
+    succeeded(code).map(|()| open)
+}
+
+/// Waits until the disk has what was written to the database's file.
+pub(in crate::store) fn sync_file(connection: &Connection) -> Result<()> {
+    let mut file: *mut ffi::sqlite3_file = std::ptr::null_mut();
+    // SAFETY: the handle belongs to a connection that is borrowed for the length of the calls, whose file stays open for as long;
+    // no other thread uses this connection, and the file's own methods are called as SQLite calls them.
+    let code = unsafe {
+        let told = ffi::sqlite3_file_control(connection.handle(), c"main".as_ptr(), ffi::SQLITE_FCNTL_FILE_POINTER, (&raw mut file).cast());
+        match file.as_ref().and_then(|file| file.pMethods.as_ref()).and_then(|methods| methods.xSync) {
+            Some(sync) if told == ffi::SQLITE_OK => sync(file, ffi::SQLITE_SYNC_NORMAL),
+            _ => ffi::SQLITE_MISUSE,
+        }
+    };
+    succeeded(code)
+}
+
+/// Switches the query planner stability guarantee of a connection of sqlx's on. `handle` is locked by the caller, so that no other thread
+/// uses the connection.
+pub(in crate::store) fn keep_plans(handle: NonNull<ffi::sqlite3>) -> bool {
+    let mut enabled: c_int = 0;
+    // SAFETY: the caller holds the lock of the handle; the option takes an int and a pointer to an int, which outlives the call.
+    let code = unsafe { ffi::sqlite3_db_config(handle.as_ptr(), ffi::SQLITE_DBCONFIG_ENABLE_QPSG, 1 as c_int, &raw mut enabled) };
+    code == ffi::SQLITE_OK && enabled == 1
+}
+
+fn succeeded(code: c_int) -> Result<()> {
+    if code == ffi::SQLITE_OK { Ok(()) } else { Err(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None).into()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_named_as_sqlite_names_it() {
+        assert_eq!(version_name(3_051_003), "3.51.3");
+        assert_eq!(version_name(ffi::SQLITE_VERSION_NUMBER), ffi::SQLITE_VERSION.to_str().unwrap());
+    }
+
+    #[test]
+    fn this_build_lacks_nothing() {
+        assert_eq!(compiled_without(), []);
+        prepare().unwrap();
+    }
+
+    /// Of a process whose first use of SQLite this is.
+    #[test]
+    fn the_library_is_configured_before_its_first_use() {
+        let program = std::env::current_exe().unwrap();
+        let name = "store::sqlite::library::tests::configured_in_a_process_of_its_own";
+        let ended = std::process::Command::new(program).args([name, "--exact", "--ignored"]).status().unwrap();
+        assert!(ended.success());
+    }
+
+    #[test]
+    #[ignore = "runs in a process of its own, which another test starts"]
+    fn configured_in_a_process_of_its_own() {
+        assert_eq!(configure(), None);
+        Connection::open_in_memory().unwrap();
+        assert_eq!(configure(), Some(Missing::Configuration));
+    }
+}

@@ -1,0 +1,9 @@
+//! SQLite: connections, the reader pool, the group commit of the one writer, the checkpoint. Knows no table.
+
+pub mod checkpoint;
+pub mod connection;
+pub mod file_identity;
+pub mod group_commit;
+pub mod library;
+pub mod reader_pool;
+pub mod reader_slots;

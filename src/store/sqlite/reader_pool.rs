@@ -1,0 +1,299 @@
+//! The reader pool: read-only SQLite connections whose statements run inline, on the thread that calls.
+//!
+//! sqlx gives each SQLite connection a thread of its own; crossing to it and back costs five times what a look-up by key does. Statements
+//! whose work no key bounds ([`Reach::Rows`]) may take a limited number of steps inline, which is enough for most pages; beyond it they
+//! begin again on one of the runtime's blocking threads, and end there once no caller waits for them.
+//!
+//! A thread keeps to one connection (`reader_slots`): otherwise what SQLite writes to its memory at each statement would move between the
+//! caches of the cores, and so would the lock of a common list.
+//!
+//! Guarantees: a connection cannot write, and sees every change that was committed before the statement began.
+
+use std::{
+    path::Path,
+    sync::{Arc, Mutex, Weak},
+    time::{Duration, Instant},
+};
+
+use rusqlite::Connection;
+use tokio::sync::Semaphore;
+
+use crate::store::{
+    Error, Result,
+    lock::lock,
+    rows::Cells,
+    sql::{Reach, Sql},
+    sqlite::{
+        connection::{open as open_file, read},
+        file_identity::FileIdentity,
+        reader_slots::{Spot, Spots},
+    },
+};
+
+/// The readers of one database file.
+pub(in crate::store) struct Readers {
+    file: Arc<FileIdentity>,
+    /// For those that read on the spot.
+    spots: Spots<Vec<Reader>>,
+    /// For the others.
+    elsewhere: Idle,
+    /// Holds unbounded statements to a number, so that they cannot take every blocking thread. One counts until it has ended, whether
+    /// or not somebody waits for it.
+    unbounded: Arc<Semaphore>,
+    on_the_spot: Duration,
+}
+
+/// Connections that are open and not in use. There are never more than threads that read.
+type Idle = Spot<Vec<Reader>>;
+
+/// A connection that cannot write.
+struct Reader {
+    connection: Connection,
+    /// How long its statement goes on, if not to its end.
+    left: Arc<Mutex<Option<Left>>>,
+}
+
+/// What is left to a statement.
+enum Left {
+    /// On the spot: how many times it is asked whether it goes on, and until when.
+    Asks(u32, Instant),
+    /// As long as there is whoever waits for it.
+    WhileWanted(Weak<()>),
+}
+
+impl Left {
+    fn is_none(&self) -> bool {
+        match self {
+            Self::Asks(asks, _) => *asks == 0,
+            Self::WhileWanted(by) => by.strong_count() == 0,
+        }
+    }
+
+    fn asked(&mut self) {
+        if let Self::Asks(asks, until) = self {
+            *asks = if Instant::now() < *until { asks.saturating_sub(1) } else { 0 };
+        }
+    }
+}
+
+/// How many times it is asked: that is a quarter of a millisecond, which is what a long page of a list takes and its bytes.
+const ASKS: u32 = 50;
+
+/// For how long at most, where what it reads has to come from a disk.
+const ON_THE_SPOT: Duration = Duration::from_millis(1);
+
+/// After how many steps of SQLite's machine, of some ten nanoseconds each, a statement is asked.
+const STEPS: i32 = 500;
+
+/// The page cache of each connection, in KiB.
+const CACHE_KIB: u32 = 16 * 1024;
+
+/// Prepared statements that each connection keeps.
+const STATEMENTS: usize = 256;
+
+impl Readers {
+    pub fn new(file: Arc<FileIdentity>, unbounded: u32) -> Arc<Self> {
+        Arc::new(Self {
+            file,
+            spots: Spots::default(),
+            elsewhere: Idle::default(),
+            unbounded: Arc::new(Semaphore::new(unbounded.max(1) as usize)),
+            on_the_spot: ON_THE_SPOT,
+        })
+    }
+
+    /// Runs a statement, each row through `decode`.
+    pub async fn all<T, D>(self: &Arc<Self>, sql: Sql, decode: D) -> Result<Vec<T>>
+    where
+        T: Send + 'static,
+        D: Fn(&mut Cells<'_>) -> Result<T> + Send + 'static,
+    {
+        let closed = || Error::Unavailable("the database was closed".to_owned());
+        if self.unbounded.is_closed() {
+            return Err(closed());
+        }
+        let on_the_spot = match sql.reach() {
+            Reach::Keys => self.run(self.spots.here(), &sql, &decode, None)?,
+            Reach::Rows => self.run(self.spots.here(), &sql, &decode, Some(Left::Asks(ASKS, Instant::now() + self.on_the_spot)))?,
+            Reach::Table => None,
+        };
+        if let Some(rows) = on_the_spot {
+            return Ok(rows);
+        }
+        let permit = self.unbounded.clone().acquire_owned().await.map_err(|_| closed())?;
+        let waiting = Arc::new(());
+        let (readers, left) = (self.clone(), Left::WhileWanted(Arc::downgrade(&waiting)));
+        let read = tokio::task::spawn_blocking(move || {
+            let rows = readers.run(&readers.elsewhere, &sql, &decode, Some(left));
+            drop(permit);
+            rows
+        });
+        let read = read.await;
+        drop(waiting);
+        read.map_err(|error| Error::Unavailable(error.to_string()))??.ok_or_else(closed)
+    }
+
+    /// `None`: it takes more than what is left to it.
+    fn run<T>(&self, idle: &Idle, sql: &Sql, decode: &impl Fn(&mut Cells<'_>) -> Result<T>, left: Option<Left>) -> Result<Option<Vec<T>>> {
+        // Not within the match, which would hold the lock while a connection is opened.
+        let reader = idle.lock().pop();
+        let reader = match reader {
+            Some(reader) => reader,
+            None => self.open()?,
+        };
+        *lock(&reader.left) = left;
+        let rows = match read(&reader.connection, sql, decode) {
+            Err(_) if lock(&reader.left).as_ref().is_some_and(Left::is_none) => None,
+            // One that failed is not used again: whatever was wrong with it goes with it.
+            rows => Some(rows?),
+        };
+        idle.lock().push(reader);
+        Ok(rows)
+    }
+
+    fn open(&self) -> Result<Reader> {
+        // Another file of that name has other records.
+        self.file.check()?;
+        let connection = open(self.file.path())?;
+        let left = Arc::<Mutex<Option<Left>>>::default();
+        let asked = left.clone();
+        let is_enough = move || {
+            lock(&asked).as_mut().is_some_and(|left| {
+                left.asked();
+                left.is_none()
+            })
+        };
+        connection.progress_handler(STEPS, Some(is_enough))?;
+        Ok(Reader { connection, left })
+    }
+
+    /// Closes the connections that are not in use.
+    pub async fn close(&self) {
+        self.unbounded.close();
+        for idle in self.spots.all().chain([&self.elsewhere]) {
+            idle.lock().clear();
+        }
+    }
+}
+
+/// A connection that cannot write, without a bound on what is done on it.
+fn open(path: &Path) -> Result<Connection> {
+    let connection = open_file(path)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS);
+    // Never through a memory mapping: a read error of the disk, or a file that was cut short, would end the process.
+    connection.execute_batch(&format!("PRAGMA query_only = ON; PRAGMA cache_size = -{CACHE_KIB}; PRAGMA busy_timeout = 10000;"))?;
+    Ok(connection)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::thread::{ThreadId, current};
+
+    use tokio::time::{sleep, timeout};
+
+    use super::*;
+    use crate::store::{sql::Param, sqlite::file_identity::opened};
+
+    #[tokio::test]
+    async fn what_takes_long_gets_a_thread() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("file.db");
+        Connection::open(&path).unwrap().execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE t (n INTEGER)").unwrap();
+        let bounded = |on_the_spot: Duration| {
+            let readers = Readers::new(opened(&path), 1);
+            Arc::new(Readers { on_the_spot, ..Arc::into_inner(readers).unwrap() })
+        };
+        // However busy the machine is.
+        let (readers, hurried) = (bounded(Duration::from_secs(3600)), bounded(Duration::ZERO));
+        let here = current().id();
+        // On which threads the rows were read.
+        let up_to = async |readers: &Arc<Readers>, number: i64, reach: Reach| -> Result<Vec<ThreadId>> {
+            let numbers = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < $1) SELECT i FROM n";
+            let mut sql = Sql::fixed(numbers).with(Param::Integer(number));
+            match reach {
+                Reach::Keys => {}
+                Reach::Rows => _ = sql.unbounded(),
+                Reach::Table => _ = sql.of_a_table(),
+            }
+            let rows = readers.all(sql, |cells| Ok((cells.take::<i64>()?, current().id()))).await?;
+            // Whatever was begun, each row once.
+            assert!(rows.iter().map(|(number, _)| *number).eq(1..=number));
+            let mut threads: Vec<ThreadId> = rows.into_iter().map(|(_, thread)| thread).collect();
+            threads.dedup();
+            Ok(threads)
+        };
+        for _ in 0..3 {
+            assert_eq!(up_to(&readers, 1_000, Reach::Rows).await.unwrap(), [here]);
+            assert_eq!(up_to(&readers, 100_000, Reach::Keys).await.unwrap(), [here], "its keys bound it");
+            for (readers, number, reach) in
+                [(&readers, 100_000, Reach::Rows), (&readers, 1_000, Reach::Table), (&hurried, 1_000, Reach::Rows)]
+            {
+                let threads = up_to(readers, number, reach).await.unwrap();
+                assert!(threads.len() == 1 && threads[0] != here, "{threads:?}");
+            }
+        }
+        // It was one connection each, which is as good as before.
+        assert_eq!((readers.spots.here().lock().len(), readers.elsewhere.lock().len()), (1, 1));
+        hurried.close().await;
+        readers.close().await;
+        for reach in [Reach::Keys, Reach::Rows, Reach::Table] {
+            assert!(up_to(&readers, 1, reach).await.is_err());
+        }
+    }
+
+    #[tokio::test]
+    async fn what_nobody_waits_for_ends_and_counts_until_then() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("file.db");
+        Connection::open(&path).unwrap().execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE t (n INTEGER)").unwrap();
+        let readers = Readers::new(opened(&path), 2);
+        // Without an end.
+        let endless = || {
+            let mut sql = Sql::fixed("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT COUNT(*) FROM n");
+            sql.of_a_table();
+            readers.all(sql, |cells| cells.take::<i64>())
+        };
+        for _ in 0..5 {
+            let many = futures_util::future::join_all((0..4).map(|_| endless()));
+            assert!(timeout(Duration::from_millis(20), many).await.is_err());
+        }
+        let ended = async {
+            while readers.unbounded.available_permits() < 2 {
+                sleep(Duration::from_millis(1)).await;
+            }
+        };
+        timeout(Duration::from_secs(60), ended).await.expect("they end");
+        // And were no more than were allowed.
+        let connections = readers.elsewhere.lock().len();
+        assert!((1..=2).contains(&connections), "{connections}");
+    }
+
+    #[test]
+    fn each_thread_keeps_to_its_connection() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("file.db");
+        Connection::open(&path).unwrap().execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE t (n INTEGER)").unwrap();
+        let runtime = tokio::runtime::Runtime::new().unwrap();
+        let _entered = runtime.enter();
+        let readers = Readers::new(opened(&path), 1);
+        let read = || {
+            readers.run(readers.spots.here(), &Sql::fixed("SELECT 1"), &|cells| cells.take::<i64>(), None).unwrap();
+            let idle = readers.spots.here().lock();
+            assert_eq!(idle.len(), 1);
+            // SAFETY: the address is told, and nothing is done with it.
+            let connection = unsafe { idle[0].connection.handle() as usize };
+            (std::ptr::from_ref(readers.spots.here()) as usize, connection)
+        };
+        let mine = read();
+        let mut others = 0;
+        for _ in 0..3 {
+            let (first, again) = std::thread::scope(|scope| scope.spawn(|| (read(), read())).join().unwrap());
+            assert_eq!(first, again);
+            assert_eq!(first.1 == mine.1, first.0 == mine.0);
+            assert_eq!(read(), mine);
+            others += usize::from(first != mine);
+        }
+        // Where other tests' threads have taken all numbers between, a spot is one; not three times.
+        assert!(others > 0);
+    }
+}

@@ -1,0 +1,320 @@
+//! Statements that SeaORM builds from entities, for the executors of this room, and rows decoded into an entity's model.
+
+use std::{
+    any::TypeId,
+    collections::HashMap,
+    sync::{Arc, LazyLock, PoisonError, RwLock},
+};
+
+use sea_orm::{
+    ActiveModelTrait, ColumnTrait, ColumnType, DbBackend, DeleteMany, EntityName, EntityTrait, ExprTrait, IdenStatic, Insert, Iterable,
+    PrimaryKeyToColumn, QueryTrait, Select, Statement, StatementBuilder, TryIntoModel, UpdateMany, Value,
+    sea_query::{DeleteStatement, Expr, InsertStatement, LockType, SelectStatement, UpdateStatement},
+};
+
+use crate::{
+    domain::{
+        ids::{
+            AccountId, CommentId, ContactId, ConversationId, FieldId, KeyId, LabelId, MessageId, RoleId, SeatId, StoreId, TeamId,
+            TemplateId, TicketId, UserId, WebhookId,
+        },
+        time::Timestamp,
+    },
+    store::{
+        Db, Error, Result,
+        rows::Cells,
+        sql::{Param, Sql, text_value},
+        transaction::{chore::Tx, write::Write},
+    },
+};
+
+/// What changes rows: a builder of SeaORM's, or of sea-query's beneath it.
+pub(in crate::store) trait Change {
+    fn statement(&self, backend: DbBackend) -> Statement;
+}
+
+impl<A: ActiveModelTrait> Change for Insert<A> {
+    fn statement(&self, backend: DbBackend) -> Statement {
+        self.build(backend)
+    }
+}
+
+impl<E: EntityTrait> Change for UpdateMany<E> {
+    fn statement(&self, backend: DbBackend) -> Statement {
+        self.build(backend)
+    }
+}
+
+impl<E: EntityTrait> Change for DeleteMany<E> {
+    fn statement(&self, backend: DbBackend) -> Statement {
+        self.build(backend)
+    }
+}
+
+macro_rules! changes {
+    ($($statement:ident),*) => {$(
+        impl Change for $statement {
+            fn statement(&self, backend: DbBackend) -> Statement {
+                StatementBuilder::build(self, &backend)
+            }
+        }
+    )*};
+}
+
+changes!(InsertStatement, UpdateStatement, DeleteStatement);
+
+/// What reads rows: `Entity::find()`, or a `SelectStatement` where it joins.
+pub(in crate::store) trait Query {
+    fn into_select(self) -> SelectStatement;
+}
+
+impl<E: EntityTrait> Query for Select<E> {
+    fn into_select(self) -> SelectStatement {
+        self.into_query()
+    }
+}
+
+impl Query for SelectStatement {
+    fn into_select(self) -> SelectStatement {
+        self
+    }
+}
+
+/// Ids and instants as values of columns.
+macro_rules! values {
+    ($($id:ident),*) => {$(
+        impl From<&$id> for Value {
+            fn from(id: &$id) -> Self {
+                id.as_str().into()
+            }
+        }
+    )*};
+}
+
+values!(
+    AccountId,
+    CommentId,
+    ContactId,
+    ConversationId,
+    FieldId,
+    KeyId,
+    LabelId,
+    MessageId,
+    RoleId,
+    SeatId,
+    StoreId,
+    TeamId,
+    TemplateId,
+    TicketId,
+    UserId,
+    WebhookId
+);
+
+impl From<Timestamp> for Value {
+    fn from(at: Timestamp) -> Self {
+        at.millis().into()
+    }
+}
+
+/// Whether a column has one of these values; false where there are none, which sea-query spells as a comparison of bound numbers.
+pub(in crate::store) fn among<C: ColumnTrait, V: Into<Value>>(column: C, values: impl IntoIterator<Item = V>) -> Expr {
+    let values: Vec<Value> = values.into_iter().map(Into::into).collect();
+    if values.is_empty() { Expr::Constant(false.into()) } else { column.is_in(values) }
+}
+
+/// A statement with its values, for the connections of this room.
+fn sql(statement: Statement) -> Result<Sql> {
+    bound(&statement.sql, statement.values.map_or_else(Vec::new, |values| values.0))
+}
+
+fn bound(text: &str, values: impl IntoIterator<Item = Value>) -> Result<Sql> {
+    values.into_iter().try_fold(Sql::fixed(text), |sql, value| Ok(sql.with(param(value)?)))
+}
+
+fn select_sql(query: impl Query, backend: DbBackend) -> Result<Sql> {
+    sql(StatementBuilder::build(&query.into_select(), &backend))
+}
+
+fn param(value: Value) -> Result<Param> {
+    Ok(match value {
+        Value::String(text) => text.map_or(Param::Null, |text| text_value(&text)),
+        Value::BigInt(number) => number.map_or(Param::NoInteger, Param::Integer),
+        Value::BigUnsigned(Some(number)) if i64::try_from(number).is_ok() => Param::Integer(number.cast_signed()),
+        Value::Double(number) => number.map_or(Param::NoNumber, Param::Number),
+        Value::Bool(flag) => flag.map_or(Param::NoFlag, Param::Flag),
+        Value::Bytes(Some(bytes)) => Param::Bytes(bytes),
+        other => return Err(Error::Damaged(format!("no column holds a value such as {other:?}"))),
+    })
+}
+
+/// The model of a row that has the columns of the entity in their order, as `Entity::find()` selects them.
+pub(in crate::store) fn model<E>(cells: &mut Cells<'_>) -> Result<E::Model>
+where
+    E: EntityTrait,
+    E::ActiveModel: ActiveModelTrait<Entity = E> + TryIntoModel<E::Model>,
+{
+    let mut active = <E::ActiveModel as ActiveModelTrait>::default();
+    for column in E::Column::iter() {
+        let value = match column.def().get_column_type() {
+            ColumnType::BigInteger => Value::BigInt(cells.take()?),
+            ColumnType::Double => Value::Double(cells.take()?),
+            ColumnType::Boolean => Value::Bool(cells.take()?),
+            ColumnType::VarBinary(_) | ColumnType::Blob => Value::Bytes(cells.take()?),
+            _ => Value::String(cells.take()?),
+        };
+        active.try_set(column, value)?;
+    }
+    Ok(active.try_into_model()?)
+}
+
+/// The text of a statement that is known by the entity, the columns that it sets and the database.
+fn remembered<E: EntityTrait>(verb: &'static str, set: &[E::Column], backend: DbBackend, build: impl FnOnce() -> String) -> Arc<str> {
+    type Shape = (TypeId, &'static str, u64, bool);
+    static TEXTS: LazyLock<RwLock<HashMap<Shape, Arc<str>>>> = LazyLock::new(RwLock::default);
+    // A column by its place; no table has 64.
+    let columns = (0_u32..).zip(E::Column::iter()).filter(|(_, column)| set.iter().any(|set| set.as_str() == column.as_str()));
+    let shape = (TypeId::of::<E>(), verb, columns.fold(0, |bits, (place, _)| bits | 1 << place), backend == DbBackend::Postgres);
+    let known = TEXTS.read().unwrap_or_else(PoisonError::into_inner).get(&shape).cloned();
+    known.unwrap_or_else(|| TEXTS.write().unwrap_or_else(PoisonError::into_inner).entry(shape).or_insert_with(|| build().into()).clone())
+}
+
+/// The columns of a row that are set, with their values.
+fn set_columns<A: ActiveModelTrait>(mut row: A) -> (Vec<Column<A>>, Vec<Value>) {
+    Column::<A>::iter().filter_map(|column| Some((column, row.take(column).into_value()?))).unzip()
+}
+
+type Column<A> = <<A as ActiveModelTrait>::Entity as EntityTrait>::Column;
+
+/// Inserts a row. Its text is built once for each set of columns.
+pub(in crate::store) fn insert<A: ActiveModelTrait>(row: A, backend: DbBackend) -> Result<Sql> {
+    let (columns, values) = set_columns(row);
+    let text = remembered::<A::Entity>("insert", &columns, backend, || {
+        let mut insert = InsertStatement::new();
+        insert.into_table(A::Entity::default().table_ref()).columns(columns.iter().copied());
+        insert.values_panic(values.iter().cloned().map(Into::into));
+        StatementBuilder::build(&insert, &backend).sql
+    });
+    bound(&text, values)
+}
+
+/// Writes the columns that are set of the row with this primary key. Its text is built once for each set of columns.
+pub(in crate::store) fn update<A: ActiveModelTrait>(row: A, backend: DbBackend) -> Result<Sql> {
+    let keys: Vec<_> = <A::Entity as EntityTrait>::PrimaryKey::iter().map(PrimaryKeyToColumn::into_column).collect();
+    let is_key = |column: &Column<A>| keys.iter().any(|key| key.as_str() == column.as_str());
+    let (columns, values) = set_columns(row);
+    let (key, set): (Vec<_>, Vec<_>) = columns.iter().copied().zip(values).partition(|(column, _)| is_key(column));
+    if key.len() != keys.len() {
+        return Err(Error::Damaged(format!("a row of {} was to be changed without its key", A::Entity::default().table_name())));
+    }
+    let text = remembered::<A::Entity>("update", &columns, backend, || {
+        let mut update = UpdateStatement::new();
+        update.table(A::Entity::default().table_ref()).values(set.iter().map(|(column, value)| (*column, Expr::val(value.clone()))));
+        for (column, value) in &key {
+            update.and_where(Expr::col(*column).eq(value.clone()));
+        }
+        StatementBuilder::build(&update, &backend).sql
+    });
+    bound(&text, set.into_iter().chain(key).map(|(_, value)| value))
+}
+
+impl Db {
+    /// The rows of a query, each through `decode`.
+    pub(in crate::store) async fn select<T, D>(&self, query: impl Query, decode: D) -> Result<Vec<T>>
+    where
+        T: Send + 'static,
+        D: Fn(&mut Cells<'_>) -> Result<T> + Send + 'static,
+    {
+        self.all(select_sql(query, self.backend())?, decode).await
+    }
+}
+
+impl Tx {
+    /// The number of rows that a statement changed.
+    pub(in crate::store) async fn execute(&self, change: &impl Change) -> Result<u64> {
+        self.run(&sql(change.statement(self.backend()))?).await
+    }
+}
+
+impl Write {
+    pub(in crate::store) async fn insert(&self, row: impl ActiveModelTrait) -> Result<()> {
+        self.run(insert(row, self.backend())?).await?;
+        Ok(())
+    }
+
+    /// The same as [`Write::run_along`] runs a statement.
+    pub(in crate::store) fn insert_along(&self, row: impl ActiveModelTrait) -> Result<()> {
+        self.run_along(insert(row, self.backend())?)
+    }
+
+    /// Writes the columns that are set of the row with this primary key.
+    pub(in crate::store) async fn update(&self, row: impl ActiveModelTrait) -> Result<()> {
+        self.run(update(row, self.backend())?).await?;
+        Ok(())
+    }
+
+    /// The same as [`Write::run_along`] runs a statement.
+    pub(in crate::store) fn update_along(&self, row: impl ActiveModelTrait) -> Result<()> {
+        self.run_along(update(row, self.backend())?)
+    }
+
+    /// The number of rows that a statement changed.
+    pub(in crate::store) async fn execute(&self, change: &impl Change) -> Result<u64> {
+        self.run(sql(change.statement(self.backend()))?).await
+    }
+
+    /// The same as [`Write::run_along`] runs a statement.
+    pub(in crate::store) fn execute_along(&self, change: &impl Change) -> Result<()> {
+        self.run_along(sql(change.statement(self.backend()))?)
+    }
+
+    /// The rows that a change returns, each through `decode`.
+    pub(in crate::store) async fn returned<T>(&self, change: &impl Change, decode: impl Fn(&mut Cells<'_>) -> Result<T>) -> Result<Vec<T>> {
+        self.all(sql(change.statement(self.backend()))?, decode).await
+    }
+
+    /// The rows of a query, each through `decode`.
+    pub(in crate::store) async fn select<T>(&self, query: impl Query, decode: impl Fn(&mut Cells<'_>) -> Result<T>) -> Result<Vec<T>> {
+        self.all(select_sql(query, self.backend())?, decode).await
+    }
+
+    /// The same; the rows are held until the end of the transaction, as [`Sql::hold`] has it. SQLite's one writer holds all there are.
+    pub(in crate::store) async fn select_held<T>(&self, query: impl Query, decode: impl Fn(&mut Cells<'_>) -> Result<T>) -> Result<Vec<T>> {
+        self.select_locked(query, LockType::NoKeyUpdate, decode).await
+    }
+
+    /// The same; others may share the rows, and change none of them until the end of the transaction.
+    pub(in crate::store) async fn select_shared<T>(
+        &self,
+        query: impl Query,
+        decode: impl Fn(&mut Cells<'_>) -> Result<T>,
+    ) -> Result<Vec<T>> {
+        self.select_locked(query, LockType::Share, decode).await
+    }
+
+    async fn select_locked<T>(&self, query: impl Query, lock: LockType, decode: impl Fn(&mut Cells<'_>) -> Result<T>) -> Result<Vec<T>> {
+        let mut query = query.into_select();
+        query.lock(lock);
+        let mut sql = select_sql(query, self.backend())?;
+        sql.note_held();
+        self.all(sql, decode).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::{domain::clock::SystemClock, store::fixture::Fixture};
+
+    #[tokio::test]
+    async fn a_query_for_none_of_several_finds_none() {
+        let fixture = Fixture::new().await;
+        fixture.ticket("t", |_| {}).await;
+        let write = fixture.db.write(&fixture.store, &(Arc::new(SystemClock) as _)).await.unwrap();
+        assert!(write.known_users(&[]).await.unwrap().is_empty());
+        assert!(write.account_users(&[]).await.unwrap().is_empty());
+        assert!(write.label_texts(&[]).await.unwrap().is_empty());
+        write.keep_accounts_of(&[]).await.unwrap();
+        write.hold_conversations_of(&[]).await.unwrap();
+    }
+}

@@ -1,0 +1,8 @@
+//! Statements: built from entities, pages of lists, look-ups by a key.
+
+pub mod by_key;
+pub mod from_entities;
+pub mod pages;
+pub mod sought;
+#[cfg(test)]
+mod visits;

@@ -1,0 +1,161 @@
+//! Keyset pages and totals of lists.
+
+use std::borrow::Cow;
+
+#[cfg(test)]
+use sea_orm::DbBackend;
+
+use crate::{
+    domain::{
+        ids::StoreId,
+        paging::{Page, PageRequest, Position},
+    },
+    store::{Db, Result, rows::Row, sql::Sql},
+};
+
+/// A noun that comes in pages.
+pub(in crate::store) trait Listed: Row {
+    const TABLE: &'static str;
+    /// The column of the sort instant; ties break by `id`.
+    const SORT: &'static str;
+    const NEWEST_FIRST: bool = true;
+
+    fn position(&self) -> Position;
+}
+
+/// What a list is read from.
+pub(in crate::store) struct Source<'a> {
+    /// What stands behind `FROM`: the table, or what its columns are joined with.
+    pub table: Cow<'a, str>,
+    /// What the sort instant and the id are called there, if not as in the table.
+    pub order: Option<(&'static str, &'static str)>,
+}
+
+impl<'a> From<&'a str> for Source<'a> {
+    fn from(table: &'a str) -> Self {
+        Cow::Borrowed(table).into()
+    }
+}
+
+impl<'a> From<Cow<'a, str>> for Source<'a> {
+    fn from(table: Cow<'a, str>) -> Self {
+        Self { table, order: None }
+    }
+}
+
+impl Db {
+    /// A page of the rows that fulfil `conditions`, an SQL text that may follow `WHERE`.
+    pub(in crate::store) async fn page<T: Listed + Send + 'static>(&self, conditions: Sql, page: &PageRequest) -> Result<Page<T>> {
+        let count = page.count.then(|| count_sql(T::TABLE, conditions.clone()));
+        let found = self.page_of(&T::TABLE.into(), conditions, page).await?;
+        let Some(count) = count else { return Ok(found) };
+        let total = match found.whole(page) {
+            Some(total) => total,
+            None => self.count(count).await?,
+        };
+        Ok(Page { total: Some(total), ..found })
+    }
+
+    /// [`Db::page`] from where the caller wants it read, without its total.
+    pub(in crate::store) async fn page_of<T: Listed + Send + 'static>(
+        &self,
+        source: &Source<'_>,
+        conditions: Sql,
+        page: &PageRequest,
+    ) -> Result<Page<T>> {
+        let rows = self.all(page_sql::<T>(source, conditions, page, None), T::decode).await?;
+        Ok(Page::cut(rows, page.size, T::position))
+    }
+
+    /// [`Db::page_of`] with a total, if wanted, that the database keeps, and `push_total` spells; `$1` is the store there too. A
+    /// first page brings it along: one statement less, and both are of the same moment.
+    pub(in crate::store) async fn page_with<T: Listed + Send + 'static>(
+        &self,
+        source: &Source<'_>,
+        mut conditions: Sql,
+        page: &PageRequest,
+        store: &StoreId,
+        push_total: impl Fn(&mut Sql),
+    ) -> Result<Page<T>> {
+        if !page.count {
+            return self.page_of(source, conditions, page).await;
+        }
+        // Behind a cursor there may be no row that brings it.
+        if page.after.is_some() {
+            let mut sql = Sql::of(store, "SELECT ");
+            push_total(&mut sql);
+            let total = self.count(sql).await?;
+            return Ok(Page { total: Some(total), ..self.page_of(source, conditions, page).await? });
+        }
+        let end = conditions.as_str().len();
+        push_total(&mut conditions);
+        let total = conditions.split_off(end);
+        let sql = page_sql::<T>(source, conditions, page, Some(&total));
+        let rows = self.all(sql, |cells| Ok((T::decode(cells)?, cells.take::<i64>()?))).await?;
+        let (rows, mut totals): (Vec<T>, Vec<i64>) = rows.into_iter().unzip();
+        let total = totals.pop().and_then(|total| u64::try_from(total).ok());
+        Ok(Page { total: Some(total.unwrap_or(0)), ..Page::cut(rows, page.size, T::position) })
+    }
+
+    /// The rows of a table with these ids, as many as a page has.
+    pub(in crate::store) async fn rows_by_id<T: Listed + Send + 'static>(&self, store: &StoreId, ids: &[&str]) -> Result<Vec<T>> {
+        if ids.is_empty() {
+            return Ok(vec![]);
+        }
+        let sql = Sql::by_ids(self.backend(), store, (T::COLUMNS, T::TABLE), ids.iter().copied());
+        self.all(sql, T::decode).await
+    }
+
+    /// The number that a statement of [`count_sql`] or [`fenced_count_sql`] counts.
+    pub(in crate::store) async fn count(&self, sql: Sql) -> Result<u64> {
+        let count: Option<i64> = self.first(sql, |cells| cells.take()).await?;
+        Ok(count.and_then(|count| u64::try_from(count).ok()).unwrap_or(0))
+    }
+
+    /// What the database says of how it would run a page: one step a line.
+    #[cfg(test)]
+    pub(in crate::store) async fn page_plan<T: Listed>(
+        &self,
+        source: impl Into<Source<'_>>,
+        conditions: Sql,
+        page: &PageRequest,
+    ) -> Result<Vec<String>> {
+        let mut sql = page_sql::<T>(&source.into(), conditions, page, None);
+        let sqlite = self.backend() == DbBackend::Sqlite;
+        sql.text = format!("{} {}", if sqlite { "EXPLAIN QUERY PLAN" } else { "EXPLAIN" }, sql.text);
+        self.all(sql, move |cells| {
+            (0..if sqlite { 3 } else { 0 }).for_each(|_| cells.skip());
+            cells.take()
+        })
+        .await
+    }
+}
+
+/// The rows of a whole list: its fences are left out, which are for pages, since those end early.
+pub(in crate::store) fn count_sql(table: &str, mut conditions: Sql) -> Sql {
+    conditions.unbounded();
+    conditions.fences.clear();
+    conditions.text = format!("SELECT COUNT(*) FROM {table} WHERE {}", conditions.text);
+    conditions
+}
+
+/// The rows of a list with its fences, for conditions that let few rows through to what is fenced.
+pub(in crate::store) fn fenced_count_sql(table: &str, mut conditions: Sql) -> Sql {
+    conditions.text = conditions.fenced();
+    count_sql(table, conditions)
+}
+
+/// One row more than the page holds, so that it is known whether there is another; each with what is told beside it.
+pub(in crate::store) fn page_sql<T: Listed>(source: &Source<'_>, mut sql: Sql, page: &PageRequest, beside: Option<&str>) -> Sql {
+    let Source { table, order } = source;
+    let (columns, (at, id)) = (T::COLUMNS, order.unwrap_or((T::SORT, "id")));
+    let (behind, direction) = if T::NEWEST_FIRST { ("<", "DESC") } else { (">", "ASC") };
+    let (comma, beside) = beside.map_or(("", ""), |beside| (", ", beside));
+    sql.text = format!("SELECT {columns}{comma}{beside} FROM {table} WHERE {}", sql.fenced());
+    sql.fences.clear();
+    if let Some(after) = &page.after {
+        sql.push(&format!(" AND ({at}, {id}) {behind} (")).integer(after.at).push(", ").text(&after.id).push(")");
+    }
+    sql.push(&format!(" ORDER BY {at} {direction}, {id} {direction}")).limit(i64::from(page.size) + 1);
+    sql
+}

@@ -1,0 +1,78 @@
+//! What a page, or any statement that reads, costs the database, counted rather than timed. For tests.
+
+use rusqlite::{Connection, StatementStatus, config::DbConfig};
+use sea_orm::{ConnectionTrait, DbBackend, Statement};
+use serde_json::Value;
+
+use crate::{
+    domain::paging::PageRequest,
+    store::{
+        Db,
+        sql::{Param, Sql},
+        sqlite::connection::bind,
+        statement::pages::{Listed, Source, page_sql},
+    },
+};
+
+impl Db {
+    /// Rows that PostgreSQL looked at for a page, those that it passed over included; on SQLite the steps of its machine.
+    pub(in crate::store) async fn page_visits<T: Listed>(&self, source: &Source<'_>, conditions: Sql, page: &PageRequest) -> u64 {
+        self.visits(page_sql::<T>(source, conditions, page, None)).await
+    }
+
+    /// The same of any statement that reads.
+    pub(in crate::store) async fn visits(&self, mut sql: Sql) -> u64 {
+        if self.backend() == DbBackend::Sqlite {
+            let file: Vec<String> = self
+                .all(Sql::fixed("PRAGMA database_list"), |cells| {
+                    (0..2).for_each(|_| cells.skip());
+                    cells.take()
+                })
+                .await
+                .unwrap();
+            return steps(&file[0], &sql);
+        }
+        sql.text = format!("EXPLAIN (ANALYZE, TIMING OFF, SUMMARY OFF, FORMAT JSON) {}", sql.text);
+        let statement = Statement::from_sql_and_values(DbBackend::Postgres, &sql.text, sql.values.iter().map(bound));
+        let plan = self.read().query_one_raw(statement).await.unwrap().unwrap();
+        let plan: Value = plan.try_get_by_index(0).unwrap();
+        looked_at(&plan[0]["Plan"])
+    }
+}
+
+fn bound(param: &Param) -> sea_orm::Value {
+    match param.clone() {
+        Param::Text(text) => text.into(),
+        Param::Integer(number) => number.into(),
+        Param::Number(number) => number.into(),
+        Param::Bytes(bytes) => bytes.into(),
+        Param::Flag(flag) => flag.into(),
+        Param::Null => None::<String>.into(),
+        Param::NoInteger => None::<i64>.into(),
+        Param::NoNumber => None::<f64>.into(),
+        Param::NoFlag => None::<bool>.into(),
+    }
+}
+
+fn steps(file: &str, sql: &Sql) -> u64 {
+    let connection = Connection::open(file).unwrap();
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true).unwrap();
+    let mut statement = connection.prepare(&sql.for_sqlite()).unwrap();
+    bind(&mut statement, sql.params()).unwrap();
+    let mut rows = statement.raw_query();
+    while rows.next().unwrap().is_some() {}
+    drop(rows);
+    u64::try_from(statement.get_status(StatementStatus::VmStep)).unwrap()
+}
+
+/// What the scans of a plan came by.
+fn looked_at(node: &Value) -> u64 {
+    let number = |name: &str| node[name].as_f64().unwrap_or(0.0);
+    // What a subquery comes by, a scan within it came by.
+    let rows = if node["Node Type"].as_str().is_some_and(|kind| kind.contains("Scan") && kind != "Subquery Scan") {
+        (number("Actual Rows") + number("Rows Removed by Filter") + number("Rows Removed by Index Recheck")) * number("Actual Loops")
+    } else {
+        0.0
+    };
+    rows as u64 + node["Plans"].as_array().into_iter().flatten().map(looked_at).sum::<u64>()
+}

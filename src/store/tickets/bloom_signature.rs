@@ -1,0 +1,449 @@
+//! Bloom filters of a ticket's labels and values, in columns that the index of the list holds.
+//!
+//! A filter by a label or a field walks the list and looks each ticket up in another table, which costs ten times what the step to it
+//! does. So a ticket carries three Bloom filters of 63 bits beside its place in the list: of its conversation's labels, of its values,
+//! and of what its texts contain. A label, a value, the first character of a folded text and the magnitude of a number set two bits each,
+//! two neighbouring characters of a folded text one. A ticket that lacks a bit of the filter is passed over without a look-up. Several
+//! things share a bit, so that bits prove nothing, and the tickets that remain are still looked up. With one bit for a value, two
+//! frequent prefixes that share it let twice as many through; three would fill the 63 of tickets with many values.
+//!
+//! Guarantees: a write of labels or values writes their bits in the same transaction, and a ticket never lacks one; it may keep the bit
+//! of a former value. Presence of a value, negations and single characters have no bits. PostgreSQL has the columns and saves the
+//! look-ups, but tests no bits within its index.
+
+use std::{collections::BTreeSet, ops::RangeInclusive};
+
+use sha2::{Digest, Sha256};
+
+use crate::domain::{
+    field_tests::{FieldTest, Test},
+    fields::Comparable,
+    filters::{LabelFilter, LabelOperator},
+    ids::{FieldId, LabelId},
+};
+
+/// Bits, as both databases store them: as a number that is not negative.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(in crate::store) struct Marks(i64);
+
+/// Those of values, as their columns are named.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(in crate::store) struct ValueMarks {
+    pub field_marks: Marks,
+    pub text_marks: Marks,
+}
+
+/// What the marks of a ticket in one column must hold for it to be looked at: all of one of these choices, of which there is one
+/// at least, or of one that is rare.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::store) struct Sieve {
+    pub column: &'static str,
+    pub choices: Vec<Marks>,
+    pub rare: Vec<Rare>,
+}
+
+/// Choices for numbers that fields seldom have: below zero, and large ones. On SQLite they count only where some ticket has such a
+/// number, which one look tells for a whole list, or the bits that they share with others would let those others through.
+#[derive(Clone, Debug, PartialEq)]
+pub(in crate::store) struct Rare {
+    pub such: FieldTest,
+    pub choices: Vec<Marks>,
+}
+
+const LABELS: &str = "label_marks";
+const FIELDS: &str = "field_marks";
+const TEXTS: &str = "text_marks";
+
+/// How many choices a sieve has: it is filled up with its last one, so that there are few texts of statements. To compare
+/// with more costs what the look does.
+const CHOICES: [usize; 8] = [1, 2, 3, 4, 6, 8, 12, 20];
+
+/// Marks are compared with each of up to so many values, whatever else tells of them.
+const FEW: usize = 8;
+
+impl Marks {
+    pub fn bits(self) -> i64 {
+        self.0
+    }
+
+    pub fn of_labels<'a>(labels: impl IntoIterator<Item = &'a LabelId>) -> Self {
+        labels.into_iter().map(|label| one(&["label", label.as_str()])).collect()
+    }
+}
+
+impl ValueMarks {
+    /// Those of the values of one field.
+    pub fn of<'a>(field: &FieldId, values: impl IntoIterator<Item = &'a Comparable>) -> Self {
+        let of = |value: &Comparable| {
+            let folded = value.folded();
+            let rough = Alike::of(value, folded.as_deref()).map(|alike| alike.marks(field));
+            let text_marks = folded.map_or_else(Marks::default, |folded| pairs(field, &folded));
+            Self { field_marks: [Some(is(field, value)), rough].into_iter().flatten().collect(), text_marks }
+        };
+        values.into_iter().map(of).collect()
+    }
+}
+
+impl FromIterator<Self> for ValueMarks {
+    fn from_iter<T: IntoIterator<Item = Self>>(marks: T) -> Self {
+        let (fields, texts): (Vec<_>, Vec<_>) = marks.into_iter().map(|one| (one.field_marks, one.text_marks)).unzip();
+        Self { field_marks: fields.into_iter().collect(), text_marks: texts.into_iter().collect() }
+    }
+}
+
+impl FromIterator<Self> for Marks {
+    fn from_iter<T: IntoIterator<Item = Self>>(marks: T) -> Self {
+        Self(marks.into_iter().fold(0, |all, one| all | one.0))
+    }
+}
+
+impl Sieve {
+    /// `None`: nothing is told by marks.
+    fn any(column: &'static str, marks: impl IntoIterator<Item = Marks>) -> Option<Self> {
+        Some(Self { column, choices: filled(marks)?, rare: Vec::new() })
+    }
+
+    fn all(column: &'static str, marks: impl IntoIterator<Item = Marks>) -> Option<Self> {
+        let all: Marks = marks.into_iter().collect();
+        Self::any(column, (all != Marks::default()).then_some(all))
+    }
+
+    /// For numbers of these magnitudes.
+    fn measured(field: &FieldId, magnitudes: RangeInclusive<u64>) -> Option<Self> {
+        if magnitudes.clone().count() > MOST_MAGNITUDES {
+            return None;
+        }
+        let within = |least: u64, most: u64| {
+            let (least, most) = (least.max(*magnitudes.start()), most.min(*magnitudes.end()));
+            let mut choices: Vec<Marks> = (least..=most).map(|magnitude| Alike::Magnitude(magnitude).marks(field)).collect();
+            if *magnitudes.end() < LARGEST {
+                // Half of the whole numbers that get by are of the greatest magnitude.
+                choices.reverse();
+            }
+            filled(choices)
+        };
+        let Some(choices) = within(1, LARGE - 1) else {
+            return Some(Self { column: FIELDS, choices: within(0, LARGEST)?, rare: Vec::new() });
+        };
+        let rare = [(Test::Below(0.0), within(0, 0)), (Test::Between(LEAST_LARGE, f64::INFINITY), within(LARGE, LARGEST))];
+        let rare = rare.into_iter().filter_map(|(test, choices)| {
+            let such = FieldTest { field_id: field.clone(), test };
+            choices.map(|choices| Rare { such, choices })
+        });
+        Some(Self { column: FIELDS, choices, rare: rare.collect() })
+    }
+
+    /// For any of these values: by what they are, and where many are alike, by that too, which takes fewer comparisons. By that alone
+    /// where they are many whole numbers, and at most as many others are alike: to compare with each costs more than the looks do that
+    /// it saves.
+    fn values(field: &FieldId, values: &[Comparable]) -> [Option<Self>; 2] {
+        // None where one is an empty text, which begins with nothing.
+        let alike: Option<BTreeSet<Alike>> = values.iter().map(|value| Alike::of(value, value.folded().as_deref())).collect();
+        let alike = alike.filter(|alike| 2 * alike.len() <= values.len());
+        let numbers: Option<u64> = alike.as_ref().and_then(|alike| alike.iter().map(Alike::numbers).sum());
+        let whole = values.iter().all(|value| matches!(value, Comparable::Number(number) if number.fract() == 0.0));
+        let most = values.len() > FEW && whole && numbers.is_some_and(|numbers| numbers <= 2 * values.len() as u64);
+        let alike = alike.and_then(|alike| Self::any(FIELDS, alike.into_iter().rev().map(|alike| alike.marks(field))));
+        let each = || Self::any(FIELDS, values.iter().map(|value| is(field, value)));
+        [if most { None } else { each() }, alike]
+    }
+
+    /// With how many choices marks are compared.
+    pub fn breadth(&self) -> usize {
+        self.choices.len() + self.rare.iter().map(|rare| rare.choices.len()).sum::<usize>()
+    }
+
+    /// For a test of a field.
+    pub fn of(field: &FieldId, test: &Test) -> impl Iterator<Item = Self> {
+        let in_fields = match test {
+            Test::AllOf(all) => [Self::all(FIELDS, all.iter().map(|value| is(field, value))), None],
+            Test::AnyOf(any) => Self::values(field, any),
+            Test::StartsWith(prefix) => [Self::any(FIELDS, Alike::beginning(prefix).map(|alike| alike.marks(field))), None],
+            Test::Above(bound) => [Self::measured(field, magnitude(*bound)..=LARGEST), None],
+            Test::Below(bound) => [Self::measured(field, 0..=magnitude(*bound)), None],
+            Test::Between(min, max) => [Self::measured(field, magnitude(*min)..=magnitude(*max)), None],
+            Test::Present | Test::Absent | Test::NoneOf(_) | Test::Contains(_) => [None, None],
+        };
+        let in_texts = match test {
+            Test::StartsWith(part) | Test::Contains(part) => Self::all(TEXTS, [pairs(field, part)]),
+            _ => None,
+        };
+        in_fields.into_iter().flatten().chain(in_texts)
+    }
+
+    /// For a test of labels.
+    pub fn of_labels(LabelFilter { operator, label_ids }: &LabelFilter) -> Option<Self> {
+        match operator {
+            LabelOperator::ContainsAny => Self::any(LABELS, label_ids.iter().map(|label| Marks::of_labels([label]))),
+            LabelOperator::ContainsAll => Self::all(LABELS, [Marks::of_labels(label_ids)]),
+            LabelOperator::DoesNotContainAny => None,
+        }
+    }
+}
+
+/// As many choices as there are of one text of a statement; none for none, or for too many.
+fn filled(marks: impl IntoIterator<Item = Marks>) -> Option<Vec<Marks>> {
+    let mut choices: Vec<Marks> = marks.into_iter().collect();
+    let number = CHOICES.into_iter().find(|number| *number >= choices.len())?;
+    choices.resize(number, *choices.last()?);
+    Some(choices)
+}
+
+/// What a value has in common with those that are alike.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+enum Alike {
+    /// The first character, folded.
+    Beginning(char),
+    Magnitude(u64),
+}
+
+impl Alike {
+    /// `folded`: a text's.
+    fn of(value: &Comparable, folded: Option<&str>) -> Option<Self> {
+        match value {
+            Comparable::Text(_) => folded.and_then(Self::beginning),
+            Comparable::Number(number) => Some(Self::Magnitude(magnitude(*number))),
+        }
+    }
+
+    fn beginning(folded: &str) -> Option<Self> {
+        folded.chars().next().map(Self::Beginning)
+    }
+
+    /// How many whole numbers are so; none where there is no end of them.
+    fn numbers(&self) -> Option<u64> {
+        match self {
+            Self::Beginning(_) | Self::Magnitude(0 | LARGEST) => None,
+            Self::Magnitude(1) => Some(1),
+            Self::Magnitude(magnitude) => Some(1 << (magnitude - 2)),
+        }
+    }
+
+    fn marks(self, field: &FieldId) -> Marks {
+        match self {
+            Self::Beginning(first) => one(&["begins", field.as_str(), first.encode_utf8(&mut [0; 4])]),
+            Self::Magnitude(magnitude) => one(&["measures", field.as_str(), &magnitude.to_string()]),
+        }
+    }
+}
+
+/// A value as a whole.
+fn is(field: &FieldId, value: &Comparable) -> Marks {
+    match value {
+        Comparable::Text(text) => one(&["text", field.as_str(), text]),
+        // Both zeros are equal.
+        Comparable::Number(number) => one(&["number", field.as_str(), &(number + 0.0).to_bits().to_string()]),
+    }
+}
+
+/// That of numbers from a million on.
+const LARGEST: u64 = 22;
+
+/// Of more of them than this nothing is told: nearly all numbers are of one.
+const MOST_MAGNITUDES: usize = 20;
+
+/// From where on numbers are large, and the magnitude of that.
+const LEAST_LARGE: f64 = 1024.0;
+const LARGE: u64 = 12;
+
+/// What numbers between the same two powers of two share: 0 below zero, 1 below one, 2 below two, 3 below four. Never less for a
+/// larger number.
+fn magnitude(number: f64) -> u64 {
+    match number {
+        _ if number < 0.0 => 0,
+        _ if number < 1.0 => 1,
+        // The exponent, which stands behind the sign.
+        _ => ((number.to_bits() >> 52) - 1023 + 2).min(LARGEST),
+    }
+}
+
+/// The characters of a folded text, each with the one behind it. A bit a pair: whoever asks for a part asks for several.
+fn pairs(field: &FieldId, folded: &str) -> Marks {
+    let seed = number(&hashed(&["pairs", field.as_str()]), 0);
+    let mut marks = Marks::default();
+    for (one, next) in folded.chars().zip(folded.chars().skip(1)) {
+        marks = Marks(marks.0 | 1 << (mixed(seed ^ u64::from(one) << 32 ^ u64::from(next)) % 63));
+        if marks == FULL {
+            break;
+        }
+    }
+    marks
+}
+
+const FULL: Marks = Marks(i64::MAX);
+
+/// The two bits that something stands for. Stored, as those of pairs are: another choice takes a migration that marks every
+/// ticket anew.
+fn one(parts: &[&str]) -> Marks {
+    let hash = hashed(parts);
+    let first = number(&hash, 0) % 63;
+    Marks(1 << first | 1 << ((first + 1 + number(&hash, 8) % 62) % 63))
+}
+
+fn hashed(parts: &[&str]) -> [u8; 32] {
+    let mut hash = Sha256::new();
+    for part in parts {
+        hash.update((part.len() as u64).to_be_bytes());
+        hash.update(part);
+    }
+    hash.finalize().into()
+}
+
+fn number(hash: &[u8; 32], at: usize) -> u64 {
+    u64::from_be_bytes(std::array::from_fn(|i| hash[at + i]))
+}
+
+/// The last step of splitmix64, for a text has many pairs.
+fn mixed(number: u64) -> u64 {
+    let number = (number ^ number >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ number >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ number >> 31
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::domain::text::fold;
+
+    impl Sieve {
+        fn passes(&self, marks: ValueMarks) -> bool {
+            let Marks(has) = if self.column == TEXTS { marks.text_marks } else { marks.field_marks };
+            let rare = self.rare.iter().flat_map(|rare| &rare.choices);
+            self.choices.iter().chain(rare).any(|Marks(wanted)| has & wanted >= *wanted)
+        }
+    }
+
+    fn value() -> impl Strategy<Value = Comparable> {
+        prop_oneof![".*".prop_map(Comparable::Text), number().prop_map(Comparable::Number)]
+    }
+
+    fn number() -> impl Strategy<Value = f64> {
+        prop_oneof![any::<f64>().prop_filter("not a number", |number| !number.is_nan()), -9.0..9.0, (-3i32..3000).prop_map(f64::from)]
+    }
+
+    fn values() -> impl Strategy<Value = Vec<Comparable>> {
+        prop::collection::vec(value(), 1..5)
+    }
+
+    proptest! {
+        #[test]
+        fn what_passes_a_test_passes_its_sieve(has in values(), others in values(), also in values(), field in ".*", more in "[a-z]") {
+            let field = FieldId::from(field);
+            let marks: ValueMarks = [ValueMarks::of(&field, &has), ValueMarks::of(&more.into(), &also)].into_iter().collect();
+            let passes = |test| Sieve::of(&field, &test).all(|sieve| sieve.passes(marks));
+            for one in &has {
+                let mut wanted = others.clone();
+                wanted.push(one.clone());
+                prop_assert!(passes(Test::AnyOf(wanted)));
+                if let Comparable::Text(text) = one {
+                    let folded = fold(text);
+                    for (end, _) in folded.char_indices().chain([(folded.len(), ' ')]) {
+                        prop_assert!(passes(Test::StartsWith(folded[..end].to_owned())));
+                        prop_assert!(passes(Test::Contains(folded[end..].to_owned())));
+                        prop_assert!(passes(Test::Contains(folded[end..].chars().take(3).collect())));
+                    }
+                }
+            }
+            prop_assert!(passes(Test::AllOf(has)));
+        }
+
+        #[test]
+        fn numbers_pass_the_sieves_of_their_bounds(number in number(), least in number(), most in number(), field in ".*") {
+            let field = FieldId::from(field);
+            let marks = ValueMarks::of(&field, [&Comparable::Number(number)]);
+            let passes = |test| Sieve::of(&field, &test).all(|sieve| sieve.passes(marks));
+            prop_assert!(passes(Test::Above(least)) || number <= least);
+            prop_assert!(passes(Test::Below(most)) || number >= most);
+            prop_assert!(passes(Test::Between(least, most)) || number < least || number > most);
+            prop_assert!(passes(Test::Between(number, number)));
+            // What the rare ones are asked for is what has their magnitudes.
+            for number in [number, LEAST_LARGE, LEAST_LARGE.next_down(), -0.0] {
+                prop_assert_eq!((number < 0.0, number >= LEAST_LARGE), (magnitude(number) < 1, magnitude(number) >= LARGE));
+            }
+        }
+
+        #[test]
+        fn labels_pass_their_sieve(has in prop::collection::vec(".*", 1..5), others in prop::collection::vec(".*", 0..5)) {
+            let has: Vec<LabelId> = has.into_iter().map(LabelId::from).collect();
+            let marks = ValueMarks { field_marks: Marks::of_labels(&has), ..ValueMarks::default() };
+            let passes = |operator, label_ids| Sieve::of_labels(&LabelFilter { operator, label_ids }).is_none_or(|sieve| sieve.passes(marks));
+            prop_assert!(passes(LabelOperator::ContainsAll, has.clone()));
+            let others: Vec<LabelId> = others.into_iter().map(LabelId::from).chain(has.first().cloned()).collect();
+            prop_assert!(passes(LabelOperator::ContainsAny, others));
+        }
+    }
+
+    /// What was stored has to mean the same tomorrow.
+    #[test]
+    fn marks_are_what_they_were() {
+        let field = FieldId::from("region");
+        let bits = |marks: Marks| (0..63).filter(|bit| marks.bits() & (1 << bit) != 0).collect::<Vec<u32>>();
+        let of = |value| {
+            let ValueMarks { field_marks, text_marks } = ValueMarks::of(&field, [&value]);
+            [bits(field_marks), bits(text_marks)]
+        };
+        assert_eq!(bits(Marks::of_labels([&"vip".into()])), [28, 60]);
+        for zero in [0.0, -0.0] {
+            assert_eq!(of(Comparable::Number(zero)), [vec![15, 32, 44, 59], vec![]]);
+        }
+        assert_eq!(of(Comparable::Number(40.0)), [vec![22, 50, 51, 62], vec![]]);
+        assert_eq!(of(Comparable::Text("North".to_owned())), [vec![24, 32, 51, 58], vec![1, 21, 51, 60]]);
+        assert!(of(Comparable::Text("N".to_owned()))[1].is_empty());
+        assert!(Alike::beginning("").is_none());
+    }
+
+    #[test]
+    fn a_larger_number_is_of_no_lesser_magnitude() {
+        let numbers =
+            [f64::NEG_INFINITY, -1.0, -0.0, 0.0, 0.99, 1.0, 1.99, 2.0, 4.0, 1023.0, 1024.0, 524_288.0, 1_048_576.0, 1e300, f64::INFINITY];
+        assert_eq!(numbers.map(magnitude), [0, 0, 1, 1, 1, 2, 2, 3, 4, 11, 12, 21, 22, LARGEST, LARGEST]);
+    }
+
+    #[test]
+    fn a_sieve_keeps_most_of_the_others_out() {
+        let field = FieldId::from("n");
+        let number = |number: u32| Comparable::Number(number.into());
+        // Tickets of four values each, of which only the first one's are asked for.
+        let tickets: Vec<ValueMarks> = (0..1000).map(|n| ValueMarks::of(&field, &[0, 1, 2, 3].map(|i| number(4 * n + i)))).collect();
+        let among = |tickets: &[ValueMarks], test| {
+            let sieves: Vec<Sieve> = Sieve::of(&field, &test).collect();
+            assert!(!sieves.is_empty(), "{test:?}");
+            tickets.iter().filter(|marks| sieves.iter().all(|sieve| sieve.passes(**marks))).count()
+        };
+        let through = |test| among(&tickets, test);
+        let (one, many) = (through(Test::AnyOf(vec![number(0)])), through(Test::AnyOf((0..20).map(number).collect())));
+        assert!((1..30).contains(&one), "{one}");
+        assert!((5..400).contains(&many), "{many}");
+        let (low, high) = (through(Test::Below(100.0)), through(Test::Above(3000.0)));
+        assert!((25..250).contains(&low), "{low}");
+        assert!((250..700).contains(&high), "{high}");
+        // Too many to be compared with each, unless they are alike.
+        let spread = |n: u32| Comparable::Number(f64::from(n).exp2());
+        assert!(Sieve::of(&field, &Test::AnyOf((0..21).map(spread).collect())).next().is_none());
+        let breadths = |values: Vec<Comparable>| Sieve::of(&field, &Test::AnyOf(values)).map(|sieve| sieve.breadth()).collect::<Vec<_>>();
+        let numbers = |least: u32, most: u32| breadths((least..=most).map(number).collect());
+        // Of 0 to 31 there are not many more; of 16 to 31, from a million on, and of fractions there are.
+        assert_eq!((numbers(0, 99), numbers(0, 19), numbers(16, 24), numbers(1, 3)), (vec![8], vec![6], vec![1], vec![3]));
+        assert_eq!((numbers(16, 23), numbers(2_000_000, 2_000_008)), (vec![8, 1], vec![12, 1]));
+        assert_eq!(breadths((0..9).map(|n| Comparable::Number(f64::from(n) / 10.0)).collect()), [12, 1]);
+        assert_eq!(breadths((10..22).map(|n| Comparable::Text(format!("TH-{n}"))).collect()), [12, 1]);
+        // The greatest below a bound is compared with first.
+        let first = |test| Sieve::of(&field, &test).next().unwrap().choices[0];
+        let measures = |magnitude: u64| Alike::Magnitude(magnitude).marks(&field);
+        assert_eq!([Test::Below(20.0), Test::Between(3.0, 20.0), Test::Above(20.0)].map(first), [6, 6, 6].map(measures));
+        let orders: Vec<ValueMarks> =
+            (0..1000).map(|n| ValueMarks::of(&field, [&Comparable::Text(format!("Order {}", 1_000_000 + 7919 * n))])).collect();
+        let (part, beginning) =
+            (among(&orders, Test::Contains("7919".to_owned())), among(&orders, Test::StartsWith("order 13".to_owned())));
+        assert!((1..20).contains(&part), "{part}");
+        assert!((12..60).contains(&beginning), "{beginning}");
+        let labels: Vec<LabelId> = (0..1000).map(|number| format!("label {number}").into()).collect();
+        let wanted = LabelFilter { operator: LabelOperator::ContainsAny, label_ids: vec![labels[0].clone()] };
+        let sieve = Sieve::of_labels(&wanted).unwrap();
+        let of = |label| ValueMarks { field_marks: Marks::of_labels([label]), ..ValueMarks::default() };
+        let labelled = labels.iter().filter(|label| sieve.passes(of(*label))).count();
+        assert!((1..10).contains(&labelled), "{labelled}");
+    }
+}

@@ -1,0 +1,84 @@
+//! Counters: the numbers of tickets and contacts that triggers keep, so that a total needs no count.
+//!
+//! Migration `m0008_totals` says how. The server, and an import at its end, add their parts up from time to time. Guarantee: a total is
+//! what a count in the same statement would be.
+
+use sea_orm::DbBackend;
+
+use crate::{
+    domain::{filters::Shown, ids::StoreId, time::Timestamp},
+    store::{Db, Result, sql::Sql},
+};
+
+/// Held by whoever puts parts together, until the transaction ends: two who took them in different orders would wait for each other.
+/// The number is this program's own.
+const FOLD_LOCK: &str = "SELECT pg_advisory_xact_lock(7305809155955062)";
+
+/// Parts of one total that may lie about before they are put together.
+const PARTS: i64 = 8;
+
+/// How many contacts the store `$1` has.
+pub(in crate::store) fn push_contact_total(sql: &mut Sql) {
+    push_total(sql, ["contacts"]);
+}
+
+/// How many tickets of this state the store `$1` has, spam or not. The snoozed are counted: they are few, and the clock alone ends
+/// a snooze.
+pub(in crate::store) fn push_ticket_total(sql: &mut Sql, shown: Shown, spam: bool, now: Timestamp) {
+    let (open, closed) = if spam { ("tickets.open.spam", "tickets.closed.spam") } else { ("tickets.open", "tickets.closed") };
+    match shown {
+        Shown::Open => {
+            push_total(sql, [open]);
+            sql.push(" - ");
+            push_snoozed(sql, spam, now);
+        }
+        Shown::Closed => push_total(sql, [closed]),
+        Shown::All => push_total(sql, [open, closed]),
+    }
+}
+
+/// How many tickets of the store `$1` are snoozed.
+pub(in crate::store) fn push_snoozed(sql: &mut Sql, spam: bool, now: Timestamp) {
+    sql.push("(SELECT COUNT(*) FROM tickets WHERE store_id = $1 AND is_open = TRUE AND is_spam = ").flag(spam);
+    // Of a bound instant PostgreSQL expects a third of all snoozes to end later, unless it knows the instant: it would plan
+    // the statement each time. Of a selected one it knows nothing, whenever it plans.
+    sql.push(" AND snoozed_until > (SELECT CAST(").integer(now.millis()).push(" AS BIGINT)))");
+}
+
+impl Db {
+    /// The tickets of this state, spam or not.
+    pub(in crate::store) async fn ticket_total(&self, store: &StoreId, shown: Shown, spam: bool, now: Timestamp) -> Result<u64> {
+        let mut sql = Sql::of(store, "SELECT ");
+        push_ticket_total(&mut sql, shown, spam, now);
+        self.count(sql).await
+    }
+
+    /// Puts the parts of totals together. A reader sees either the parts or their sum, and two processes at once never take
+    /// the same part.
+    pub async fn fold_totals(&self) -> Result<()> {
+        if self.backend() == DbBackend::Postgres {
+            let tx = self.begin().await?;
+            tx.all(&Sql::fixed(FOLD_LOCK), |_| Ok(())).await?;
+            tx.run(&Sql::fixed(&fold_sql(PARTS))).await?;
+            tx.commit().await?;
+        }
+        Ok(())
+    }
+}
+
+/// Puts totals together of which there are more parts than this.
+fn fold_sql(parts: i64) -> String {
+    format!(
+        "WITH parts AS (DELETE FROM totals t USING (SELECT store_id, name FROM totals GROUP BY store_id, name \
+         HAVING COUNT(*) > {parts}) f WHERE t.store_id = f.store_id AND t.name = f.name RETURNING t.store_id, t.name, t.value) \
+         INSERT INTO totals (store_id, name, value) SELECT store_id, name, SUM(value) FROM parts GROUP BY store_id, name"
+    )
+}
+
+pub(in crate::store) fn push_total<const N: usize>(sql: &mut Sql, names: [&str; N]) {
+    let cast = "CAST(COALESCE(SUM(value), 0) AS BIGINT)";
+    sql.push(&format!("(SELECT {cast} FROM totals WHERE store_id = $1 AND name IN ")).texts(names).push(")");
+}
+
+#[cfg(test)]
+mod tests;

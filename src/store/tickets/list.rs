@@ -1,0 +1,226 @@
+//! Tickets: one by id, and the list with its filters.
+
+use std::borrow::Cow;
+
+use sea_orm::DbBackend;
+
+use crate::{
+    domain::{
+        field_tests::FieldTest,
+        filters::{Shown, TicketFilter},
+        ids::{LabelId, StoreId, TicketId},
+        paging::{Page, PageRequest, Position},
+        tickets::{Ticket, TicketWindow},
+        time::Timestamp,
+    },
+    store::{
+        Db, Result,
+        rows::{Cells, Row},
+        sql::Sql,
+        statement::pages::{Listed, Source, count_sql, fenced_count_sql},
+        tickets::{
+            bloom_signature::Sieve,
+            counters::push_ticket_total,
+            driving_index::Start,
+            filter::{leading_label, push_list, sieved, sieves},
+        },
+    },
+};
+
+impl Row for Ticket {
+    const COLUMNS: &'static str = "id, ticket_number, is_open, is_spam, is_follow_up, channel, contact_id, account_id, conversation_id, \
+         opened_at, closed_at, reopened_at, snoozed_until, assignee_user_id, handled_by, ticket_fields, ticket_fields_updated_at, \
+         sort_at, created_at, updated_at";
+
+    fn decode(cells: &mut Cells<'_>) -> Result<Self> {
+        Ok(Self {
+            id: cells.id()?,
+            number: cells.take()?,
+            is_open: cells.take()?,
+            is_spam: cells.take()?,
+            is_follow_up: cells.take()?,
+            channel: crate::domain::store::Channel(cells.take()?),
+            contact_id: cells.id()?,
+            account_id: cells.id()?,
+            conversation_id: cells.id()?,
+            opened_at: cells.time()?,
+            closed_at: cells.optional_time()?,
+            reopened_at: cells.optional_time()?,
+            snoozed_until: cells.optional_time()?,
+            assignee_user_id: cells.optional_id()?,
+            handled_by: cells.optional_id()?,
+            fields: cells.take()?,
+            fields_updated_at: cells.optional_time()?,
+            sort_at: cells.time()?,
+            created_at: cells.time()?,
+            updated_at: cells.time()?,
+        })
+    }
+}
+
+impl Listed for Ticket {
+    const TABLE: &'static str = "tickets";
+    const SORT: &'static str = "sort_at";
+
+    fn position(&self) -> Position {
+        Position::new(self.sort_at, self.id.as_str())
+    }
+}
+
+impl Db {
+    pub async fn ticket(&self, store: &StoreId, id: &TicketId) -> Result<Option<Ticket>> {
+        self.row_by_id(store, id.as_str()).await
+    }
+
+    /// A page of tickets, newest message first. `tests` stand for `filter.fields`, checked against the definitions.
+    pub async fn tickets(
+        &self,
+        store: &StoreId,
+        filter: &TicketFilter,
+        shown: Shown,
+        tests: &[FieldTest],
+        now: Timestamp,
+        page: &PageRequest,
+    ) -> Result<Page<Ticket>> {
+        let mut conditions = self.ticket_conditions(store, filter, shown, now);
+        let start = self.start(store, filter, shown, tests, self.few()).await?;
+        let plain = filter.is_plain() && tests.is_empty();
+        let counted = (page.count && !plain).then(|| conditions.clone());
+        let source = self.ticket_source(filter, shown, tests, start.as_ref(), &mut conditions);
+        if plain {
+            let push_total = |sql: &mut Sql| push_ticket_total(sql, shown, filter.is_spam, now);
+            return self.page_with(&source, conditions, page, store, push_total).await;
+        }
+        let found = self.page_of(&source, conditions, page).await?;
+        let Some(counted) = counted else { return Ok(found) };
+        let total = match found.whole(page) {
+            Some(total) => total,
+            None => {
+                let further = if start.is_none() { self.start_of_total(store, filter, shown, tests, now).await? } else { None };
+                let count = self.filtered_total_sql(filter, shown, tests, start.as_ref().or(further.as_ref()), counted);
+                self.count(count).await?
+            }
+        };
+        Ok(Page { total: Some(total), ..found })
+    }
+
+    /// Counts the tickets that fulfil the conditions of a filter.
+    pub(in crate::store) fn filtered_total_sql(
+        &self,
+        filter: &TicketFilter,
+        shown: Shown,
+        tests: &[FieldTest],
+        start: Option<&Start<'_>>,
+        mut conditions: Sql,
+    ) -> Sql {
+        let source = self.ticket_source(filter, shown, tests, start, &mut conditions);
+        // Two that let through what has one mark leave few rows of which all else is to be looked up, which PostgreSQL does not
+        // know: it would look up every value that passes. Behind one, or behind a mark of many, that is the shorter way.
+        let sifts = |sieve: &Sieve| sieve.breadth() == 1;
+        let labels = filter.labels.as_ref().and_then(Sieve::of_labels).iter().any(sifts);
+        let sifting =
+            tests.iter().filter(|FieldTest { field_id, test }| Sieve::of(field_id, test).next().is_some_and(|sieve| sifts(&sieve))).count();
+        let count = if start.is_some() || sifting + usize::from(labels) > 1 { fenced_count_sql } else { count_sql };
+        count(&source.table, conditions)
+    }
+
+    /// What the list is read from; the conditions are narrowed to what starts it, and to what the marks let through.
+    pub(in crate::store) fn ticket_source(
+        &self,
+        filter: &TicketFilter,
+        shown: Shown,
+        tests: &[FieldTest],
+        start: Option<&Start<'_>>,
+        conditions: &mut Sql,
+    ) -> Source<'static> {
+        let (sqlite, index) = (self.backend() == DbBackend::Sqlite, ticket_index(filter, shown));
+        let walked = sqlite && start.is_none();
+        let leading = leading_label(filter, shown).filter(|_| walked);
+        let labels = filter.labels.as_ref().filter(|_| leading.is_none());
+        let tests = sieved(tests);
+        let sieves = sieves(labels, &tests);
+        let sifted = walked && MARKED.contains(&index) && !sieves.is_empty();
+        let listed = (leading.is_some() || sifted).then_some("listed.listed_id");
+        self.push_field_tests(conditions, &tests, listed);
+        if let Some(label) = leading {
+            return self.labelled(label, filter.is_spam, &sieves, conditions);
+        }
+        if let Some(labels) = labels {
+            self.push_labels(conditions, labels);
+        }
+        if sifted {
+            return self.sifted(filter, shown, index, &sieves, conditions);
+        }
+        self.push_sieves(conditions, &sieves);
+        match start {
+            Some(start) => self.push_start(conditions, start, shown).into(),
+            None if sqlite => Cow::<str>::Owned(format!("tickets INDEXED BY {index}")).into(),
+            None => Ticket::TABLE.into(),
+        }
+    }
+
+    /// The tickets that the marks in an index let through. The index is all that is read for the others: of a list of `tickets`
+    /// itself SQLite takes down where each row is before it tests what the index tells of it.
+    fn sifted(&self, filter: &TicketFilter, shown: Shown, index: &str, sieves: &[Sieve], conditions: &mut Sql) -> Source<'static> {
+        let end = conditions.as_str().len();
+        push_list(conditions, filter, shown);
+        self.push_sieves(conditions, sieves);
+        let passes = conditions.split_off(end);
+        let table = format!(
+            "(SELECT rowid AS place, sort_at AS listed_at, id AS listed_id FROM tickets INDEXED BY {index} \
+             WHERE store_id = $1{passes}) listed CROSS JOIN tickets ON tickets.rowid = listed.place"
+        );
+        Source { table: table.into(), order: LISTED }
+    }
+
+    /// The open tickets of a label that their marks let through. That they have it needs no further look.
+    fn labelled(&self, label: &LabelId, is_spam: bool, sieves: &[Sieve], conditions: &mut Sql) -> Source<'static> {
+        let end = conditions.as_str().len();
+        conditions.push(" AND label_id = ").text(label.as_str()).push(" AND is_spam = ").flag(is_spam);
+        self.push_sieves(conditions, sieves);
+        let passes = conditions.split_off(end);
+        let table = format!(
+            "(SELECT sort_at AS listed_at, ticket_id AS listed_id FROM labelled_tickets WHERE store_id = $1{passes}) listed \
+             CROSS JOIN tickets INDEXED BY sqlite_autoindex_tickets_1 ON tickets.id = listed.listed_id"
+        );
+        Source { table: table.into(), order: LISTED }
+    }
+
+    /// Where the messages of a ticket lie: its conversation, after the former ticket closed and until this one did
+    /// (decisions, section 5.8).
+    pub async fn ticket_window(&self, store: &StoreId, id: &TicketId) -> Result<Option<TicketWindow>> {
+        let mut sql = Sql::of(
+            store,
+            "SELECT t.conversation_id, (SELECT p.closed_at FROM tickets p WHERE p.store_id = $1 \
+             AND p.conversation_id = t.conversation_id AND (p.opened_at, p.id) < (t.opened_at, t.id) \
+             ORDER BY p.opened_at DESC, p.id DESC LIMIT 1), CASE WHEN t.is_open = FALSE THEN t.closed_at END \
+             FROM tickets t WHERE t.store_id = $1 AND t.id = ",
+        );
+        sql.text(id.as_str());
+        self.first(sql, |cells| {
+            Ok(TicketWindow { conversation_id: cells.id()?, after: cells.optional_time()?, until: cells.optional_time()? })
+        })
+        .await
+    }
+}
+
+/// The index that SQLite is told to walk. It has no statistics here and would count the columns that are tested for equality: the
+/// state would win over a conversation or an assignee, and a small answer cost a walk through every open ticket. PostgreSQL has
+/// statistics and chooses its index itself.
+fn ticket_index(filter: &TicketFilter, shown: Shown) -> &'static str {
+    if filter.conversation_id.is_some() {
+        "tickets_by_conversation"
+    } else if filter.assignee_user_ids.len() == 1 {
+        "tickets_by_assignee"
+    } else if shown == Shown::All {
+        "tickets_by_message"
+    } else {
+        "tickets_by_state"
+    }
+}
+
+/// What orders a list that tickets are joined with.
+const LISTED: Option<(&str, &str)> = Some(("listed_at", "listed_id"));
+
+/// Those that hold the marks.
+const MARKED: [&str; 2] = ["tickets_by_message", "tickets_by_state"];

@@ -1,0 +1,170 @@
+//! Write transactions that belong to no store: claims of deliveries, numbers of events, settings of stores, the server's secrets.
+//!
+//! On SQLite it is a turn of the group commit, as a request's write is: SQLite rolls a transaction back by itself when the disk is full
+//! or fails, and sqlx, which does not notice, would keep a pooled connection that holds the write lock for good. On PostgreSQL it is a
+//! transaction on a pooled connection.
+
+use sea_orm::DbBackend;
+
+use crate::store::{
+    Db, Result,
+    db::{OnStatement, Writes},
+    postgres::transaction::Begun,
+    rows::Cells,
+    sql::Sql,
+    sqlite::group_commit::Turn,
+};
+
+/// A write transaction. Dropped without [`Tx::commit`], it leaves nothing behind.
+pub struct Tx {
+    on: On,
+    on_statement: Option<OnStatement>,
+}
+
+enum On {
+    Sqlite(Turn),
+    Postgres(Box<Begun>),
+}
+
+impl Db {
+    /// Begins a write transaction. On SQLite it waits for the writers before it.
+    pub async fn begin(&self) -> Result<Tx> {
+        let on = match self.writes() {
+            Writes::Sqlite(writer) => On::Sqlite(writer.turn().await?),
+            Writes::Postgres(kept) => On::Postgres(Box::new(kept.begin().await?)),
+        };
+        Ok(Tx { on, on_statement: self.on_statement().cloned() })
+    }
+}
+
+impl Tx {
+    pub(in crate::store) fn backend(&self) -> DbBackend {
+        match &self.on {
+            On::Sqlite(_) => DbBackend::Sqlite,
+            On::Postgres(_) => DbBackend::Postgres,
+        }
+    }
+
+    fn count_statement(&self) {
+        if let Some(on_statement) = &self.on_statement {
+            on_statement();
+        }
+    }
+
+    /// Every row of a statement, each through `decode`.
+    pub(in crate::store) async fn all<T>(&self, sql: &Sql, decode: impl Fn(&mut Cells<'_>) -> Result<T>) -> Result<Vec<T>> {
+        self.count_statement();
+        match &self.on {
+            On::Sqlite(turn) => turn.all(sql, &decode),
+            On::Postgres(begun) => begun.rows(sql).await?.iter().map(|row| decode(&mut Cells::postgres(row))).collect(),
+        }
+    }
+
+    /// The number of rows that a statement changed.
+    pub(in crate::store) async fn run(&self, sql: &Sql) -> Result<u64> {
+        self.count_statement();
+        match &self.on {
+            On::Sqlite(turn) => turn.run(sql),
+            On::Postgres(begun) => begun.run(sql).await,
+        }
+    }
+
+    /// Runs statements without values, for tests.
+    #[cfg(test)]
+    pub(in crate::store) async fn script(&self, statements: &str) -> Result<()> {
+        match &self.on {
+            On::Sqlite(turn) => turn.script(statements),
+            On::Postgres(begun) => begun.script(statements).await,
+        }
+    }
+
+    pub async fn commit(self) -> Result<()> {
+        match self.on {
+            On::Sqlite(turn) => turn.commit().await,
+            On::Postgres(begun) => begun.commit(&[]).await.map(|_| ()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use crate::{
+        domain::{ids::StoreId, store::Store, time::Timestamp},
+        store::{Error, db::Writes, fixture::Fixture, sql::Sql},
+    };
+
+    fn store(id: &str, name_bytes: usize) -> Store {
+        Store {
+            id: StoreId::from(id),
+            name: "n".repeat(name_bytes),
+            currency: "THB".to_owned(),
+            reopen_window_hours: 24,
+            created_at: Timestamp::from_millis(0),
+        }
+    }
+
+    /// SQLite takes a transaction back by itself where the file may not grow. Through a pooled connection of sqlx's the second failure
+    /// left the write lock held for good.
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_full_disk_leaves_no_lock_behind() {
+        let fixture = Fixture::new().await;
+        let Writes::Sqlite(writer) = fixture.db.writes() else { return };
+        fixture.db.prove_writable(Timestamp::from_millis(0)).await.unwrap();
+        assert!(!fixture.db.failed_a_write_within(Duration::from_secs(60)));
+        let full = |is_full: bool| async move {
+            let turn = writer.turn().await.unwrap();
+            let pages = turn.all(&Sql::fixed("PRAGMA page_count"), &|cells| cells.take::<i64>()).unwrap()[0];
+            let most = if is_full { pages } else { 1 << 30 };
+            turn.all(&Sql::fixed(&format!("PRAGMA max_page_count = {most}")), &|cells| cells.take::<i64>()).unwrap();
+            turn.commit().await.unwrap();
+        };
+        for round in 0..2 {
+            full(true).await;
+            let refused = fixture.db.insert_store(&store("large", 200_000)).await;
+            assert!(matches!(refused, Err(Error::Failing(_))), "{round}: {refused:?}");
+            // A smaller write fits, which must not hide that.
+            fixture.db.prove_writable(Timestamp::from_millis(round)).await.unwrap();
+            assert!(fixture.db.failed_a_write_within(Duration::from_secs(60)));
+            full(false).await;
+        }
+        assert!(fixture.db.insert_store(&store("large", 200_000)).await.unwrap());
+        // What is acknowledged is in the file for every other connection.
+        let file = rusqlite::Connection::open(fixture.url.trim_start_matches("sqlite://")).unwrap();
+        let stored: i64 = file.query_row("SELECT COUNT(*) FROM stores WHERE id = 'large'", (), |row| row.get(0)).unwrap();
+        assert_eq!(stored, 1);
+        // And nobody holds the lock.
+        file.execute_batch("BEGIN IMMEDIATE; ROLLBACK").unwrap();
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_turn_that_lost_its_transaction_writes_nothing_more() {
+        let fixture = Fixture::new().await;
+        let Writes::Sqlite(writer) = fixture.db.writes() else { return };
+        let insert = |id: &str, bytes: usize| {
+            let name = "n".repeat(bytes);
+            Sql::fixed(&format!(
+                "INSERT INTO stores (id, name, currency, reopen_window_hours, created_at) VALUES ('{id}', '{name}', 'THB', 24, 0)"
+            ))
+        };
+        let others = writer.turn().await.unwrap();
+        others.run(&insert("others", 1)).unwrap();
+        let others = tokio::spawn(others.commit());
+        let turn = writer.turn().await.unwrap();
+        let pages = turn.all(&Sql::fixed("PRAGMA page_count"), &|cells| cells.take::<i64>()).unwrap()[0];
+        turn.all(&Sql::fixed(&format!("PRAGMA max_page_count = {pages}")), &|cells| cells.take::<i64>()).unwrap();
+        assert!(turn.run(&insert("large", 200_000)).is_err());
+        // SQLite would commit each of these by itself.
+        assert!(turn.run(&insert("small", 1)).is_err());
+        assert!(turn.commit().await.is_err());
+        // A turn of the same group fails with it, one that was committed before stays.
+        let kept = others.await.unwrap().is_ok();
+        let found = fixture.db.stores().await.unwrap().into_iter().map(|store| store.id).collect::<Vec<_>>();
+        assert!(!found.contains(&StoreId::from("small")) && !found.contains(&StoreId::from("large")), "{found:?}");
+        assert_eq!(found.contains(&StoreId::from("others")), kept);
+        let turn = writer.turn().await.unwrap();
+        turn.run(&insert("after", 1)).unwrap();
+        turn.commit().await.unwrap();
+    }
+}

@@ -1,0 +1,79 @@
+//! Idempotency keys: removal of answers that are too old to be repeated.
+
+use sea_orm::{ColumnTrait, EntityTrait, ExprTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait, sea_query::Expr};
+
+use crate::{
+    domain::time::Timestamp,
+    store::{Result, entity::idempotency_keys, transaction::write::Write},
+};
+
+/// Rows that one write removes at most: several times what is added until another one does, and too few to be felt.
+const BATCH: u64 = 50;
+
+impl Write {
+    /// Removes some of the store's answers that were kept until `since` and are too old to be repeated, unless another
+    /// transaction is at it: nobody waits for that. The last thing that a transaction does.
+    pub async fn forget_kept(&self, since: Timestamp) -> Result<()> {
+        if !self.try_name("forget kept answers").await? {
+            return Ok(());
+        }
+        let key = [idempotency_keys::Column::StoreId, idempotency_keys::Column::Operation, idempotency_keys::Column::Key];
+        let oldest = idempotency_keys::Entity::find()
+            .select_only()
+            .columns(key)
+            .filter(idempotency_keys::Column::StoreId.eq(self.store()))
+            .filter(idempotency_keys::Column::CreatedAt.lte(since))
+            .order_by_asc(idempotency_keys::Column::CreatedAt)
+            .limit(BATCH);
+        let among = Expr::tuple(key.map(Expr::col)).in_subquery(oldest.into_query());
+        self.execute(&idempotency_keys::Entity::delete_many().filter(among)).await?;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::BATCH;
+    use crate::{
+        domain::{clock::Clock, fixture::MovableClock, time::Timestamp},
+        store::{fixture::Fixture, transaction::write::Kept},
+    };
+
+    fn clock(at: i64) -> Arc<dyn Clock> {
+        MovableClock::at(at)
+    }
+
+    #[tokio::test]
+    async fn old_answers_go_a_few_at_a_time_and_only_those_of_the_store() {
+        let (fixture, other) = (Fixture::new().await, Fixture::new().await);
+        let keep = async |at: i64, keys: &[String]| {
+            let write = fixture.db.write(&fixture.store, &clock(at)).await.unwrap();
+            for key in keys {
+                write.keep("op", key, Kept { request_hash: "h".to_owned(), body: vec![] }).unwrap();
+            }
+            write.commit().await.unwrap();
+        };
+        let old: Vec<String> = (0..BATCH + 5).map(|i| format!("old{i}")).collect();
+        keep(5, &old).await;
+        keep(6, &["young".to_owned()]).await;
+        let forget = async |fixture: &Fixture| {
+            let write = fixture.db.write(&fixture.store, &clock(9)).await.unwrap();
+            write.forget_kept(Timestamp::from_millis(5)).await.unwrap();
+            write.commit().await.unwrap();
+        };
+        forget(&other).await;
+        for left in [BATCH + 5, 5, 0] {
+            let write = fixture.db.write(&fixture.store, &clock(9)).await.unwrap();
+            let mut held = 0_u64;
+            for key in &old {
+                held += u64::from(write.kept("op", key, Timestamp::from_millis(0)).await.unwrap().is_some());
+            }
+            assert_eq!(held, left);
+            assert!(write.kept("op", "young", Timestamp::from_millis(0)).await.unwrap().is_some());
+            drop(write);
+            forget(&fixture).await;
+        }
+    }
+}

@@ -1,0 +1,392 @@
+//! The write transaction of a store: every use-case that changes something goes through it.
+//!
+//! Guarantees: a row that was read for a change stays as it is until the end of the transaction; the events and the change log commit
+//! with the change or not at all; dropped without [`Write::commit`], nothing is left.
+//!
+//! On PostgreSQL a frequent write is two flights: BEGIN and the rows that it locks; then all that it writes and COMMIT. Writes lock rows
+//! in one order, so that no two wait for each other: contacts, then a conversation, then its tickets, then the counter of tickets.
+
+use std::sync::{
+    Arc, Mutex,
+    atomic::{AtomicBool, AtomicI64, Ordering},
+};
+
+use sea_orm::{ActiveValue::Set, ColumnTrait, DbBackend, EntityTrait, QueryFilter, QuerySelect, sea_query::OnConflict};
+
+use crate::{
+    domain::{
+        clock::Clock,
+        conversations::Conversation,
+        events::Event,
+        ids::{AccountId, ContactId, ConversationId, MessageId, StoreId, TicketId},
+        messages::Message,
+        time::Timestamp,
+    },
+    store::{
+        Db, Result,
+        change_log::{
+            message_texts::searchable,
+            own_changes::{Inserted, Noted, Own},
+        },
+        db::{OnStatement, Writes},
+        entity::idempotency_keys,
+        lock::lock,
+        postgres::{connection::Answer, transaction::Begun},
+        rows::{Cells, Row},
+        settings::secret_keys::SecretKeys,
+        sql::{Param, Sql},
+        sqlite::group_commit::Turn,
+    },
+};
+
+/// Rows of one statement: the databases bound how many values one may have.
+const ROWS_MAX: usize = 500;
+
+/// A write transaction on one store.
+pub struct Write {
+    on: On,
+    store: StoreId,
+    clock: Arc<dyn Clock>,
+    /// Milliseconds.
+    now: AtomicI64,
+    /// What goes into the change log with the commit.
+    log: Mutex<Noted>,
+    /// Of the change log, when this began.
+    epoch: u64,
+    /// On PostgreSQL: statements that wait for the next one.
+    later: Mutex<Vec<Sql>>,
+    /// Whether rows were changed, as far as statements tell.
+    wrote: AtomicBool,
+    own: Arc<Own>,
+    on_statement: Option<OnStatement>,
+    secret_keys: SecretKeys,
+}
+
+/// Where the statements run.
+enum On {
+    Sqlite(Turn),
+    Postgres(Box<Begun>),
+}
+
+/// A record that derived data follows.
+#[derive(Clone, Copy, Debug)]
+pub enum Changed<'a> {
+    Contact(&'a ContactId),
+    Message(&'a MessageId),
+}
+
+impl<'a> Changed<'a> {
+    fn parts(self) -> (&'static str, &'a str) {
+        match self {
+            Self::Contact(id) => ("contact", id.as_str()),
+            Self::Message(id) => ("message", id.as_str()),
+        }
+    }
+}
+
+/// The kind of a change that no derived data follows. It is logged on PostgreSQL, where no other is, since a standby is read
+/// only once it shows the newest transaction of a store (see `replica`).
+pub(in crate::store) const OTHER: &str = "other";
+
+/// What a kept answer says of a repeated request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kept {
+    pub request_hash: String,
+    pub body: Vec<u8>,
+}
+
+impl Db {
+    /// Begins to write. On SQLite this waits for the writers before.
+    pub async fn write(&self, store: &StoreId, clock: &Arc<dyn Clock>) -> Result<Write> {
+        let on = match self.writes() {
+            Writes::Sqlite(writer) => On::Sqlite(writer.turn().await?),
+            Writes::Postgres(kept) => On::Postgres(Box::new(kept.begin().await?)),
+        };
+        Ok(self.write_on(on, store, clock))
+    }
+
+    fn write_on(&self, on: On, store: &StoreId, clock: &Arc<dyn Clock>) -> Write {
+        let now = AtomicI64::new(clock.now().millis());
+        Write {
+            on,
+            store: store.clone(),
+            clock: clock.clone(),
+            now,
+            log: Mutex::default(),
+            epoch: self.own_epoch(),
+            later: Mutex::default(),
+            wrote: AtomicBool::new(false),
+            own: self.own().clone(),
+            on_statement: self.on_statement().cloned(),
+            secret_keys: self.secret_keys().clone(),
+        }
+    }
+}
+
+impl Write {
+    pub fn store(&self) -> &StoreId {
+        &self.store
+    }
+
+    pub(in crate::store) fn secret_keys(&self) -> &SecretKeys {
+        &self.secret_keys
+    }
+
+    /// When the change happens: not before anything that it waited for, or that changed what it looked at.
+    pub fn now(&self) -> Timestamp {
+        Timestamp::from_millis(self.now.load(Ordering::Relaxed))
+    }
+
+    /// A statement whose `$1` is the store.
+    pub(in crate::store) fn sql(&self, text: &str) -> Sql {
+        Sql::of(&self.store, text)
+    }
+
+    fn count_statement(&self) {
+        if let Some(on_statement) = &self.on_statement {
+            on_statement();
+        }
+    }
+
+    pub(in crate::store) async fn all<T>(&self, sql: Sql, decode: impl Fn(&mut Cells<'_>) -> Result<T>) -> Result<Vec<T>> {
+        self.count_statement();
+        match &self.on {
+            On::Sqlite(turn) => turn.all(&sql, &decode),
+            On::Postgres(begun) => {
+                let rows = self.fly(begun, vec![sql]).await?.pop().unwrap_or_default().rows;
+                rows.iter().map(|row| decode(&mut Cells::postgres(row))).collect()
+            }
+        }
+    }
+
+    pub(in crate::store) async fn first<T>(&self, sql: Sql, decode: impl Fn(&mut Cells<'_>) -> Result<T>) -> Result<Option<T>> {
+        Ok(self.all(sql, decode).await?.into_iter().next())
+    }
+
+    /// The number of rows that were changed.
+    pub(in crate::store) async fn run(&self, sql: Sql) -> Result<u64> {
+        self.wrote.store(true, Ordering::Relaxed);
+        self.count_statement();
+        match &self.on {
+            On::Sqlite(turn) => turn.run(&sql),
+            On::Postgres(begun) => Ok(self.fly(begun, vec![sql]).await?.pop().unwrap_or_default().affected),
+        }
+    }
+
+    /// Runs a statement whose outcome nobody asks for, at the latest before the next other one, which fails with it. On PostgreSQL it
+    /// leaves with that one, in the order of the calls.
+    pub(in crate::store) fn run_along(&self, sql: Sql) -> Result<()> {
+        self.wrote.store(true, Ordering::Relaxed);
+        match &self.on {
+            On::Sqlite(turn) => {
+                self.count_statement();
+                turn.run(&sql).map(|_| ())
+            }
+            On::Postgres(_) => {
+                self.count_statement();
+                lock(&self.later).push(sql);
+                Ok(())
+            }
+        }
+    }
+
+    fn waiting(&self) -> Vec<Sql> {
+        std::mem::take(&mut *lock(&self.later))
+    }
+
+    /// One flight: the statements that wait, and these. The answers of these alone.
+    async fn fly(&self, begun: &Begun, statements: Vec<Sql>) -> Result<Vec<Answer>> {
+        let holds = statements.iter().any(Sql::holds);
+        let mut flight = self.waiting();
+        let before = flight.len();
+        flight.extend(statements);
+        let answers = begun.flight(&flight).await?;
+        if holds {
+            self.now.store(self.clock.now().millis(), Ordering::Relaxed);
+        }
+        Ok(answers.into_iter().skip(before).collect())
+    }
+
+    pub(in crate::store) fn on_postgres(&self) -> bool {
+        matches!(self.on, On::Postgres(_))
+    }
+
+    pub(in crate::store) fn backend(&self) -> DbBackend {
+        if self.on_postgres() { DbBackend::Postgres } else { DbBackend::Sqlite }
+    }
+
+    /// A conversation, as it stays until the end.
+    pub async fn conversation(&self, id: &ConversationId) -> Result<Option<Conversation>> {
+        self.held("conversations", id.as_str()).await
+    }
+
+    /// A conversation and its open ticket, both as they stay until the end. The ticket is looked up once the conversation is held: what
+    /// opens or closes one holds the conversation too.
+    pub async fn conversation_with_ticket(&self, id: &ConversationId) -> Result<Option<(Conversation, Option<TicketId>)>> {
+        let On::Postgres(begun) = &self.on else {
+            let Some(conversation) = self.conversation(id).await? else { return Ok(None) };
+            return Ok(Some((conversation, self.open_ticket(id).await?)));
+        };
+        let statements = vec![self.held_sql::<Conversation>("conversations", id.as_str()), self.open_ticket_sql(id)];
+        statements.iter().for_each(|_| self.count_statement());
+        let mut answers = self.fly(begun, statements).await?.into_iter();
+        let (mut found, mut open) = (answers.next().unwrap_or_default().rows, answers.next().unwrap_or_default().rows);
+        let Some(row) = found.pop() else { return Ok(None) };
+        let ticket = open.pop().map(|row| Cells::postgres(&row).id()).transpose()?;
+        Ok(Some((Conversation::decode(&mut Cells::postgres(&row))?, ticket)))
+    }
+
+    /// The open ticket of a conversation that is held, as it stays until the end.
+    pub async fn open_ticket(&self, conversation: &ConversationId) -> Result<Option<TicketId>> {
+        self.first(self.open_ticket_sql(conversation), |cells| cells.id()).await
+    }
+
+    fn open_ticket_sql(&self, conversation: &ConversationId) -> Sql {
+        let mut sql = self.sql("SELECT id FROM tickets WHERE store_id = $1 AND is_open = TRUE AND conversation_id = ");
+        sql.text(conversation.as_str());
+        self.hold(&mut sql);
+        sql
+    }
+
+    /// The row of a table with this id, held until the end of the transaction.
+    pub(in crate::store) async fn held<T: Row>(&self, table: &str, id: &str) -> Result<Option<T>> {
+        self.first(self.held_sql::<T>(table, id), T::decode).await
+    }
+
+    fn held_sql<T: Row>(&self, table: &str, id: &str) -> Sql {
+        let mut sql = self.sql("SELECT ");
+        sql.push(T::COLUMNS).push(" FROM ").push(table).push(" WHERE store_id = $1 AND id = ").text(id);
+        self.hold(&mut sql);
+        sql
+    }
+
+    /// Holds the rows that a SELECT finds. SQLite's one writer holds all there are.
+    pub(in crate::store) fn hold(&self, sql: &mut Sql) {
+        if self.on_postgres() {
+            sql.hold();
+        }
+    }
+
+    /// Notes a changed record for whoever follows the change log.
+    pub fn changed(&self, record: Changed<'_>) {
+        let (kind, id) = record.parts();
+        lock(&self.log).insert((kind, id.to_owned()), None);
+    }
+
+    /// Notes a message that this write inserts, for whoever follows the change log: nobody needs to read it again. `subject`: of its
+    /// conversation.
+    pub fn inserted(&self, message: &Message, subject: Option<&str>) {
+        let (kind, id) = Changed::Message(&message.id).parts();
+        let texts = [message.text.as_deref(), message.payload.as_deref(), subject];
+        let told = self.own.tells(texts.into_iter().flatten().map(str::len).sum());
+        let inserted = told.then(|| Inserted { record: searchable(&self.store, message, subject), epoch: self.epoch });
+        lock(&self.log).insert((kind, id.to_owned()), inserted);
+    }
+
+    /// The statements that write the change log, each of which returns the positions of its rows on PostgreSQL.
+    fn log_statements(&self, log: &Noted) -> Vec<Sql> {
+        let transaction = if self.on_postgres() { ", pg_current_xact_id()::text::bigint)" } else { ", 0)" };
+        let log: Vec<_> = log.keys().collect();
+        let insert = |rows: &[&(&'static str, String)]| {
+            let mut sql = self.sql("INSERT INTO changes (store_id, kind, record_ids, changed_at, transaction_id) VALUES ");
+            for (i, (kind, id)) in rows.iter().enumerate() {
+                sql.push(if i == 0 { "($1, " } else { ", ($1, " }).text(kind).push(", ").text(id).push(", ").integer(self.now().millis());
+                sql.push(transaction);
+            }
+            if self.on_postgres() {
+                sql.push(" RETURNING position");
+            }
+            sql
+        };
+        log.chunks(ROWS_MAX).map(insert).collect()
+    }
+
+    /// Records events, rendered. They get their numbers after the commit.
+    pub async fn record(&self, events: &[(Event, Vec<u8>)]) -> Result<()> {
+        for rows in events.chunks(ROWS_MAX) {
+            let mut sql = self.sql("INSERT INTO events (store_id, id, type, account_id, occurred_at, body) VALUES ");
+            for (i, (event, body)) in rows.iter().enumerate() {
+                sql.push(if i == 0 { "($1, " } else { ", ($1, " }).text(&event.id).push(", ").text(event.fact.kind());
+                sql.push(", ")
+                    .optional_text(event.fact.account().map(AccountId::as_str))
+                    .push(", ")
+                    .integer(event.at.millis())
+                    .push(", ")
+                    .bytes(body.clone())
+                    .push(")");
+            }
+            self.run_along(sql)?;
+        }
+        Ok(())
+    }
+
+    /// The answer that was kept for this request, unless it is older than `since`.
+    pub async fn kept(&self, operation: &str, key: &str, since: Timestamp) -> Result<Option<Kept>> {
+        let query = idempotency_keys::Entity::find()
+            .select_only()
+            .columns([idempotency_keys::Column::RequestHash, idempotency_keys::Column::Body])
+            .filter(idempotency_keys::Column::StoreId.eq(&self.store))
+            .filter(idempotency_keys::Column::Operation.eq(operation))
+            .filter(idempotency_keys::Column::Key.eq(key))
+            .filter(idempotency_keys::Column::CreatedAt.gt(since));
+        Ok(self.select(query, |cells| Ok(Kept { request_hash: cells.take()?, body: cells.bytes()? })).await?.pop())
+    }
+
+    /// Keeps the answer to this request, in the place of one that is too old.
+    pub fn keep(&self, operation: &str, key: &str, kept: Kept) -> Result<()> {
+        use idempotency_keys::Column::{Body, CreatedAt, Key, Operation, RequestHash, StoreId};
+        let row = idempotency_keys::ActiveModel {
+            store_id: Set(self.store.to_string()),
+            operation: Set(operation.to_owned()),
+            key: Set(key.to_owned()),
+            request_hash: Set(kept.request_hash),
+            status: Set(Some(200)),
+            body: Set(Some(kept.body)),
+            created_at: Set(self.now().millis()),
+        };
+        let replaced = OnConflict::columns([StoreId, Operation, Key]).update_columns([RequestHash, Body, CreatedAt]).to_owned();
+        self.execute_along(&idempotency_keys::Entity::insert(row).on_conflict(replaced))
+    }
+
+    /// Whether no other transaction holds this name; it is then held until the end of this one. SQLite has one writer.
+    pub async fn try_name(&self, name: &str) -> Result<bool> {
+        if !self.on_postgres() {
+            return Ok(true);
+        }
+        let sql = Sql::fixed("SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0))")
+            .with(Param::Text(format!("{}\u{1f}{name}", self.store)));
+        Ok(self.first(sql, |cells| cells.flag()).await?.unwrap_or(false))
+    }
+
+    /// Commits everything. Without a change there is still something to wait for: on SQLite, that what was read is durable.
+    pub async fn commit(self) -> Result<()> {
+        let mut log = std::mem::take(&mut *lock(&self.log));
+        // So there is a log for whatever waits to go along with.
+        if log.is_empty() && self.wrote.load(Ordering::Relaxed) && self.on_postgres() {
+            log.insert((OTHER, self.store.to_string()), None);
+        }
+        let logging = self.log_statements(&log);
+        logging.iter().for_each(|_| self.count_statement());
+        let mut positions: Vec<i64> = Vec::with_capacity(log.len());
+        let mut flight = self.waiting();
+        match self.on {
+            On::Sqlite(turn) => {
+                for sql in &logging {
+                    positions.extend(turn.insert(sql)?);
+                }
+                turn.commit().await?;
+            }
+            On::Postgres(begun) => {
+                let before = flight.len();
+                flight.extend(logging);
+                for answer in begun.commit(&flight).await?.iter().skip(before) {
+                    for row in &answer.rows {
+                        positions.push(Cells::postgres(row).take()?);
+                    }
+                }
+            }
+        }
+        self.own.add(&self.store, positions, log);
+        Ok(())
+    }
+}

@@ -1,0 +1,291 @@
+//! Tests of write transactions: what a send leaves behind, however it ends and whatever else happens.
+
+use std::{sync::Arc, time::Duration};
+
+use sea_orm::{ConnectionTrait, DatabaseTransaction, DbBackend, TransactionTrait};
+
+use crate::{
+    domain::{
+        clock::{Clock, SystemClock},
+        events::{Actor, Event, Fact},
+        ids::{ConversationId, TicketId},
+        messages::Message,
+        outbound::Delivery,
+        search::Noun,
+    },
+    store::{
+        Error, Result,
+        db::Writes,
+        fixture::{Fixture, counter, sent},
+        rows::Cells,
+        sql::Sql,
+        transaction::write::{Changed, Write},
+    },
+};
+
+fn clock() -> Arc<dyn Clock> {
+    Arc::new(SystemClock)
+}
+
+fn conversation() -> ConversationId {
+    "ct".into()
+}
+
+/// The conversation `ct` with the open ticket `t`.
+async fn with_ticket(fixture: Fixture) -> Fixture {
+    fixture.ticket("t", |_| {}).await;
+    fixture
+}
+
+/// What a send writes, up to its commit; the ticket that it notes the answer on.
+async fn send(write: &Write, id: &str) -> Result<Option<TicketId>> {
+    let (mut thread, ticket) = write.conversation_with_ticket(&conversation()).await?.expect("the conversation");
+    let at = write.now();
+    if let Some(ticket) = &ticket {
+        write.ticket_answered(ticket, at)?;
+    }
+    let account_id = thread.account_id.clone();
+    let message = Message { account_id, sent_at: at, created_at: at, updated_at: at, ..sent(id, thread.id.as_str(), id) };
+    write.insert_message(&message, None, Some(Delivery::Sent))?;
+    thread.message_count += 1;
+    write.save_counters(&thread)?;
+    write.inserted(&message, None);
+    let fact = Fact::MessageSent { message, ticket_id: ticket.clone() };
+    write.record(&[(Event { id: format!("e{id}"), at: write.now(), actor: Actor::System, fact }, vec![1])]).await?;
+    Ok(ticket)
+}
+
+/// Messages counted at the conversation, and rows of messages, events and the change log.
+async fn written(fixture: &Fixture) -> [i64; 4] {
+    let rows = |table: &str| format!("(SELECT COUNT(*) FROM {table} WHERE store_id = $1)");
+    let sql = format!(
+        "SELECT message_count, {}, {}, {} FROM conversations WHERE store_id = $1 AND id = 'ct'",
+        rows("messages"),
+        rows("events"),
+        rows("changes")
+    );
+    let cells = |cells: &mut Cells<'_>| Ok([cells.take()?, cells.take()?, cells.take()?, cells.take()?]);
+    fixture.db.first(Sql::of(&fixture.store, &sql), cells).await.unwrap().unwrap()
+}
+
+#[tokio::test]
+async fn a_send_is_written_as_a_whole_in_few_statements() {
+    let (statements, count) = counter();
+    let fixture = with_ticket(Fixture::open(Some(count)).await).await;
+    let before = written(&fixture).await;
+    fixture.db.follow_own_changes();
+    let mark = fixture.db.mark().await.unwrap();
+    let run = statements.load(std::sync::atomic::Ordering::Relaxed);
+    let write = fixture.db.write(&fixture.store, &clock()).await.unwrap();
+    assert_eq!(send(&write, "m1").await.unwrap(), Some("t".into()));
+    let at = write.now();
+    write.commit().await.unwrap();
+    // The conversation, its ticket; the ticket, the message, the conversation, the event, the log.
+    assert_eq!(statements.load(std::sync::atomic::Ordering::Relaxed) - run, 7);
+    assert_eq!(written(&fixture).await, before.map(|rows| rows + 1));
+    let noted = Sql::of(&fixture.store, "SELECT sort_at FROM tickets WHERE store_id = $1 AND id = 't'");
+    assert_eq!(fixture.db.first(noted, |cells| cells.time()).await.unwrap(), Some(at));
+    let logged = fixture.db.changes_since(&mark, 1_000).await.unwrap().unwrap().changes;
+    let mut own = fixture.db.own_changes();
+    let inserted = own.iter_mut().filter_map(|one| one.inserted.take()).map(|inserted| inserted.record).collect::<Vec<_>>();
+    assert_eq!(own, logged.into_iter().filter(|one| one.store == fixture.store).collect::<Vec<_>>());
+    assert_eq!(inserted, fixture.db.searchables(&fixture.store, Noun::Message, &["m1"]).await.unwrap());
+}
+
+/// The server's process that the next write is done by.
+async fn process(fixture: &Fixture) -> i32 {
+    let Writes::Postgres(kept) = fixture.db.writes() else { return 0 };
+    // Long enough that another is needed beside it.
+    let rows = kept.rows(&Sql::fixed("SELECT pg_backend_pid() FROM pg_sleep(0.05)")).await.unwrap();
+    rows[0].get(0)
+}
+
+#[tokio::test]
+async fn a_write_that_is_dropped_leaves_nothing_and_its_connection_serves_again() {
+    let fixture = with_ticket(Fixture::new().await).await;
+    let (before, first) = (written(&fixture).await, process(&fixture).await);
+    for round in 0..3 {
+        let write = fixture.db.write(&fixture.store, &clock()).await.unwrap();
+        send(&write, &format!("m{round}")).await.unwrap();
+        drop(write);
+        // Of two connections one may still be taking the transaction back.
+        let (one, another) = tokio::join!(process(&fixture), process(&fixture));
+        assert!([one, another].contains(&first), "{first} is none of {one}, {another}");
+    }
+    let missing = fixture.db.write(&fixture.store, &clock()).await.unwrap();
+    assert!(missing.conversation_with_ticket(&"none".into()).await.unwrap().is_none());
+    drop(missing);
+    let unwritten = fixture.db.write(&fixture.store, &clock()).await.unwrap();
+    unwritten.conversation(&conversation()).await.unwrap();
+    unwritten.changed(Changed::Message(&"m1".into()));
+    unwritten.commit().await.unwrap();
+    assert_eq!(written(&fixture).await, [before[0], before[1], before[2], before[3] + 1]);
+}
+
+/// A transaction of another connection that holds what a statement changes, on PostgreSQL.
+async fn meddler(fixture: &Fixture, statement: &str) -> DatabaseTransaction {
+    let transaction = fixture.db.read().begin().await.unwrap();
+    transaction.execute_unprepared(statement).await.unwrap();
+    transaction
+}
+
+/// Waits until one of the database's processes waits for a row.
+async fn one_waits(fixture: &Fixture) -> i32 {
+    for _ in 0..1_000 {
+        let waiting = "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        if let Some(process) = fixture.db.first(Sql::fixed(waiting), |cells| cells.take::<i32>()).await.unwrap() {
+            return process;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("nobody waits");
+}
+
+fn update(fixture: &Fixture, table: &str, id: &str, set: &str) -> String {
+    format!("UPDATE {table} SET {set} WHERE store_id = '{}' AND id = '{id}'", fixture.store)
+}
+
+fn hold(fixture: &Fixture, table: &str, id: &str) -> String {
+    format!("SELECT 1 FROM {table} WHERE store_id = '{}' AND id = '{id}' FOR NO KEY UPDATE", fixture.store)
+}
+
+/// What another transaction changes before the rows are held is seen: the ticket that it closed is not noted on, the counter that it
+/// moved is counted on.
+#[tokio::test]
+async fn a_send_that_waits_for_another_transaction_sees_what_that_one_did() {
+    let fixture = with_ticket(Fixture::alone().await).await;
+    if fixture.db.backend() != DbBackend::Postgres {
+        return;
+    }
+    let count = update(&fixture, "conversations", "ct", "message_count = message_count + 5");
+    let close = format!("{}; {}", hold(&fixture, "conversations", "ct"), update(&fixture, "tickets", "t", "is_open = FALSE"));
+    for (id, statement, counted, expected) in [("m1", count, 6, Some("t")), ("m2", close, 1, None)] {
+        let before = written(&fixture).await;
+        let other = meddler(&fixture, &statement).await;
+        let (db, store) = (fixture.db.clone(), fixture.store.clone());
+        let sending = tokio::spawn(async move {
+            let write = db.write(&store, &clock()).await.unwrap();
+            let ticket = send(&write, id).await.unwrap();
+            write.commit().await.unwrap();
+            ticket
+        });
+        one_waits(&fixture).await;
+        other.commit().await.unwrap();
+        assert_eq!(sending.await.unwrap(), expected.map(TicketId::from));
+        assert_eq!(written(&fixture).await, [before[0] + counted, before[1] + 1, before[2] + 1, before[3] + 1]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_many_sends_to_one_conversation_each_is_written() {
+    let fixture = with_ticket(Fixture::new().await).await;
+    let before = written(&fixture).await;
+    let sends = (0..20).map(|i| {
+        let (db, store) = (fixture.db.clone(), fixture.store.clone());
+        tokio::spawn(async move {
+            let write = db.write(&store, &clock()).await.unwrap();
+            send(&write, &format!("m{i}")).await.unwrap();
+            write.commit().await.unwrap();
+        })
+    });
+    for send in sends.collect::<Vec<_>>() {
+        send.await.unwrap();
+    }
+    assert_eq!(written(&fixture).await, before.map(|rows| rows + 20));
+}
+
+/// A send whose caller has gone is written as a whole or not at all, and its connection serves again.
+#[tokio::test]
+async fn a_send_that_is_given_up_is_whole() {
+    let fixture = with_ticket(Fixture::alone().await).await;
+    if fixture.db.backend() != DbBackend::Postgres {
+        return;
+    }
+    let before = written(&fixture).await;
+    // Its last flight waits for a lock that the insert of the message takes.
+    let other = meddler(&fixture, "LOCK TABLE messages IN SHARE MODE").await;
+    let write = fixture.db.write(&fixture.store, &clock()).await.unwrap();
+    send(&write, "m1").await.unwrap();
+    let end = tokio::spawn(write.commit());
+    let given_up = one_waits(&fixture).await;
+    end.abort();
+    assert!(end.await.unwrap_err().is_cancelled());
+    other.commit().await.unwrap();
+    let (one, another) = tokio::join!(process(&fixture), process(&fixture));
+    assert!([one, another].contains(&given_up), "{given_up} is none of {one}, {another}");
+    let after = written(&fixture).await;
+    assert!(after == before || after == before.map(|rows| rows + 1), "{before:?}, {after:?}");
+}
+
+#[tokio::test]
+async fn a_send_whose_connection_is_lost_is_refused_and_not_repeated() {
+    let fixture = with_ticket(Fixture::alone().await).await;
+    if fixture.db.backend() != DbBackend::Postgres {
+        return;
+    }
+    let before = written(&fixture).await;
+    let other = meddler(&fixture, "LOCK TABLE messages IN SHARE MODE").await;
+    let write = fixture.db.write(&fixture.store, &clock()).await.unwrap();
+    send(&write, "m1").await.unwrap();
+    let end = tokio::spawn(write.commit());
+    let process = one_waits(&fixture).await;
+    fixture.execute(&format!("SELECT pg_terminate_backend({process})")).await.unwrap();
+    assert!(matches!(end.await.unwrap(), Err(Error::Unavailable(_))));
+    other.commit().await.unwrap();
+    assert_eq!(written(&fixture).await, before);
+}
+
+/// A first flight changes nothing: it is repeated where its connection had rested and is lost.
+#[tokio::test]
+async fn a_send_begins_on_another_connection_where_its_own_is_lost() {
+    let fixture = with_ticket(Fixture::alone().await).await;
+    if fixture.db.backend() != DbBackend::Postgres {
+        return;
+    }
+    let before = written(&fixture).await;
+    let lost = process(&fixture).await;
+    fixture.execute(&format!("SELECT pg_terminate_backend({lost}) WHERE {lost} <> pg_backend_pid()")).await.unwrap();
+    let write = fixture.db.write(&fixture.store, &clock()).await.unwrap();
+    send(&write, "m1").await.unwrap();
+    write.commit().await.unwrap();
+    assert_eq!(written(&fixture).await, before.map(|rows| rows + 1));
+}
+
+/// PostgreSQL asks for deferred references with the commit, behind the answers of the statements.
+#[tokio::test]
+async fn what_the_commit_itself_refuses_is_an_error() {
+    let fixture = with_ticket(Fixture::alone().await).await;
+    if fixture.db.backend() != DbBackend::Postgres {
+        return;
+    }
+    let refuse = "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN RAISE foreign_key_violation; END $$; \
+                  CREATE CONSTRAINT TRIGGER refuse AFTER INSERT ON messages DEFERRABLE INITIALLY DEFERRED FOR EACH ROW \
+                  EXECUTE FUNCTION refuse()";
+    fixture.execute(refuse).await.unwrap();
+    let before = written(&fixture).await;
+    let write = fixture.db.write(&fixture.store, &clock()).await.unwrap();
+    send(&write, "m1").await.unwrap();
+    let outcome = write.commit().await;
+    assert!(matches!(outcome, Err(Error::ForeignKey(_))), "{outcome:?}");
+    assert_eq!(written(&fixture).await, before);
+}
+
+/// A statement that fails before the commit leaves nothing, although PostgreSQL answers the commit behind it.
+#[tokio::test]
+async fn what_a_statement_of_the_last_flight_refuses_is_an_error() {
+    let fixture = with_ticket(Fixture::new().await).await;
+    let write = fixture.db.write(&fixture.store, &clock()).await.unwrap();
+    send(&write, "m1").await.unwrap();
+    write.commit().await.unwrap();
+    let before = written(&fixture).await;
+    let write = fixture.db.write(&fixture.store, &clock()).await.unwrap();
+    let refused = match send(&write, "m1").await {
+        Ok(_) => write.commit().await,
+        Err(error) => {
+            drop(write);
+            Err(error)
+        }
+    };
+    assert!(matches!(refused, Err(Error::Unique(_))), "{refused:?}");
+    assert_eq!(written(&fixture).await, before);
+}

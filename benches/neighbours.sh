@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# A noisy neighbour: how long another store's ticket takes, and how much memory the server has, while one store's key makes each of
+# the heaviest requests from 64 connections, and while 12 connections take none of their answers.
+#
+#   benches/neighbours.sh                      on SQLite, about three minutes after the build
+#   benches/neighbours.sh --postgres URL       on a database of its own on this PostgreSQL server
+#   benches/neighbours.sh --seconds 10 --only "a page of comments"
+#   COUNTERPART_BENCH_BINARY=…                 this program instead of one that is built here
+#
+# Fails where a case misses its target: a p99 of at most three times the one before or 25 ms, whichever is larger, and at most 256 MB
+# more memory. Needs Python 3, and psql for --postgres.
+set -euo pipefail
+root=$(cd "$(dirname "$0")/.." && pwd)
+if [ -z "${COUNTERPART_BENCH_BINARY:-}" ]; then
+    (cd "$root" && cargo build --release --quiet)
+    target=$(cd "$root" && cargo metadata --format-version 1 --no-deps | python3 -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])')
+    COUNTERPART_BENCH_BINARY=$target/release/counterpart
+fi
+exec python3 "$root/benches/neighbours.py" --binary "$COUNTERPART_BENCH_BINARY" "$@"

@@ -337,15 +337,19 @@ fn healthz() -> Response {
 /// The process can do its work; if not, why.
 #[handler]
 async fn readyz(Data(readiness): Data<&Readiness>) -> Response {
-    let reasons = readiness.reasons().await;
-    if reasons.is_empty() {
-        return text("application/json", "{\"status\":\"ready\"}");
+    let (reasons, warnings) = (readiness.reasons().await, readiness.warnings());
+    let (status, mut body) = if reasons.is_empty() {
+        (StatusCode::OK, serde_json::json!({ "status": "ready" }))
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, serde_json::json!({ "status": "not ready", "reasons": reasons }))
+    };
+    if !warnings.is_empty() {
+        body["warnings"] = warnings.into();
     }
-    let body = serde_json::json!({ "status": "not ready", "reasons": reasons });
-    text("application/json", body.to_string()).with_status(StatusCode::SERVICE_UNAVAILABLE).into_response()
+    text("application/json", body.to_string()).with_status(status).into_response()
 }
 
 #[handler]
 fn metrics_page(Data(api): Data<&Arc<Api>>) -> Response {
-    text("application/openmetrics-text; version=1.0.0; charset=utf-8", api.metrics.page())
+    text("application/openmetrics-text; version=1.0.0; charset=utf-8", api.metrics.page(api.service.db().refused_log_copies()))
 }

@@ -124,6 +124,7 @@ pub struct Metrics {
     statements: Counter,
     restarts: Family<Task, Counter>,
     failures: Family<Task, Counter>,
+    refused_log_copies: Counter,
 }
 
 impl std::fmt::Debug for Metrics {
@@ -148,8 +149,11 @@ impl Default for Metrics {
         registry.register("background_task_restarts", "Background tasks that ended and were started again", restarts.clone());
         let failures = Family::<Task, Counter>::default();
         registry.register("background_task_failures", "Times that the work of a background task failed", failures.clone());
+        let refused_log_copies = Counter::default();
+        let help = "Times that the disk refused what the log of a SQLite database was copied to";
+        registry.register("db_log_copies_refused", help, refused_log_copies.clone());
         registry.register("log_lines_lost", "Log lines that could not be written", Counter::<u64, LostLines>::default());
-        Self { registry: Arc::new(registry), requests, durations, statements, restarts, failures }
+        Self { registry: Arc::new(registry), requests, durations, statements, restarts, failures, refused_log_copies }
     }
 }
 
@@ -177,8 +181,9 @@ impl Metrics {
         })
     }
 
-    /// Everything, in the OpenMetrics text format.
-    pub fn page(&self) -> String {
+    /// Everything, in the OpenMetrics text format; with what the database has counted itself.
+    pub fn page(&self, refused_log_copies: u64) -> String {
+        self.refused_log_copies.inc_by(refused_log_copies.saturating_sub(self.refused_log_copies.get()));
         let mut text = String::new();
         match encode(&mut text, &self.registry) {
             Ok(()) => text,
@@ -207,7 +212,7 @@ mod tests {
         assert_eq!(output.write(b"a line\n").unwrap(), 7);
         output.flush().unwrap();
         assert!(LostLines.get() > before);
-        assert!(Metrics::default().page().contains("counterpart_log_lines_lost_total"));
+        assert!(Metrics::default().page(0).contains("counterpart_log_lines_lost_total"));
     }
 
     #[test]

@@ -100,8 +100,19 @@ impl<E: std::error::Error> From<E> for Failed {
 impl Cli {
     /// Runs the command to its end.
     pub async fn run(self) -> ExitCode {
+        if let Err(error) = survive_file_size_limits() {
+            complain(&format!("signals cannot be handled: {error}"));
+            return ExitCode::FAILURE;
+        }
         self.command.run(&self.config).await
     }
+}
+
+/// Has a write beyond a limit of file sizes fail, where the signal that comes with it would end the process.
+fn survive_file_size_limits() -> std::io::Result<()> {
+    let signal = rustix::process::Signal::XFSZ.as_raw();
+    // The handler stays when what hears of it is dropped.
+    tokio::signal::unix::signal(tokio::signal::unix::SignalKind::from_raw(signal)).map(drop)
 }
 
 impl Command {

@@ -55,7 +55,7 @@ impl Serve {
         let (mut db, world) = (open_migrated(config, Some(&metrics)).await?, World::real());
         if db.is_one_writer() {
             // A file that cannot be written does not become one that can. PostgreSQL may be failing over.
-            db.prove_writable(world.now()).await.map_err(|error| Failed(format!("the database takes no writes: {error}")))?;
+            db.prove_usable(world.now()).await.map_err(|error| Failed(format!("the database cannot be used: {error}")))?;
         }
         report_secrets(&db).await?;
         report_modes(config);

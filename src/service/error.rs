@@ -69,7 +69,10 @@ pub(super) fn shown(id: impl std::fmt::Display) -> String {
 impl From<store::Error> for Error {
     fn from(error: store::Error) -> Self {
         match error {
-            store::Error::Busy => Self::Unavailable { reason: "another write is in progress; try again".to_owned(), retry_after: 5 },
+            store::Error::Busy => {
+                tracing::warn!("a statement gave up waiting for another one, or was cancelled by the database");
+                Self::Unavailable { reason: "another write is in progress; try again".to_owned(), retry_after: 5 }
+            }
             store::Error::Unavailable(detail) => {
                 tracing::error!(%detail, "the database cannot be reached");
                 Self::Unavailable { reason: "the database cannot be reached; try again".to_owned(), retry_after: 5 }

@@ -27,6 +27,7 @@ use sqlx::{
 use crate::store::{
     Error, Result,
     change_log::own_changes::Own,
+    last_failure::LastFailure,
     limits::WRITE_WAIT,
     postgres::{
         connection::Server,
@@ -35,7 +36,6 @@ use crate::store::{
         replica::{self, Replica, Transaction},
     },
     settings::secret_keys::SecretKeys,
-    sql::Sql,
     sqlite::{checkpoint::LAST, connection::PAGE_BYTES, file_identity::FileIdentity, group_commit::Writer, library, reader_pool::Readers},
     statement::sought::Gathered,
     tickets::broad_conditions::BroadConditions,
@@ -77,6 +77,7 @@ pub struct Db {
     /// What store transactions run on.
     writes: Writes,
     own: Arc<Own>,
+    last_read_failure: LastFailure,
     broad: BroadConditions,
     gathered: Arc<Gathered>,
     on_statement: Option<OnStatement>,
@@ -125,7 +126,8 @@ impl Db {
             let planned_once = options.clone().options([("plan_cache_mode", "force_generic_plan")]);
             let reads = Lines::new(Server::of(&options).into(), connections, WRITE_WAIT);
             let writes = Kept::new(Server::of(&planned_once).into(), connections.max(2), WRITE_WAIT);
-            let read = open_postgres(options.clone(), FOR_ENTITIES).await?;
+            // Nothing stays prepared there: what is read rarely is to outlast a change of the schema.
+            let read = open_postgres(options.clone().statement_cache_capacity(0), FOR_ENTITIES).await?;
             (Address::Postgres(options.into()), read, None, Reads::Postgres(reads), Writes::Postgres(writes))
         } else {
             return Err(Error::Unavailable("the database URL must begin with sqlite:// or postgres://".to_owned()));
@@ -137,6 +139,7 @@ impl Db {
             reads,
             writes,
             own: Arc::default(),
+            last_read_failure: LastFailure::default(),
             broad: BroadConditions::default(),
             gathered: Arc::default(),
             on_statement,
@@ -201,6 +204,11 @@ impl Db {
 
     pub(in crate::store) fn writes(&self) -> &Writes {
         &self.writes
+    }
+
+    /// When a read of this process last failed for want of disk or right.
+    pub(in crate::store) fn last_read_failure(&self) -> &LastFailure {
+        &self.last_read_failure
     }
 
     /// What this process commits to the change log.
@@ -270,12 +278,6 @@ impl Db {
         Ok(all.into_iter().map(|one| (one.name().to_owned(), one.status() == counterpart_migrations::MigrationStatus::Applied)).collect())
     }
 
-    /// Answers once the database does, the way requests ask it.
-    pub async fn ping(&self) -> Result<()> {
-        // Beside those that are bounded by their keys, so that it waits for none that may take long.
-        self.first(Sql::fixed("SELECT 1"), |_| Ok(())).await.map(|_| ())
-    }
-
     /// Closes every connection; on SQLite the write-ahead log is folded into the file, where it is being copied once that has ended.
     pub async fn close(self) -> Result<()> {
         match &self.reads {
@@ -319,7 +321,6 @@ async fn open_sqlite(url: &str, connections: u32) -> Result<(Address, DatabaseCo
     }
     let base = SqliteConnectOptions::from_str(url)
         .map_err(unreadable)?
-        .create_if_missing(true)
         .page_size(PAGE_BYTES)
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
@@ -329,10 +330,10 @@ async fn open_sqlite(url: &str, connections: u32) -> Result<(Address, DatabaseCo
         .statement_cache_capacity(256)
         .disable_statement_logging();
     let file = base.get_filename().to_owned();
+    // It makes the file and sets its journal mode. No later connection does: a file that was removed meanwhile is not to be made anew.
+    Address::Sqlite(base.clone().create_if_missing(true).into()).connect().await?.close().await?;
     let read = sqlite_pool(connections.max(1)).connect_lazy_with(base.clone().pragma("query_only", "ON"));
-    // It makes the file and sets its journal mode, which a query_only connection cannot.
     let address = Address::Sqlite(base.into());
-    address.connect().await?.close().await?;
     let file = FileIdentity::of(&file)?.into();
     Ok((address, SqlxSqliteConnector::from_sqlx_sqlite_pool(read), file))
 }
@@ -411,8 +412,10 @@ async fn open_postgres(options: PgConnectOptions, connections: u32) -> Result<Da
 
 #[cfg(test)]
 mod tests {
+    use sea_orm::EntityTrait;
+
     use super::*;
-    use crate::store::fixture::Fixture;
+    use crate::store::{entity::stores, fixture::Fixture, sql::Sql};
 
     #[tokio::test]
     async fn a_file_that_is_made_has_small_pages() {
@@ -420,6 +423,23 @@ mod tests {
         if db.backend() == DbBackend::Sqlite {
             let bytes: Option<i64> = db.first(Sql::fixed("PRAGMA page_size"), |cells| cells.take()).await.unwrap();
             assert_eq!(bytes, Some(PAGE_BYTES.into()));
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_read_rarely_outlasts_a_change_of_the_schema() {
+        let Fixture { db, .. } = &Fixture::alone().await;
+        if db.backend() == DbBackend::Postgres {
+            for kind in ["varchar(1000)", "text"] {
+                // On each of its connections.
+                for _ in 0..2 * FOR_ENTITIES {
+                    stores::Entity::find().all(db.read()).await.unwrap();
+                }
+                let tx = db.begin().await.unwrap();
+                tx.script(&format!("ALTER TABLE stores ALTER COLUMN name TYPE {kind}")).await.unwrap();
+                tx.commit().await.unwrap();
+            }
+            stores::Entity::find().all(db.read()).await.unwrap();
         }
     }
 }

@@ -168,11 +168,13 @@ impl Error {
             // cannot be serialized.
             "55P03" | "57014" | "40P01" | "40001" => Some(Self::Busy),
             // It lets nobody in, ends a connection, or has too many.
-            "55000" | "57P01" | "57P02" | "57P03" | "57P04" | "57P05" | "25P03" | "53300" | "3D000" => {
+            "55000" | "57P01" | "57P02" | "57P03" | "57P04" | "57P05" | "25P03" | "25P04" | "53300" | "3D000" => {
                 Some(Self::Unavailable(message.to_owned()))
             }
-            // It only reads, or has no room on its disk, in its memory or by its settings, or its disk fails.
-            "25006" | "53000" | "53100" | "53200" | "53400" | "58000" | "58030" => Some(Self::Failing(message.to_owned())),
+            // A connection broke, or is not let in.
+            code if code.starts_with("08") || code.starts_with("28") => Some(Self::Unavailable(message.to_owned())),
+            // It only reads, or has no room on its disk, in its memory or by its settings, or its disk fails or lacks a file.
+            "25006" | "53000" | "53100" | "53200" | "53400" | "58000" | "58030" | "58P01" => Some(Self::Failing(message.to_owned())),
             // A table, schema, column or function is missing, or may not be used; stored data is damaged.
             "42P01" | "3F000" | "42703" | "42883" | "42501" | "XX001" | "XX002" => Some(Self::Unusable(message.to_owned())),
             _ => None,
@@ -193,8 +195,12 @@ impl Error {
             | sqlite::SQLITE_PROTOCOL
             | sqlite::SQLITE_NOLFS => Some(Self::Failing(message.to_owned())),
             sqlite::SQLITE_CORRUPT | sqlite::SQLITE_NOTADB => Some(Self::Unusable(message.to_owned())),
-            // The general code; only its text tells a table that is missing from a mistake in a statement.
-            sqlite::SQLITE_ERROR if message.contains("no such table") => Some(Self::Unusable(message.to_owned())),
+            // The general code; only its text tells a table or column that is missing from a mistake in a statement.
+            sqlite::SQLITE_ERROR
+                if ["no such table", "no such column", "has no column named"].iter().any(|text| message.contains(text)) =>
+            {
+                Some(Self::Unusable(message.to_owned()))
+            }
             _ => None,
         }
     }

@@ -7,7 +7,7 @@ use sea_orm::{
 
 use crate::store::{
     db::{Db, Reads},
-    error::Result,
+    error::{Error, Result},
     postgres::pipelined_clients::Lines,
     rows::Cells,
     sql::Sql,
@@ -20,14 +20,22 @@ impl Db {
         T: Send + 'static,
         D: Fn(&mut Cells<'_>) -> Result<T> + Send + 'static,
     {
-        match self.reads() {
+        let outcome = match self.reads() {
             Reads::Sqlite(readers) => {
                 self.count_statement();
                 readers.all(sql, decode).await
             }
             // In a box since it is large, and every future around it is moved as a whole several times a request, on SQLite too.
-            Reads::Postgres(lines) => Box::pin(self.rows(lines, &sql)).await?.iter().map(|row| decode(&mut Cells::postgres(row))).collect(),
-        }
+            Reads::Postgres(lines) => {
+                Box::pin(self.rows(lines, &sql)).await.and_then(|rows| rows.iter().map(|row| decode(&mut Cells::postgres(row))).collect())
+            }
+        };
+        // A damaged page is no reason to turn every request away: what all need is seen by a look at the database.
+        outcome.inspect_err(|error| {
+            if matches!(error, Error::Failing(_)) {
+                self.last_read_failure().note(error);
+            }
+        })
     }
 
     /// The rows of a statement on PostgreSQL.

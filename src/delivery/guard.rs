@@ -1,8 +1,7 @@
-//! Where nothing is delivered to: networks that are not the public internet's.
+//! SSRF guard: refuses connections to addresses that are not globally reachable.
 //!
-//! A name is judged by the addresses that it has at the moment of the connection, and the connection goes to those very
-//! addresses; so neither a name that changes between the look and the connection nor another spelling of an address gets
-//! around it.
+//! The guard runs in the resolver of the HTTP client: it filters the addresses of each look-up, and the connection uses
+//! exactly these addresses. Neither DNS rebinding nor another notation of an address gets around it.
 
 use std::{
     net::{IpAddr, SocketAddr},
@@ -13,7 +12,8 @@ use ipnet::IpNet;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use url::{Host, Url};
 
-/// Networks by what the registries of IANA say of them: all that is not globally reachable, and what leads back into such.
+/// Networks that the IANA special-purpose registries list as not globally reachable, and those that embed or lead to such
+/// addresses.
 const FORBIDDEN: [&str; 34] = [
     "0.0.0.0/8",
     "10.0.0.0/8",
@@ -33,7 +33,7 @@ const FORBIDDEN: [&str; 34] = [
     "203.0.113.0/24",
     "224.0.0.0/4",
     "240.0.0.0/4",
-    // IPv4 inside of IPv6, whose end is not what it seems: compatible, translated, 6to4, Teredo.
+    // IPv4 embedded in IPv6, which may lead to a private address: compatible, translated, 6to4, Teredo.
     "::/96",
     "::ffff:0:0:0/96",
     "64:ff9b::/96",
@@ -54,7 +54,7 @@ const FORBIDDEN: [&str; 34] = [
 
 static NETWORKS: LazyLock<Vec<IpNet>> = LazyLock::new(|| FORBIDDEN.iter().filter_map(|network| network.parse().ok()).collect());
 
-/// Whether an address is one that everybody on the internet means the same machine by.
+/// Whether an address is globally reachable.
 pub fn is_public(address: IpAddr) -> bool {
     let address = match address {
         IpAddr::V6(six) => six.to_ipv4_mapped().map_or(address, IpAddr::V4),
@@ -63,25 +63,25 @@ pub fn is_public(address: IpAddr) -> bool {
     !NETWORKS.iter().any(|network| network.contains(&address))
 }
 
-/// Whether connections to all addresses are allowed.
+/// The permitted targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Targets {
-    /// Public ones alone.
+    /// Public addresses only.
     Public,
-    /// All: for development and tests.
+    /// All addresses: for development and tests.
     Any,
-    /// Public ones, and one that a test takes for such.
+    /// Public addresses, and one that a test treats as public.
     #[cfg(test)]
     PublicAnd(IpAddr),
 }
 
-/// What a connection to an address that is not allowed fails with.
+/// The error of a connection to an address that is not permitted.
 #[derive(Debug, thiserror::Error)]
 #[error("the address is not a public one; nothing is delivered to it")]
 pub struct Refused;
 
-/// What a connection to a name fails with that has no allowed address. It does not tell whether the name exists: the names of an
-/// internal network are not for those who set the address of an endpoint.
+/// The error of a name without a permitted address. It is the same whether or not the name exists, since users who may set
+/// an endpoint must not be able to probe internal names.
 #[derive(Debug, thiserror::Error)]
 #[error("the name does not lead to a public address")]
 struct NoTarget;
@@ -96,7 +96,7 @@ impl Targets {
         }
     }
 
-    /// Judges an address that a URL spells out, in whatever notation: no name is looked up for it.
+    /// Checks a literal IP address in any notation: the resolver is not called for it.
     pub fn check(self, url: &Url) -> Result<(), Refused> {
         let address = match url.host() {
             Some(Host::Ipv4(four)) => IpAddr::V4(four),
@@ -108,7 +108,7 @@ impl Targets {
     }
 }
 
-/// Names as the machine knows them.
+/// The system resolver.
 pub(super) struct MachineNames;
 
 impl Resolve for MachineNames {
@@ -120,7 +120,7 @@ impl Resolve for MachineNames {
     }
 }
 
-/// Names, with those of their addresses that are allowed.
+/// A resolver that returns only permitted addresses.
 pub(super) struct Guard {
     pub targets: Targets,
     pub names: Arc<dyn Resolve>,
@@ -133,7 +133,7 @@ impl Resolve for Guard {
             let allowed: Vec<SocketAddr> = match found.await {
                 Ok(found) => found.filter(|address| targets.allow(address.ip())).collect(),
                 Err(error) => {
-                    tracing::debug!(error, "a name was not found");
+                    tracing::debug!(error, "a DNS look-up failed");
                     return Err(NoTarget.into());
                 }
             };
@@ -148,7 +148,7 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// Hosts of URLs that spell out an address which is not public.
+    /// Hosts of URLs that are literal addresses and not public.
     pub(in crate::delivery) const SPELT_OUT: [&str; 65] = [
         "127.0.0.1",
         "127.1",

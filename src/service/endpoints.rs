@@ -1,12 +1,12 @@
-//! Endpoints of a store's own choice: whether an address can be delivered to at all, and what deliveries are signed with.
-//! Called by `webhooks` and `bridges`. Where an address leads is looked at when a connection is made.
+//! Validation of HTTP endpoints of webhooks and bridges, and their signing secrets. Called by `webhooks` and `bridges`. The
+//! addresses of the host are checked at connection time.
 
 use url::{Host, Url};
 
 use super::{Error, Result};
 use crate::domain::webhooks::{SECRET_BYTES, SigningSecret};
 
-/// The longest address that is taken, in characters.
+/// The limit of characters in a URL.
 const MAX_URL_CHARS: usize = 2048;
 
 pub(super) fn fresh_secret() -> Result<SigningSecret> {

@@ -1,4 +1,4 @@
-//! `counterpart import`: a store's records from NDJSON.
+//! `counterpart import`: reads a store's records from NDJSON.
 
 use std::{io::stdin, path::PathBuf};
 
@@ -14,13 +14,13 @@ use crate::{
 
 #[derive(Args, Debug)]
 pub struct Import {
-    /// The store that takes the records
+    /// The store to import into
     #[arg(long, env = "COUNTERPART_STORE", value_name = "ID")]
     store: String,
-    /// Do everything, report, and take it back
+    /// Do everything, report, and roll back
     #[arg(long, env = "COUNTERPART_DRY_RUN")]
     dry_run: bool,
-    /// A file of lines `{"kind": …, "record": {…}}`, or `-` for standard input
+    /// The input file, with lines `{"kind": …, "record": {…}}`, or `-` for standard input
     #[arg(value_name = "FILE")]
     file: PathBuf,
 }

@@ -1,4 +1,4 @@
-//! `counterpart store`: stores and their settings.
+//! `counterpart store`: management of stores.
 
 use clap::{ArgGroup, Args, Subcommand};
 
@@ -12,7 +12,7 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Make a store; prints its id
+    /// Create a store; prints its id
     Create {
         /// The id of the new store
         #[arg(long, env = "COUNTERPART_ID")]
@@ -23,7 +23,7 @@ pub enum Command {
         #[command(flatten)]
         settings: Flags,
     },
-    /// Change a store's settings; what is not given stays
+    /// Change a store's settings; those not given stay
     #[command(group = ArgGroup::new("changes").args(["name", "currency", "reopen_window_hours"]).required(true).multiple(true))]
     Edit {
         /// The id of the store
@@ -35,7 +35,7 @@ pub enum Command {
         #[command(flatten)]
         settings: Flags,
     },
-    /// List every store, one JSON object a line
+    /// List every store, one JSON object per line
     List,
 }
 

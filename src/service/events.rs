@@ -20,7 +20,9 @@ impl Service {
         if i64::try_from(events.len()).is_ok_and(|found| found < limit) {
             match db.number_events(self.world().now()).await {
                 Ok(()) => events = db.events_after(store, sequence, limit).await?,
-                Err(store::Error::Busy) => tracing::warn!("other writers hold the write lock; events without a sequence number are left out"),
+                Err(store::Error::Busy) => {
+                    tracing::warn!("other writers hold the write lock; events without a sequence number are left out")
+                }
                 Err(error) => return Err(error.into()),
             }
         }

@@ -309,7 +309,7 @@ impl Demo {
         lines
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one ticket's facts, told once")]
+    #[expect(clippy::too_many_arguments, reason = "one ticket's facts, written once")]
     fn ticket(
         &self,
         n: usize,

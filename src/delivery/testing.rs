@@ -161,7 +161,7 @@ async fn answer(stream: &mut TcpStream, status: &str, body: &str) {
     _ = stream.write_all(format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).as_bytes()).await;
 }
 
-/// A server that keeps what it is sent, and gives everybody the same answer.
+/// A server that records its requests, and gives all of them the same response.
 #[derive(Clone)]
 pub struct Endpoint {
     pub url: String,

@@ -398,7 +398,7 @@ mod tests {
         change(&fixture, contacts.iter().map(String::as_str)).await;
         let mark = front.followed.lock().await.mark.clone();
         front.catch_up().await.unwrap();
-        timeout(Duration::ZERO, front.wake.notified()).await.expect("the worker is told");
+        timeout(Duration::ZERO, front.wake.notified()).await.expect("the worker is woken");
         let before = counted.load(Ordering::Acquire);
         front.catch_up().await.unwrap();
         assert_eq!(counted.load(Ordering::Acquire), before);

@@ -52,7 +52,7 @@ impl Service {
     }
 
     async fn try_receive(&self, by: &By<'_, ()>, account: &Account, inbound: &Inbound) -> std::result::Result<Received, Halt> {
-        // The actor is the contact, who is known only within the write.
+        // The actor is the contact, which is known only within the write.
         let mut change = self.begin_by(by).await?;
         // The thread is locked before the check for a former delivery, so of two concurrent deliveries the second sees the first.
         let thread = thread_of(&change, account, &inbound.reference_id).await?;

@@ -177,7 +177,7 @@ impl Subscriber {
                 assert_eq!(one.reason.is_some(), reason.is_some(), "{context}");
                 assert!(one.reason.as_deref().unwrap_or_default().contains(reason.unwrap_or_default()), "{context}");
                 let before = n.checked_sub(1).map(|n| &logged[n]);
-                // A replay begins the count anew.
+                // A replay restarts the count.
                 let attempt = before.filter(|before| before.next_at.is_some()).map_or(1, |before| before.attempt + 1);
                 assert_eq!(one.attempt, attempt, "{context}");
                 if let Some(due) = before.and_then(|before| before.next_at) {
@@ -271,7 +271,7 @@ async fn endpoints_that_recover_get_all_events_and_broken_ones_are_disabled() {
     assert_eq!(bench.service.replay(&bench.editor(), &late.id, missing.clone(), false).await.unwrap(), counted);
     worker.drain().await.unwrap();
     tell("again", &subscribers, before, began);
-    assert_eq!(all(&subscribers), before + events, "somebody else was sent something");
+    assert_eq!(all(&subscribers), before + events, "another endpoint got an event");
     assert_eq!(bench.replay(&late.id, missing.clone()).await, 0);
     for one in [Manner::Well, Manner::Recovers, Manner::Busy, Manner::Hangs, Manner::Resets, Manner::Drips].map(of) {
         assert_eq!(bench.replay(&one.id, missing.clone()).await, 0, "{:?}", one.manner);

@@ -5,7 +5,10 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::{Failed, Outcome, print};
-use crate::http::{document, events, settings};
+use crate::{
+    config::switch,
+    http::{document, events, settings},
+};
 
 #[derive(Args, Debug)]
 pub struct Openapi {
@@ -13,11 +16,11 @@ pub struct Openapi {
     format: Format,
 
     /// The document of the settings plane, the same in every build, instead of the contract's
-    #[arg(long, env = "COUNTERPART_SETTINGS")]
+    #[arg(long, env = "COUNTERPART_SETTINGS", value_parser = switch())]
     settings: bool,
 
     /// The document of the events that webhooks are sent, in OpenAPI 3.1, instead of the contract's
-    #[arg(long, env = "COUNTERPART_EVENTS_DOCUMENT", conflicts_with = "settings")]
+    #[arg(long, env = "COUNTERPART_EVENTS_DOCUMENT", conflicts_with = "settings", value_parser = switch())]
     events: bool,
 
     /// A file to write instead of standard output

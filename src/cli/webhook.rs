@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{Outcome, print};
 use crate::{
     app::{open_migrated, service},
-    config::Config,
+    config::{Config, switch},
     domain::{
         clock::World,
         ids::{AccountId, StoreId, WebhookId},
@@ -56,13 +56,13 @@ pub enum Command {
         #[arg(long, env = "COUNTERPART_EVENTS", value_delimiter = ',', value_name = "KIND,…")]
         events: Option<Vec<String>>,
         /// Every kind from now on
-        #[arg(long, env = "COUNTERPART_ALL_EVENTS", conflicts_with = "events")]
+        #[arg(long, env = "COUNTERPART_ALL_EVENTS", conflicts_with = "events", value_parser = switch())]
         all_events: bool,
         /// Only events of this channel account from now on
         #[arg(long, env = "COUNTERPART_ACCOUNT", value_name = "ID")]
         account: Option<String>,
         /// Events of every account from now on
-        #[arg(long, env = "COUNTERPART_ALL_ACCOUNTS", conflicts_with = "account")]
+        #[arg(long, env = "COUNTERPART_ALL_ACCOUNTS", conflicts_with = "account", value_parser = switch())]
         all_accounts: bool,
     },
     /// Send events again, from now on
@@ -93,6 +93,7 @@ pub enum Command {
         hook: Hook,
     },
     /// Send events again; prints how many
+    #[command(group = ArgGroup::new("range").args(["event", "since", "until", "missing", "all"]).required(true).multiple(true))]
     Replay {
         #[command(flatten)]
         hook: Hook,
@@ -106,10 +107,13 @@ pub enum Command {
         #[arg(long, env = "COUNTERPART_UNTIL", value_name = "T", value_parser = instant)]
         until: Option<Timestamp>,
         /// Only events that never arrived and are not waiting
-        #[arg(long, env = "COUNTERPART_MISSING")]
+        #[arg(long, env = "COUNTERPART_MISSING", value_parser = switch())]
         missing: bool,
+        /// Every event on record
+        #[arg(long, env = "COUNTERPART_ALL", value_parser = switch(), conflicts_with_all = ["event", "since", "until", "missing"])]
+        all: bool,
         /// Only say how many there are
-        #[arg(long, env = "COUNTERPART_DRY_RUN")]
+        #[arg(long, env = "COUNTERPART_DRY_RUN", value_parser = switch())]
         dry_run: bool,
     },
     /// Remove a webhook with its log, at once and for good
@@ -138,14 +142,14 @@ pub struct Hook {
 #[derive(Args, Debug)]
 pub struct Output {
     /// Print the webhook with its secret as one JSON object
-    #[arg(long, env = "COUNTERPART_JSON")]
+    #[arg(long, env = "COUNTERPART_JSON", value_parser = switch())]
     json: bool,
 }
 
 impl Command {
     pub async fn run(self, config: &Config) -> Outcome {
         let db = open_migrated(config, None).await?;
-        self.execute(&service(db.clone(), World::real()).bounded_by(config.bounds())).await?;
+        self.execute(&service(db.clone(), World::real()).bounded_by(config.bounds()).delivering_to(config.targets())).await?;
         Ok(db.close().await?)
     }
 
@@ -188,7 +192,7 @@ impl Command {
                     page.into_iter().try_for_each(|attempt| print(&serde_json::to_string(&AttemptView::from(attempt))?))?;
                 }
             }
-            Self::Replay { hook, event, since, until, missing, dry_run } => {
+            Self::Replay { hook, event, since, until, missing, all: _, dry_run } => {
                 let replay = Replay { event, since, until, missing };
                 print(&service.replay(&hook.editor(), &hook.id(), replay, dry_run).await?.to_string())
             }

@@ -38,6 +38,7 @@ mod threads;
 pub mod ticket_states;
 pub mod ticket_writes;
 pub mod tickets;
+pub mod users;
 mod values;
 pub mod webhooks;
 
@@ -46,7 +47,7 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 
 use crate::{
-    domain::{clock::World, ids::StoreId, rules::Rules, settings::Bounds},
+    domain::{clock::World, ids::StoreId, rules::Rules, settings::Bounds, targets::Targets},
     search::Searches,
     store::Db,
 };
@@ -65,6 +66,8 @@ pub struct Service {
     rules: Rules,
     events: Arc<dyn Renderer>,
     bounds: Bounds,
+    /// Where endpoints may be.
+    targets: Targets,
     in_progress: InProgress,
     uses: Uses,
     /// Absent where nothing is searched.
@@ -83,6 +86,7 @@ impl Service {
             rules,
             events,
             bounds: Bounds::default(),
+            targets: Targets::Any,
             in_progress: InProgress::default(),
             uses: Uses::default(),
             searches: None,
@@ -95,6 +99,12 @@ impl Service {
     #[must_use]
     pub fn bounded_by(self, bounds: Bounds) -> Self {
         Self { bounds, ..self }
+    }
+
+    /// The same with endpoints that are in these networks alone.
+    #[must_use]
+    pub fn delivering_to(self, targets: Targets) -> Self {
+        Self { targets, ..self }
     }
 
     /// The same with a search.

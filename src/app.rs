@@ -16,8 +16,8 @@ use tokio::{sync::watch, task::JoinHandle};
 
 use crate::{
     config::Config,
-    delivery::{connector::Connectors, guard::Targets, outbound::Messages, webhooks::Webhooks, worker::Worker},
-    domain::{clock::World, settings::Bounds},
+    delivery::{connector::Connectors, outbound::Messages, webhooks::Webhooks, worker::Worker},
+    domain::{clock::World, settings::Bounds, targets::Targets},
     http::{
         api::Api,
         changes,
@@ -136,7 +136,7 @@ impl App {
         targets: Targets,
         index: PathBuf,
     ) -> service::Result<Self> {
-        let service = service(db.clone(), world).bounded_by(limits.bounds);
+        let service = service(db.clone(), world).bounded_by(limits.bounds).delivering_to(targets);
         let searches = Searches::new(db, index, database_id(&service).await?);
         let service = service.searched_by(searches.clone());
         let seal = Seal::new(&service.server_secret("cursor").await?);

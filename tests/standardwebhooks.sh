@@ -134,7 +134,7 @@ url="http://127.0.0.1:$(cat "$scratch/port")/hooks"
 "$binary" store create --id shop --name Shop
 echo '{"kind":"account","record":{"id":"acc","channel":"widget","name":"Chat","status":"healthy"}}' >"$scratch/import"
 "$binary" import --store shop "$scratch/import" >/dev/null
-first=$("$binary" webhook create --store shop --url "$url")
+first=$("$binary" webhook create --allow-private-targets --store shop --url "$url")
 hook=$("$binary" webhook list --store shop | python3 -c 'import json, sys; print(json.load(sys.stdin)["id"])')
 "$binary" serve --listen 127.0.0.1:0 --allow-private-targets >"$scratch/served" 2>"$scratch/log" &
 processes+=($!)

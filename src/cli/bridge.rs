@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{Outcome, print};
 use crate::{
     app::{open_migrated, service},
-    config::Config,
+    config::{Config, switch},
     domain::{
         bridges::Bridge,
         clock::World,
@@ -68,15 +68,15 @@ pub struct Place {
 
 #[derive(Args, Debug)]
 pub struct Output {
-    /// Print the bridge, with its secret if that is new, as one JSON object
-    #[arg(long, env = "COUNTERPART_JSON")]
+    /// Print the bridge, with its secret where that is new, as one JSON object
+    #[arg(long, env = "COUNTERPART_JSON", value_parser = switch())]
     json: bool,
 }
 
 impl Command {
     pub async fn run(self, config: &Config) -> Outcome {
         let db = open_migrated(config, None).await?;
-        self.execute(&service(db.clone(), World::real())).await?;
+        self.execute(&service(db.clone(), World::real()).delivering_to(config.targets())).await?;
         Ok(db.close().await?)
     }
 

@@ -7,13 +7,14 @@ use clap::Args;
 use super::{Outcome, demo_data, print, serve::Listen, settings};
 use crate::{
     app::{App, Limits, service},
-    delivery::{connector::Connectors, guard::Targets, simulator::Simulator},
+    delivery::{connector::Connectors, simulator::Simulator},
     domain::{
         clock::World,
         ids::StoreId,
         keys::Secret,
         scopes::Scope,
         settings::{Editor, GrantKind},
+        targets::Targets,
     },
     http::{document::PREFIX, examples::STORE},
     revision,
@@ -43,7 +44,7 @@ impl Demo {
         let world = World::real();
         let (key, link) = fill(&db, &world).await?;
         let (connectors, index) = (Connectors::every(Arc::new(Simulator)), folder.path().join("demo.index"));
-        let app = App::new(db, world, metrics, Limits::default(), connectors, Targets::Public, index).await?;
+        let app = App::new(db, world, metrics, Limits::default(), connectors, Targets::PublicAndLoopback, index).await?;
         self.listen.serve(&app, |base| print(&welcome(base, &key, &link))).await
     }
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Outcome, print};
 use crate::{
     app::{open_migrated, service},
-    config::Config,
+    config::{Config, switch},
     domain::{
         clock::World,
         ids::{KeyId, UserId},
@@ -97,7 +97,7 @@ pub struct Key {
 #[derive(Args, Debug)]
 pub struct Output {
     /// Print the key with its secret as one JSON object
-    #[arg(long, env = "COUNTERPART_JSON")]
+    #[arg(long, env = "COUNTERPART_JSON", value_parser = switch())]
     json: bool,
 }
 

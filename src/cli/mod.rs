@@ -20,6 +20,7 @@ mod serve;
 mod settings;
 mod store;
 mod threads;
+mod user;
 mod webhook;
 
 pub mod demo_data;
@@ -52,7 +53,10 @@ pub enum Command {
     /// Create stores and change their settings
     #[command(subcommand)]
     Store(store::Command),
-    /// Import a store's records from NDJSON, all or nothing
+    /// Make and list a store's users
+    #[command(subcommand)]
+    User(user::Command),
+    /// Import a store's records from NDJSON: all of them or, on any fault, none
     Import(import::Import),
     /// Export a store's records as NDJSON, in the format of `import`
     Export(export::Export),
@@ -116,12 +120,29 @@ fn survive_file_size_limits() -> std::io::Result<()> {
 }
 
 impl Command {
+    /// Whether the command may make a database that is not there.
+    fn makes_a_database(&self) -> bool {
+        match self {
+            Self::Serve(_) | Self::Demo(_) | Self::Openapi(_) | Self::Contract(_) => true,
+            Self::Migrate(command) => command.is_up(),
+            Self::Store(command) => matches!(command, store::Command::Create { .. }),
+            Self::Import(command) => command.only_prints(),
+            _ => false,
+        }
+    }
+
     async fn run(self, config: &Config) -> ExitCode {
+        if let Some(file) = config.sqlite_file().filter(|file| !self.makes_a_database() && !std::path::Path::new(file).exists()) {
+            let makes = "`counterpart store create` or `counterpart serve` makes it; `--database-url` names another";
+            complain(&format!("there is no database `{file}`; {makes}"));
+            return ExitCode::FAILURE;
+        }
         let outcome = match self {
             Self::Serve(command) => command.run(config).await,
             Self::Demo(command) => command.run().await,
             Self::Migrate(command) => command.run(config).await,
             Self::Store(command) => command.run(config).await,
+            Self::User(command) => command.run(config).await,
             Self::Import(command) => command.run(config).await,
             Self::Export(command) => command.run(config).await,
             Self::Message(command) => command.run(config).await,

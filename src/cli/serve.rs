@@ -7,8 +7,8 @@ use clap::Args;
 use super::{Failed, Outcome, print};
 use crate::{
     app::{App, Limits, open_migrated, report_secrets},
-    config::Config,
-    delivery::{connector::Connectors, guard::Targets, simulator::Simulator},
+    config::{Config, switch},
+    delivery::{connector::Connectors, simulator::Simulator},
     domain::clock::World,
     http::rate::{RateLimit, requests_per_second},
     telemetry::Metrics,
@@ -32,20 +32,16 @@ pub struct Serve {
     #[arg(long, env = "COUNTERPART_STORE_RATE_LIMIT", value_name = "N/s", value_parser = requests_per_second, requires = "rate_limit")]
     store_rate_limit: Option<u32>,
 
-    /// Deliver to a simulated channel where an account has no bridge; for development and tests
-    #[arg(long, env = "COUNTERPART_SIMULATE_CHANNELS")]
+    /// Send to a simulated channel where an account has no bridge; for development and tests
+    #[arg(long, env = "COUNTERPART_SIMULATE_CHANNELS", value_parser = switch())]
     simulate_channels: bool,
-
-    /// Also deliver to webhooks and bridges at private addresses; for development and tests
-    #[arg(long, env = "COUNTERPART_ALLOW_PRIVATE_TARGETS")]
-    allow_private_targets: bool,
 }
 
 /// The listen address of a server.
 #[derive(Args, Debug)]
 pub struct Listen {
-    /// Address and port; port 0 picks a free one
-    #[arg(long, env = "COUNTERPART_LISTEN", default_value = "127.0.0.1:8080", value_name = "ADDRESS")]
+    /// Address and port; port 0 takes a free one
+    #[arg(long, env = "COUNTERPART_LISTEN", default_value = "127.0.0.1:8080", value_name = "ADDRESS", value_parser = address)]
     pub listen: String,
 }
 
@@ -63,11 +59,23 @@ impl Serve {
             db = db.with_replica(url, config.connections.get()).await?;
         }
         let connectors = if self.simulate_channels { Connectors::every(Arc::new(Simulator)) } else { Connectors::none() };
-        let targets = if self.allow_private_targets { Targets::Any } else { Targets::Public };
         let rate = self.rate_limit.map(|key| RateLimit::new(key, self.store_rate_limit));
         let limits = Limits { rate, bounds: config.bounds() };
-        let app = App::new(db, world, metrics, limits, connectors, targets, config.index_folder()).await?;
+        let app = App::new(db, world, metrics, limits, connectors, config.targets(), config.index_folder()).await?;
         self.listen.serve(&app, |url| print(&format!("listening on {url}"))).await
+    }
+}
+
+/// A host and a port, as far as its form tells.
+fn address(text: &str) -> Result<String, String> {
+    let right = "such as 127.0.0.1:8080, or 0.0.0.0:8080 for every address of this machine";
+    match text.rsplit_once(':') {
+        Some(("", port)) => {
+            Err(format!("`{text}` names no host; write 127.0.0.1:{port}, or 0.0.0.0:{port} for every address of this machine"))
+        }
+        Some((_, port)) if port.parse::<u16>().is_err() => Err(format!("`{port}` is no port; write a host and a port, {right}")),
+        Some(_) => Ok(text.to_owned()),
+        None => Err(format!("`{text}` is not a host and a port, {right}")),
     }
 }
 

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{Outcome, print};
 use crate::{
     app::{open_migrated, service},
-    config::Config,
+    config::{Config, switch},
     domain::{
         clock::World,
         ids::{StoreId, UserId},
@@ -55,8 +55,8 @@ pub struct Whose {
 
 #[derive(Args, Debug)]
 pub struct Output {
-    /// Print one JSON object, which includes the expiry
-    #[arg(long, env = "COUNTERPART_JSON")]
+    /// Print one JSON object, which tells the end too
+    #[arg(long, env = "COUNTERPART_JSON", value_parser = switch())]
     json: bool,
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{Outcome, print};
 use crate::{
     app::{open_migrated, service},
-    config::Config,
+    config::{Config, switch},
     domain::{
         clock::World,
         ids::{AccountId, StoreId, WebhookId},
@@ -55,14 +55,14 @@ pub enum Command {
         /// Only these kinds from now on, separated by commas
         #[arg(long, env = "COUNTERPART_EVENTS", value_delimiter = ',', value_name = "KIND,…")]
         events: Option<Vec<String>>,
-        /// All kinds from now on
-        #[arg(long, env = "COUNTERPART_ALL_EVENTS", conflicts_with = "events")]
+        /// Every kind from now on
+        #[arg(long, env = "COUNTERPART_ALL_EVENTS", conflicts_with = "events", value_parser = switch())]
         all_events: bool,
         /// Only events of this channel account from now on
         #[arg(long, env = "COUNTERPART_ACCOUNT", value_name = "ID")]
         account: Option<String>,
-        /// Events of all accounts from now on
-        #[arg(long, env = "COUNTERPART_ALL_ACCOUNTS", conflicts_with = "account")]
+        /// Events of every account from now on
+        #[arg(long, env = "COUNTERPART_ALL_ACCOUNTS", conflicts_with = "account", value_parser = switch())]
         all_accounts: bool,
     },
     /// Resume deliveries, for events from now on
@@ -92,7 +92,8 @@ pub enum Command {
         #[command(flatten)]
         hook: Hook,
     },
-    /// Send events again; prints their number
+    /// Send events again; prints how many
+    #[command(group = ArgGroup::new("range").args(["event", "since", "until", "missing", "all"]).required(true).multiple(true))]
     Replay {
         #[command(flatten)]
         hook: Hook,
@@ -105,11 +106,14 @@ pub enum Command {
         /// Only events before this instant
         #[arg(long, env = "COUNTERPART_UNTIL", value_name = "T", value_parser = instant)]
         until: Option<Timestamp>,
-        /// Only events without a successful delivery that are not queued
-        #[arg(long, env = "COUNTERPART_MISSING")]
+        /// Only events that never arrived and are not waiting
+        #[arg(long, env = "COUNTERPART_MISSING", value_parser = switch())]
         missing: bool,
-        /// Only print the number
-        #[arg(long, env = "COUNTERPART_DRY_RUN")]
+        /// Every event on record
+        #[arg(long, env = "COUNTERPART_ALL", value_parser = switch(), conflicts_with_all = ["event", "since", "until", "missing"])]
+        all: bool,
+        /// Only say how many there are
+        #[arg(long, env = "COUNTERPART_DRY_RUN", value_parser = switch())]
         dry_run: bool,
     },
     /// Delete a webhook with its log, at once and permanently
@@ -138,14 +142,14 @@ pub struct Hook {
 #[derive(Args, Debug)]
 pub struct Output {
     /// Print the webhook with its secret as one JSON object
-    #[arg(long, env = "COUNTERPART_JSON")]
+    #[arg(long, env = "COUNTERPART_JSON", value_parser = switch())]
     json: bool,
 }
 
 impl Command {
     pub async fn run(self, config: &Config) -> Outcome {
         let db = open_migrated(config, None).await?;
-        self.execute(&service(db.clone(), World::real()).bounded_by(config.bounds())).await?;
+        self.execute(&service(db.clone(), World::real()).bounded_by(config.bounds()).delivering_to(config.targets())).await?;
         Ok(db.close().await?)
     }
 
@@ -188,7 +192,7 @@ impl Command {
                     page.into_iter().try_for_each(|attempt| print(&serde_json::to_string(&AttemptView::from(attempt))?))?;
                 }
             }
-            Self::Replay { hook, event, since, until, missing, dry_run } => {
+            Self::Replay { hook, event, since, until, missing, all: _, dry_run } => {
                 let replay = Replay { event, since, until, missing };
                 print(&service.replay(&hook.editor(), &hook.id(), replay, dry_run).await?.to_string())
             }

@@ -15,8 +15,8 @@ use url::Url;
 use super::{
     client::{MAX_ANSWER, NoClient, guarded, pause, read, signed, told},
     connector::{Accepted, Capabilities, Class, Connector, NotTaken, Sending},
-    guard::Targets,
 };
+use crate::domain::targets::Targets;
 use crate::domain::{
     bridges::Endpoint,
     clock::Clock,

@@ -14,7 +14,8 @@ use reqwest::{
 };
 use url::Url;
 
-use super::guard::{Guard, MachineNames, Targets};
+use super::guard::{Guard, MachineNames};
+use crate::domain::targets::Targets;
 use crate::domain::{retry::LONGEST_ASKED, time::Timestamp, webhooks::SigningSecret};
 
 /// Response bodies are read up to this many bytes.

@@ -12,11 +12,10 @@ use super::{
     bridge::Bridges,
     client::NoClient,
     connector::{Connector, Connectors},
-    guard::Targets,
     worker::{Queue, Worker, jitter, settle},
 };
 use crate::{
-    domain::{outbound::NO_CONNECTOR, time::Timestamp},
+    domain::{outbound::NO_CONNECTOR, targets::Targets, time::Timestamp},
     service::{
         Result, Service,
         outbound::{LEASE_MILLIS, Verdict},

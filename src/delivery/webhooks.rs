@@ -11,11 +11,11 @@ use url::Url;
 
 use super::{
     client::{self, NoClient, pause, read, signed, told},
-    guard::Targets,
     worker::{Queue, jitter, settle},
 };
 use crate::{
     domain::{
+        targets::Targets,
         time::Timestamp,
         webhooks::{Answer, Attempted, Shipment},
     },

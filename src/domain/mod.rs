@@ -27,6 +27,7 @@ pub mod scopes;
 pub mod search;
 pub mod settings;
 pub mod store;
+pub mod targets;
 pub mod team;
 pub mod text;
 pub mod ticket_states;

@@ -3,8 +3,9 @@
 //! Property names and their order are those of the contract. An import reads what an export writes, and a second export is
 //! byte-identical. These types define only the shape; property values are validated by the import.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de};
-use serde_json::value::RawValue;
+use serde_json::{Map, Value, value::RawValue};
 
 use super::{
     entries::Entries,
@@ -86,7 +87,7 @@ impl Kind {
 macro_rules! records {
     ($($(#[$doc:meta])* $name:ident { $($(#[$attribute:meta])* $field:ident: $type:ty,)* })*) => {$(
         $(#[$doc])*
-        #[derive(Clone, Debug, Serialize, Deserialize)]
+        #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
         #[serde(rename_all = "camelCase", deny_unknown_fields)]
         pub struct $name {
             $($(#[$attribute])* pub $field: $type,)*
@@ -98,17 +99,21 @@ records! {
     Role {
         id: RoleId,
         name: String,
+        /// What its users may do in the settings: `owner`, `admin` or `agent`.
         kind: String,
     }
 
     User {
+        /// The seat's id.
         id: SeatId,
+        /// A UUID: what assignees, authors and team members refer to. Absent: an invited seat.
         #[serde(skip_serializing_if = "Option::is_none")]
         user_id: Option<UserId>,
         #[serde(skip_serializing_if = "Option::is_none")]
         name: Option<String>,
         #[serde(skip_serializing_if = "Option::is_none")]
         email: Option<String>,
+        /// A role of the file or of the store.
         #[serde(skip_serializing_if = "Option::is_none")]
         role_id: Option<RoleId>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -120,6 +125,7 @@ records! {
         name: String,
         #[serde(skip_serializing_if = "Option::is_none")]
         description: Option<String>,
+        /// The userIds of its members.
         users: Vec<UserId>,
         #[serde(skip_serializing_if = "Option::is_none")]
         created_at: Option<Timestamp>,
@@ -127,14 +133,18 @@ records! {
 
     Account {
         id: AccountId,
+        /// Such as `line`, `whatsapp`, `instagram`, `facebook`, `shopee`, `lazada`, `tiktok`, `widget`, `gmail`.
         channel: Channel,
         name: String,
+        /// `healthy`, `degraded`, `reauthorization_required`, `restricted` or `disconnected`.
         status: String,
         #[serde(skip_serializing_if = "Option::is_none")]
         last_authorized_at: Option<Timestamp>,
+        /// A JSON object.
         #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "Option<Value>")]
         metadata: Option<Box<RawValue>>,
-        /// Absent: every user.
+        /// The userIds of those who see it. Absent: every user.
         #[serde(skip_serializing_if = "Option::is_none")]
         user_ids: Option<Vec<UserId>>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -152,6 +162,7 @@ records! {
         language: String,
         status: String,
         category: String,
+        #[schemars(with = "Vec<Value>")]
         components: Box<RawValue>,
     }
 
@@ -169,13 +180,16 @@ records! {
         id: FieldId,
         name: String,
         display_type: String,
+        /// What its values are.
         data_type: String,
         sort_order: i64,
         active: bool,
         #[serde(skip_serializing_if = "Option::is_none")]
         description: Option<String>,
         #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "Option<Value>")]
         select_options: Option<Box<RawValue>>,
+        /// What a text value has to match.
         #[serde(skip_serializing_if = "Option::is_none")]
         regex: Option<String>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -186,6 +200,7 @@ records! {
         id: FieldId,
         name: String,
         display_type: String,
+        /// What its values are.
         data_type: String,
         sort_order: i64,
         is_required: bool,
@@ -193,13 +208,16 @@ records! {
         #[serde(skip_serializing_if = "Option::is_none")]
         description: Option<String>,
         #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "Option<Value>")]
         select_options: Option<Box<RawValue>>,
         #[serde(skip_serializing_if = "Option::is_none")]
         regex: Option<String>,
         #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "Option<Value>")]
         show_conditions: Option<Box<RawValue>>,
         #[serde(skip_serializing_if = "Option::is_none")]
         max_items: Option<i64>,
+        /// Only for tickets of these accounts. Absent: of all.
         #[serde(skip_serializing_if = "Option::is_none")]
         account_ids: Option<Vec<AccountId>>,
         created_at: Timestamp,
@@ -224,7 +242,9 @@ records! {
         addresses: Option<Vec<String>>,
         #[serde(skip_serializing_if = "Option::is_none")]
         note: Option<String>,
+        /// Values by the id of a contact field.
         #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "Option<Map<String, Value>>")]
         custom_fields: Option<Entries>,
         #[serde(skip_serializing_if = "Option::is_none")]
         custom_fields_updated_at: Option<Timestamp>,
@@ -238,6 +258,7 @@ records! {
         account_id: AccountId,
         contact_id: ContactId,
         display_name: String,
+        /// What names the thread on its channel, such as a phone number or a LINE user id.
         reference_id: String,
         label_ids: Vec<LabelId>,
         is_spam: bool,
@@ -247,16 +268,21 @@ records! {
         email_subject: Option<String>,
         created_at: Timestamp,
         updated_at: Timestamp,
-        // Derived from the messages: accepted, so that records of the contract's shape can be imported, and ignored.
+        // Read so that records in the shape of the contract can be imported.
+        /// Not used: counted from the messages.
         #[serde(default, skip_serializing)]
+        #[schemars(with = "Option<Value>")]
         all_msg_cnt: Option<de::IgnoredAny>,
+        /// Not used: read from the messages.
         #[serde(default, skip_serializing)]
+        #[schemars(with = "Option<Value>")]
         last_recipient_msg_date: Option<de::IgnoredAny>,
+        /// Not used: read from the messages.
         #[serde(default, skip_serializing)]
+        #[schemars(with = "Option<Value>")]
         last_msg: Option<de::IgnoredAny>,
     }
 
-    /// A ticket as serialised; [`ImportedTicket`] is what the database stores.
     Ticket {
         id: TicketId,
         /// Absent: the next number of the store's sequence.
@@ -289,7 +315,9 @@ records! {
         /// An alias of `ticketFields.resolutionStatus`; an export writes only the latter.
         #[serde(skip_serializing)]
         resolution_status: Option<String>,
+        /// Values by the id of a ticket field.
         #[serde(default, skip_serializing_if = "Entries::is_empty")]
+        #[schemars(with = "Map<String, Value>")]
         ticket_fields: Entries,
         #[serde(skip_serializing_if = "Option::is_none")]
         ticket_fields_updated_at: Option<Timestamp>,
@@ -304,6 +332,7 @@ records! {
         conversation_id: ConversationId,
         direction: Direction,
         sent_at: Timestamp,
+        /// Absent where the message has none, such as an image.
         #[serde(skip_serializing_if = "Option::is_none")]
         text: Option<String>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -315,8 +344,11 @@ records! {
         #[serde(skip_serializing_if = "Option::is_none")]
         is_sent_from_app: Option<bool>,
         #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "Option<Value>")]
         sender: Option<Box<RawValue>>,
+        /// What the channel sent, as the contract shows it.
         #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "Option<Value>")]
         payload: Option<Box<RawValue>>,
         #[serde(skip_serializing_if = "Option::is_none")]
         external_id: Option<String>,
@@ -330,6 +362,7 @@ records! {
         id: CommentId,
         conversation_id: ConversationId,
         text: String,
+        /// The userId of its author.
         created_by: UserId,
         sent_at: Timestamp,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -339,9 +372,10 @@ records! {
     }
 }
 
-/// The sender of a message: the contact (`inbound`) or the store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// Who sent a message: the contact (`inbound`) or the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 pub enum Direction {
     Inbound,
     Outbound,

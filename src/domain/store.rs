@@ -1,5 +1,6 @@
 //! The tenant and its channel accounts: sections 2.3, 2.11 and 2.12 of the contract.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -20,9 +21,10 @@ pub struct Store {
     pub created_at: Timestamp,
 }
 
-/// A channel name. Open-ended: values that this revision does not list are accepted (decisions, section 2).
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+/// The name of a channel. Open: a value that this revision does not list passes through (decisions, section 2).
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
+#[schemars(inline)]
 pub struct Channel(pub String);
 
 impl Channel {

@@ -39,8 +39,39 @@ pub struct Role {
     pub name: String,
 }
 
-/// The role kinds, by their permissions on settings.
-pub const ROLE_KINDS: [&str; 3] = ["owner", "admin", "agent"];
+/// What a role may do in the settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RoleKind {
+    Owner,
+    Admin,
+    Agent,
+}
+
+impl RoleKind {
+    pub const ALL: [Self; 3] = [Self::Owner, Self::Admin, Self::Agent];
+
+    /// As a role's `kind` spells it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Owner => "owner",
+            Self::Admin => "admin",
+            Self::Agent => "agent",
+        }
+    }
+
+    /// The name of a role that is made for this kind.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Owner => "Owner",
+            Self::Admin => "Admin",
+            Self::Agent => "Agent",
+        }
+    }
+
+    pub fn of(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
 
 /// A user with the role, if that was requested and exists.
 #[derive(Clone, Debug, PartialEq, Eq)]

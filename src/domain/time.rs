@@ -1,8 +1,9 @@
 //! Timestamps in whole milliseconds, UTC: `2026-01-31T09:05:00.123Z` (decisions, section 2).
 
-use std::{fmt, str::FromStr};
+use std::{borrow::Cow, fmt, str::FromStr};
 
 use chrono::{DateTime, Datelike, Timelike, Utc};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Milliseconds since the Unix epoch.
@@ -36,6 +37,20 @@ impl Timestamp {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("must be an RFC 3339 date-time with an offset, such as 2026-01-31T09:05:00.123Z")]
 pub struct TimestampError;
+
+impl JsonSchema for Timestamp {
+    fn schema_name() -> Cow<'static, str> {
+        "Timestamp".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "format": "date-time", "examples": ["2026-01-31T09:05:00.123Z"] })
+    }
+}
 
 impl FromStr for Timestamp {
     type Err = TimestampError;

@@ -21,7 +21,7 @@ impl Service {
     /// Creates an account's bridge, or changes the URL of the existing one. A new bridge comes with its signing secret.
     pub async fn set_bridge(&self, editor: &Editor, account: &AccountId, url: &str) -> Result<(Bridge, Option<SigningSecret>)> {
         self.must_exist(&editor.store_id).await?;
-        check(&checked_url(url)?)?;
+        check(&checked_url(url, self.targets)?)?;
         let secret = fresh_secret()?;
         let mut change = self.begin_edit(editor).await?;
         let found = change.held_account(account).await?.ok_or_else(|| Error::missing("accountId", "account", account))?;

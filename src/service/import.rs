@@ -7,14 +7,16 @@
 //! - `spool`: the lines.
 //! - `parse`: a line as a record.
 //! - `channel`: senders and payloads.
-//! - `check`: validation of a record's values.
-//! - `definitions`: field definitions, and the validation of field values.
+//! - `check`: whether a record's values are allowed.
+//! - `definitions`: field definitions, and values that fit them.
+//! - `schema`: the JSON Schema of a line, and an example.
 
 mod channel;
 mod check;
 mod definitions;
 mod parse;
 mod reader;
+mod schema;
 mod spool;
 
 use std::{io, sync::Arc};
@@ -32,6 +34,7 @@ use crate::{
 use definitions::Definitions;
 use parse::Peek;
 use reader::{Held, Reader, Step};
+pub use schema::{EXAMPLE, schema};
 pub use spool::{MAX_LINE_BYTES, Spool};
 
 /// The capacity of the queue between the reading thread and the database, in batches.

@@ -39,6 +39,7 @@ mod threads;
 pub mod ticket_states;
 pub mod ticket_writes;
 pub mod tickets;
+pub mod users;
 mod values;
 pub mod webhooks;
 
@@ -47,7 +48,7 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 
 use crate::{
-    domain::{clock::World, ids::StoreId, rules::Rules, settings::Bounds},
+    domain::{clock::World, ids::StoreId, rules::Rules, settings::Bounds, targets::Targets},
     search::Searches,
     store::Db,
 };
@@ -66,6 +67,8 @@ pub struct Service {
     rules: Rules,
     events: Arc<dyn Renderer>,
     bounds: Bounds,
+    /// Where endpoints may be.
+    targets: Targets,
     in_progress: InProgress,
     uses: Uses,
     /// Absent where there is no search.
@@ -84,6 +87,7 @@ impl Service {
             rules,
             events,
             bounds: Bounds::default(),
+            targets: Targets::Any,
             in_progress: InProgress::default(),
             uses: Uses::default(),
             searches: None,
@@ -98,7 +102,13 @@ impl Service {
         Self { bounds, ..self }
     }
 
-    /// A copy with a search.
+    /// The same with endpoints that are in these networks alone.
+    #[must_use]
+    pub fn delivering_to(self, targets: Targets) -> Self {
+        Self { targets, ..self }
+    }
+
+    /// The same with a search.
     pub fn searched_by(self, searches: Searches) -> Self {
         Self { searches: Some(searches), ..self }
     }

@@ -51,7 +51,7 @@ impl Service {
     pub async fn create_webhook(&self, editor: &Editor, settings: Settings) -> Result<(Webhook, SigningSecret)> {
         self.must_exist(&editor.store_id).await?;
         let url = settings.url.ok_or_else(|| Error::invalid("url", "is missing"))?;
-        checked_url(&url)?;
+        checked_url(&url, self.targets)?;
         let secret = fresh_secret()?;
         self.number_former().await?;
         let mut change = self.begin_edit(editor).await?;
@@ -82,7 +82,7 @@ impl Service {
 
     pub async fn edit_webhook(&self, editor: &Editor, id: &WebhookId, settings: Settings) -> Result<Webhook> {
         if let Some(url) = &settings.url {
-            checked_url(url)?;
+            checked_url(url, self.targets)?;
         }
         let kinds = settings.kinds.map(checked_kinds).transpose()?;
         self.number_former().await?;

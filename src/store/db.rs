@@ -11,7 +11,12 @@
 //! that looks something up never waits for another write to end, and a small pool of SeaORM's. Look-ups by key are batched
 //! (`postgres::batched_lookup`).
 
-use std::{path::Path, str::FromStr, sync::Arc};
+use std::{
+    path::Path,
+    str::FromStr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use counterpart_migrations::{Migrator, MigratorTrait};
 use sea_orm::{
@@ -46,6 +51,9 @@ const MIGRATION_LOCK: &str = "SELECT pg_advisory_xact_lock(7305809155955060)";
 
 /// Connections to PostgreSQL for what is rarely read, through SeaORM: stores, keys, the audit log, secrets of the server at its start.
 const FOR_ENTITIES: u32 = 2;
+
+/// How long to wait between two tries to reach a PostgreSQL server at the start.
+const BETWEEN_TRIES: Duration = Duration::from_millis(200);
 
 /// From how many pages on the log of a SQLite file is copied into it: 64 MB, since what many writes change is copied once each time.
 /// With a quarter of that a send costs 4 to 6 in 100 more. (Of a file with larger pages it is as much longer.)
@@ -248,6 +256,7 @@ impl Db {
     /// Brings the schema up to date; does nothing when it is. Processes that start at once wait for the first of them.
     pub async fn migrate_up(&self) -> Result<()> {
         let connection = self.connect().await?;
+        refuse_what_is_not_ours(&connection).await?;
         if !is_migrated(&connection).await? {
             let mut options = TransactionOptions::default();
             if self.backend() == DbBackend::Sqlite {
@@ -298,6 +307,32 @@ impl Db {
         }
         Ok(())
     }
+}
+
+/// Refuses a SQLite file with the tables of another program, and a schema that a newer version of this one made.
+async fn refuse_what_is_not_ours(connection: &DatabaseConnection) -> Result<()> {
+    let backend = connection.get_database_backend();
+    let recorded = match backend {
+        DbBackend::Sqlite => {
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%' ORDER BY name <> 'seaql_migrations'"
+        }
+        _ => "SELECT 'seaql_migrations' AS name WHERE to_regclass('seaql_migrations') IS NOT NULL",
+    };
+    let Some(first) = connection.query_one_raw(Statement::from_string(backend, recorded)).await? else { return Ok(()) };
+    let first: String = first.try_get("", "name")?;
+    if first != "seaql_migrations" {
+        return Err(Error::Unusable(format!("the file holds the table `{first}` of another program; name another file")));
+    }
+    let applied = Statement::from_string(backend, "SELECT version FROM seaql_migrations ORDER BY version");
+    let ours: Vec<String> = Migrator::migrations().iter().map(|migration| migration.name().to_owned()).collect();
+    for row in connection.query_all_raw(applied).await? {
+        let version: String = row.try_get("", "version")?;
+        if !ours.contains(&version) {
+            let what_helps = "run that version, or restore a back-up from before it";
+            return Err(Error::Unusable(format!("its schema has `{version}`, which a newer version of counterpart made; {what_helps}")));
+        }
+    }
+    Ok(())
 }
 
 async fn is_migrated(connection: &DatabaseConnection) -> Result<bool> {
@@ -399,7 +434,34 @@ fn postgres_options(url: &str) -> Result<PgConnectOptions> {
     Ok(options.statement_cache_capacity(256).options([("lock_timeout", "10s"), ("jit", "off")]).disable_statement_logging())
 }
 
+fn reason(error: &sqlx::Error) -> String {
+    match error {
+        // Without the place in the server's sources.
+        sqlx::Error::Database(inner) => inner.message().to_owned(),
+        other => other.to_string(),
+    }
+}
+
 async fn open_postgres(options: PgConnectOptions, connections: u32) -> Result<DatabaseConnection> {
+    let server = match options.get_socket() {
+        Some(folder) => folder.display().to_string(),
+        None => format!("{}:{}", options.get_host(), options.get_port()),
+    };
+    let failed = |error: &sqlx::Error| Error::Unavailable(format!("the PostgreSQL server at `{server}`: {}", reason(error)));
+    // The pool tries again for as long as it waits, and does not tell why.
+    if let Err(error) = options.connect().await {
+        if !matches!(error, sqlx::Error::Io(_)) {
+            return Err(failed(&error));
+        }
+        tracing::warn!(server, %error, "the PostgreSQL server does not answer yet; it is tried for {} seconds", WRITE_WAIT.as_secs());
+        let until = Instant::now() + WRITE_WAIT;
+        while let Err(error) = options.connect().await {
+            if Instant::now() >= until {
+                return Err(failed(&error));
+            }
+            tokio::time::sleep(BETWEEN_TRIES).await;
+        }
+    }
     let pool = PgPoolOptions::new()
         .max_connections(connections)
         .acquire_timeout(WRITE_WAIT)

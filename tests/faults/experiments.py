@@ -350,7 +350,7 @@ def log_fails(bench, stderr, after_start=lambda: None, is_queued=False):
     """Every message is delivered to a webhook, beside one whose endpoint does not exist, while no log line can be written."""
     sink = Sink()
     server = bench.server(start=False, env={"COUNTERPART_LOG": "debug"}, stderr=stderr, arguments=["--allow-private-targets"])
-    for url in [sink.url, "http://127.0.0.1:9/"]: server.run("webhook", "create", "--store", STORE, "--url", url, "--events", "message.sent")
+    for url in [sink.url, "http://127.0.0.1:9/"]: server.run("webhook", "create", "--allow-private-targets", "--store", STORE, "--url", url, "--events", "message.sent")
     server.start()
     after_start()
     load = Load(server)

@@ -15,7 +15,7 @@ use crate::domain::{
     messages::MESSAGE_TYPES,
     records::{Account, Comment, Contact, ContactField, Conversation, Label, Message, Role, Team, Template, Ticket, TicketField, User},
     store::{ACCOUNT_STATUSES, CHANNELS, PARAMETER_FORMATS, TEMPLATE_CATEGORIES, TEMPLATE_STATUSES},
-    team::ROLE_KINDS,
+    team::RoleKind,
 };
 
 /// A validation error: the path in the record, and the reason.
@@ -56,7 +56,7 @@ impl Check for Role {
     fn check(&mut self, _: &Definitions) -> Result<(), Wrong> {
         id("id", self.id.as_str())?;
         not_blank("name", &self.name)?;
-        one_of("kind", &self.kind, &ROLE_KINDS)
+        one_of("kind", &self.kind, &RoleKind::ALL.map(RoleKind::name))
     }
 }
 

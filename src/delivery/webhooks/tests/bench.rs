@@ -6,13 +6,14 @@ use reqwest::Client;
 
 use super::endpoint::{SHORT, START};
 use crate::{
-    delivery::{client, guard::Targets, webhooks::Webhooks, worker::Worker},
+    delivery::{client, webhooks::Webhooks, worker::Worker},
     domain::{
         clock::{Clock, Ids, RandomIds, World},
         events::{self, Actor, Event, Fact, FieldChange},
         fixture::{MovableClock, RULES},
         ids::{StoreId, WebhookId},
         settings::{Bounds, Editor},
+        targets::Targets,
         webhooks::{Along, Answer, Attempted, Logged, Replay, SECRET_BYTES, SigningSecret, Webhook},
     },
     service::{By, Renderer, Service, conversation_writes::LabelUpdate, ticket_states::Escalation, webhooks::Settings},

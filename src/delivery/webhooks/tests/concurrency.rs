@@ -10,13 +10,13 @@ use super::{
 };
 use crate::{
     delivery::{
-        guard::Targets,
         webhooks::Webhooks,
         worker::{PLACE_MAX, Worker},
     },
     domain::{
         ids::StoreId,
         settings::Editor,
+        targets::Targets,
         webhooks::{Along, Answer, Replay},
     },
     service::{

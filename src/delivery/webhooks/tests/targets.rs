@@ -15,11 +15,11 @@ use super::{
     endpoint::{Reply, SHORT, Server},
 };
 use crate::{
-    delivery::{
-        client,
-        guard::{MachineNames, Targets, tests::SPELT_OUT},
+    delivery::{client, guard::MachineNames},
+    domain::{
+        ids::WebhookId,
+        targets::{Targets, tests::SPELT_OUT},
     },
-    domain::ids::WebhookId,
     service::{Error, webhooks::Settings},
 };
 

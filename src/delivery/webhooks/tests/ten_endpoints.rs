@@ -19,12 +19,12 @@ use super::{
 };
 use crate::{
     delivery::{
-        guard::Targets,
         webhooks::Webhooks,
         worker::{PLACE_MAX, Worker},
     },
     domain::{
         ids::WebhookId,
+        targets::Targets,
         webhooks::{Along, Logged, PATIENCE_MILLIS, PAUSES, Replay},
     },
     store::{Db, fixture::setting},

@@ -68,7 +68,7 @@ pub struct Place {
 
 #[derive(Args, Debug)]
 pub struct Output {
-    /// Print the bridge, with its secret where that is new, as one JSON object
+    /// Print the bridge, with its secret if that is new, as one JSON object
     #[arg(long, env = "COUNTERPART_JSON", value_parser = switch())]
     json: bool,
 }

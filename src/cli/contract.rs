@@ -42,7 +42,7 @@ pub struct Diff {
     #[arg(long, env = "COUNTERPART_DIFF_FORMAT", value_enum, default_value_t = Format::Text)]
     format: Format,
 
-    /// A file to write instead of standard output
+    /// The output file, instead of standard output
     #[arg(long, env = "COUNTERPART_DIFF_OUTPUT", value_name = "FILE")]
     output: Option<String>,
 

@@ -14,19 +14,20 @@ use crate::{
 
 #[derive(Args, Debug)]
 pub struct Import {
-    /// The store that takes the records
+    /// The store to import into
     #[arg(long, env = "COUNTERPART_STORE", value_name = "ID", required_unless_present_any = ["schema", "example"])]
     store: Option<String>,
-    /// Do everything, report, and take it back
+    /// Do everything, report, and roll back
     #[arg(long, env = "COUNTERPART_DRY_RUN", value_parser = switch())]
     dry_run: bool,
     /// Print the JSON Schema of a line, and import nothing
     #[arg(long, env = "COUNTERPART_SCHEMA", conflicts_with_all = ["example", "file"], value_parser = switch())]
     schema: bool,
-    /// Print a small file with a record of every kind, and import nothing
+    /// Print a small example file with a record of every kind, and import nothing
     #[arg(long, env = "COUNTERPART_EXAMPLE", conflicts_with = "file", value_parser = switch())]
     example: bool,
-    /// A file of lines `{"kind": …, "record": {…}}`, or `-` for standard input; `--schema` and `--example` show what they may be
+    /// The input file, with lines `{"kind": …, "record": {…}}`, or `-` for standard input; `--schema` and `--example` show the
+    /// format
     #[arg(value_name = "FILE", required_unless_present_any = ["schema", "example"])]
     file: Option<PathBuf>,
 }

@@ -36,7 +36,7 @@ enum Direction {
     Status,
 }
 
-/// Asks at the terminal whether migrations are to be taken back.
+/// Asks at the terminal whether to roll back migrations.
 fn confirmed(migrations: &[String]) -> Result<bool, Failed> {
     let what = format!("{}, and all data that is only in their tables and columns", migrations.join(", "));
     if !stdin().is_terminal() {

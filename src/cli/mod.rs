@@ -53,10 +53,10 @@ pub enum Command {
     /// Create stores and change their settings
     #[command(subcommand)]
     Store(store::Command),
-    /// Make and list a store's users
+    /// Create and list a store's users
     #[command(subcommand)]
     User(user::Command),
-    /// Import a store's records from NDJSON: all of them or, on any fault, none
+    /// Import a store's records from NDJSON, all or nothing
     Import(import::Import),
     /// Export a store's records as NDJSON, in the format of `import`
     Export(export::Export),
@@ -120,7 +120,7 @@ fn survive_file_size_limits() -> std::io::Result<()> {
 }
 
 impl Command {
-    /// Whether the command may make a database that is not there.
+    /// Whether the command may create a missing database.
     fn makes_a_database(&self) -> bool {
         match self {
             Self::Serve(_) | Self::Demo(_) | Self::Openapi(_) | Self::Contract(_) => true,

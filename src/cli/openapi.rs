@@ -15,11 +15,11 @@ pub struct Openapi {
     #[arg(long, env = "COUNTERPART_FORMAT", value_enum, default_value_t = Format::Json)]
     format: Format,
 
-    /// The document of the settings plane, the same in every build, instead of the contract's
+    /// The document of the settings API, the same in every build, instead of the contract's
     #[arg(long, env = "COUNTERPART_SETTINGS", value_parser = switch())]
     settings: bool,
 
-    /// The document of the events that webhooks are sent, in OpenAPI 3.1, instead of the contract's
+    /// The document of the webhook events, in OpenAPI 3.1, instead of the contract's
     #[arg(long, env = "COUNTERPART_EVENTS_DOCUMENT", conflicts_with = "settings", value_parser = switch())]
     events: bool,
 

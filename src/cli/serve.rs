@@ -32,7 +32,7 @@ pub struct Serve {
     #[arg(long, env = "COUNTERPART_STORE_RATE_LIMIT", value_name = "N/s", value_parser = requests_per_second, requires = "rate_limit")]
     store_rate_limit: Option<u32>,
 
-    /// Send to a simulated channel where an account has no bridge; for development and tests
+    /// Deliver to a simulated channel where an account has no bridge; for development and tests
     #[arg(long, env = "COUNTERPART_SIMULATE_CHANNELS", value_parser = switch())]
     simulate_channels: bool,
 }
@@ -40,7 +40,7 @@ pub struct Serve {
 /// The listen address of a server.
 #[derive(Args, Debug)]
 pub struct Listen {
-    /// Address and port; port 0 takes a free one
+    /// Address and port; port 0 picks a free one
     #[arg(long, env = "COUNTERPART_LISTEN", default_value = "127.0.0.1:8080", value_name = "ADDRESS", value_parser = address)]
     pub listen: String,
 }
@@ -66,7 +66,7 @@ impl Serve {
     }
 }
 
-/// A host and a port, as far as its form tells.
+/// Checks only the form of a host and a port.
 fn address(text: &str) -> Result<String, String> {
     let right = "such as 127.0.0.1:8080, or 0.0.0.0:8080 for every address of this machine";
     match text.rsplit_once(':') {

@@ -55,7 +55,7 @@ pub struct Whose {
 
 #[derive(Args, Debug)]
 pub struct Output {
-    /// Print one JSON object, which tells the end too
+    /// Print one JSON object, which includes the expiry
     #[arg(long, env = "COUNTERPART_JSON", value_parser = switch())]
     json: bool,
 }

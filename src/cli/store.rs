@@ -20,7 +20,7 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Make a store; prints its id and, with an owner, the owner's userId and a link to the settings page
+    /// Create a store; prints its id and, with an owner, the owner's userId and a link to the settings page
     Create {
         /// The id of the new store
         #[arg(long, env = "COUNTERPART_ID")]
@@ -52,13 +52,13 @@ pub enum Command {
 /// The first user of a new store.
 #[derive(Args, Debug)]
 pub struct Owner {
-    /// The name of an owner, who is made with the store
+    /// The name of an owner, created with the store
     #[arg(long, env = "COUNTERPART_OWNER_NAME", value_name = "NAME", requires = "owner_email")]
     owner_name: Option<String>,
     /// The owner's e-mail address
     #[arg(long, env = "COUNTERPART_OWNER_EMAIL", value_name = "ADDRESS", requires = "owner_name")]
     owner_email: Option<String>,
-    /// The address that browsers reach the server at, for the owner's link
+    /// The public base URL of the server, for the owner's link
     #[arg(long, env = "COUNTERPART_PUBLIC_URL", default_value = "http://127.0.0.1:8080", value_name = "URL")]
     public_url: String,
 }
@@ -99,7 +99,7 @@ impl Command {
             Self::Create { id, name, settings, owner } => {
                 let world = World::real();
                 let user = owner.user();
-                // Before anything is made.
+                // Checked before anything is created.
                 user.as_ref().map_or(Ok(()), NewUser::check)?;
                 let store = stores::create(&db, &world, StoreId::from(id), settings.settings(Some(name))).await?;
                 print(store.id.as_str())?;

@@ -1,4 +1,4 @@
-//! `counterpart user`: a store's users.
+//! `counterpart user`: management of a store's users.
 
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -13,7 +13,7 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Make a user; prints the userId, which `settings link --user` takes
+    /// Create a user; prints the userId, which `settings link --user` takes
     Create {
         #[command(flatten)]
         store: Store,
@@ -23,11 +23,11 @@ pub enum Command {
         /// The user's e-mail address
         #[arg(long, env = "COUNTERPART_EMAIL", value_name = "ADDRESS")]
         email: String,
-        /// What the user may do: an owner everything, an admin all settings but other owners, an agent no settings
+        /// The user's role: an owner may change everything, an admin all settings but other owners, an agent no settings
         #[arg(long, env = "COUNTERPART_ROLE", value_name = "owner|admin|agent", default_value = "agent", value_parser = role)]
         role: RoleKind,
     },
-    /// List a store's users, one JSON object a line, oldest first
+    /// List a store's users, one JSON object per line, oldest first
     List {
         #[command(flatten)]
         store: Store,

@@ -55,13 +55,13 @@ pub enum Command {
         /// Only these kinds from now on, separated by commas
         #[arg(long, env = "COUNTERPART_EVENTS", value_delimiter = ',', value_name = "KIND,…")]
         events: Option<Vec<String>>,
-        /// Every kind from now on
+        /// All kinds from now on
         #[arg(long, env = "COUNTERPART_ALL_EVENTS", conflicts_with = "events", value_parser = switch())]
         all_events: bool,
         /// Only events of this channel account from now on
         #[arg(long, env = "COUNTERPART_ACCOUNT", value_name = "ID")]
         account: Option<String>,
-        /// Events of every account from now on
+        /// Events of all accounts from now on
         #[arg(long, env = "COUNTERPART_ALL_ACCOUNTS", conflicts_with = "account", value_parser = switch())]
         all_accounts: bool,
     },
@@ -92,7 +92,7 @@ pub enum Command {
         #[command(flatten)]
         hook: Hook,
     },
-    /// Send events again; prints how many
+    /// Send events again; prints their number
     #[command(group = ArgGroup::new("range").args(["event", "since", "until", "missing", "all"]).required(true).multiple(true))]
     Replay {
         #[command(flatten)]
@@ -106,13 +106,13 @@ pub enum Command {
         /// Only events before this instant
         #[arg(long, env = "COUNTERPART_UNTIL", value_name = "T", value_parser = instant)]
         until: Option<Timestamp>,
-        /// Only events that never arrived and are not waiting
+        /// Only events without a successful delivery that are not queued
         #[arg(long, env = "COUNTERPART_MISSING", value_parser = switch())]
         missing: bool,
         /// Every event on record
         #[arg(long, env = "COUNTERPART_ALL", value_parser = switch(), conflicts_with_all = ["event", "since", "until", "missing"])]
         all: bool,
-        /// Only say how many there are
+        /// Only print the number
         #[arg(long, env = "COUNTERPART_DRY_RUN", value_parser = switch())]
         dry_run: bool,
     },

@@ -1,4 +1,4 @@
-//! SSRF protection: name look-ups that give only the addresses that are delivered to.
+//! SSRF guard: a DNS resolver that refuses addresses that are not permitted as targets.
 //!
 //! The guard runs in the resolver of the HTTP client: it filters the addresses of each look-up, and the connection uses
 //! exactly these addresses. Neither DNS rebinding nor another notation of an address gets around it.
@@ -15,7 +15,7 @@ use crate::domain::targets::Targets;
 #[error("the name does not lead to a public address")]
 struct NoTarget;
 
-/// Names as the machine knows them.
+/// The system resolver.
 pub(super) struct MachineNames;
 
 impl Resolve for MachineNames {

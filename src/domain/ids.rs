@@ -64,7 +64,7 @@ ids! {
     TeamId,
     /// A seat of the store: `id` of a user.
     SeatId,
-    /// A person: `userId` of a user, a UUID in text form. Assignees, authors and team members are such ids.
+    /// A person: `userId` of a user, a UUID in text form. What assignees, authors and team members refer to.
     UserId,
     RoleId,
     AccountId,

@@ -285,7 +285,7 @@ records! {
 
     Ticket {
         id: TicketId,
-        /// Absent: the next number of the store's sequence.
+        /// Absent: the next of the store's sequence.
         #[serde(skip_serializing_if = "Option::is_none")]
         ticket_number: Option<String>,
         is_open: bool,
@@ -312,7 +312,7 @@ records! {
         assignee_user_id: Option<UserId>,
         #[serde(skip_serializing_if = "Option::is_none")]
         handled_by: Option<UserId>,
-        /// An alias of `ticketFields.resolutionStatus`; an export writes only the latter.
+        /// Another spelling of `ticketFields.resolutionStatus`, which is the one that is written.
         #[serde(skip_serializing)]
         resolution_status: Option<String>,
         /// Values by the id of a ticket field.

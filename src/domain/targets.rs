@@ -1,6 +1,6 @@
-//! Targets of deliveries: which addresses are the public internet's, and which a server delivers to.
+//! Permitted targets of deliveries (SSRF): which addresses are globally reachable, and to which of them a server delivers.
 //!
-//! Asked by `service` when an endpoint is entered, and by `delivery` for each connection.
+//! Used by `service` when an endpoint is set, and by `delivery` for each connection.
 
 use std::{
     net::{IpAddr, Ipv4Addr},
@@ -10,7 +10,8 @@ use std::{
 use ipnet::IpNet;
 use url::{Host, Url};
 
-/// Networks by what the registries of IANA say of them: all that is not globally reachable, and what leads back into such.
+/// Networks that the IANA special-purpose registries list as not globally reachable, and those that embed or lead to such
+/// addresses.
 const FORBIDDEN: [&str; 34] = [
     "0.0.0.0/8",
     "10.0.0.0/8",
@@ -30,7 +31,7 @@ const FORBIDDEN: [&str; 34] = [
     "203.0.113.0/24",
     "224.0.0.0/4",
     "240.0.0.0/4",
-    // IPv4 inside of IPv6, whose end is not what it seems: compatible, translated, 6to4, Teredo.
+    // IPv4 embedded in IPv6, which may lead to a private address: compatible, translated, 6to4, Teredo.
     "::/96",
     "::ffff:0:0:0/96",
     "64:ff9b::/96",
@@ -51,7 +52,7 @@ const FORBIDDEN: [&str; 34] = [
 
 static NETWORKS: LazyLock<Vec<IpNet>> = LazyLock::new(|| FORBIDDEN.iter().filter_map(|network| network.parse().ok()).collect());
 
-/// Whether an address is one that everybody on the internet means the same machine by.
+/// Whether an address is globally reachable.
 pub fn is_public(address: IpAddr) -> bool {
     let address = match address {
         IpAddr::V6(six) => six.to_ipv4_mapped().map_or(address, IpAddr::V4),
@@ -60,21 +61,21 @@ pub fn is_public(address: IpAddr) -> bool {
     !NETWORKS.iter().any(|network| network.contains(&address))
 }
 
-/// Whether connections to all addresses are allowed.
+/// The permitted targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Targets {
-    /// Public ones alone.
+    /// Public addresses only.
     Public,
-    /// Public ones, and those of this machine: for the demo.
+    /// Public addresses, and those of this machine: for the demo.
     PublicAndLoopback,
-    /// All: for development and tests.
+    /// All addresses: for development and tests.
     Any,
-    /// Public ones, and one that a test takes for such.
+    /// Public addresses, and one that a test treats as public.
     #[cfg(test)]
     PublicAnd(IpAddr),
 }
 
-/// What a connection to an address that is not allowed fails with.
+/// The error of a connection to an address that is not permitted.
 #[derive(Debug, thiserror::Error)]
 #[error("the address is not a public one; nothing is delivered to it")]
 pub struct Refused;
@@ -90,7 +91,7 @@ impl Targets {
         }
     }
 
-    /// Judges an address that a URL spells out, in whatever notation: no name is looked up for it.
+    /// Checks a literal IP address in any notation: the resolver is not called for it.
     pub fn check(self, url: &Url) -> Result<(), Refused> {
         let address = match url.host() {
             Some(Host::Ipv4(four)) => IpAddr::V4(four),
@@ -101,7 +102,7 @@ impl Targets {
         if self.allow(address) { Ok(()) } else { Err(Refused) }
     }
 
-    /// The same for a URL that somebody enters: `localhost` is always this machine (RFC 6761, section 6.3).
+    /// [`Self::check`] for a URL that a user sets: `localhost` is always this machine (RFC 6761, section 6.3).
     pub fn check_entered(self, url: &Url) -> Result<(), Refused> {
         match url.host() {
             Some(Host::Domain(name)) if is_localhost(name) && !self.allow(IpAddr::V4(Ipv4Addr::LOCALHOST)) => Err(Refused),
@@ -121,7 +122,7 @@ pub(crate) mod tests {
 
     use super::*;
 
-    /// Hosts of URLs that spell out an address which is not public.
+    /// Hosts of URLs that are literal addresses and not public.
     pub(crate) const SPELT_OUT: [&str; 65] = [
         "127.0.0.1",
         "127.1",

@@ -39,7 +39,7 @@ pub struct Role {
     pub name: String,
 }
 
-/// What a role may do in the settings.
+/// The role kinds, by their permissions on settings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RoleKind {
     Owner,
@@ -50,7 +50,7 @@ pub enum RoleKind {
 impl RoleKind {
     pub const ALL: [Self; 3] = [Self::Owner, Self::Admin, Self::Agent];
 
-    /// As a role's `kind` spells it.
+    /// The value of `kind` of a role.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Owner => "owner",
@@ -59,7 +59,7 @@ impl RoleKind {
         }
     }
 
-    /// The name of a role that is made for this kind.
+    /// The name of a role that is created for this kind.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Owner => "Owner",

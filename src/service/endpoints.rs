@@ -1,5 +1,5 @@
-//! Endpoints of a store's own choice: whether an address can be delivered to at all, and what deliveries are signed with.
-//! Called by `webhooks` and `bridges`. Where a name leads is looked at when a connection is made.
+//! Validation of HTTP endpoints of webhooks and bridges, and their signing secrets. Called by `webhooks` and `bridges`. The
+//! addresses of a DNS name are checked at connection time.
 
 use url::{Host, Url};
 

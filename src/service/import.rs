@@ -7,8 +7,8 @@
 //! - `spool`: the lines.
 //! - `parse`: a line as a record.
 //! - `channel`: senders and payloads.
-//! - `check`: whether a record's values are allowed.
-//! - `definitions`: field definitions, and values that fit them.
+//! - `check`: validation of a record's values.
+//! - `definitions`: field definitions, and the validation of field values.
 //! - `schema`: the JSON Schema of a line, and an example.
 
 mod channel;

@@ -67,7 +67,7 @@ pub struct Service {
     rules: Rules,
     events: Arc<dyn Renderer>,
     bounds: Bounds,
-    /// Where endpoints may be.
+    /// The permitted targets of endpoints.
     targets: Targets,
     in_progress: InProgress,
     uses: Uses,
@@ -102,13 +102,13 @@ impl Service {
         Self { bounds, ..self }
     }
 
-    /// The same with endpoints that are in these networks alone.
+    /// A copy with these permitted targets of endpoints.
     #[must_use]
     pub fn delivering_to(self, targets: Targets) -> Self {
         Self { targets, ..self }
     }
 
-    /// The same with a search.
+    /// A copy with a search.
     pub fn searched_by(self, searches: Searches) -> Self {
         Self { searches: Some(searches), ..self }
     }

@@ -1,4 +1,4 @@
-//! Making users, with the role that they hold. Called by `cli`.
+//! Creating users, with their role. Called by `cli`.
 
 use super::{
     Error, Result,
@@ -15,7 +15,7 @@ use crate::{
     store::Db,
 };
 
-/// A user to be made.
+/// The properties of a new user.
 #[derive(Clone, Debug)]
 pub struct NewUser {
     pub name: String,
@@ -24,7 +24,7 @@ pub struct NewUser {
 }
 
 impl NewUser {
-    /// Refuses a blank name and what is no e-mail address.
+    /// Refuses a blank name and an invalid e-mail address.
     pub fn check(&self) -> Result<()> {
         if self.name.trim().is_empty() {
             return Err(Error::invalid("name", "must not be blank"));
@@ -36,7 +36,7 @@ impl NewUser {
     }
 }
 
-/// Makes a user who has accepted the invitation. A role of the kind is made where the store has none.
+/// Creates a user who has accepted the invitation, and the role if the store has none of this kind.
 pub async fn create(db: &Db, world: &World, store: &StoreId, new: NewUser) -> Result<UserId> {
     new.check()?;
     if db.users(store, None).await?.iter().any(|(user, _)| user.email.as_deref() == Some(&new.email)) {

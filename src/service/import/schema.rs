@@ -1,4 +1,4 @@
-//! JSON Schema of an import's lines, from the types that read them.
+//! JSON Schema of import lines, generated from the types that parse them.
 
 use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Value, json};
@@ -7,10 +7,10 @@ use crate::domain::records::{
     Account, Comment, Contact, ContactField, Conversation, Kind, Label, Message, Role, Team, Template, Ticket, TicketField, User,
 };
 
-/// A small file with a record of every kind.
+/// An example file with a record of every kind.
 pub const EXAMPLE: &str = include_str!("../../../openapi/import-example.ndjson");
 
-/// The schema (draft 2020-12) of a line. What values must fit beyond their types, an import checks.
+/// The schema (draft 2020-12) of a line. It covers the types; the import validates values further.
 pub fn schema() -> Value {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     let lines: Vec<Value> = Kind::ALL.into_iter().map(|kind| line(kind, &mut generator)).collect();

@@ -1,4 +1,4 @@
-//! `counterpart bridge`: where the messages of a channel account are handed over.
+//! `counterpart bridge`: HTTP endpoints that deliver the messages of channel accounts.
 
 use clap::{Args, Subcommand};
 use serde_json::Value;
@@ -20,30 +20,30 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Hand the messages of an account to an endpoint; prints the secret that they are signed with, which is not shown again,
-    /// or nothing where the account had a bridge
+    /// Set the endpoint that delivers the messages of an account; prints the signing secret, which is not shown again, or
+    /// nothing if the account already had a bridge
     Set {
         #[command(flatten)]
         place: Place,
-        /// Where messages are sent: an https:// address
+        /// The endpoint: an https:// URL
         #[arg(long, env = "COUNTERPART_URL")]
         url: String,
         #[command(flatten)]
         output: Output,
     },
-    /// List a store's bridges, one JSON object a line
+    /// List a store's bridges, one JSON object per line
     List {
         #[command(flatten)]
         store: Store,
     },
-    /// Give a bridge a new secret, printed like that of `set`; the former one signs beside it for 24 hours
+    /// Rotate the secret of a bridge; prints the new one like `set`; the former one also signs for 24 hours
     Rotate {
         #[command(flatten)]
         place: Place,
         #[command(flatten)]
         output: Output,
     },
-    /// Remove a bridge, at once and for good
+    /// Remove a bridge, at once and permanently
     Remove {
         #[command(flatten)]
         place: Place,
@@ -52,7 +52,7 @@ pub enum Command {
 
 #[derive(Args, Debug)]
 pub struct Store {
-    /// The store whose accounts they are
+    /// The store
     #[arg(long, env = "COUNTERPART_STORE", value_name = "ID")]
     store: String,
 }

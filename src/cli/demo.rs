@@ -1,4 +1,4 @@
-//! `counterpart demo`: the API on a fresh embedded database with a small store in it, gone when it stops.
+//! `counterpart demo`: serves the API on a temporary embedded database with a small store, which is deleted at the end.
 
 use std::{io::Cursor, sync::Arc};
 
@@ -49,7 +49,7 @@ impl Demo {
     }
 }
 
-/// Makes the store, a key that may do everything, and a way into the settings.
+/// Creates the store, a key with all scopes, and a link to the settings.
 async fn fill(db: &Db, world: &World) -> Result<(Secret, Secret), super::Failed> {
     let store = StoreId::from(STORE);
     let settings = stores::Settings { name: Some("Demo shop".to_owned()), ..stores::Settings::default() };

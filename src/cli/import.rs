@@ -1,4 +1,4 @@
-//! `counterpart import`: a store's records from NDJSON.
+//! `counterpart import`: reads a store's records from NDJSON.
 
 use std::{io::stdin, path::PathBuf};
 

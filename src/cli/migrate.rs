@@ -1,4 +1,4 @@
-//! `counterpart migrate`: the schema alone.
+//! `counterpart migrate`: migrations of the database schema.
 
 use std::{
     io::{IsTerminal, stdin},
@@ -21,18 +21,18 @@ pub struct Migrate {
 
 #[derive(Debug, Subcommand)]
 enum Direction {
-    /// Apply what is missing (what `migrate` alone does)
+    /// Apply pending migrations (the default)
     Up,
-    /// Take the newest migrations back, with all data in their tables
+    /// Roll back the newest migrations, with all data in their tables
     Down {
-        /// How many
+        /// The number of migrations
         #[arg(long, env = "COUNTERPART_STEPS", default_value = "1", value_name = "N")]
         steps: NonZeroU32,
         /// Do not ask
         #[arg(long, env = "COUNTERPART_YES", value_parser = switch())]
         yes: bool,
     },
-    /// Show every migration and whether it was applied
+    /// List all migrations and whether they are applied
     Status,
 }
 

@@ -1,4 +1,4 @@
-//! `counterpart openapi`: the documents of the compiled revision.
+//! `counterpart openapi`: prints the OpenAPI documents of this build's revision.
 
 use std::path::PathBuf;
 
@@ -23,7 +23,7 @@ pub struct Openapi {
     #[arg(long, env = "COUNTERPART_EVENTS_DOCUMENT", conflicts_with = "settings", value_parser = switch())]
     events: bool,
 
-    /// A file to write instead of standard output
+    /// The output file, instead of standard output
     #[arg(long, env = "COUNTERPART_OUTPUT", value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -32,7 +32,7 @@ pub struct Openapi {
 enum Format {
     Json,
     Yaml,
-    /// One operation a line: method, path, operation id, scope
+    /// One operation per line: method, path, operation id, scope
     Routes,
 }
 

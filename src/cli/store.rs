@@ -1,4 +1,4 @@
-//! `counterpart store`: stores and their settings.
+//! `counterpart store`: management of stores.
 
 use clap::{ArgGroup, Args, Subcommand};
 
@@ -33,7 +33,7 @@ pub enum Command {
         #[command(flatten)]
         owner: Owner,
     },
-    /// Change a store's settings; what is not given stays
+    /// Change a store's settings; those not given stay
     #[command(group = ArgGroup::new("changes").args(["name", "currency", "reopen_window_hours"]).required(true).multiple(true))]
     Edit {
         /// The id of the store
@@ -45,7 +45,7 @@ pub enum Command {
         #[command(flatten)]
         settings: Flags,
     },
-    /// List every store, one JSON object a line
+    /// List every store, one JSON object per line
     List,
 }
 

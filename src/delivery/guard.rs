@@ -1,8 +1,7 @@
 //! SSRF protection: name look-ups that give only the addresses that are delivered to.
 //!
-//! A name is judged by the addresses that it has at the moment of the connection, and the connection goes to those very
-//! addresses; so neither a name that changes between the look and the connection nor another spelling of an address gets
-//! around it.
+//! The guard runs in the resolver of the HTTP client: it filters the addresses of each look-up, and the connection uses
+//! exactly these addresses. Neither DNS rebinding nor another notation of an address gets around it.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -10,8 +9,8 @@ use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use crate::domain::targets::Targets;
 
-/// What a connection to a name fails with that has no allowed address. It does not tell whether the name exists: the names of an
-/// internal network are not for those who set the address of an endpoint.
+/// The error of a name without a permitted address. It is the same whether or not the name exists, since users who may set
+/// an endpoint must not be able to probe internal names.
 #[derive(Debug, thiserror::Error)]
 #[error("the name does not lead to a public address")]
 struct NoTarget;
@@ -28,7 +27,7 @@ impl Resolve for MachineNames {
     }
 }
 
-/// Names, with those of their addresses that are allowed.
+/// A resolver that returns only permitted addresses.
 pub(super) struct Guard {
     pub targets: Targets,
     pub names: Arc<dyn Resolve>,
@@ -41,7 +40,7 @@ impl Resolve for Guard {
             let allowed: Vec<SocketAddr> = match found.await {
                 Ok(found) => found.filter(|address| targets.allow(address.ip())).collect(),
                 Err(error) => {
-                    tracing::debug!(error, "a name was not found");
+                    tracing::debug!(error, "a DNS look-up failed");
                     return Err(NoTarget.into());
                 }
             };

@@ -1,5 +1,5 @@
-//! Identifiers. Opaque strings of 1 to 64 characters; those made here are UUIDv7 (decisions, section 2), imported
-//! records keep theirs. One type a noun, so that a ticket's id cannot stand where a contact's belongs.
+//! Typed identifiers: opaque strings of 1 to 64 characters. New ids are UUIDv7 (decisions, section 2); imported records
+//! keep theirs. Each noun has a type of its own, so that ids of different nouns cannot be confused.
 
 use std::fmt;
 
@@ -64,7 +64,7 @@ ids! {
     TeamId,
     /// A seat of the store: `id` of a user.
     SeatId,
-    /// A person: `userId` of a user, a UUID in text form. What assignees, authors and team members refer to.
+    /// A person: `userId` of a user, a UUID in text form. Assignees, authors and team members are such ids.
     UserId,
     RoleId,
     AccountId,
@@ -74,5 +74,5 @@ ids! {
     WebhookId,
 }
 
-/// The longest id that is accepted, in characters.
+/// The limit of characters in an id.
 pub const MAX_ID_CHARS: usize = 64;

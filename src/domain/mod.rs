@@ -1,4 +1,4 @@
-//! The nouns of a support inbox and their rules. Pure: knows no HTTP, no database, no environment and no system clock.
+//! Domain model: the nouns of a support inbox and their rules. Pure: no HTTP, database, environment or system clock.
 
 pub mod bridges;
 pub mod clock;

@@ -1,8 +1,7 @@
-//! A store's records in their portable form: one line of an import or an export each (decisions, section 9).
+//! NDJSON record types of import and export: one record per line (decisions, section 9).
 //!
-//! Property names and their order are those of the contract, so that what an export writes an import reads, and a
-//! second export repeats byte for byte. Here stands the shape alone; what values a property may have is checked where
-//! records are imported.
+//! Property names and their order are those of the contract. An import reads what an export writes, and a second export is
+//! byte-identical. These types define only the shape; property values are validated by the import.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de};
@@ -17,7 +16,7 @@ use super::{
     time::Timestamp,
 };
 
-/// A record and the number of the line that it stands on.
+/// A record and its line number.
 #[derive(Clone, Debug)]
 pub struct Line<T> {
     pub number: u64,
@@ -43,7 +42,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Every kind, in the order in which an export writes them: parents first.
+    /// Every kind, in export order: parents first.
     pub const ALL: [Self; 13] = [
         Self::Role,
         Self::User,
@@ -60,7 +59,7 @@ impl Kind {
         Self::Comment,
     ];
 
-    /// The word that a line names its kind with.
+    /// The name of the kind in a line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Role => "role",
@@ -84,7 +83,7 @@ impl Kind {
     }
 }
 
-/// Writes the record types alike: contract names, nothing unknown, what is absent left out.
+/// Defines the record types uniformly: contract names, unknown properties refused, absent properties left out.
 macro_rules! records {
     ($($(#[$doc:meta])* $name:ident { $($(#[$attribute:meta])* $field:ident: $type:ty,)* })*) => {$(
         $(#[$doc])*
@@ -286,13 +285,13 @@ records! {
 
     Ticket {
         id: TicketId,
-        /// Absent: the next of the store's sequence.
+        /// Absent: the next number of the store's sequence.
         #[serde(skip_serializing_if = "Option::is_none")]
         ticket_number: Option<String>,
         is_open: bool,
         opened_at: Timestamp,
         conversation_id: ConversationId,
-        // The next three follow the conversation.
+        // The next three are copied from the conversation.
         #[serde(skip_serializing_if = "Option::is_none")]
         channel: Option<Channel>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -313,7 +312,7 @@ records! {
         assignee_user_id: Option<UserId>,
         #[serde(skip_serializing_if = "Option::is_none")]
         handled_by: Option<UserId>,
-        /// Another spelling of `ticketFields.resolutionStatus`, which is the one that is written.
+        /// An alias of `ticketFields.resolutionStatus`; an export writes only the latter.
         #[serde(skip_serializing)]
         resolution_status: Option<String>,
         /// Values by the id of a ticket field.
@@ -382,7 +381,7 @@ pub enum Direction {
     Outbound,
 }
 
-/// A ticket whose field values were checked, with what the filters compare of them.
+/// A ticket with validated field values and their comparable forms for the filters.
 #[derive(Clone, Debug)]
 pub struct ImportedTicket {
     pub ticket: Ticket,

@@ -18,8 +18,8 @@ pub struct User {
 }
 
 impl User {
-    /// The name that answers show. A revision whose contract requires one falls back on the local part of the seat's
-    /// e-mail (decisions, section 5.12).
+    /// The displayed name. With `fallback`, for a revision whose contract requires a name, it is the local part of the seat's
+    /// e-mail by default (decisions, section 5.12).
     pub fn shown_name(&self, fallback: bool) -> Option<&str> {
         match (&self.name, &self.email) {
             (Some(name), _) => Some(name),
@@ -73,14 +73,14 @@ impl RoleKind {
     }
 }
 
-/// A user with the role, when that was asked for and is known.
+/// A user with the role, if that was requested and exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserView {
     pub user: User,
     pub role: Option<Role>,
 }
 
-/// A user beside the record that refers to it. `name` is the shown one.
+/// A reference to a user. `name` is the displayed one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserRef {
     pub user_id: UserId,
@@ -97,7 +97,7 @@ pub struct Team {
     pub created_at: Timestamp,
 }
 
-/// A team with its members, each resolved when that was asked for and the user is known.
+/// A team with its members, each resolved if that was requested and the user exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TeamView {
     pub team: Team,

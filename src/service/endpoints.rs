@@ -9,7 +9,7 @@ use crate::domain::{
     webhooks::{SECRET_BYTES, SigningSecret},
 };
 
-/// The longest address that is taken, in characters.
+/// The limit of characters in a URL.
 const MAX_URL_CHARS: usize = 2048;
 
 pub(super) fn fresh_secret() -> Result<SigningSecret> {

@@ -1,4 +1,5 @@
-//! Use-cases, one file a noun. Called by `http` and `cli`; calls `store`; owns the transaction of every write.
+//! Use-cases (application services), one file per noun. Called by `http` and `cli`; calls `store`; owns the transaction of
+//! every write.
 
 pub mod accounts;
 pub mod bridges;
@@ -58,7 +59,7 @@ pub use error::{Error, Result};
 use change::InProgress;
 use keys::Uses;
 
-/// Every use-case of one deployment.
+/// The use-cases of one deployment.
 #[derive(Clone)]
 pub struct Service {
     db: Db,
@@ -70,11 +71,11 @@ pub struct Service {
     targets: Targets,
     in_progress: InProgress,
     uses: Uses,
-    /// Absent where nothing is searched.
+    /// Absent where there is no search.
     searches: Option<Searches>,
-    /// Told of each message that was put on its way.
+    /// Notified of each queued message.
     parcels: Arc<Notify>,
-    /// Told of each event that was recorded or queued.
+    /// Notified of each recorded or queued event.
     deliveries: Arc<Notify>,
 }
 
@@ -95,7 +96,7 @@ impl Service {
         }
     }
 
-    /// The same with other bounds.
+    /// A copy with other limits.
     #[must_use]
     pub fn bounded_by(self, bounds: Bounds) -> Self {
         Self { bounds, ..self }
@@ -112,7 +113,7 @@ impl Service {
         Self { searches: Some(searches), ..self }
     }
 
-    /// The same, with reads on the standby of the database.
+    /// A copy that reads from the standby of the database.
     #[must_use]
     pub fn on_replica(&self) -> Self {
         Self { db: self.db.on_replica(), ..self.clone() }
@@ -130,7 +131,7 @@ impl Service {
         &self.rules
     }
 
-    /// Refuses one more of what a store has so many of.
+    /// Refuses a record over a limit of the store.
     fn must_have_room(noun: &str, option: &str, count: i64, most: u32) -> Result<()> {
         if count < i64::from(most) {
             return Ok(());

@@ -421,4 +421,13 @@ mod tests {
         let summary = import::run(&db, &world, &"demo".into(), spool, import::Options::default()).await.unwrap();
         assert!(summary.total() > 700);
     }
+
+    #[test]
+    fn the_demo_fits_the_schema_of_imports() {
+        let validator = jsonschema::validator_for(&crate::service::import::schema()).unwrap();
+        for line in lines(Timestamp::from_millis(1_800_000_000_000)) {
+            let errors: Vec<String> = validator.iter_errors(&serde_json::from_str(&line).unwrap()).map(|error| error.to_string()).collect();
+            assert!(errors.is_empty(), "{line}: {errors:?}");
+        }
+    }
 }

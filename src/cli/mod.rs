@@ -18,6 +18,7 @@ mod reindex;
 mod secrets;
 mod serve;
 mod settings;
+mod start;
 mod store;
 mod threads;
 mod user;
@@ -104,39 +105,18 @@ impl<E: std::error::Error> From<E> for Failed {
 impl Cli {
     /// Runs the command.
     pub async fn run(self) -> ExitCode {
-        if let Err(error) = survive_file_size_limits() {
-            complain(&format!("signals cannot be handled: {error}"));
-            return ExitCode::FAILURE;
+        match start::prepare(&self) {
+            Ok(()) => self.command.run(&self.config).await,
+            Err(Failed(reason)) => {
+                complain(&reason);
+                ExitCode::FAILURE
+            }
         }
-        self.command.run(&self.config).await
     }
-}
-
-/// Handles SIGXFSZ, so that a write beyond a file size limit fails instead of ending the process.
-fn survive_file_size_limits() -> std::io::Result<()> {
-    let signal = rustix::process::Signal::XFSZ.as_raw();
-    // The handler stays installed when the listener is dropped.
-    tokio::signal::unix::signal(tokio::signal::unix::SignalKind::from_raw(signal)).map(drop)
 }
 
 impl Command {
-    /// Whether the command may create a missing database.
-    fn makes_a_database(&self) -> bool {
-        match self {
-            Self::Serve(_) | Self::Demo(_) | Self::Openapi(_) | Self::Contract(_) => true,
-            Self::Migrate(command) => command.is_up(),
-            Self::Store(command) => matches!(command, store::Command::Create { .. }),
-            Self::Import(command) => command.only_prints(),
-            _ => false,
-        }
-    }
-
     async fn run(self, config: &Config) -> ExitCode {
-        if let Some(file) = config.sqlite_file().filter(|file| !self.makes_a_database() && !std::path::Path::new(file).exists()) {
-            let makes = "`counterpart store create` or `counterpart serve` makes it; `--database-url` names another";
-            complain(&format!("there is no database `{file}`; {makes}"));
-            return ExitCode::FAILURE;
-        }
         let outcome = match self {
             Self::Serve(command) => command.run(config).await,
             Self::Demo(command) => command.run().await,

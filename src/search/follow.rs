@@ -45,6 +45,8 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// The interval after which the mark of an idle index is committed: the change log is pruned, also behind an index whose
 /// mark is too old.
 const REMARK: Duration = Duration::from_secs(3600);
+/// How long a rebuilt index has to be followed without a failure to count as one that works, where nothing is committed meanwhile.
+const PROVEN: Duration = Duration::from_secs(60);
 const UNKNOWN: &str =
     "either the database was restored to an older state, or it was not followed for so long that its change log was pruned";
 /// Backoff of the worker after a failure.
@@ -128,6 +130,7 @@ impl Searches {
             committed_at: Instant::now(),
             bulk: 0,
             since: None,
+            had_failed: rebuilt,
         };
         let followed = follower.follow(pulse).await;
         // Whatever the failure: an index that does not follow the database must not answer.
@@ -223,17 +226,24 @@ struct Follower {
     bulk: usize,
     /// Since when there is something to commit.
     since: Option<Instant>,
+    /// Whether the index is rebuilt after a failure, and nothing has shown yet that it can be written.
+    had_failed: bool,
 }
 
 impl Follower {
     /// Follows the database until something fails. The first pass catches up before searches are answered.
     async fn follow(&mut self, pulse: &Pulse) -> Result<()> {
         self.open_view().await?;
+        let began = Instant::now();
         loop {
             pulse.beat();
             let more = self.take_in().await?;
-            self.commit_if_due(more).await?;
-            pulse.succeeded();
+            let committed = self.commit_if_due(more).await?;
+            // Whether an index that failed can be written again shows with a commit, or with time.
+            if committed || !self.had_failed || began.elapsed() >= PROVEN {
+                self.had_failed = false;
+                pulse.succeeded();
+            }
             if !more {
                 self.shared.front.followed.lock().await.far = false;
                 self.shared.ready.send_if_modified(|ready| !std::mem::replace(ready, true));
@@ -309,7 +319,8 @@ impl Follower {
         .await
     }
 
-    async fn commit_if_due(&mut self, more: bool) -> Result<()> {
+    /// Commits to the disk where that is due; whether it was.
+    async fn commit_if_due(&mut self, more: bool) -> Result<bool> {
         let waiting = self.shared.front.view.read().unwrap_or_else(PoisonError::into_inner).as_ref().map_or(0, |view| view.fresh.len());
         if waiting > 0 {
             self.since.get_or_insert_with(Instant::now);
@@ -319,13 +330,13 @@ impl Follower {
         let behind = mark != self.committed && self.committed_at.elapsed() >= REMARK;
         let due = self.bulk >= BULK || waiting > FRESH_MAX || (!more && (self.bulk > 0 || (waiting > 0 && late) || behind));
         if !due {
-            return Ok(());
+            return Ok(false);
         }
         let (shared, index, committed) = (self.shared.clone(), self.index.clone(), mark.clone());
         blocking(move || commit(&shared, &mut index.lock().unwrap_or_else(PoisonError::into_inner), &mark)).await?;
         (self.bulk, self.since) = (0, None);
         (self.committed, self.committed_at) = (committed, Instant::now());
-        Ok(())
+        Ok(true)
     }
 }
 

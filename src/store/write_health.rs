@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use sea_orm::{
     ActiveValue::Set,
-    DbBackend, EntityTrait, IdenStatic, IntoSimpleExpr, Iterable,
-    sea_query::{Expr, OnConflict, Query, SelectStatement},
+    DbBackend, EntityTrait, IdenStatic, Iterable,
+    sea_query::{Expr, OnConflict, Query, SqliteQueryBuilder},
 };
 
 use crate::{
     domain::time::Timestamp,
     store::{
-        Db, Result,
+        Db, Error, Result,
         db::Writes,
         entity::{
             for_each_entity, is_there,
@@ -24,22 +24,38 @@ use crate::{
 /// The one row.
 const ROW: i64 = 1;
 
-/// A statement that fails unless every table has every column, and reads no row.
-fn look_at_every_table(backend: DbBackend) -> String {
+/// A statement that fails unless every table of SQLite has every column, and reads no row.
+fn look_at_every_table() -> String {
     let mut all = Query::select();
-    for table in for_each_entity!(nothing_of, backend).into_iter().flatten() {
-        all.expr(Expr::exists(table));
+    for (table, columns) in tables(DbBackend::Sqlite) {
+        // Each with its table: SQLite would take the quoted name of a column that is not there for a text.
+        let columns = columns.iter().map(|column| Expr::col((table, *column)));
+        all.expr(Expr::exists(Query::select().exprs(columns).from(table).limit(0).take()));
     }
-    backend.build(&all).to_string()
+    all.to_string(SqliteQueryBuilder)
 }
 
-/// Every column of no row; nothing where the database does not have the table.
-fn nothing_of<E: EntityTrait>(backend: DbBackend) -> Option<SelectStatement> {
-    let table = E::default();
-    let columns: Vec<E::Column> = E::Column::iter().filter(|column| is_there(backend, table.table_name(), column.as_str())).collect();
-    // Each with its table: SQLite would take the quoted name of a column that is not there for a text.
-    let columns = columns.into_iter().map(|column| column.into_simple_expr()).collect::<Vec<_>>();
-    (!columns.is_empty()).then(|| Query::select().exprs(columns).from(table).limit(0).take())
+/// A statement that finds a column that PostgreSQL lacks. It asks the catalogue: to read a table is to wait for whatever locks it.
+fn find_missing_column() -> String {
+    let wanted: Vec<String> = tables(DbBackend::Postgres)
+        .into_iter()
+        .flat_map(|(table, columns)| columns.into_iter().map(move |column| format!("('{table}', '{column}')")))
+        .collect();
+    format!(
+        "SELECT t || '.' || c FROM (VALUES {}) AS wanted (t, c) WHERE NOT EXISTS (SELECT 1 FROM pg_attribute \
+         WHERE attrelid = to_regclass(t) AND attname = c AND NOT attisdropped) LIMIT 1",
+        wanted.join(", ")
+    )
+}
+
+/// Tables and their columns.
+fn tables(backend: DbBackend) -> Vec<(&'static str, Vec<&'static str>)> {
+    for_each_entity!(columns, backend).into_iter().filter(|(_, columns)| !columns.is_empty()).collect()
+}
+
+fn columns<E: EntityTrait>(backend: DbBackend) -> (&'static str, Vec<&'static str>) {
+    let table = E::default().table_name();
+    (table, E::Column::iter().map(|column| column.as_str()).filter(|column| is_there(backend, table, column)).collect())
 }
 
 impl Db {
@@ -63,8 +79,11 @@ impl Db {
     /// Answers once the database has shown that it has every table and column, the way requests ask it, and has made a write durable the
     /// way requests write.
     pub async fn prove_usable(&self, now: Timestamp) -> Result<()> {
-        // It counts as one that its keys bound, so that it waits for none that may take long.
-        self.first(Sql::fixed(&look_at_every_table(self.backend())), |_| Ok(())).await?;
+        if self.backend() == DbBackend::Sqlite {
+            self.first(Sql::fixed(&look_at_every_table()), |_| Ok(())).await?;
+        } else if let Some(column) = self.first(Sql::fixed(&find_missing_column()), |cells| cells.take::<String>()).await? {
+            return Err(Error::Unusable(format!("there is no column `{column}`")));
+        }
         let tx = self.begin().await?;
         let row = ActiveModel { id: Set(ROW), written_at: Set(now.millis()) };
         let conflict = OnConflict::column(Column::Id).update_column(Column::WrittenAt).to_owned();
@@ -81,7 +100,7 @@ impl Db {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{Error, fixture::Fixture};
+    use crate::store::fixture::Fixture;
 
     #[tokio::test]
     async fn a_table_or_a_column_that_is_missing_is_noticed() {
@@ -101,6 +120,18 @@ mod tests {
             assert!(matches!(usable().await, Err(Error::Unusable(_))), "{away}: {:?}", usable().await);
             change(back).await;
             usable().await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_table_that_is_locked_does_not_hold_the_look_up() {
+        let fixture = Fixture::alone().await;
+        if fixture.db.backend() == DbBackend::Postgres {
+            let tx = fixture.db.begin().await.unwrap();
+            tx.script("LOCK TABLE templates IN ACCESS EXCLUSIVE MODE").await.unwrap();
+            let looked = tokio::time::timeout(Duration::from_secs(5), fixture.db.prove_usable(Timestamp::from_millis(1))).await;
+            looked.unwrap().unwrap();
+            drop(tx);
         }
     }
 }

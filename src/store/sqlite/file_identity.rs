@@ -20,7 +20,7 @@ use std::{
     path::{Path, PathBuf},
     sync::{Mutex, OnceLock},
     thread::sleep,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rusqlite::{Connection, OpenFlags};
@@ -46,6 +46,10 @@ pub(in crate::store) struct FileIdentity {
     /// drops the locks that SQLite holds on it (https://www.sqlite.org/howtocorrupt.html, 2.2).
     header: OnceLock<ManuallyDrop<File>>,
     seen: Mutex<Seen>,
+    /// What looked wrong, and since when it has not changed.
+    suspicion: Mutex<Option<(Seen, Instant)>>,
+    /// How long it must not change to be taken for a fault.
+    quiet: Duration,
     /// What somebody else did to the content of the files, which cannot be mended while they are open.
     broken: OnceLock<String>,
 }
@@ -61,9 +65,13 @@ struct Seen {
     log: u64,
 }
 
-/// How often a look that found something wrong is repeated: a checkpoint of another process may be under way.
+/// How often a look that found something wrong is repeated before a write is refused for it.
 const LOOKS: u32 = 3;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
+
+/// How long files that look wrong must not change to be taken for broken. A checkpoint of another process writes the header first, and
+/// the file reaches the length that the header states with its last page.
+const QUIET: Duration = Duration::from_secs(2);
 
 /// What a SQLite file begins with, and where its header has the bytes of a page (two of them, big-endian, 1 for 65,536) and the number of
 /// pages (four): https://www.sqlite.org/fileformat2.html#the_database_header.
@@ -95,6 +103,8 @@ impl FileIdentity {
             header: OnceLock::new(),
             // The first look reads the header.
             seen: Mutex::new(Seen { length: found.len(), changed: (0, 0), log: log.len() }),
+            suspicion: Mutex::default(),
+            quiet: QUIET,
             broken: OnceLock::new(),
         })
     }
@@ -140,12 +150,11 @@ impl FileIdentity {
                 None => Some(("", "was written over")),
             };
             match wrong {
-                None => return Ok(Some(now)),
-                Some((suffix, what)) if look == LOOKS => {
-                    let path = beside(&self.path, suffix);
-                    let reason = format!("`{}` {what} while it was open; {WHAT_HELPS}", path.display());
-                    return Err(Error::Unusable(self.broken.get_or_init(|| reason).clone()));
+                None => {
+                    *lock(&self.suspicion) = None;
+                    return Ok(Some(now));
                 }
+                Some((suffix, what)) if look == LOOKS => return Err(self.suspect(now, &beside(&self.path, suffix), what)),
                 Some(_) => {
                     sleep(BETWEEN_LOOKS);
                     now = self.look()?;
@@ -153,6 +162,24 @@ impl FileIdentity {
             }
         }
         Ok(None)
+    }
+
+    /// Notes that a file looks wrong. The files count as broken once they have not changed for a while.
+    fn suspect(&self, now: Seen, path: &Path, what: &str) -> Error {
+        let mut suspicion = lock(&self.suspicion);
+        let path = path.display();
+        match *suspicion {
+            Some((seen, since)) if seen == now && since.elapsed() >= self.quiet => {
+                let reason = format!("`{path}` {what} while it was open; {WHAT_HELPS}");
+                Error::Unusable(self.broken.get_or_init(|| reason).clone())
+            }
+            kept => {
+                if kept.is_none_or(|(seen, _)| seen != now) {
+                    *suspicion = Some((now, Instant::now()));
+                }
+                Error::Unavailable(format!("`{path}` {what}, unless a checkpoint of another process is under way; it is looked at again"))
+            }
+        }
     }
 
     /// The bytes of the log at the last look.
@@ -257,6 +284,17 @@ mod tests {
         matches!(checked, Err(Error::Unusable(reason)) if reason.contains(what))
     }
 
+    /// One that takes for broken at once what it sees a second time.
+    fn hasty(path: &Path) -> FileIdentity {
+        FileIdentity { quiet: Duration::ZERO, ..FileIdentity::of(path).unwrap() }
+    }
+
+    /// Refused at first, and for good where nothing changes.
+    fn says_at_last(identity: &FileIdentity, what: &str) -> bool {
+        let first = identity.check();
+        matches!(first, Err(Error::Unavailable(reason)) if reason.contains(what)) && says(identity.check(), what)
+    }
+
     #[test]
     fn a_file_that_is_removed_replaced_or_cut_short_is_noticed() {
         let home = tempfile::tempdir().unwrap();
@@ -273,11 +311,11 @@ mod tests {
         let length = fs::metadata(&path).unwrap().len();
         let cut = |length| File::options().write(true).open(&path).unwrap().set_len(length).unwrap();
         for short in [length - 1, 20, 0] {
-            let identity = FileIdentity::of(&path).unwrap();
+            let identity = hasty(&path);
             identity.check().unwrap();
             let whole = fs::read(&path).unwrap();
             cut(short);
-            assert!(says(identity.check(), "was cut short"), "{short}");
+            assert!(says_at_last(&identity, "was cut short"), "{short}");
             fs::write(&path, whole).unwrap();
             assert!(says(identity.check(), "was cut short"), "{short}: connections may have read what was there meanwhile");
         }
@@ -287,17 +325,17 @@ mod tests {
     fn a_file_that_something_else_was_written_over_is_noticed() {
         let home = tempfile::tempdir().unwrap();
         let (path, _open) = file(&home);
-        let identity = FileIdentity::of(&path).unwrap();
+        let identity = hasty(&path);
         identity.check().unwrap();
         fs::write(&path, vec![0; 300_000]).unwrap();
-        assert!(says(identity.check(), "was written over"));
+        assert!(says_at_last(&identity, "was written over"));
     }
 
     #[test]
     fn a_log_that_was_cut_short_is_noticed_and_one_that_starts_over_is_none() {
         let home = tempfile::tempdir().unwrap();
         let (path, open) = file(&home);
-        let identity = FileIdentity::of(&path).unwrap();
+        let identity = hasty(&path);
         for _ in 0..3 {
             open.execute_batch("INSERT INTO t VALUES (zeroblob(300000))").unwrap();
             identity.check().unwrap();
@@ -308,7 +346,25 @@ mod tests {
         identity.check().unwrap();
         let log = File::options().write(true).open(beside(&path, LOG)).unwrap();
         log.set_len(log.metadata().unwrap().len() - 1).unwrap();
-        assert!(says(identity.check(), "-wal` was cut short"));
+        assert!(says_at_last(&identity, "-wal` was cut short"));
+    }
+
+    /// As while another process copies its log into a file that was shorter before: the header comes first, the last page last.
+    #[test]
+    fn a_file_that_still_grows_to_what_its_header_states_is_refused_for_a_while_only() {
+        let home = tempfile::tempdir().unwrap();
+        let (path, open) = file(&home);
+        let identity = FileIdentity::of(&path).unwrap();
+        open.execute_batch("INSERT INTO t VALUES (zeroblob(300000)); PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+        identity.check().unwrap();
+        let whole = fs::read(&path).unwrap();
+        let grown = |length: usize| fs::write(&path, &whole[..length]).unwrap();
+        for length in [100_000, 200_000, 300_000] {
+            grown(length);
+            assert!(matches!(identity.check(), Err(Error::Unavailable(_))), "{length}");
+        }
+        grown(whole.len());
+        identity.check().unwrap();
     }
 
     #[test]

@@ -17,7 +17,7 @@ use rusqlite::Connection;
 use crate::store::{
     Result,
     sqlite::{
-        connection::{PAGE_BYTES, open_writer},
+        connection::{PAGE_BYTES, log, open_writer},
         file_identity::FileIdentity,
         library,
     },
@@ -38,12 +38,6 @@ pub(in crate::store) const LONG_PAUSE: Duration = Duration::from_secs(1);
 pub(in crate::store) struct Copying {
     pub pages: u32,
     pub underway: bool,
-}
-
-/// What there is of a log, in pages, and what of that is copied.
-pub(in crate::store) struct Log {
-    pub pages: i64,
-    copied: i64,
 }
 
 impl Copying {
@@ -68,13 +62,6 @@ pub(in crate::store) enum Checkpointed {
     Left,
     /// By the disk: what it does not have counts as copied, which it tells once.
     Refused,
-}
-
-impl Log {
-    /// Whether it is long, and not copied to its end. A checkpoint of somebody else's hides what there is.
-    pub fn is_left(&self, pages: u32) -> bool {
-        self.pages < 0 || (self.pages >= pages.into() && self.copied < self.pages)
-    }
 }
 
 /// Copies until little is left, or nothing more can be copied. False: the disk refused some, and the log is kept from starting
@@ -111,12 +98,6 @@ pub(in crate::store) fn rounds(file: &FileIdentity, sync: impl Fn(&Connection) -
 /// beside writers; the one that does would wait for all that those before it left.
 pub(in crate::store) fn sync(connection: &Connection) -> Result<()> {
     library::sync_file(connection)
-}
-
-/// The log as it is after this kind of checkpoint. Where another connection is at one, nothing is done.
-pub(in crate::store) fn log(connection: &Connection, checkpoint: &str) -> Result<Log> {
-    let mut statement = connection.prepare_cached(&format!("PRAGMA wal_checkpoint({checkpoint})"))?;
-    Ok(statement.query_row((), |row| Ok(Log { pages: row.get(1)?, copied: row.get(2)? }))?)
 }
 
 #[cfg(test)]

@@ -30,6 +30,25 @@ pub(in crate::store) fn open_writer(path: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
+/// What there is of a log, in pages, and what of that is copied.
+pub(in crate::store) struct Log {
+    pub pages: i64,
+    pub copied: i64,
+}
+
+impl Log {
+    /// Whether it is long, and not copied to its end. A checkpoint of somebody else's hides what there is.
+    pub fn is_left(&self, pages: u32) -> bool {
+        self.pages < 0 || (self.pages >= pages.into() && self.copied < self.pages)
+    }
+}
+
+/// The log as it is after this kind of checkpoint. Where another connection is at one, nothing is done.
+pub(in crate::store) fn log(connection: &Connection, checkpoint: &str) -> Result<Log> {
+    let mut statement = connection.prepare_cached(&format!("PRAGMA wal_checkpoint({checkpoint})"))?;
+    Ok(statement.query_row((), |row| Ok(Log { pages: row.get(1)?, copied: row.get(2)? }))?)
+}
+
 /// Runs a statement that returns rows.
 pub(in crate::store) fn read<T>(connection: &Connection, sql: &Sql, decode: &impl Fn(&mut Cells<'_>) -> Result<T>) -> Result<Vec<T>> {
     let mut statement = connection.prepare_cached(&sql.for_sqlite())?;

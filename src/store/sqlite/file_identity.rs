@@ -25,7 +25,7 @@ use std::{
 
 use rusqlite::{Connection, OpenFlags};
 
-use crate::store::{Error, Result, lock::lock, sqlite::checkpoint};
+use crate::store::{Error, Result, lock::lock, sqlite::connection};
 
 /// What SQLite appends to the name of a database for its write-ahead log and for the log's index.
 const LOG: &str = "-wal";
@@ -213,7 +213,7 @@ impl FileIdentity {
     /// The pages that the log has, by its index; `None` where that is not told.
     fn pages_of_log(&self) -> Option<u64> {
         let keeper = lock(&self.keeper);
-        u64::try_from(checkpoint::log(keeper.as_ref()?, "NOOP").ok()?.pages).ok()
+        u64::try_from(connection::log(keeper.as_ref()?, "NOOP").ok()?.pages).ok()
     }
 }
 

@@ -40,7 +40,7 @@ use crate::store::{
     sql::Sql,
     sqlite::{
         checkpoint::{self, Checkpointed, Copying},
-        connection::{bind, open_writer, read},
+        connection::{bind, log, open_writer, read},
         file_identity::FileIdentity,
         library,
     },
@@ -290,7 +290,7 @@ impl Writer {
         let last = move || {
             sole.with(|seat| {
                 let left = match &seat.connection {
-                    Some(connection) => checkpoint::log(connection, "PASSIVE")?.is_left(seat.copying.pages),
+                    Some(connection) => log(connection, "PASSIVE")?.is_left(seat.copying.pages),
                     // A commit failed, and the next opens another.
                     None => !seat.closed,
                 };

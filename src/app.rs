@@ -187,7 +187,7 @@ impl App {
     }
 
     /// Serves, delivers, and follows the database for searches, until `stop` resolves; what is in progress is then finished,
-    /// and the database is closed. `ready` is told the bound address.
+    /// and the database is closed. `ready` receives the bound address.
     pub async fn serve(&self, listen: &str, stop: impl Future<Output = ()>, ready: impl FnOnce(String)) -> io::Result<()> {
         let acceptor = slow::listen(listen).await?;
         let address = acceptor.local_addr().into_iter().find_map(|address| address.as_socket_addr().map(ToString::to_string));

@@ -36,7 +36,7 @@ pub struct Config {
     )]
     pub database_url: String,
 
-    /// Database connections for reads and, on PostgreSQL, as many again for writes and three beside: 27 of the server's unless told
+    /// Database connections for reads and, on PostgreSQL, as many again for writes and three beside: 27 of the server's unless set
     /// otherwise. Each is made when it is needed.
     #[arg(long, env = "COUNTERPART_CONNECTIONS", default_value = "12", value_name = "N", global = true)]
     pub connections: NonZeroU32,

@@ -87,7 +87,7 @@ fn read<T: QueryParam>(request: &poem::Request, name: &str) -> Result<T, ApiErro
         query.refuse_brackets(name)?;
     }
     let values: Vec<&str> = query.values(name).collect();
-    // The decoder puts U+FFFD where bytes are no text; nobody means the character itself.
+    // The decoder puts U+FFFD where bytes are no text; no client means the character itself.
     if values.iter().any(|value| value.contains('\u{fffd}')) {
         return Err(ApiError::field(name, "must be UTF-8"));
     }

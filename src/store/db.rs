@@ -46,7 +46,7 @@ use crate::store::{
     tickets::broad_conditions::BroadConditions,
 };
 
-/// Held by whoever migrates a PostgreSQL database, until its transaction ends. The number is this program's own.
+/// The advisory lock of the transaction that migrates a PostgreSQL database. The number is this program's own.
 const MIGRATION_LOCK: &str = "SELECT pg_advisory_xact_lock(7305809155955060)";
 
 /// Connections to PostgreSQL for what is rarely read, through SeaORM: stores, keys, the audit log, secrets of the server at its start.

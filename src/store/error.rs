@@ -103,7 +103,7 @@ pub(super) fn lets_nobody_in_yet(error: &tokio_postgres::Error) -> bool {
     }
 }
 
-/// What kept a server from being reached. A value that cannot be sent is told the same way.
+/// What kept a server from being reached. A value that cannot be sent is reported the same way.
 fn of_the_network(error: &tokio_postgres::Error) -> Option<ErrorKind> {
     let kind = error.source()?.downcast_ref::<std::io::Error>()?.kind();
     (kind != ErrorKind::InvalidInput).then_some(kind)
@@ -167,7 +167,7 @@ impl Error {
             // Lock and statement time-outs, and what it takes back because of another transaction: a deadlock's victim, a write that
             // cannot be serialized.
             "55P03" | "55006" | "57014" | "40P01" | "40001" => Some(Self::Busy),
-            // It lets nobody in, ends a connection, or has too many.
+            // It accepts no connection, ends one, or has too many.
             "55000" | "57P01" | "57P02" | "57P03" | "57P04" | "57P05" | "25P03" | "25P04" | "40003" | "53300" | "3D000" => {
                 Some(Self::Unavailable(message.to_owned()))
             }

@@ -188,7 +188,7 @@ mod tests {
         rename(&other, "Taken back").await;
         other.rollback().await.unwrap();
         assert_eq!(name().await, "Shop");
-        // One whose statement failed, and one that nobody waits for any more.
+        // One whose statement failed, and one that no caller waits for any more.
         let [failed, left] = [kept.begin().await.unwrap(), kept.begin().await.unwrap()];
         rename(&failed, "Failed").await;
         assert!(failed.rows(&Sql::fixed("SELECT 1 / 0")).await.is_err());

@@ -14,7 +14,7 @@ use crate::store::{
 /// in a few places each, and the log takes whole pages: with pages twice as large a tenth fewer come in a second, and reads cost no less.
 pub(in crate::store) const PAGE_BYTES: u32 = 2048;
 
-/// A connection to a file that is there: whoever opens it here had SeaORM open it for writing first.
+/// A connection to a file that exists: SeaORM has opened it for writing before.
 pub(in crate::store) fn open(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;

@@ -1,4 +1,4 @@
-//! File identity: whether the path of a SQLite database still leads to the files that are open, and nobody else wrote into them.
+//! File identity: whether the path of a SQLite database still leads to the files that are open, and whether they are intact.
 //!
 //! An open file outlives its name. When the database, its log or the log's index is deleted or replaced under a running server,
 //! SQLite goes on in files without a name, and everything it acknowledges is lost with the last process that has them open. A file
@@ -113,7 +113,7 @@ impl FileIdentity {
         &self.path
     }
 
-    /// Fails unless the names lead to the files that were opened first, and nobody else cut them short or wrote over them.
+    /// Fails unless the names lead to the files that were opened first, and they were neither cut short nor written over.
     pub fn check(&self) -> Result<()> {
         if let Some(reason) = self.broken.get() {
             return Err(Error::Unusable(reason.clone()));
@@ -210,7 +210,7 @@ impl FileIdentity {
         }
     }
 
-    /// The pages that the log has, by its index; `None` where that is not told.
+    /// The pages that the log has, by its index; `None` where it is not known.
     fn pages_of_log(&self) -> Option<u64> {
         let keeper = lock(&self.keeper);
         u64::try_from(connection::log(keeper.as_ref()?, "NOOP").ok()?.pages).ok()

@@ -2,7 +2,7 @@
 //!
 //! SQLite lets one connection write at a time, and a commit waits for the disk. Writers therefore take turns on one connection, in the
 //! order in which they came, and commit together: the first of a group opens the transaction, each has a savepoint of its own, and when
-//! those who were waiting meanwhile have had their turns, one commit makes the whole group durable. A writer is told that its work is
+//! those who were waiting meanwhile have had their turns, one commit makes the whole group durable. A writer learns that its work is
 //! durable after that commit, never before; a writer that is refused, or given up half-way, rolls back its own savepoint alone.
 //! Statements run inline: crossing to sqlx's thread and back costs several times what they do.
 //!
@@ -73,7 +73,7 @@ const BREATH: Duration = Duration::from_millis(3);
 /// How often a log that is not copied any more is looked at.
 const BETWEEN_WARNINGS: Duration = Duration::from_secs(10);
 
-/// Whoever sits here writes.
+/// The writer's place: its holder writes.
 pub(in crate::store) struct Seat {
     pub(in crate::store) file: Arc<FileIdentity>,
     pub(in crate::store) connection: Option<Connection>,
@@ -212,7 +212,7 @@ impl Writer {
         }
     }
 
-    /// Begins a transaction on a connection of its own, which is set up as `settings` say and lets nobody else write.
+    /// Begins a transaction on a connection of its own, which is set up as `settings` say and keeps all others from writing.
     pub async fn alone(&self, settings: &str) -> Result<Alone> {
         let until = Instant::now() + WRITE_WAIT;
         let sole = self.sole().await?;
@@ -312,7 +312,7 @@ fn closed() -> Error {
 }
 
 impl Seat {
-    /// Nobody writes behind the last copying of the log.
+    /// Nothing is written behind the last checkpoint.
     fn is_open(&self) -> Result<()> {
         if self.closed { Err(closed()) } else { Ok(()) }
     }
@@ -361,7 +361,7 @@ impl Seat {
     }
 
     /// Closes the connection, whatever its state, which takes back what is not committed; the next writer opens another. Writers that
-    /// wait for the group are told by the end of their channels.
+    /// wait for the group notice by the end of their channels.
     fn abandon(&mut self) {
         (self.connection, self.group) = (None, None);
     }
@@ -377,7 +377,7 @@ impl Seat {
             self.abandon();
         }
         for waiting in group.waiting {
-            // Nobody hears it where the request was given up meanwhile.
+            // There is no receiver where the request was given up meanwhile.
             _ = waiting.send(match &outcome {
                 Ok(()) => Ok(()),
                 Err(error) => Err(error.of_the_database().unwrap_or_else(|| Error::Unavailable(error.to_string()))),

@@ -134,7 +134,7 @@ mod tests {
         let file = rusqlite::Connection::open(fixture.url.trim_start_matches("sqlite://")).unwrap();
         let stored: i64 = file.query_row("SELECT COUNT(*) FROM stores WHERE id = 'large'", (), |row| row.get(0)).unwrap();
         assert_eq!(stored, 1);
-        // And nobody holds the lock.
+        // And the lock is free.
         file.execute_batch("BEGIN IMMEDIATE; ROLLBACK").unwrap();
     }
 

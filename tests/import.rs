@@ -366,6 +366,57 @@ fn a_bad_line_is_named_and_nothing_is_written() {
 }
 
 #[test]
+fn several_faults_are_named_at_once() {
+    everywhere(|world| {
+        world.store("one");
+        let wrong = SAMPLE.replacen("#ff0000", "#f00", 1).replacen(r#""direction":"inbound""#, r#""direction":"in""#, 1).replacen(
+            r#""kind":"comment""#,
+            r#""kind":"note""#,
+            1,
+        );
+        let said = world.refused("one", &wrong);
+        let places = ["line 7: label.color: ", "line 15: message.direction: ", "line 17: kind: ", "nothing was imported"];
+        let found: Vec<_> = places.iter().filter_map(|place| said.find(place)).collect();
+        assert!(found.len() == places.len() && found.is_sorted() && !said.contains("the first"), "{said}");
+
+        // A label and its duplicate are at fault on 25 lines.
+        let label = |id: &str| format!("{{\"kind\":\"label\",\"record\":{{\"id\":\"{id}\",\"label\":\"L\",\"color\":\"#000000\"}}}}\n");
+        let said = world.refused("one", &label("l").repeat(26));
+        assert_eq!(said.matches("label.id: `l` stands on line 1 already").count(), 20, "{said}");
+        assert!(said.contains("line 21: ") && !said.contains("line 22: ") && said.contains("these are the first 20 faults"), "{said}");
+
+        // References that lead nowhere, which only the database can tell.
+        let conversation = |contact: &str| {
+            format!(
+                "{{\"kind\":\"conversation\",\"record\":{{\"id\":\"{contact}\",\"channel\":\"line\",\"accountId\":\"none\",\"contactId\":\"{contact}\",\
+                 \"displayName\":\"D\",\"referenceId\":\"{contact}\",\"labelIds\":[],\"isSpam\":false,\"createdAt\":\"2026-01-01T00:00:00Z\",\"updatedAt\":\"2026-01-01T00:00:00Z\"}}}}\n"
+            )
+        };
+        let said = world.refused("one", &(conversation("x") + &conversation("y")));
+        for expected in
+            ["line 1: conversation.contactId: there is no contact `x`", "line 2: conversation.contactId: there is no contact `y`"]
+        {
+            assert!(said.contains(expected), "{said}");
+        }
+        assert_eq!(said.matches("conversation.accountId: there is no account `none`").count(), 1, "{said}");
+        assert_eq!(world.export("one"), "");
+    });
+}
+
+/// Who validates a large file does not keep others from writing meanwhile.
+#[test]
+fn faults_of_lines_are_found_beside_another_writer() {
+    everywhere(|world| {
+        let Some(file) = world.url.strip_prefix("sqlite://") else { return };
+        world.store("one");
+        let other = rusqlite::Connection::open(file).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        let said = world.refused("one", "nonsense\n");
+        assert!(said.contains("line 1: JSON: expected ident"), "{said}");
+    });
+}
+
+#[test]
 fn a_dry_run_reports_and_leaves_nothing() {
     everywhere(|world| {
         world.store("one");

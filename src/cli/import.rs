@@ -71,5 +71,7 @@ fn report(summary: &Summary, dry_run: bool) -> String {
     let kinds: Vec<String> = summary.counts.iter().map(|(kind, count)| format!("{} {count}", kind.name())).collect();
     let verb = if dry_run { "would import" } else { "imported" };
     let colon = if kinds.is_empty() { "" } else { ": " };
-    format!("{verb} {} records{colon}{}", summary.total(), kinds.join(", "))
+    let waited =
+        summary.exclusive.map_or_else(String::new, |time| format!("\nother writers waited for {:.1} s at most", time.as_secs_f64()));
+    format!("{verb} {} records{colon}{}{waited}", summary.total(), kinds.join(", "))
 }

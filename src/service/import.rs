@@ -1,10 +1,12 @@
 //! NDJSON import of a store, all or nothing (decisions, section 9). Called by `cli` and the demo.
 //!
-//! The input is read twice: definitions first, since values are checked against them, then everything else, so the order of
-//! lines does not matter. A database that locks the affected rows beforehand needs one more pass before these. A separate
-//! thread reads and checks while the database writes, with a bounded queue of batches between them. Memory use is bounded:
-//! the queue, a hash of each id, and the accounts of recent conversations.
+//! All lines are validated before the transaction begins, which on SQLite keeps every other writer out: definitions first, since values
+//! are validated against them, then everything else, so the order of lines does not matter. Up to [`MAX_FAULTS`] faults are reported.
+//! Then a separate thread reads the input again while the database writes, with a bounded queue of batches between them. What the
+//! records replace is read in one pass before that, or two where the database locks the affected rows beforehand. Memory use is
+//! bounded: the queue, a hash of each id, the definitions, and the accounts of recent conversations.
 //! - `spool`: the lines.
+//! - `fault`: why an input is refused.
 //! - `parse`: a line as a record.
 //! - `channel`: senders and payloads.
 //! - `check`: validation of a record's values.
@@ -14,24 +16,29 @@
 mod channel;
 mod check;
 mod definitions;
+mod fault;
 mod parse;
 mod reader;
 mod schema;
 mod spool;
 
-use std::{io, sync::Arc};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use tokio::sync::mpsc;
 
 use crate::{
-    domain::{clock::World, ids::StoreId, records::Kind},
+    domain::{clock::World, fields::Field, ids::StoreId, records::Kind},
     store::{
         self, Db,
-        import::{At, Fault, Import, Outcome},
+        import::{At, Definition, Fault, Import, MAX_FAULTS},
     },
 };
 
 use definitions::Definitions;
+pub use fault::{Failure, LineFault};
 use parse::Peek;
 use reader::{Held, Reader, Step};
 pub use schema::{EXAMPLE, schema};
@@ -51,10 +58,13 @@ pub struct Options {
     pub progress: Option<Progress>,
 }
 
-/// The result of an import: the number of records of each kind, without zeros.
+/// The result of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
+    /// The number of records of each kind, without zeros.
     pub counts: Vec<(Kind, u64)>,
+    /// For how long other writers had to wait, where the database has one writer at a time.
+    pub exclusive: Option<Duration>,
 }
 
 impl Summary {
@@ -63,69 +73,61 @@ impl Summary {
     }
 }
 
-/// Why an import failed. Nothing was imported.
-#[derive(Debug, thiserror::Error)]
-pub enum Failure {
-    /// An invalid line; `place` names kind and property, where there is one.
-    #[error("line {line}: {place}{sep}{reason}", sep = if place.is_empty() { "" } else { ": " })]
-    Line { line: u64, place: String, reason: String },
-    /// The records contradict each other.
-    #[error("{0}")]
-    Records(String),
-    #[error("there is no store `{0}`; `counterpart store create --id {0} --name NAME` makes it")]
-    NoStore(StoreId),
-    #[error("the input cannot be read: {0}")]
-    Input(#[from] io::Error),
-    #[error("{0}")]
-    Store(#[from] store::Error),
-    #[error("the reading thread ended early")]
-    Reader,
-}
-
-impl Failure {
-    fn line(line: u64, place: impl Into<String>, reason: impl Into<String>) -> Self {
-        Self::Line { line, place: place.into(), reason: reason.into() }
-    }
-}
-
 /// Imports into a store. On any failure, and on a crash, the store is unchanged.
 pub async fn run(db: &Db, world: &World, store: &StoreId, spool: Spool, options: Options) -> Result<Summary, Failure> {
-    let now = world.now();
-    let mut import = db.begin_import(store, now).await?.ok_or_else(|| Failure::NoStore(store.clone()))?;
+    if !db.store_exists(store).await? {
+        return Err(Failure::NoStore(store.clone()));
+    }
+    let ticket_fields = db.ticket_fields(store).await?.into_iter().map(|field| definition(field.base)).collect();
+    let contact_fields = db.contact_fields(store).await?.into_iter().map(definition).collect();
+    let reader = Reader::new(Definitions::stored(ticket_fields, contact_fields), options.progress.clone());
+    let (spool, read) = reading(spool, move |spool| reader.validate(spool)).await?;
+    let fields = read?;
+
+    let mut import = db.begin_import(store, world.now()).await?.ok_or_else(|| Failure::NoStore(store.clone()))?;
+    let begun = Instant::now();
     import.expect(spool.bytes()).await?;
+    // Since they were read, definitions may have changed.
     let definitions = Definitions::stored(import.definitions(Kind::TicketField).await?, import.definitions(Kind::ContactField).await?);
     let held = Held { kinds: Kind::ALL.into_iter().filter(|kind| import.held(*kind)).collect(), holds: import.holds() };
-
     let (sender, mut steps) = mpsc::channel(QUEUE);
-    let progress = options.progress.clone();
-    let reading = tokio::task::spawn_blocking(move || {
-        let outcome = Reader::new(&spool, definitions, held, progress, sender).run();
-        (spool, outcome)
-    });
-    let written = write(&mut import, &mut steps).await;
-    // Closing the queue stops the reader, if it is still running.
-    drop(steps);
-    let (spool, read) = reading.await.map_err(|_| Failure::Reader)?;
+    let reader = Reader::new(definitions, options.progress.clone());
+    let reading = reading(spool, move |spool| reader.send_to(sender, held).run(spool, fields));
+    let written = async {
+        let written = write(&mut import, &mut steps).await;
+        // Closing the queue stops the reader, if it is still running.
+        drop(steps);
+        written
+    };
+    let (written, read) = tokio::join!(written, reading);
+    let (spool, read) = read?;
 
     let outcome = match (written, read) {
         // An error of the reader concerns an earlier line than the next error of the database.
         (Ok(Ok(())), Ok(end)) => match import.missing_account(&end.accounts).await? {
-            Some(account) => Err(Failure::Records(format!(
-                "ticketField.accountIds: there is no account `{account}`, neither in the file nor in the store"
-            ))),
-            None => located(&spool, import.finish().await?).await.map(|()| end.summary),
+            Some(account) => {
+                Err(Failure::at("ticketField.accountIds", format!("there is no account `{account}`, neither in the file nor in the store")))
+            }
+            None => match import.finish().await? {
+                Ok(()) => Ok(end.summary),
+                Err(faults) => Err(located(&spool, faults)?),
+            },
         },
-        (Ok(fault @ Err(_)), _) => located(&spool, fault).await.map(|()| Summary::default()),
+        (Ok(Err(fault)), _) => Err(located(&spool, vec![fault])?),
         (Err(error), _) => Err(error.into()),
         (Ok(Ok(())), Err(failure)) => Err(failure),
     };
     match outcome {
-        Ok(summary) if options.dry_run => {
-            import.rollback().await?;
-            Ok(summary)
-        }
-        Ok(summary) => {
-            import.commit().await?;
+        Ok(mut summary) => {
+            if options.dry_run {
+                import.rollback().await?;
+            } else {
+                import.commit().await?;
+            }
+            summary.exclusive = db.is_one_writer().then(|| begun.elapsed());
+            if options.dry_run {
+                return Ok(summary);
+            }
             // Batches and replaced tickets leave partial totals. Until they are folded, every first page with a total has to sum them up.
             if let Err(error) = db.fold_totals().await {
                 tracing::warn!(%error, "partial totals could not be folded; a server will do it later");
@@ -139,7 +141,21 @@ pub async fn run(db: &Db, world: &World, store: &StoreId, spool: Spool, options:
     }
 }
 
-async fn write(import: &mut Import, steps: &mut mpsc::Receiver<Step>) -> store::Result<Outcome> {
+/// Runs a reader on a thread where it may block.
+async fn reading<T: Send + 'static>(spool: Spool, read: impl FnOnce(&Spool) -> T + Send + 'static) -> Result<(Spool, T), Failure> {
+    tokio::task::spawn_blocking(move || {
+        let outcome = read(&spool);
+        (spool, outcome)
+    })
+    .await
+    .map_err(|_| Failure::Reader)
+}
+
+fn definition(field: Field) -> Definition {
+    (field.id, field.display_type, field.data_type, field.max_items)
+}
+
+async fn write(import: &mut Import, steps: &mut mpsc::Receiver<Step>) -> store::Result<Result<(), Fault>> {
     while let Some(step) = steps.recv().await {
         match step {
             Step::Reach(conversations) => import.reach(&conversations).await?,
@@ -156,22 +172,31 @@ async fn write(import: &mut Import, steps: &mut mpsc::Receiver<Step>) -> store::
     Ok(Ok(()))
 }
 
-/// Finds the line of a database error: the input is read again, since its records were not kept.
-async fn located(spool: &Spool, outcome: Outcome) -> Result<(), Failure> {
-    let Err(Fault { at, property, reason }) = outcome else { return Ok(()) };
-    let (kinds, sought, value) = match at {
-        At::Line { number, kind } => return Err(Failure::line(number, format!("{}.{property}", kind.name()), reason)),
-        At::Where { kinds, property, value } => (kinds, property, value),
-    };
-    let mut lines = spool.lines()?;
-    while let Some((number, text)) = lines.next()? {
-        let peek = Peek::of(number, text)?;
-        if kinds.contains(&peek.kind) && peek.property(sought).is_some_and(|found| found == value) {
-            return Err(Failure::line(number, format!("{}.{property}", peek.kind.name()), reason));
+/// The lines of faults that the database found: the input is read again, since its records were not kept.
+fn located(spool: &Spool, faults: Vec<Fault>) -> Result<Failure, Failure> {
+    let mut located = Vec::with_capacity(faults.len());
+    let mut sought = Vec::new();
+    for Fault { at, property, reason } in faults {
+        match at {
+            At::Line { number, kind } => located.push(LineFault::new(number, format!("{}.{property}", kind.name()), reason)),
+            At::Where { kinds, property: key, value } => sought.push((kinds, key, value, property, reason)),
         }
     }
-    Err(Failure::Records(match kinds.first() {
-        Some(kind) => format!("{} with {sought} `{value}`, already in the store: {property} {reason}", kind.name()),
-        None => format!("{property}: {reason}"),
-    }))
+    let mut lines = spool.lines()?;
+    while let Some((number, text)) = lines.next()?.filter(|_| !sought.is_empty()) {
+        let peek = Peek::of(number, text)?;
+        sought.retain(|(kinds, key, value, property, reason)| {
+            let here = kinds.contains(&peek.kind) && peek.property(key).is_some_and(|found| found == *value);
+            if here {
+                located.push(LineFault::new(number, format!("{}.{property}", peek.kind.name()), reason.clone()));
+            }
+            !here
+        });
+    }
+    for (kinds, key, value, property, reason) in sought {
+        let holder = kinds.first().map(|kind| format!("{} with {key} `{value}`, already in the store: ", kind.name()));
+        located.push(LineFault { line: None, place: format!("{}{property}", holder.unwrap_or_default()), reason });
+    }
+    located.sort_by_key(|fault| fault.line);
+    Ok(Failure::Faults(located))
 }

@@ -87,6 +87,9 @@ pub enum At {
     },
 }
 
+/// The most faults that are looked for.
+pub const MAX_FAULTS: usize = 20;
+
 /// Either done, or the records are at fault.
 pub type Outcome = std::result::Result<(), Fault>;
 

@@ -1,4 +1,4 @@
-//! Reader thread of an import: passes over the lines, and sends batches of validated records.
+//! Reader thread of an import: validates all lines, then sends batches of their records.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 
 use super::{
-    Definitions, Failure, Peek, Progress, Spool, Summary,
+    Definitions, Failure, LineFault, MAX_FAULTS, Peek, Progress, Spool, Summary,
     check::{Check, Wrong},
 };
 use crate::{
@@ -35,7 +35,10 @@ pub enum Step {
     Put(Box<Batch>),
 }
 
-/// The results of the complete passes.
+/// Definitions of the input, which its other records refer to.
+pub struct Fields(Batch);
+
+/// What an import has read.
 pub struct End {
     pub summary: Summary,
     /// Accounts that ticket fields refer to.
@@ -49,52 +52,114 @@ pub struct Held {
     pub holds: bool,
 }
 
-pub struct Reader<'a> {
-    spool: &'a Spool,
+pub struct Reader {
     definitions: Definitions,
+    progress: Option<Progress>,
+    /// Passes over the input that are done, of [`PASSES`].
+    passes: u64,
+    /// Absent while lines are only validated.
+    out: Option<mpsc::Sender<Step>>,
+    /// Faults found so far while lines are only validated.
+    faults: Vec<LineFault>,
     /// Kinds with records in the store: only these can be replaced.
     held: Vec<Kind>,
     /// Whether the affected rows must be locked beforehand.
     holds: bool,
-    progress: Option<Progress>,
-    out: mpsc::Sender<Step>,
     seen: HashSet<u128>,
     hashes: (RandomState, RandomState),
     counts: BTreeMap<Kind, u64>,
 }
 
+/// Definitions, validation, what is replaced, and writing.
+const PASSES: u64 = 4;
+
 /// The receiver was dropped: the database side failed and reports the error.
 struct Hung;
 
-impl<'a> Reader<'a> {
-    pub fn new(spool: &'a Spool, definitions: Definitions, store: Held, progress: Option<Progress>, out: mpsc::Sender<Step>) -> Self {
-        let hashes = (RandomState::new(), RandomState::new());
-        let Held { kinds: held, holds } = store;
-        Self { spool, definitions, held, holds, progress, out, seen: HashSet::new(), hashes, counts: BTreeMap::new() }
-    }
-
-    pub fn run(mut self) -> Result<End, Failure> {
-        if self.holds {
-            self.scout()?;
+impl Reader {
+    /// A reader that only validates.
+    pub fn new(definitions: Definitions, progress: Option<Progress>) -> Self {
+        Self {
+            definitions,
+            progress,
+            passes: 0,
+            out: None,
+            faults: Vec::new(),
+            held: Vec::new(),
+            holds: false,
+            seen: HashSet::new(),
+            hashes: (RandomState::new(), RandomState::new()),
+            counts: BTreeMap::new(),
         }
-        let accounts = self.survey()?;
-        self.walk()?;
-        Ok(End { summary: Summary { counts: self.counts.into_iter().collect() }, accounts })
     }
 
-    /// The pass before the others: which rows the import will change.
-    fn scout(&mut self) -> Result<(), Failure> {
+    /// The same for an import that has begun.
+    pub fn send_to(self, out: mpsc::Sender<Step>, Held { kinds, holds }: Held) -> Self {
+        Self { out: Some(out), held: kinds, holds, passes: 2, ..self }
+    }
+
+    /// Validates every line, without the database.
+    pub fn validate(mut self, spool: &Spool) -> Result<Fields, Failure> {
+        let fields = self.define(spool)?;
+        // Where a definition is wrong, each value of its field would be.
+        self.end_with_faults()?;
+        self.walk(spool)?;
+        self.end_with_faults()?;
+        Ok(fields)
+    }
+
+    /// Sends the steps of an import whose lines were validated.
+    pub fn run(mut self, spool: &Spool, Fields(batch): Fields) -> Result<End, Failure> {
+        if self.holds {
+            self.scout(spool)?;
+        }
+        if self.held.iter().copied().any(replaces) {
+            self.park(spool)?;
+        }
+        self.passes += 1;
+        self.definitions.add(&batch)?;
+        let mut accounts: Vec<AccountId> =
+            batch.ticket_fields.iter().flat_map(|line| line.record.account_ids.iter().flatten().cloned()).collect();
+        accounts.sort_unstable();
+        accounts.dedup();
+        for (kind, count) in [(Kind::ContactField, batch.contact_fields.len()), (Kind::TicketField, batch.ticket_fields.len())] {
+            if count > 0 {
+                self.counts.insert(kind, count as u64);
+            }
+        }
+        if self.send(Step::Put(Box::new(batch))).is_ok() {
+            self.walk(spool)?;
+        }
+        Ok(End { summary: Summary { counts: self.counts.into_iter().collect(), exclusive: None }, accounts })
+    }
+
+    /// Keeps the faults of a line while lines are only validated, so that one import reports several.
+    fn keep_faults(&mut self, outcome: Result<(), Failure>) -> Result<(), Failure> {
+        match outcome {
+            Err(Failure::Faults(faults)) if self.out.is_none() => {
+                self.faults.extend(faults);
+                if self.faults.len() < MAX_FAULTS { Ok(()) } else { self.end_with_faults() }
+            }
+            outcome => outcome,
+        }
+    }
+
+    fn end_with_faults(&mut self) -> Result<(), Failure> {
+        if self.faults.is_empty() { Ok(()) } else { Err(Failure::Faults(std::mem::take(&mut self.faults))) }
+    }
+
+    /// Pass over the rows that the import will change.
+    fn scout(&mut self, spool: &Spool) -> Result<(), Failure> {
         let mut reached = HashSet::new();
         let mut conversations = Vec::new();
         let mut former: BTreeMap<Kind, Vec<String>> = BTreeMap::new();
         let mut kinds = HashSet::new();
-        let mut lines = self.spool.lines()?;
+        let mut lines = spool.lines()?;
         while let Some((number, text)) = lines.next()? {
             let peek = Peek::of(number, text)?;
             kinds.insert(peek.kind);
             let conversation = match peek.kind {
                 Kind::Conversation => Some(peek.id()?.into_owned()),
-                // If it is missing, the second pass reports that.
                 Kind::Ticket | Kind::Message | Kind::Comment => peek.conversation(),
                 _ => None,
             };
@@ -118,52 +183,61 @@ impl<'a> Reader<'a> {
         std::mem::take(former).into_iter().try_for_each(|(kind, ids)| self.send(Step::ReachFormer(kind, ids)))
     }
 
-    /// First pass: definitions, and the unique values that existing records must release for the duration of the import.
-    fn survey(&mut self) -> Result<Vec<AccountId>, Failure> {
+    /// Pass over the definitions.
+    fn define(&mut self, spool: &Spool) -> Result<Fields, Failure> {
         let mut batch = Batch::default();
-        let mut parked: BTreeMap<Kind, Vec<String>> = BTreeMap::new();
-        let mut lines = self.spool.lines()?;
+        let mut lines = spool.lines()?;
         while let Some((number, text)) = lines.next()? {
-            let peek = Peek::of(number, text)?;
-            match peek.kind {
-                Kind::TicketField => batch.ticket_fields.push(Line { number, record: self.checked(&peek)? }),
-                Kind::ContactField => batch.contact_fields.push(Line { number, record: self.checked(&peek)? }),
-                kind if self.held.contains(&kind) && replaces(kind) => {
-                    let ids = parked.entry(kind).or_default();
-                    ids.push(peek.id()?.into_owned());
-                    if ids.len() == BATCH_LINES && self.send(Step::Park(kind, std::mem::take(ids))).is_err() {
-                        return Ok(Vec::new());
-                    }
-                }
-                _ => {}
+            // The pass over all records reports a line that cannot be read.
+            if let Ok(peek) = Peek::of(number, text) {
+                let kept = match peek.kind {
+                    Kind::TicketField => self.checked(spool, &peek).map(|record| batch.ticket_fields.push(Line { number, record })),
+                    Kind::ContactField => self.checked(spool, &peek).map(|record| batch.contact_fields.push(Line { number, record })),
+                    _ => Ok(()),
+                };
+                self.keep_faults(kept)?;
             }
             if number % 1024 == 0 {
-                self.report(lines.read());
+                self.report(spool, lines.read());
             }
         }
-        for (kind, ids) in parked {
-            if self.send(Step::Park(kind, ids)).is_err() {
-                return Ok(Vec::new());
-            }
-        }
-        self.definitions.add(&batch)?;
-        let mut accounts: Vec<AccountId> =
-            batch.ticket_fields.iter().flat_map(|line| line.record.account_ids.iter().flatten().cloned()).collect();
-        accounts.sort_unstable();
-        accounts.dedup();
-        // An error means that the receiver was dropped; its side reports the reason.
-        let _ = self.send(Step::Put(Box::new(batch)));
-        Ok(accounts)
+        self.passes += 1;
+        let added = self.definitions.add(&batch);
+        self.keep_faults(added)?;
+        Ok(Fields(batch))
     }
 
-    /// Second pass: everything else.
-    fn walk(&mut self) -> Result<(), Failure> {
+    /// Pass over the unique values that existing records must release for the duration of the import.
+    fn park(&mut self, spool: &Spool) -> Result<(), Failure> {
+        let mut parked: BTreeMap<Kind, Vec<String>> = BTreeMap::new();
+        let mut lines = spool.lines()?;
+        while let Some((number, text)) = lines.next()? {
+            let peek = Peek::of(number, text)?;
+            if self.held.contains(&peek.kind) && replaces(peek.kind) {
+                let ids = parked.entry(peek.kind).or_default();
+                ids.push(peek.id()?.into_owned());
+                if ids.len() == BATCH_LINES && self.send(Step::Park(peek.kind, std::mem::take(ids))).is_err() {
+                    return Ok(());
+                }
+            }
+            if number % 1024 == 0 {
+                self.report(spool, lines.read());
+            }
+        }
+        // An error means that the receiver was dropped; its side reports the reason.
+        let _ = parked.into_iter().try_for_each(|(kind, ids)| self.send(Step::Park(kind, ids)));
+        Ok(())
+    }
+
+    /// Pass over everything else.
+    fn walk(&mut self, spool: &Spool) -> Result<(), Failure> {
         let mut batch = Box::<Batch>::default();
         let (mut pending, mut bytes) = (0, 0);
-        let mut lines = self.spool.lines()?;
+        let mut lines = spool.lines()?;
         while let Some((number, text)) = lines.next()? {
             let length = text.len();
-            self.take(&Peek::of(number, text)?, &mut batch)?;
+            let taken = Peek::of(number, text).and_then(|peek| self.take(spool, &peek, &mut batch));
+            self.keep_faults(taken)?;
             pending += 1;
             bytes += length;
             if pending == BATCH_LINES || bytes >= BATCH_BYTES {
@@ -171,30 +245,31 @@ impl<'a> Reader<'a> {
                 if self.send(Step::Put(std::mem::take(&mut batch))).is_err() {
                     return Ok(());
                 }
-                self.report(self.spool.bytes() + lines.read());
+                self.report(spool, lines.read());
             }
         }
         let _ = self.send(Step::Put(batch));
-        self.report(self.spool.bytes() * 2);
+        self.report(spool, lines.read());
+        self.passes += 1;
         Ok(())
     }
 
-    fn take(&mut self, peek: &Peek<'_>, batch: &mut Batch) -> Result<(), Failure> {
+    fn take(&mut self, spool: &Spool, peek: &Peek<'_>, batch: &mut Batch) -> Result<(), Failure> {
         let number = peek.line;
         match peek.kind {
             Kind::ContactField | Kind::TicketField => {}
-            Kind::Role => batch.roles.push(Line { number, record: self.checked(peek)? }),
-            Kind::User => batch.users.push(Line { number, record: self.checked(peek)? }),
-            Kind::Team => batch.teams.push(Line { number, record: self.checked(peek)? }),
-            Kind::Account => batch.accounts.push(Line { number, record: self.checked(peek)? }),
-            Kind::Template => batch.templates.push(Line { number, record: self.checked(peek)? }),
-            Kind::Label => batch.labels.push(Line { number, record: self.checked(peek)? }),
-            Kind::Contact => batch.contacts.push(Line { number, record: self.checked(peek)? }),
-            Kind::Conversation => batch.conversations.push(Line { number, record: self.checked(peek)? }),
-            Kind::Message => batch.messages.push(Line { number, record: self.checked(peek)? }),
-            Kind::Comment => batch.comments.push(Line { number, record: self.checked(peek)? }),
+            Kind::Role => batch.roles.push(Line { number, record: self.checked(spool, peek)? }),
+            Kind::User => batch.users.push(Line { number, record: self.checked(spool, peek)? }),
+            Kind::Team => batch.teams.push(Line { number, record: self.checked(spool, peek)? }),
+            Kind::Account => batch.accounts.push(Line { number, record: self.checked(spool, peek)? }),
+            Kind::Template => batch.templates.push(Line { number, record: self.checked(spool, peek)? }),
+            Kind::Label => batch.labels.push(Line { number, record: self.checked(spool, peek)? }),
+            Kind::Contact => batch.contacts.push(Line { number, record: self.checked(spool, peek)? }),
+            Kind::Conversation => batch.conversations.push(Line { number, record: self.checked(spool, peek)? }),
+            Kind::Message => batch.messages.push(Line { number, record: self.checked(spool, peek)? }),
+            Kind::Comment => batch.comments.push(Line { number, record: self.checked(spool, peek)? }),
             Kind::Ticket => {
-                let mut ticket: Ticket = self.checked(peek)?;
+                let mut ticket: Ticket = self.checked(spool, peek)?;
                 let values = self.definitions.ticket_values(&mut ticket).map_err(|wrong| wrong.on(peek))?;
                 batch.tickets.push(Line { number, record: ImportedTicket { ticket, values } });
             }
@@ -203,7 +278,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The record of a line, validated, with an id that has not appeared before.
-    fn checked<T: DeserializeOwned + Check>(&mut self, peek: &Peek<'_>) -> Result<T, Failure> {
+    fn checked<T: DeserializeOwned + Check>(&mut self, spool: &Spool, peek: &Peek<'_>) -> Result<T, Failure> {
         let mut record: T = peek.record()?;
         record.check(&self.definitions).map_err(|wrong| wrong.on(peek))?;
         if let Some(TooLong { place, reason }) = record.too_long().filter(|_| !peek.oversized) {
@@ -213,34 +288,34 @@ impl<'a> Reader<'a> {
         let hash = (u128::from(self.hashes.0.hash_one(key)) << 64) | u128::from(self.hashes.1.hash_one(key));
         if !self.seen.insert(hash) {
             let id = record.id();
-            let first = self.first_line_of(peek.kind, id)?;
+            let first = first_line_of(spool, peek.kind, id)?;
             return Err(Failure::line(peek.line, format!("{}.id", peek.kind.name()), format!("`{id}` stands on line {first} already")));
         }
         *self.counts.entry(peek.kind).or_default() += 1;
         Ok(record)
     }
 
-    /// Ends the current pass.
-    fn first_line_of(&self, kind: Kind, id: &str) -> Result<u64, Failure> {
-        let mut lines = self.spool.lines()?;
-        while let Some((number, text)) = lines.next()? {
-            let peek = Peek::of(number, text)?;
-            if peek.kind == kind && peek.id()? == id {
-                return Ok(number);
-            }
-        }
-        Ok(0)
-    }
-
     fn send(&self, step: Step) -> Result<(), Hung> {
-        self.out.blocking_send(step).map_err(|_| Hung)
+        self.out.as_ref().map_or(Ok(()), |out| out.blocking_send(step).map_err(|_| Hung))
     }
 
-    fn report(&self, done: u64) {
+    fn report(&self, spool: &Spool, done: u64) {
         if let Some(progress) = &self.progress {
-            progress(done, self.spool.bytes() * 2);
+            progress(spool.bytes() * self.passes + done, spool.bytes() * PASSES);
         }
     }
+}
+
+/// The line on which a record stands for the first time.
+fn first_line_of(spool: &Spool, kind: Kind, id: &str) -> Result<u64, Failure> {
+    let mut lines = spool.lines()?;
+    while let Some((number, text)) = lines.next()? {
+        // A line before it may be at fault, too.
+        if Peek::of(number, text).is_ok_and(|peek| peek.kind == kind && peek.id().is_ok_and(|found| found == id)) {
+            return Ok(number);
+        }
+    }
+    Ok(0)
 }
 
 /// Kinds with a unique value per store.

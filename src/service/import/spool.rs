@@ -2,7 +2,8 @@
 
 use std::{
     fs::File,
-    io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write},
+    io::{self, BufRead, BufReader, Read, Write},
+    os::unix::fs::FileExt,
     path::Path,
 };
 
@@ -83,10 +84,9 @@ impl Spool {
         self.bytes
     }
 
-    /// Iterates over all lines. One iteration at a time: they share the file position.
+    /// Iterates over all lines.
     pub fn lines(&self) -> Result<Lines<'_>, Failure> {
-        let mut file = &self.file;
-        file.seek(SeekFrom::Start(0))?;
+        let file = Positioned { file: &self.file, position: 0 };
         Ok(Lines { reader: BufReader::with_capacity(256 * 1024, file), buffer: Vec::new(), number: 0, read: 0 })
     }
 }
@@ -95,9 +95,23 @@ fn too_much(reason: String) -> io::Error {
     io::Error::new(io::ErrorKind::FileTooLarge, reason)
 }
 
+/// A file with a position of its own, so that it can be read in two places.
+struct Positioned<'a> {
+    file: &'a File,
+    position: u64,
+}
+
+impl Read for Positioned<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read_at(into, self.position)?;
+        self.position += read as u64;
+        Ok(read)
+    }
+}
+
 /// An iteration over the lines.
 pub struct Lines<'a> {
-    reader: BufReader<&'a File>,
+    reader: BufReader<Positioned<'a>>,
     buffer: Vec<u8>,
     number: u64,
     read: u64,

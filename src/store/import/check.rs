@@ -9,7 +9,7 @@ use crate::{
     store::{
         Result,
         import::{
-            At, Fault, Import, Outcome,
+            At, Fault, Import, MAX_FAULTS, Outcome,
             bulk::{self, Bulk},
             text,
         },
@@ -40,46 +40,50 @@ impl Import {
         Ok(missing.into_iter().next())
     }
 
-    /// Tests the references and agreements of everything that came. Tickets must have been completed before.
-    pub(super) async fn check(&self) -> Result<Outcome> {
+    /// References of what came that lead nowhere, as many as are reported at most.
+    pub(super) async fn missing(&self) -> Result<Vec<Fault>> {
+        let mut faults = Vec::new();
         for (kinds, property, missing, sql) in [
             (
                 &[Kind::Message, Kind::Ticket, Kind::Comment][..],
                 "conversationId",
                 "conversation",
-                "SELECT t.id FROM import_touched t LEFT JOIN conversations c ON c.store_id = ? AND c.id = t.id WHERE c.id IS NULL LIMIT 1",
+                "SELECT t.id FROM import_touched t LEFT JOIN conversations c ON c.store_id = ? AND c.id = t.id WHERE c.id IS NULL",
             ),
             (
                 &[Kind::Conversation],
                 "contactId",
                 "contact",
-                "SELECT c.contact_id FROM import_touched t JOIN conversations c ON c.store_id = ? AND c.id = t.id \
-                 LEFT JOIN contacts p ON p.store_id = c.store_id AND p.id = c.contact_id WHERE p.id IS NULL LIMIT 1",
+                "SELECT DISTINCT c.contact_id FROM import_touched t JOIN conversations c ON c.store_id = ? AND c.id = t.id \
+                 LEFT JOIN contacts p ON p.store_id = c.store_id AND p.id = c.contact_id WHERE p.id IS NULL",
             ),
             (
                 &[Kind::Conversation],
                 "accountId",
                 "account",
-                "SELECT c.account_id FROM import_touched t JOIN conversations c ON c.store_id = ? AND c.id = t.id \
-                 LEFT JOIN accounts a ON a.store_id = c.store_id AND a.id = c.account_id WHERE a.id IS NULL LIMIT 1",
+                "SELECT DISTINCT c.account_id FROM import_touched t JOIN conversations c ON c.store_id = ? AND c.id = t.id \
+                 LEFT JOIN accounts a ON a.store_id = c.store_id AND a.id = c.account_id WHERE a.id IS NULL",
             ),
             (
                 &[Kind::Template],
                 "accountId",
                 "account",
-                "SELECT t.account_id FROM templates t LEFT JOIN accounts a ON a.store_id = t.store_id AND a.id = t.account_id \
-                 WHERE t.store_id = ? AND a.id IS NULL LIMIT 1",
+                "SELECT DISTINCT t.account_id FROM templates t LEFT JOIN accounts a ON a.store_id = t.store_id AND a.id = t.account_id \
+                 WHERE t.store_id = ? AND a.id IS NULL",
             ),
         ] {
-            if let Some(value) = self.first(sql, [self.store.as_str().into()], text).await? {
+            let sql = format!("{sql} LIMIT {MAX_FAULTS}");
+            faults.extend(self.rows(&sql, [self.store.as_str().into()], text).await?.into_iter().map(|value| {
                 let reason = format!("there is no {missing} `{value}`, neither in the file nor in the store");
-                return Ok(Err(Fault { at: At::Where { kinds, property, value }, property, reason }));
-            }
+                Fault { at: At::Where { kinds, property, value }, property, reason }
+            }));
         }
-        self.agreements().await
+        faults.truncate(MAX_FAULTS);
+        Ok(faults)
     }
 
-    async fn agreements(&self) -> Result<Outcome> {
+    /// Tests that what came agrees with what it refers to. Tickets must have been completed before.
+    pub(super) async fn agreements(&self) -> Result<Outcome> {
         let store = || [self.store.as_str().into()];
         let whole_store = self.accounts_came && self.held(Kind::Conversation);
         let scope = if whole_store { "" } else { " AND c.id IN (SELECT id FROM import_touched)" };

@@ -11,7 +11,7 @@ use crate::{
     store::{
         Result,
         import::{
-            Import, Outcome, PARKED,
+            Fault, Import, Outcome, PARKED,
             bulk::{self, Bulk},
             check::{at_id, texts},
             lift::READ,
@@ -66,7 +66,7 @@ pub const DERIVE_TICKETS: &str = concat!(
 
 impl Import {
     /// Completes tickets, tests everything that must hold of the records together, and derives what follows from them.
-    pub async fn finish(&mut self) -> Result<Outcome> {
+    pub async fn finish(&mut self) -> Result<std::result::Result<(), Vec<Fault>>> {
         if self.backend == DbBackend::Postgres {
             // Nothing counted the rows that this transaction wrote; without it a join may be planned for a handful of them.
             let counted = "import_touched, import_tickets, accounts, contacts, conversations, conversation_labels, tickets, \
@@ -75,14 +75,18 @@ impl Import {
         }
         self.build(|name| READ.contains(&name)).await?;
         self.complete_tickets().await?;
-        if let Err(fault) = self.check().await? {
-            return Ok(Err(fault));
+        let missing = self.missing().await?;
+        if !missing.is_empty() {
+            return Ok(Err(missing));
+        }
+        if let Err(fault) = self.agreements().await? {
+            return Ok(Err(vec![fault]));
         }
         if let Err(fault) = self.number_tickets().await? {
-            return Ok(Err(fault));
+            return Ok(Err(vec![fault]));
         }
         if let Err(fault) = self.realign_messages().await? {
-            return Ok(Err(fault));
+            return Ok(Err(vec![fault]));
         }
         self.derive_conversations().await?;
         self.derive_tickets().await?;

@@ -2,7 +2,6 @@
 
 use std::{fmt::Display, future::Future, io, path::PathBuf, sync::Arc, time::Duration};
 
-use bytes::Bytes;
 use futures_util::future::join_all;
 use poem::{
     Endpoint, EndpointExt, IntoResponse, Response, Route, Server,
@@ -21,11 +20,13 @@ use crate::{
     http::{
         api::Api,
         changes,
+        cors::Cors,
         cursor::Seal,
-        docs::DocsPage,
-        document,
+        docs, document,
+        download::Download,
         edge::{Edge, Served},
         events::{self, WireEvents},
+        home,
         operations::Operations,
         rate::RateLimit,
         settings::{self, page},
@@ -50,14 +51,19 @@ pub struct App {
     searches: Searches,
     supervisor: Supervisor,
     readiness: Readiness,
+    public_url: Option<String>,
+    cors: Cors,
 }
 
-/// What callers may ask for.
+/// What callers may ask for, and how they know this server.
 #[derive(Debug, Default)]
-pub struct Limits {
+pub struct Callers {
     /// Absent: any number of requests.
     pub rate: Option<RateLimit>,
     pub bounds: Bounds,
+    /// Absent: the address of each request.
+    pub public_url: Option<String>,
+    pub cors: Cors,
 }
 
 /// Opens the database as it is.
@@ -131,44 +137,39 @@ impl App {
         db: Db,
         world: World,
         metrics: Metrics,
-        limits: Limits,
+        callers: Callers,
         connectors: Connectors,
         targets: Targets,
         index: PathBuf,
     ) -> service::Result<Self> {
-        let service = service(db.clone(), world).bounded_by(limits.bounds).delivering_to(targets);
+        let service = service(db.clone(), world).bounded_by(callers.bounds).delivering_to(targets);
         let searches = Searches::new(db, index, database_id(&service).await?);
         let service = service.searched_by(searches.clone());
         let seal = Seal::new(&service.server_secret("cursor").await?);
         let replica = service.db().has_replica().then(|| service.on_replica());
         let supervisor = Supervisor::new(metrics.clone());
         let readiness = Readiness::new(service.clone(), supervisor.clone());
-        let api = Arc::new(Api { service, replica, seal, metrics, rate: limits.rate, under_way: UnderWay::default() });
-        Ok(Self { api, connectors, targets, searches, supervisor, readiness })
+        let api = Arc::new(Api { service, replica, seal, metrics, rate: callers.rate, under_way: UnderWay::default() });
+        let Callers { public_url, cors, .. } = callers;
+        Ok(Self { api, connectors, targets, searches, supervisor, readiness, public_url, cors })
     }
 
     /// Everything that is served.
     pub fn endpoint(&self) -> impl Endpoint<Output = Response> + 'static {
-        let (contract, plane) = (document::document(), settings::document());
-        let pages = Arc::new(Pages {
-            docs: DocsPage::new(document::page()),
-            json: document::json(&contract).into(),
-            yaml: document::yaml(&contract).into(),
-            settings_docs: DocsPage::new(settings::docs()),
-            settings_json: document::json(&plane).into(),
-            events_json: document::json(&events::document::document()).into(),
-        });
+        let (contract, plane, address) = (document::document(), settings::document(), &self.public_url);
         let mut route = Route::new()
-            .at("/docs", get(docs))
+            .at("/", get(home::page(revision::NAME)))
+            .at("/favicon.ico", get(home::icon()))
+            .at("/docs", get(docs::page(document::page())))
             .at("/docs/changes", get(changes_page))
             .at("/docs/changes/events", get(event_changes_page))
-            .at("/openapi.json", get(openapi_json))
-            .at("/openapi.yaml", get(openapi_yaml))
-            .at("/openapi-events.json", get(openapi_events))
+            .at("/openapi.yaml", get(Download::yaml(contract.clone(), address.clone())))
+            .at("/openapi.json", get(Download::json(contract, address.clone())))
+            .at("/openapi-events.json", get(Download::text("application/json", document::json(&events::document::document()))))
             .at("/healthz", get(healthz))
             .at("/readyz", get(readyz))
-            .at("/settings/docs", get(settings_docs))
-            .at("/settings/openapi.json", get(settings_json))
+            .at("/settings/docs", get(docs::page(settings::docs())))
+            .at("/settings/openapi.json", get(Download::json(plane, address.clone())))
             .at("/metrics", get(metrics_page));
         for asset in page::ASSETS {
             route = route.at(asset.path, get(make_sync(move |_| asset.response())));
@@ -176,8 +177,8 @@ impl App {
         let mut operations = Operations::default();
         operations.add(document::contract());
         operations.add(settings::plane());
-        let pages = route.data(pages).data(self.readiness.clone()).data(self.api.clone()).map_to_response().boxed();
-        Edge { served: Served { operations, pages }, api: self.api.clone() }
+        let pages = route.data(self.readiness.clone()).data(self.api.clone()).map_to_response().boxed();
+        Edge { served: Served { operations, pages }, api: self.api.clone(), cors: self.cors.clone() }
     }
 
     /// Follows the database for searches, for tests that serve nothing.
@@ -274,23 +275,8 @@ fn chore<T>(pulse: &Pulse, undone: &str, outcome: Result<T, impl Display>) -> bo
     outcome.inspect_err(|error| tracing::warn!(%error, "{undone}")).is_ok()
 }
 
-/// The pages that need no key. All requests are answered from the same memory.
-struct Pages {
-    docs: DocsPage,
-    json: Bytes,
-    yaml: Bytes,
-    settings_docs: DocsPage,
-    settings_json: Bytes,
-    events_json: Bytes,
-}
-
 fn text(media_type: &'static str, body: impl Into<poem::Body>) -> Response {
     Response::builder().content_type(media_type).header(header::X_CONTENT_TYPE_OPTIONS, "nosniff").body(body)
-}
-
-#[handler]
-fn docs(Data(pages): Data<&Arc<Pages>>) -> Response {
-    pages.docs.response()
 }
 
 #[handler]
@@ -301,31 +287,6 @@ fn changes_page() -> poem::Result<Response> {
 #[handler]
 fn event_changes_page() -> poem::Result<Response> {
     changes::events_page().map_err(poem::error::InternalServerError)
-}
-
-#[handler]
-fn openapi_json(Data(pages): Data<&Arc<Pages>>) -> Response {
-    text("application/json", pages.json.clone())
-}
-
-#[handler]
-fn openapi_yaml(Data(pages): Data<&Arc<Pages>>) -> Response {
-    text("application/yaml", pages.yaml.clone())
-}
-
-#[handler]
-fn openapi_events(Data(pages): Data<&Arc<Pages>>) -> Response {
-    text("application/json", pages.events_json.clone())
-}
-
-#[handler]
-fn settings_docs(Data(pages): Data<&Arc<Pages>>) -> Response {
-    pages.settings_docs.response()
-}
-
-#[handler]
-fn settings_json(Data(pages): Data<&Arc<Pages>>) -> Response {
-    text("application/json", pages.settings_json.clone())
 }
 
 /// The process lives.

@@ -21,6 +21,13 @@ pub fn switch() -> impl TypedValueParser<Value = bool> {
     })
 }
 
+/// Whether the environment turns a switch on.
+#[expect(clippy::disallowed_methods, reason = "this file reads the environment")]
+pub fn is_switched_on(variable: &str) -> bool {
+    let value = std::env::var(variable).unwrap_or_default();
+    switch().parse_ref(&clap::Command::new(""), None, value.as_ref()).unwrap_or(false)
+}
+
 /// What every subcommand takes.
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "Options of every command")]

@@ -2,7 +2,6 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use counterpart::{
     cli::{Cli, complain},
     telemetry,
@@ -23,7 +22,7 @@ static ALLOCATOR_SETTINGS: &[u8; 88] = b"narenas:2,background_thread:true,dirty_
 fn main() -> ExitCode {
     // Whatever this process makes is for its owner alone: database, log, index, key file, exports, temporary files.
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
-    let cli = Cli::parse();
+    let cli = Cli::read().unwrap_or_else(|error| error.exit());
     // Dropped last, so that every line is written.
     let _log = match telemetry::start_log(&cli.config.log) {
         Ok(guard) => guard,

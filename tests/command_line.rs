@@ -1,6 +1,7 @@
 //! The command line in the first hour: a store of one's own, and what is said to one who errs.
 
 use std::{
+    io::{BufRead, BufReader},
     path::Path,
     process::{Command, Output},
 };
@@ -175,4 +176,52 @@ fn an_option_that_is_written_wrongly_is_told_with_what_would_be_right() {
         let output = folder.command(&["store", "list"]).env("COUNTERPART_ALLOW_PRIVATE_TARGETS", value).output().unwrap();
         text(output, succeeds, &[value]);
     }
+}
+
+#[test]
+fn what_does_nothing_is_refused() {
+    let folder = Folder::new();
+    let complaint = folder.fails(&["demo", "--database-url", "sqlite://x.db"]);
+    assert!(complaint.contains("`--database-url` does nothing with `demo`") && complaint.contains("`--keep FILE`"), "{complaint}");
+    let listing = |value: &str| {
+        let mut command = folder.command(&["openapi", "--format", "routes"]);
+        command.env("COUNTERPART_DRY_RUN", value).output().unwrap()
+    };
+    let complaint = text(listing("yes"), false, &["openapi"]);
+    assert!(complaint.contains("COUNTERPART_DRY_RUN does nothing with `openapi`; unset it"), "{complaint}");
+    text(listing("off"), true, &["openapi"]);
+    assert_eq!(folder.files(), 0);
+}
+
+/// Runs the demo until it has said where it is, and answers its API key with the status of a request that carries it.
+fn demo(folder: &Folder, arguments: &[&str]) -> (String, String) {
+    let mut child =
+        folder.command(&[&["demo", "--listen", "127.0.0.1:0"], arguments].concat()).stdout(std::process::Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let mut after = |label: &str| lines.find_map(|line| Some(line.strip_prefix(label)?.trim().to_owned())).unwrap();
+    let (base, key) = (after("Base URL"), after("API key"));
+    let request = ["-s", "-o", "/dev/null", "-w", "%{http_code}", "-H", &format!("x-api-key: {key}"), &format!("{base}/users")];
+    let status = Command::new("curl").args(request).output().unwrap();
+    assert!(Command::new("kill").arg(child.id().to_string()).status().unwrap().success());
+    child.wait().unwrap();
+    (key, String::from_utf8(status.stdout).unwrap())
+}
+
+#[test]
+fn a_demo_is_kept_where_that_is_asked_for() {
+    let folder = Folder::new();
+    let (first, status) = demo(&folder, &[]);
+    assert_eq!((&*status, folder.files()), ("200", 0), "nothing is left");
+    let (kept, status) = demo(&folder, &["--keep", "shop.db"]);
+    assert_eq!(status, "200");
+    assert_ne!(first, kept);
+    let (again, status) = demo(&folder, &["--keep", "shop.db"]);
+    assert_eq!(status, "200");
+    assert_ne!(kept, again);
+    let keys = folder.ok(&["--database-url", "sqlite://shop.db", "key", "list", "--store", "demo"]);
+    assert_eq!(keys.matches("\"demo\"").count(), 1, "one key at a time: {keys}");
+    // A store of another kind is left alone.
+    folder.ok(&["store", "create", "--id", "mine", "--name", "Mine"]);
+    let complaint = folder.fails(&["demo", "--listen", "127.0.0.1:0", "--keep", "counterpart.db"]);
+    assert!(complaint.contains("holds other stores"), "{complaint}");
 }

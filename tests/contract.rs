@@ -312,6 +312,14 @@ fn documents_come_from_revisions_and_urls_with_the_files_that_they_refer_to() {
     });
     let url = format!("http://{address}/api/openapi.json");
     assert!(typed("git:HEAD:api/openapi.json", &url).contains("is integer, was string"));
+    // A server at the address of the document is as one in a file.
+    let with_server = |url: &str| document.replacen('{', &format!("{{\"servers\": [{{\"url\": \"{url}\"}}], "), 1);
+    repository.write("api/relative.json", &with_server("/v1"));
+    for (server, same) in [(format!("http://{address}/v1"), true), (format!("http://{address}0/v1"), false)] {
+        repository.write("api/served.json", &with_server(&server));
+        let report = printed(&repository.try_run(&format!("counterpart contract diff api/relative.json http://{address}/api/served.json")));
+        assert_eq!(report.contains("server"), !same, "{report}");
+    }
     // A file that is missing, and one outside of the folder, are unknown changes.
     for reference in ["schemas/none.json", "../contract/approved.json"] {
         repository.write("api/openapi.json", &document.replace("schemas/pet.json", reference));

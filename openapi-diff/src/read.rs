@@ -44,6 +44,20 @@ pub enum Unreadable {
 }
 
 impl Document {
+    /// A document that was read from an origin such as `https://api.example.com`: its servers there are relative, as those of a document
+    /// in a file are, so that deployments at two addresses can be compared.
+    #[must_use]
+    pub fn served_by(mut self, origin: &str) -> Self {
+        for server in self.root.get_mut("servers").and_then(Value::as_array_mut).into_iter().flatten() {
+            if let Some(Value::String(url)) = server.get_mut("url")
+                && let Some(path) = url.strip_prefix(origin).filter(|path| path.is_empty() || path.starts_with('/'))
+            {
+                *url = if path.is_empty() { "/".to_owned() } else { path.to_owned() };
+            }
+        }
+        self
+    }
+
     /// Reads JSON, where the text begins with a brace, or YAML.
     pub fn read(text: &str) -> Result<Self, Unreadable> {
         let text = text.trim_start_matches('\u{feff}');

@@ -1,12 +1,17 @@
-//! `counterpart demo`: serves the API on a temporary embedded database with a small store, which is deleted at the end.
+//! `counterpart demo`: serves the API on an embedded database with a small store, which is deleted at the end unless it is to be kept.
 
-use std::{io::Cursor, sync::Arc};
+use std::{
+    io::Cursor,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 use clap::Args;
 
 use super::{Outcome, demo_data, print, serve::Listen, settings};
 use crate::{
-    app::{App, Limits, service},
+    app::{App, Callers, open_migrated, service},
+    config::Config,
     delivery::{connector::Connectors, simulator::Simulator},
     domain::{
         clock::World,
@@ -23,50 +28,68 @@ use crate::{
         keys::NewKey,
         stores,
     },
-    store::{Db, settings::secret_keys::SecretKeys},
+    store::Db,
     telemetry::Metrics,
 };
+
+/// The name of the demo's key.
+const KEY_NAME: &str = "demo";
 
 #[derive(Args, Debug)]
 pub struct Demo {
     #[command(flatten)]
     listen: Listen,
+
+    /// Keep the store in this SQLite file, and go on with it the next time [default: a temporary file, deleted at the end]
+    #[arg(long, env = "COUNTERPART_KEEP", value_name = "FILE")]
+    keep: Option<PathBuf>,
 }
 
 impl Demo {
-    pub async fn run(self) -> Outcome {
+    pub async fn run(self, config: &Config) -> Outcome {
         let folder = tempfile::tempdir()?;
+        let file = self.keep.clone().unwrap_or_else(|| folder.path().join("demo.db"));
+        let url = format!("sqlite://{}", file.display());
+        let config = Config { database_url: url, secret_key_file: None, secret_key: None, index_dir: None, ..config.clone() };
         let metrics = Metrics::default();
-        let url = format!("sqlite://{}", folder.path().join("demo.db").display());
-        let db = Db::open(&url, 4, Some(metrics.on_statement())).await?;
-        db.migrate_up().await?;
-        let db = db.with_secret_keys(SecretKeys::fresh()?);
+        let db = open_migrated(&config, Some(&metrics)).await?;
         let world = World::real();
         let (key, link) = fill(&db, &world).await?;
-        let (connectors, index) = (Connectors::every(Arc::new(Simulator)), folder.path().join("demo.index"));
-        let app = App::new(db, world, metrics, Limits::default(), connectors, Targets::PublicAndLoopback, index).await?;
-        self.listen.serve(&app, |base| print(&welcome(base, &key, &link))).await
+        let callers = Callers { bounds: config.bounds(), ..Callers::default() };
+        let connectors = Connectors::every(Arc::new(Simulator));
+        let app = App::new(db, world, metrics, callers, connectors, Targets::PublicAndLoopback, config.index_folder()).await?;
+        self.listen.serve(&app, |base| print(&welcome(base, &key, &link, self.keep.as_deref()))).await
     }
 }
 
-/// Creates the store, a key with all scopes, and a link to the settings.
+/// Creates the store unless it is there, a key with all scopes in place of the former demo key, and a link to the settings.
 async fn fill(db: &Db, world: &World) -> Result<(Secret, Secret), super::Failed> {
     let store = StoreId::from(STORE);
-    let settings = stores::Settings { name: Some("Demo shop".to_owned()), ..stores::Settings::default() };
-    stores::create(db, world, store.clone(), settings).await?;
-    let spool = Spool::copy(Cursor::new(demo_data::lines(world.now()).collect::<Vec<_>>().join("\n")))?;
-    import::run(db, world, &store, spool, Options::default()).await?;
-    let new = NewKey { name: "demo".to_owned(), scopes: Scope::ALL.iter().copied().collect(), owner: None };
-    let (service, editor) = (service(db.clone(), world.clone()), Editor::command_line(store));
+    let stores = db.stores().await?;
+    if stores.is_empty() {
+        let settings = stores::Settings { name: Some("Demo shop".to_owned()), ..stores::Settings::default() };
+        stores::create(db, world, store.clone(), settings).await?;
+        let spool = Spool::copy(Cursor::new(demo_data::lines(world.now()).collect::<Vec<_>>().join("\n")))?;
+        import::run(db, world, &store, spool, Options::default()).await?;
+    } else if stores.iter().all(|other| other.id != store) {
+        let reason = format!("the file holds other stores, and not the demo's `{store}`; `--keep` takes a file of a demo, or a new one");
+        return Err(super::Failed(reason));
+    }
+    let (service, editor) = (service(db.clone(), world.clone()), Editor::command_line(store.clone()));
+    for key in service.keys(&store).await?.iter().filter(|key| key.name == KEY_NAME) {
+        service.delete_key(&editor, &key.id).await?;
+    }
+    let new = NewKey { name: KEY_NAME.to_owned(), scopes: Scope::ALL.iter().copied().collect(), owner: None };
     let (_, key) = service.create_key(&editor, new).await?;
     let (link, _) = service.grant(&editor, &demo_data::owner(), GrantKind::Link).await?;
     Ok((key, link))
 }
 
-fn welcome(base: &str, key: &Secret, link: &Secret) -> String {
+fn welcome(base: &str, key: &Secret, link: &Secret, kept: Option<&Path>) -> String {
     let key = key.reveal();
+    let end = kept.map_or("is gone when this stops".to_owned(), |file| format!("is kept in `{}`", file.display()));
     format!(
-        "A demo store is served in revision {revision}; it is gone when this stops.\n\n\
+        "A demo store is served in revision {revision}; it {end}.\n\n\
          Base URL  {base}{PREFIX}\n\
          API key   {key}\n\
          Docs      {base}/docs\n\

@@ -21,6 +21,7 @@ mod settings;
 mod start;
 mod store;
 mod threads;
+mod unused;
 mod user;
 mod webhook;
 
@@ -28,7 +29,7 @@ pub mod demo_data;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::config::Config;
 
@@ -103,6 +104,13 @@ impl<E: std::error::Error> From<E> for Failed {
 }
 
 impl Cli {
+    /// Reads the command line of this process. Fails where an option has no use.
+    pub fn read() -> Result<Self, clap::Error> {
+        let matches = Self::command().try_get_matches()?;
+        unused::refuse(&Self::command(), &matches)?;
+        Self::from_arg_matches(&matches)
+    }
+
     /// Runs the command.
     pub async fn run(self) -> ExitCode {
         match start::prepare(&self) {
@@ -119,7 +127,7 @@ impl Command {
     async fn run(self, config: &Config) -> ExitCode {
         let outcome = match self {
             Self::Serve(command) => command.run(config).await,
-            Self::Demo(command) => command.run().await,
+            Self::Demo(command) => command.run(config).await,
             Self::Migrate(command) => command.run(config).await,
             Self::Store(command) => command.run(config).await,
             Self::User(command) => command.run(config).await,
@@ -170,8 +178,6 @@ pub(crate) fn print(text: &str) -> Outcome {
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
-
     use super::*;
 
     #[test]

@@ -3,14 +3,19 @@
 use std::{fs, os::unix::fs::PermissionsExt, sync::Arc};
 
 use clap::Args;
+use poem::http::HeaderValue;
+use url::Url;
 
 use super::{Failed, Outcome, print};
 use crate::{
-    app::{App, Limits, open_migrated, report_secrets},
+    app::{App, Callers, open_migrated, report_secrets},
     config::{Config, switch},
     delivery::{connector::Connectors, simulator::Simulator},
     domain::clock::World,
-    http::rate::{RateLimit, requests_per_second},
+    http::{
+        cors::{self, Cors},
+        rate::{RateLimit, requests_per_second},
+    },
     telemetry::Metrics,
 };
 
@@ -31,6 +36,14 @@ pub struct Serve {
     /// Rate limit: requests per second of all keys of a store together [default: four times --rate-limit]
     #[arg(long, env = "COUNTERPART_STORE_RATE_LIMIT", value_name = "N/s", value_parser = requests_per_second, requires = "rate_limit")]
     store_rate_limit: Option<u32>,
+
+    /// The address of this server for its clients, as the served documents give it [default: the one that they are asked at]
+    #[arg(long, env = "COUNTERPART_PUBLIC_URL", value_name = "URL", value_parser = public_url)]
+    public_url: Option<String>,
+
+    /// An origin whose pages may call the API from a browser, such as `https://app.example.com`, or `*` for every one; may be repeated
+    #[arg(long, env = "COUNTERPART_CORS_ORIGIN", value_name = "ORIGIN", value_delimiter = ',', value_parser = cors::origin)]
+    cors_origin: Vec<HeaderValue>,
 
     /// Deliver to a simulated channel where an account has no bridge; for development and tests
     #[arg(long, env = "COUNTERPART_SIMULATE_CHANNELS", value_parser = switch())]
@@ -60,9 +73,18 @@ impl Serve {
         }
         let connectors = if self.simulate_channels { Connectors::every(Arc::new(Simulator)) } else { Connectors::none() };
         let rate = self.rate_limit.map(|key| RateLimit::new(key, self.store_rate_limit));
-        let limits = Limits { rate, bounds: config.bounds() };
-        let app = App::new(db, world, metrics, limits, connectors, config.targets(), config.index_folder()).await?;
+        let cors = Cors::new(self.cors_origin);
+        let callers = Callers { rate, bounds: config.bounds(), public_url: self.public_url, cors };
+        let app = App::new(db, world, metrics, callers, connectors, config.targets(), config.index_folder()).await?;
         self.listen.serve(&app, |url| print(&format!("listening on {url}"))).await
+    }
+}
+
+/// Checks that an address is one of HTTP.
+fn public_url(text: &str) -> Result<String, String> {
+    match Url::parse(text) {
+        Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => Ok(text.to_owned()),
+        _ => Err(format!("`{text}` is no address of a server, such as https://api.example.com")),
     }
 }
 

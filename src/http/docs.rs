@@ -1,43 +1,26 @@
 //! Documentation pages: Swagger UI around a document, with a policy under which the browser runs nothing but what the page came with.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use bytes::Bytes;
-use poem::{
-    Response,
-    http::{HeaderValue, header},
-};
+use poem::http::HeaderValue;
 use sha2::{Digest, Sha256};
 
-/// A page, and the policy of its content.
-#[derive(Clone, Debug)]
-pub struct DocsPage {
-    html: Bytes,
-    policy: HeaderValue,
+use super::download::Download;
+
+/// A page whose own scripts and style sheets are allowed by their hashes.
+pub fn page(html: String) -> Download {
+    let policy = policy(&html);
+    Download::page(html, policy)
 }
 
-impl DocsPage {
-    /// The page's own scripts and style sheets are allowed by their hashes. Swagger UI writes `style` attributes, which hold no code,
-    /// and has its pictures inline; it asks this server alone.
-    pub fn new(html: String) -> Self {
-        let (scripts, styles) = (hashes(&html, "script"), hashes(&html, "style"));
-        let policy = format!(
-            "default-src 'none'; script-src{scripts}; style-src{styles}; style-src-attr 'unsafe-inline'; img-src 'self' data:; \
-             connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
-        );
-        // Hashes and words are visible ASCII. Without a policy nothing may run.
-        let policy = HeaderValue::from_str(&policy).unwrap_or(HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"));
-        Self { html: html.into(), policy }
-    }
-
-    pub fn response(&self) -> Response {
-        Response::builder()
-            .content_type("text/html; charset=utf-8")
-            .header(header::CONTENT_SECURITY_POLICY, self.policy.clone())
-            .header(header::X_CONTENT_TYPE_OPTIONS, "nosniff")
-            .header(header::REFERRER_POLICY, "no-referrer")
-            .header(header::CACHE_CONTROL, "no-cache")
-            .body(self.html.clone())
-    }
+/// Swagger UI writes `style` attributes, which hold no code, and has its pictures inline; it asks this server alone.
+fn policy(html: &str) -> HeaderValue {
+    let (scripts, styles) = (hashes(html, "script"), hashes(html, "style"));
+    let policy = format!(
+        "default-src 'none'; script-src{scripts}; style-src{styles}; style-src-attr 'unsafe-inline'; img-src 'self' data:; \
+         connect-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+    );
+    // Hashes and words are visible ASCII. Without a policy nothing may run.
+    HeaderValue::from_str(&policy).unwrap_or(HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"))
 }
 
 /// The sources of a policy for each element of this name.
@@ -52,7 +35,8 @@ fn hashes(html: &str, element: &str) -> String {
         sources.push_str(&format!(" 'sha256-{}'", STANDARD.encode(Sha256::digest(content))));
         rest = behind;
     }
-    sources
+    // An element without a source would allow every one.
+    if sources.is_empty() { " 'none'".to_owned() } else { sources }
 }
 
 #[cfg(test)]
@@ -61,8 +45,8 @@ mod tests {
 
     #[test]
     fn each_script_and_style_sheet_is_allowed_by_its_hash() {
-        let page = DocsPage::new("<style a>x</style><script>1\r\n2</script><b></b><script src='y'></script>".to_owned());
-        let policy = page.policy.to_str().unwrap();
+        let policy = policy("<style a>x</style><script>1\r\n2</script><b></b><script src='y'></script>");
+        let policy = policy.to_str().unwrap();
         let hash = |text: &str| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text)));
         assert!(policy.contains(&format!("script-src {} {};", hash("1\n2"), hash(""))), "{policy}");
         assert!(policy.contains(&format!("style-src {};", hash("x"))), "{policy}");

@@ -3,6 +3,7 @@
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 
+use bytes::Bytes;
 use futures_util::{
     FutureExt,
     future::{BoxFuture, ready},
@@ -13,10 +14,13 @@ use poem::{
     http::{HeaderValue, Method, StatusCode, header},
 };
 use poem_openapi::OperationId;
+use tokio::task::spawn_blocking;
 
 use super::{
     api::Api,
     context::{Arrival, Context, REQUEST_ID},
+    cors::{self, Cors},
+    encoding,
     error::{ApiError, ErrorDetail},
     operations::Operations,
     params::Sent,
@@ -50,6 +54,7 @@ impl Served {
 pub struct Edge {
     pub served: Served,
     pub api: Arc<Api>,
+    pub cors: Cors,
 }
 
 impl Endpoint for Edge {
@@ -68,13 +73,20 @@ impl Endpoint for Edge {
         if head {
             request.set_method(Method::GET);
         }
+        let gzip = encoding::accepts_gzip(request.headers());
+        let origin = self.cors.allowed_origin(&path, request.headers());
         let unread = rest::watch(&mut request);
-        let answer = tokio::time::timeout(REQUEST_LIMIT, AssertUnwindSafe(self.served.call(request)).catch_unwind()).await;
+        let served = if origin.is_some() && cors::is_preflight(request.method(), request.headers()) {
+            Box::pin(ready(Ok(cors::preflight(&self.allowed(&path)))))
+        } else {
+            self.served.call(request)
+        };
+        let answer = tokio::time::timeout(REQUEST_LIMIT, AssertUnwindSafe(served).catch_unwind()).await;
         let (mut operation, mut too_late) = (None, false);
         let mut response = match answer {
             Ok(Ok(Ok(response))) => {
                 operation = response.data::<OperationId>().map(|id| id.0);
-                self.counted(&context, &path, response).await
+                self.counted(&context, &path, gzip, response).await
             }
             Ok(Ok(Err(rejection))) => {
                 operation = rejection.data::<OperationId>().map(|id| id.0);
@@ -102,6 +114,9 @@ impl Endpoint for Edge {
         }
         if let Ok(id) = HeaderValue::from_str(context.request_id()) {
             response.headers_mut().insert(REQUEST_ID, id);
+        }
+        if let Some(origin) = origin {
+            cors::allow(origin, response.headers_mut());
         }
         if settings {
             // An answer may hold a secret that is shown once.
@@ -132,11 +147,21 @@ async fn without_body(mut response: Response) -> Response {
     response
 }
 
+/// The bytes in gzip, made where they hold up no other request.
+async fn packed(bytes: Bytes) -> Option<Bytes> {
+    spawn_blocking(move || encoding::gzip(&bytes)).await.ok()?.ok().map(Bytes::from)
+}
+
 impl Edge {
     /// The answer, whose bytes are under way from here on. One for which there is no room is dropped.
-    async fn counted(&self, context: &Context, path: &str, mut response: Response) -> Response {
+    async fn counted(&self, context: &Context, path: &str, gzip: bool, mut response: Response) -> Response {
         let (Some(recipient), Some(Long)) = (context.recipient(), response.data()) else { return response };
-        let Ok(bytes) = response.take_body().into_bytes().await else { return self.failure(context, path, ApiError::internal()) };
+        let Ok(mut bytes) = response.take_body().into_bytes().await else { return self.failure(context, path, ApiError::internal()) };
+        response.headers_mut().append(header::VARY, HeaderValue::from_static("accept-encoding"));
+        if gzip && let Some(packed) = packed(bytes.clone()).await {
+            response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            bytes = packed;
+        }
         match self.api.under_way.count(recipient, bytes, !context.is_repeatable()) {
             Ok(bytes) => {
                 response.headers_mut().insert(header::CONTENT_LENGTH, bytes.len().into());

@@ -188,7 +188,7 @@ impl Call {
         }
         let answer = Answer::parse(self.described(), &bytes).ok_or_else(|| std::io::Error::other("the answer is not HTTP"))?;
         match answer.header("content-length") {
-            Some(length) if self.method != "HEAD" && *length != answer.text.len().to_string() => {
+            Some(length) if self.method != "HEAD" && *length != answer.length.to_string() => {
                 Err(std::io::Error::other("the answer was cut off"))
             }
             _ => Ok(answer),
@@ -202,7 +202,10 @@ pub struct Answer {
     pub request: String,
     pub status: u16,
     pub headers: Vec<(String, String)>,
+    /// As it was before its content was encoded.
     pub text: String,
+    /// Bytes of the body as they came.
+    pub length: usize,
 }
 
 impl Answer {
@@ -217,7 +220,14 @@ impl Answer {
             .collect();
         let chunked = headers.iter().any(|(name, value)| name == "transfer-encoding" && value == "chunked");
         let body = if chunked { dechunked(&bytes[end + 4..])? } else { bytes[end + 4..].to_vec() };
-        Some(Self { request, status, headers, text: String::from_utf8(body).ok()? })
+        let length = body.len();
+        let mut text = String::new();
+        if headers.iter().any(|(name, value)| name == "content-encoding" && value == "gzip") {
+            flate2::read::GzDecoder::new(&body[..]).read_to_string(&mut text).ok()?;
+        } else {
+            text = String::from_utf8(body).ok()?;
+        }
+        Some(Self { request, status, headers, text, length })
     }
 
     pub fn header(&self, name: &str) -> Option<&str> {

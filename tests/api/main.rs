@@ -27,6 +27,7 @@ mod contacts;
 mod conversations;
 mod coverage;
 mod document;
+mod downloads;
 mod early_answers;
 mod expand;
 mod failures;

@@ -160,7 +160,8 @@ mod tests {
 
     fn answer(status: u16, headers: &[(&str, &str)], body: &Value) -> Answer {
         let headers = headers.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
-        Answer { request: String::new(), status, headers, text: body.to_string() }
+        let text = body.to_string();
+        Answer { request: String::new(), status, headers, length: text.len(), text }
     }
 
     fn places(older: Answer, newer: Answer) -> Vec<String> {

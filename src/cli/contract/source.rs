@@ -32,11 +32,15 @@ enum Source {
 pub(super) fn document(argument: &str) -> Result<Document, Failed> {
     let source = Source::of(argument)?;
     let text = source.text().map_err(|reason| Failed(format!("{} cannot be read: {reason}", named(argument))))?;
-    let read = match source {
+    let read = match &source {
         Source::Input => Document::read(&text),
         _ => Document::read_with(&text, &source.name(), &mut |file| source.beside(file)?.text()),
     };
-    read.map_err(|error| Failed(format!("{} {error}", named(argument))))
+    let document = read.map_err(|error| Failed(format!("{} {error}", named(argument))))?;
+    Ok(match source {
+        Source::Url(url) => document.served_by(&url.origin().ascii_serialization()),
+        _ => document,
+    })
 }
 
 /// Reads the text of a file or of standard input.

@@ -72,7 +72,7 @@ impl Bench {
         let service = service(db.clone(), world.clone());
         let (token, _) = service.grant(&Editor::command_line(STORE.into()), &demo_data::owner(), GrantKind::Token).await.unwrap();
         let (connectors, index) = (Connectors::every(Arc::new(Simulator)), folder.path().join("demo.index"));
-        let app = App::new(db, world, Metrics::default(), Limits::default(), connectors, Targets::Public, index).await.unwrap();
+        let app = App::new(db, world, Metrics::default(), Callers::default(), connectors, Targets::Public, index).await.unwrap();
         tokio::spawn(app.clone().follow());
         Self { endpoint: app.endpoint().boxed(), service, ids, key, token, link, _folder: folder }
     }

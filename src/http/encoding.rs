@@ -1,0 +1,51 @@
+//! Content encoding of responses: gzip, where the client accepts it.
+
+use std::io::{self, Write};
+
+use flate2::{Compression, write::GzEncoder};
+use poem::http::{HeaderMap, header::ACCEPT_ENCODING};
+
+/// Whether a client accepts gzip (RFC 9110, section 12.5.3).
+pub fn accepts_gzip(headers: &HeaderMap) -> bool {
+    let mut any = false;
+    for coding in headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(',')) {
+        let mut parts = coding.split(';').map(str::trim);
+        let name = parts.next().unwrap_or_default();
+        let refused =
+            parts.any(|part| part.strip_prefix("q=").is_some_and(|weight| weight.parse::<f32>().is_ok_and(|weight| weight <= 0.0)));
+        match name.to_ascii_lowercase().as_str() {
+            "gzip" | "x-gzip" => return !refused,
+            "*" => any = !refused,
+            _ => {}
+        }
+    }
+    any
+}
+
+/// The bytes in gzip, by its fastest method: JSON shrinks to a tenth, and further methods cost three times the time for a fifth less.
+pub fn gzip(bytes: &[u8]) -> io::Result<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::with_capacity(bytes.len() / 8), Compression::fast());
+    encoder.write_all(bytes)?;
+    encoder.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gzip_is_used_where_it_is_accepted() {
+        let accepts = |value: &'static str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(ACCEPT_ENCODING, value.parse().unwrap());
+            accepts_gzip(&headers)
+        };
+        assert!(!accepts_gzip(&HeaderMap::new()));
+        for value in ["gzip", "br, GZIP;q=0.5", "deflate, *", "x-gzip", "*;q=0, gzip"] {
+            assert!(accepts(value), "{value}");
+        }
+        for value in ["", "br", "gzip;q=0", "gzip; q=0.0, *", "*;q=0", "identity"] {
+            assert!(!accepts(value), "{value}");
+        }
+    }
+}

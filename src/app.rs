@@ -30,6 +30,7 @@ use crate::{
         rate::RateLimit,
         settings::{self, page},
         slow,
+        turns::Turns,
         under_way::UnderWay,
     },
     readiness::Readiness,
@@ -58,6 +59,8 @@ pub struct Limits {
     /// Absent: any number of requests.
     pub rate: Option<RateLimit>,
     pub bounds: Bounds,
+    /// Connections to PostgreSQL for reads.
+    pub connections: usize,
 }
 
 /// Opens the database as it is.
@@ -143,7 +146,11 @@ impl App {
         let replica = service.db().has_replica().then(|| service.on_replica());
         let supervisor = Supervisor::new(metrics.clone());
         let readiness = Readiness::new(service.clone(), supervisor.clone());
-        let api = Arc::new(Api { service, replica, seal, metrics, rate: limits.rate, under_way: UnderWay::default() });
+        // On SQLite a read has a thread for itself: one of them is left for others.
+        let threads = tokio::runtime::Handle::current().metrics().num_workers() - 1;
+        let share = if service.db().is_one_writer() { threads } else { limits.connections / 2 };
+        let turns = Turns::new(share, threads);
+        let api = Arc::new(Api { service, replica, seal, metrics, rate: limits.rate, under_way: UnderWay::default(), turns });
         Ok(Self { api, connectors, targets, searches, supervisor, readiness })
     }
 

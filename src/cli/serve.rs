@@ -65,7 +65,7 @@ impl Serve {
         let connectors = if self.simulate_channels { Connectors::every(Arc::new(Simulator)) } else { Connectors::none() };
         let targets = if self.allow_private_targets { Targets::Any } else { Targets::Public };
         let rate = self.rate_limit.map(|key| RateLimit::new(key, self.store_rate_limit));
-        let limits = Limits { rate, bounds: config.bounds() };
+        let limits = Limits { rate, bounds: config.bounds(), connections: config.connections.get() as usize };
         let app = App::new(db, world, metrics, limits, connectors, targets, config.index_folder()).await?;
         self.listen.serve(&app, |url| print(&format!("listening on {url}"))).await
     }

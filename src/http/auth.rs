@@ -32,14 +32,22 @@ pub struct Request {
     pub api: Arc<Api>,
     pub context: Context,
     pub caller: Caller,
+    scope: Scope,
     /// Whether the operation reads from the standby.
     on_replica: bool,
 }
 
 impl Request {
-    /// The use-cases of an operation that only reads.
-    pub fn reads(&self) -> &Service {
-        self.api.replica.as_ref().filter(|_| self.on_replica).unwrap_or(&self.api.service)
+    /// The use-cases of an operation that only reads, once it is the request's turn.
+    pub async fn reads(&self) -> Result<&Service, ApiError> {
+        if !self.context.has_turn() {
+            let turn = self.api.turns.take(self.store(), self.scope).await?;
+            if let (Some(bytes), Some(recipient)) = (turn.expected, self.context.recipient()) {
+                self.api.under_way.expect(recipient, bytes)?;
+            }
+            self.context.begin(turn);
+        }
+        Ok(self.api.replica.as_ref().filter(|_| self.on_replica).unwrap_or(&self.api.service))
     }
 
     pub fn store(&self) -> &StoreId {
@@ -146,7 +154,7 @@ impl<'a, S: Requires> ApiExtractor<'a> for Authorised<S> {
             Some(newest) if S::SCOPE.only_reads() => api.service.db().replica_shows(newest).await,
             _ => false,
         };
-        Ok(Self(Request { api: api.clone(), context: context.clone(), caller, on_replica }, PhantomData))
+        Ok(Self(Request { api: api.clone(), context: context.clone(), caller, scope: S::SCOPE, on_replica }, PhantomData))
     }
 }
 

@@ -1,10 +1,10 @@
 //! What is known of a request before it is authenticated: its id and its arrival (section 2.1; decisions, section 3).
 
-use std::sync::{Arc, OnceLock};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use poem::http::HeaderMap;
 
-use super::{api::Api, error::ApiError, params::Sent};
+use super::{api::Api, error::ApiError, params::Sent, turns::Turn};
 use crate::domain::{
     clock::World,
     ids::{KeyId, StoreId, UserId},
@@ -41,6 +41,7 @@ struct Inner {
     received_at_form: ReceivedAt,
     /// With whether the request only reads.
     recipient: OnceLock<(Recipient, bool)>,
+    turn: Mutex<Option<Turn>>,
 }
 
 /// The caller that a request was authenticated as: its answers are counted as this one's.
@@ -60,7 +61,7 @@ impl Context {
             Some(id) if (1..=128).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic()) => id.to_owned(),
             _ => world.ids.fresh(),
         };
-        Self(Arc::new(Inner { request_id, received_at: world.now(), received_at_form, recipient: OnceLock::new() }))
+        Self(Arc::new(Inner { request_id, received_at: world.now(), received_at_form, recipient: OnceLock::new(), turn: Mutex::default() }))
     }
 
     pub fn request_id(&self) -> &str {
@@ -88,6 +89,28 @@ impl Context {
     /// The caller that was authenticated, if one was.
     pub fn recipient(&self) -> Option<&Recipient> {
         self.0.recipient.get().map(|(recipient, _)| recipient)
+    }
+
+    /// Whether it is the request's turn to read.
+    pub fn has_turn(&self) -> bool {
+        self.turn().is_some()
+    }
+
+    /// Keeps the turn until the answer is made.
+    pub fn begin(&self, turn: Turn) {
+        *self.turn() = Some(turn);
+    }
+
+    /// Ends the turn, if there is one, with an answer of so many bytes.
+    pub fn end_turn(&self, bytes: usize) {
+        if let Some(turn) = self.turn().take() {
+            turn.end(bytes);
+        }
+    }
+
+    /// A poisoned turn is as good as before.
+    fn turn(&self) -> MutexGuard<'_, Option<Turn>> {
+        self.0.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the request only reads.

@@ -135,8 +135,12 @@ async fn without_body(mut response: Response) -> Response {
 impl Edge {
     /// The answer, whose bytes are under way from here on. One for which there is no room is dropped.
     async fn counted(&self, context: &Context, path: &str, mut response: Response) -> Response {
-        let (Some(recipient), Some(Long)) = (context.recipient(), response.data()) else { return response };
+        let (Some(recipient), Some(Long)) = (context.recipient(), response.data()) else {
+            context.end_turn(0);
+            return response;
+        };
         let Ok(bytes) = response.take_body().into_bytes().await else { return self.failure(context, path, ApiError::internal()) };
+        context.end_turn(bytes.len());
         match self.api.under_way.count(recipient, bytes, !context.is_repeatable()) {
             Ok(bytes) => {
                 response.headers_mut().insert(header::CONTENT_LENGTH, bytes.len().into());

@@ -240,30 +240,43 @@ impl App {
     }
 }
 
-/// How often the chores are done.
+/// How often the chores are done, and how soon again where one failed.
 const CHORES: Duration = Duration::from_secs(60);
+const FAILED_CHORES: Duration = Duration::from_secs(5);
 
 /// What is done from time to time and at the end: writing down when keys were last used, putting totals
 /// together, forgetting the oldest of the change log.
 async fn chores(service: Service, stopped: impl Future<Output = ()>, pulse: Pulse) {
     let mut stopped = std::pin::pin!(stopped);
     let mut forgetting = Pass::default();
-    let mut stop = false;
+    let (mut stop, mut pause) = (false, CHORES);
     loop {
         pulse.beat();
-        stop = stop || tokio::time::timeout(CHORES, &mut stopped).await.is_ok();
+        stop = stop || tokio::time::timeout(pause, &mut stopped).await.is_ok();
+        let mut failed = false;
         if let Err(error) = service.save_key_uses().await {
             tracing::warn!(%error, "it could not be written down when keys were last used");
+            failed = true;
         }
+        pulse.beat();
         if let Err(error) = service.db().fold_totals().await {
             tracing::warn!(%error, "the parts of totals could not be put together");
+            failed = true;
         }
+        pulse.beat();
         if let Err(error) = service.db().forget_changes(service.world().now(), &mut forgetting).await {
             tracing::warn!(%error, "the oldest of the change log could not be forgotten");
+            failed = true;
         }
         if stop {
             return;
         }
+        if failed {
+            pulse.failed()
+        } else {
+            pulse.succeeded()
+        }
+        pause = if failed { FAILED_CHORES } else { CHORES };
     }
 }
 

@@ -69,6 +69,7 @@ impl Readiness {
             let service = self.service.clone();
             (Instant::now(), tokio::spawn(async move { service.db().prove_writable(service.world().now()).await }))
         });
+        let before = looked.answer.and_then(|(_, answer)| answer);
         let (answer, detail) = match timeout(PROBE, &mut look).await {
             Ok(Ok(Ok(()))) if self.service.db().failed_a_write_within(REMEMBERED) => {
                 (Some(FAILING), "a request's write failed within the last second".to_owned())
@@ -77,13 +78,14 @@ impl Readiness {
             Ok(Ok(Err(error))) => (Some(reason(&error)), error.to_string()),
             Ok(Err(panicked)) => (Some("the look at the database broke off"), panicked.to_string()),
             Err(_) => {
-                // On SQLite another process may write, such as an import: requests that write wait as long for it.
+                // On SQLite another process may write, such as an import: requests that write wait as long for it. Until it is known how
+                // that ends, the answer stays what it was.
                 let waits = self.service.db().is_one_writer() && since.elapsed() < LINE;
                 looked.under_way = Some((since, look));
-                ((!waits).then_some("the database does not answer"), format!("no answer for {:?}", since.elapsed()))
+                (if waits { before } else { Some("the database does not answer") }, format!("no answer for {:?}", since.elapsed()))
             }
         };
-        let before = looked.answer.replace((Instant::now(), answer)).and_then(|(_, answer)| answer);
+        looked.answer = Some((Instant::now(), answer));
         match answer {
             Some(reason) if before != answer => tracing::error!(reason, detail, "not ready"),
             None if before.is_some() => tracing::warn!("ready again"),

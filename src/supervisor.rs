@@ -1,9 +1,13 @@
-//! Supervisor: runs the tasks that work on their own, restarts one that ends with exponential backoff, and reports one that does not
-//! come back.
+//! Supervisor: runs the tasks that work on their own, restarts one that ends or hangs with exponential backoff, and reports one that
+//! does not come back.
 //!
 //! Built by `app`, which has it run the delivery workers, the search follower and the chores; asked by `readiness`. A task is in order
-//! while it runs and reports progress through its [`Pulse`]. Every end is logged and counted. A single panic costs a pause of 100 ms;
-//! a task that ends [`DEATHS`] times in a row, or that falls silent, makes the process unready until it works again.
+//! while it runs and its work succeeds, which it reports through its [`Pulse`]. Every end and every failure is logged and counted. A
+//! single panic costs a pause of 100 ms. The process is unready while a task
+//!
+//! - ended [`DEATHS`] times in a row,
+//! - reported nothing for so long that it was ended, and has not succeeded since, or
+//! - runs and keeps failing, for [`FAILING`] and at least [`FAILURES`] times.
 
 use std::{
     sync::{Arc, Mutex, PoisonError},
@@ -24,6 +28,10 @@ const DEATHS: u32 = 3;
 /// A task that has run for so long is in order again.
 const STEADY: Duration = Duration::from_secs(5);
 
+/// How long, and how often in a row, the work of a task fails before that is reported.
+const FAILING: Duration = Duration::from_secs(60);
+const FAILURES: u32 = 3;
+
 /// Supervises the tasks of one process. Clones share them.
 #[derive(Clone)]
 pub struct Supervisor {
@@ -43,11 +51,16 @@ struct State {
     running_since: Option<Instant>,
     reported_at: Instant,
     deaths_in_a_row: u32,
+    /// Since when, and how often, its work has failed without a success.
+    failing_since: Option<Instant>,
+    failures: u32,
+    /// Whether it hung, and has not succeeded since.
+    hung: bool,
 }
 
-/// What a task reports its progress through, however little there is to do.
+/// What a task reports through how it fares, however little there is to do.
 #[derive(Clone)]
-pub struct Pulse(Option<Arc<Task>>);
+pub struct Pulse(Option<(Arc<Task>, Metrics)>);
 
 impl Pulse {
     /// A pulse that nothing listens to, for a task that no supervisor runs.
@@ -55,9 +68,31 @@ impl Pulse {
         Self(None)
     }
 
+    /// The task goes on.
     pub fn beat(&self) {
-        if let Some(task) = &self.0 {
+        if let Some((task, _)) = &self.0 {
             task.lock().reported_at = Instant::now();
+        }
+    }
+
+    /// The task did what there was to do.
+    pub fn succeeded(&self) {
+        if let Some((task, _)) = &self.0 {
+            let mut state = task.lock();
+            state.reported_at = Instant::now();
+            (state.failing_since, state.failures, state.hung) = (None, 0, false);
+        }
+    }
+
+    /// The task could not do its work, and tries again. The caller logs why.
+    pub fn failed(&self) {
+        if let Some((task, metrics)) = &self.0 {
+            metrics.task_failed(task.name);
+            let now = Instant::now();
+            let mut state = task.lock();
+            state.reported_at = now;
+            state.failing_since.get_or_insert(now);
+            state.failures = state.failures.saturating_add(1);
         }
     }
 }
@@ -79,14 +114,24 @@ impl Supervisor {
     where
         F: Future<Output = ()> + Send + 'static,
     {
-        let state = State { running_since: None, reported_at: Instant::now(), deaths_in_a_row: 0 };
+        let state =
+            State { running_since: None, reported_at: Instant::now(), deaths_in_a_row: 0, failing_since: None, failures: 0, hung: false };
         let task = Arc::new(Task { name, silence, state: Mutex::new(state) });
         self.tasks.lock().unwrap_or_else(PoisonError::into_inner).push(task.clone());
         let metrics = self.metrics.clone();
         tokio::spawn(async move {
             loop {
                 task.started();
-                let ended = tokio::spawn(start(Pulse(Some(task.clone())))).await;
+                let mut running = tokio::spawn(start(Pulse(Some((task.clone(), metrics.clone())))));
+                let ended = tokio::select! {
+                    ended = &mut running => ended,
+                    silent = task.hangs() => {
+                        tracing::error!(task = name, silent_s = silent.as_secs(), "a background task hangs and is ended");
+                        running.abort();
+                        // One that never gives its thread back does not end: a second one beside it would do its work twice.
+                        running.await
+                    }
+                };
                 if !matches!(stop.has_changed(), Ok(false)) {
                     return;
                 }
@@ -120,10 +165,24 @@ impl Task {
         (state.running_since, state.reported_at) = (Some(now), now);
     }
 
+    /// Resolves when the task has reported nothing for too long; for how long.
+    async fn hangs(&self) -> Duration {
+        loop {
+            let silent = self.lock().reported_at.elapsed();
+            match self.silence.checked_sub(silent) {
+                Some(left) if !left.is_zero() => tokio::time::sleep(left).await,
+                _ => {
+                    self.lock().hung = true;
+                    return silent;
+                }
+            }
+        }
+    }
+
     /// Notes an end; how long to pause before the next start.
     fn ended(&self) -> Duration {
         let mut state = self.lock();
-        if state.running_since.take().is_some_and(|since| since.elapsed() >= STEADY) {
+        if state.running_since.take().is_some_and(|since| since.elapsed() >= STEADY) && !state.hung {
             state.deaths_in_a_row = 0;
         }
         let pause = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(state.deaths_in_a_row));
@@ -137,9 +196,11 @@ impl Task {
         if state.deaths_in_a_row >= DEATHS && !is_steady {
             return Some(format!("{} ended {} times in a row", self.name, state.deaths_in_a_row));
         }
-        let silent = state.reported_at.elapsed();
-        (state.running_since.is_some() && silent >= self.silence)
-            .then(|| format!("{} has not made progress for {} seconds", self.name, silent.as_secs()))
+        if state.hung {
+            return Some(format!("{} made no progress for {} seconds", self.name, self.silence.as_secs()));
+        }
+        let failing = state.failing_since.map(|since| since.elapsed()).filter(|time| *time >= FAILING && state.failures >= FAILURES)?;
+        Some(format!("{} has been failing for {} seconds", self.name, failing.as_secs()))
     }
 }
 
@@ -147,7 +208,7 @@ impl Task {
 mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
 
-    use tokio::time::{advance, sleep};
+    use tokio::time::sleep;
 
     use super::*;
 
@@ -169,7 +230,7 @@ mod tests {
                     panic!("as the test wants it");
                 }
                 loop {
-                    pulse.beat();
+                    pulse.succeeded();
                     sleep(Duration::from_secs(1)).await;
                 }
             }
@@ -199,26 +260,62 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_task_that_hangs_is_reported_and_one_that_is_stopped_is_not_started_again() {
+    async fn a_task_that_hangs_is_started_again_and_reported_until_it_succeeds() {
         let (stopping, stop) = watch::channel(());
         let supervisor = Supervisor::new(Metrics::default());
         let stopped = stop.clone();
-        let starts = Arc::new(AtomicU32::new(0));
-        let started = starts.clone();
-        let task = supervisor.run("the chores", SILENCE, stop, move |_| {
-            let (mut stopped, started) = (stopped.clone(), started.clone());
+        let (starts, works) = (Arc::new(AtomicU32::new(0)), Arc::new(AtomicU32::new(0)));
+        let (started, working) = (starts.clone(), works.clone());
+        let task = supervisor.run("the chores", SILENCE, stop, move |pulse| {
+            let (mut stopped, started, working) = (stopped.clone(), started.clone(), working.clone());
             async move {
                 started.fetch_add(1, Ordering::Relaxed);
+                if working.load(Ordering::Relaxed) > 0 {
+                    pulse.succeeded();
+                }
                 _ = stopped.changed().await;
             }
         });
-        sleep(Duration::from_millis(1)).await;
-        advance(SILENCE - Duration::from_secs(1)).await;
-        assert_eq!(supervisor.failing(), [""; 0]);
-        advance(Duration::from_secs(1)).await;
-        assert_eq!(supervisor.failing(), ["the chores has not made progress for 60 seconds"]);
+        sleep(SILENCE - Duration::from_secs(1)).await;
+        assert_eq!((starts.load(Ordering::Relaxed), supervisor.failing()), (1, vec![]));
+        works.store(0, Ordering::Relaxed);
+        sleep(Duration::from_secs(2)).await;
+        assert_eq!(starts.load(Ordering::Relaxed), 2);
+        assert_eq!(supervisor.failing(), ["the chores made no progress for 60 seconds"]);
+        works.store(1, Ordering::Relaxed);
+        sleep(SILENCE + Duration::from_secs(1)).await;
+        assert_eq!((starts.load(Ordering::Relaxed), supervisor.failing()), (3, vec![]));
         drop(stopping);
         task.await.unwrap();
-        assert_eq!(starts.load(Ordering::Relaxed), 1);
+        assert_eq!(starts.load(Ordering::Relaxed), 3, "one that is stopped is not started again");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_task_that_runs_and_keeps_failing_is_reported_until_it_succeeds() {
+        let (_stopping, stop) = watch::channel(());
+        let supervisor = Supervisor::new(Metrics::default());
+        let failing = Arc::new(AtomicU32::new(1));
+        let fails = failing.clone();
+        supervisor.run("the worker", SILENCE, stop, move |pulse| {
+            let fails = fails.clone();
+            async move {
+                loop {
+                    pulse.beat();
+                    if fails.load(Ordering::Relaxed) > 0 {
+                        pulse.failed()
+                    } else {
+                        pulse.succeeded()
+                    }
+                    sleep(Duration::from_secs(5)).await;
+                }
+            }
+        });
+        sleep(FAILING - Duration::from_secs(1)).await;
+        assert_eq!(supervisor.failing(), [""; 0], "it may pass");
+        sleep(Duration::from_secs(7)).await;
+        assert_eq!(supervisor.failing(), ["the worker has been failing for 66 seconds"]);
+        failing.store(0, Ordering::Relaxed);
+        sleep(Duration::from_secs(5)).await;
+        assert_eq!(supervisor.failing(), [""; 0]);
     }
 }

@@ -123,6 +123,7 @@ pub struct Metrics {
     durations: Family<Operation, Histogram>,
     statements: Counter,
     restarts: Family<Task, Counter>,
+    failures: Family<Task, Counter>,
 }
 
 impl std::fmt::Debug for Metrics {
@@ -145,8 +146,10 @@ impl Default for Metrics {
         registry.register("db_statements", "Statements sent to the database", statements.clone());
         let restarts = Family::<Task, Counter>::default();
         registry.register("background_task_restarts", "Background tasks that ended and were started again", restarts.clone());
+        let failures = Family::<Task, Counter>::default();
+        registry.register("background_task_failures", "Times that the work of a background task failed", failures.clone());
         registry.register("log_lines_lost", "Log lines that could not be written", Counter::<u64, LostLines>::default());
-        Self { registry: Arc::new(registry), requests, durations, statements, restarts }
+        Self { registry: Arc::new(registry), requests, durations, statements, restarts, failures }
     }
 }
 
@@ -160,6 +163,10 @@ impl Metrics {
     /// Counts the restart of a background task.
     pub fn task_restarted(&self, task: &'static str) {
         self.restarts.get_or_create(&Task { task }).inc();
+    }
+
+    pub fn task_failed(&self, task: &'static str) {
+        self.failures.get_or_create(&Task { task }).inc();
     }
 
     /// What the database calls for each statement.

@@ -103,7 +103,7 @@ fn an_input_that_never_ends_is_refused() {
         for (arguments, reason) in [
             (&["import", "--store", "s", "/dev/zero"][..], "`/dev/zero` cannot be read: a line is longer than 16 MiB"),
             (&["message", "receive", "--store", "s", "/dev/zero"], "line 1: is longer than 16 MiB"),
-            (&["contract", "diff", "/dev/zero", "/dev/zero"], "/dev/zero is longer than 64 MiB"),
+            (&["contract", "diff", "/dev/zero", "/dev/zero"], "/dev/zero cannot be read: it is longer than 256 MiB"),
         ] {
             let output = world.run(arguments);
             let said = String::from_utf8_lossy(&output.stderr);

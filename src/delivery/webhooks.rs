@@ -21,8 +21,8 @@ use crate::{
     },
     service::{Result, Service},
     store::{
+        queues::deliveries::{Claimed, Place},
         queues::room::Room,
-        settings::webhooks::{Claimed, Place},
     },
 };
 

@@ -65,9 +65,13 @@ impl<Q: Queue> Worker<Q> {
         loop {
             pulse.beat();
             let rest = match self.begin_due().await {
-                Ok(rest) => rest,
+                Ok(rest) => {
+                    pulse.succeeded();
+                    rest
+                }
                 Err(error) => {
                     tracing::error!(%error, "nothing can be claimed for delivery");
+                    pulse.failed();
                     RECOVERY
                 }
             };

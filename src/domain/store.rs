@@ -81,7 +81,7 @@ impl Template {
 }
 
 /// The most templates that one answer lists (section 8).
-pub const MAX_TEMPLATES: i64 = 100;
+pub const MAX_TEMPLATES: u64 = 100;
 
 /// Template statuses: section 2.12 and decisions, section 2.
 pub const TEMPLATE_STATUSES: [&str; 13] = [

@@ -94,9 +94,9 @@ impl Searches {
                 () = &mut stop => return,
                 followed = self.work(&pulse) => followed.err(),
             };
-            pulse.beat();
             if let Some(error) = failed {
                 tracing::error!(%error, "the search index cannot be followed");
+                pulse.failed();
             }
             tokio::select! {
                 () = &mut stop => return,
@@ -231,6 +231,7 @@ impl Follower {
             pulse.beat();
             let more = self.take_in().await?;
             self.commit_if_due(more).await?;
+            pulse.succeeded();
             if !more {
                 self.shared.front.followed.lock().await.far = false;
                 self.shared.ready.send_if_modified(|ready| !std::mem::replace(ready, true));

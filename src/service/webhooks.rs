@@ -21,8 +21,8 @@ use crate::{
         },
     },
     store::{
+        queues::deliveries::{Claimed, Place},
         queues::room::Room,
-        settings::webhooks::{Claimed, Place},
     },
 };
 
@@ -43,7 +43,7 @@ pub const LEASE_MILLIS: i64 = 60_000;
 const REPLAYED_AT_ONCE: i64 = 5_000;
 
 /// Rows of a webhook that are removed in one transaction.
-const FORGOTTEN_AT_ONCE: i64 = 10_000;
+const FORGOTTEN_AT_ONCE: u64 = 10_000;
 
 impl Service {
     /// A new subscription, and the secret that its deliveries are signed with.

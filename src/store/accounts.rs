@@ -2,18 +2,24 @@
 
 use std::collections::HashMap;
 
+use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait};
+
 use crate::{
     domain::{
-        ids::{AccountId, ConversationId, StoreId},
+        ids::{AccountId, ConversationId, StoreId, TemplateId},
         paging::{Page, PageRequest, Position},
         store::{Account, Channel, ChannelRef, DISCONNECTED, MAX_TEMPLATES, Template, TemplateFilter},
         text::fold,
+        time::Timestamp,
     },
     store::{
         Db, Result,
+        entity::{accounts, templates},
         rows::{Cells, Row},
         sql::{Sql, batches},
+        statement::from_entities::model,
         statement::pages::Listed,
+        transaction::write::Write,
     },
 };
 
@@ -43,20 +49,44 @@ impl Listed for Account {
     }
 }
 
-impl Row for Template {
-    const COLUMNS: &'static str = "id, account_id, name, parameter_format, language, status, category, components";
+impl From<accounts::Model> for Account {
+    fn from(row: accounts::Model) -> Self {
+        Self {
+            id: row.id.into(),
+            channel: Channel(row.channel),
+            name: row.name,
+            status: row.status,
+            last_authorized_at: row.last_authorized_at.map(Timestamp::from_millis),
+            metadata: row.metadata,
+            created_at: Timestamp::from_millis(row.created_at),
+        }
+    }
+}
 
-    fn decode(cells: &mut Cells<'_>) -> Result<Self> {
-        Ok(Self {
-            id: cells.id()?,
-            account_id: cells.id()?,
-            name: cells.take()?,
-            parameter_format: cells.take()?,
-            language: cells.take()?,
-            status: cells.take()?,
-            category: cells.take()?,
-            components: cells.take()?,
-        })
+impl From<templates::Model> for Template {
+    fn from(row: templates::Model) -> Self {
+        Self {
+            id: row.id.into(),
+            account_id: row.account_id.into(),
+            name: row.name,
+            parameter_format: row.parameter_format,
+            language: row.language,
+            status: row.status,
+            category: row.category,
+            components: row.components,
+        }
+    }
+}
+
+impl Write {
+    pub async fn account(&self, id: &AccountId) -> Result<Option<Account>> {
+        let query = accounts::Entity::find().filter(accounts::Column::StoreId.eq(self.store())).filter(accounts::Column::Id.eq(id));
+        Ok(self.select(query, model::<accounts::Entity>).await?.pop().map(Into::into))
+    }
+
+    pub async fn template(&self, id: &TemplateId) -> Result<Option<Template>> {
+        let query = templates::Entity::find().filter(templates::Column::StoreId.eq(self.store())).filter(templates::Column::Id.eq(id));
+        Ok(self.select(query, model::<templates::Entity>).await?.pop().map(Into::into))
     }
 }
 
@@ -67,9 +97,11 @@ impl Db {
 
     /// Every account of the store, oldest first.
     pub async fn every_account(&self, store: &StoreId) -> Result<Vec<Account>> {
-        let mut sql = Sql::of(store, "SELECT ");
-        sql.push(Account::COLUMNS).push(" FROM accounts WHERE store_id = $1 ORDER BY created_at, id");
-        self.all(sql, Account::decode).await
+        let query = accounts::Entity::find()
+            .filter(accounts::Column::StoreId.eq(store))
+            .order_by_asc(accounts::Column::CreatedAt)
+            .order_by_asc(accounts::Column::Id);
+        self.select(query, |cells| Ok(model::<accounts::Entity>(cells)?.into())).await
     }
 
     /// A page of the accounts that are not disconnected, oldest first.
@@ -84,21 +116,18 @@ impl Db {
 
     /// The first [`MAX_TEMPLATES`] templates of an account by name.
     pub async fn templates(&self, store: &StoreId, account: &AccountId, filter: &TemplateFilter) -> Result<Vec<Template>> {
-        let mut sql = Sql::of(store, "SELECT ");
-        sql.push(Template::COLUMNS).push(" FROM templates WHERE store_id = $1 AND account_id = ").text(account.as_str());
-        for (test, value) in
-            [(" AND language = ", &filter.language), (" AND status = ", &filter.status), (" AND category = ", &filter.category)]
-        {
-            if let Some(value) = value {
-                sql.push(test).text(value);
-            }
-        }
-        if let Some(search) = &filter.search {
-            sql.push(" AND ");
-            self.push_contains(&mut sql, "search_text", &fold(search));
-        }
-        sql.push(" ORDER BY name, id").limit(MAX_TEMPLATES);
-        self.all(sql, Template::decode).await
+        let contains = filter.search.as_ref().map(|search| self.contains(templates::Column::SearchText, fold(search)));
+        let query = templates::Entity::find()
+            .filter(templates::Column::StoreId.eq(store))
+            .filter(templates::Column::AccountId.eq(account))
+            .apply_if(filter.language.as_ref(), |query, language| query.filter(templates::Column::Language.eq(language)))
+            .apply_if(filter.status.as_ref(), |query, status| query.filter(templates::Column::Status.eq(status)))
+            .apply_if(filter.category.as_ref(), |query, category| query.filter(templates::Column::Category.eq(category)))
+            .apply_if(contains, QueryFilter::filter)
+            .order_by_asc(templates::Column::Name)
+            .order_by_asc(templates::Column::Id)
+            .limit(MAX_TEMPLATES);
+        self.scan(query, |cells| Ok(model::<templates::Entity>(cells)?.into())).await
     }
 
     /// The accounts among `ids` that exist.

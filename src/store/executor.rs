@@ -1,6 +1,9 @@
 //! The executor of reads: runs a statement on the readers of SQLite, on a standby, or on the clients of PostgreSQL.
 
-use sea_orm::DbBackend;
+use sea_orm::{
+    ColumnTrait, DbBackend, ExprTrait,
+    sea_query::{Expr, Func},
+};
 
 use crate::store::{
     db::{Db, Reads},
@@ -53,6 +56,12 @@ impl Db {
         D: Fn(&mut Cells<'_>) -> Result<T> + Send + 'static,
     {
         Ok(self.all(sql, decode).await?.into_iter().next())
+    }
+
+    /// A test that `column` contains `needle`, wherever and whatever its characters are.
+    pub(in crate::store) fn contains(&self, column: impl ColumnTrait, needle: String) -> Expr {
+        let find = if self.backend() == DbBackend::Sqlite { "instr" } else { "strpos" };
+        Expr::from(Func::cust(find).arg(Expr::col(column.as_column_ref())).arg(needle)).gt(0_i64)
     }
 
     /// Pushes a test that `column` contains `needle`, wherever and whatever its characters are.

@@ -2,15 +2,20 @@
 
 use std::collections::HashMap;
 
+use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder};
+
 use crate::{
     domain::{
         fields::{Field, Kind, TicketField},
         ids::{FieldId, StoreId},
+        time::Timestamp,
     },
     store::{
-        Db, Result,
-        rows::{Cells, Row},
-        sql::{Sql, batches},
+        Db, Error, Result,
+        entity::{contact_fields, ticket_fields},
+        sql::batches,
+        statement::from_entities::model,
+        transaction::write::Write,
     },
 };
 
@@ -21,80 +26,112 @@ pub enum Noun {
     Contact,
 }
 
-impl Row for Field {
-    const COLUMNS: &'static str = "id, name, display_type, data_type, sort_order, active, description, select_options, regex, max_items";
+/// What both kinds of definitions have.
+macro_rules! field {
+    ($row:expr) => {
+        Field {
+            id: $row.id.into(),
+            name: $row.name,
+            display_type: $row.display_type,
+            data_type: $row.data_type,
+            sort_order: $row.sort_order,
+            active: $row.active,
+            description: $row.description,
+            select_options: $row.select_options,
+            regex: $row.regex,
+            max_items: $row.max_items,
+        }
+    };
+}
 
-    fn decode(cells: &mut Cells<'_>) -> Result<Self> {
-        Ok(Self {
-            id: cells.id()?,
-            name: cells.take()?,
-            display_type: cells.take()?,
-            data_type: cells.take()?,
-            sort_order: cells.take()?,
-            active: cells.take()?,
-            description: cells.take()?,
-            select_options: cells.take()?,
-            regex: cells.take()?,
-            max_items: cells.take()?,
-        })
+impl From<contact_fields::Model> for Field {
+    fn from(row: contact_fields::Model) -> Self {
+        field!(row)
     }
 }
 
-impl Row for TicketField {
-    const COLUMNS: &'static str = "id, name, display_type, data_type, sort_order, active, description, select_options, regex, max_items, \
-         is_required, show_conditions, account_ids, created_at, updated_at";
-
-    fn decode(cells: &mut Cells<'_>) -> Result<Self> {
-        Ok(Self {
-            base: Field::decode(cells)?,
-            is_required: cells.take()?,
-            show_conditions: cells.take()?,
-            account_ids: cells.optional_json()?,
-            created_at: cells.time()?,
-            updated_at: cells.time()?,
-        })
+impl From<ticket_fields::Model> for Field {
+    fn from(row: ticket_fields::Model) -> Self {
+        field!(row)
     }
+}
+
+fn ticket_field(row: ticket_fields::Model) -> Result<TicketField> {
+    let account_ids = row.account_ids.as_deref().map(serde_json::from_str).transpose();
+    Ok(TicketField {
+        is_required: row.is_required,
+        show_conditions: row.show_conditions.clone(),
+        account_ids: account_ids.map_err(|error| Error::Damaged(error.to_string()))?,
+        created_at: Timestamp::from_millis(row.created_at),
+        updated_at: Timestamp::from_millis(row.updated_at),
+        base: row.into(),
+    })
 }
 
 impl Db {
     pub async fn ticket_fields(&self, store: &StoreId) -> Result<Vec<TicketField>> {
-        let mut sql = Sql::of(store, "SELECT ");
-        sql.push(TicketField::COLUMNS).push(" FROM ticket_fields WHERE store_id = $1 ORDER BY sort_order, id");
-        self.all(sql, TicketField::decode).await
+        let query = ticket_fields::Entity::find()
+            .filter(ticket_fields::Column::StoreId.eq(store))
+            .order_by_asc(ticket_fields::Column::SortOrder)
+            .order_by_asc(ticket_fields::Column::Id);
+        self.select(query, model::<ticket_fields::Entity>).await?.into_iter().map(ticket_field).collect()
     }
 
     /// Of what kind the fields among `ids` are that exist.
     pub async fn kinds_of_ticket_fields(&self, store: &StoreId, ids: Vec<&FieldId>) -> Result<HashMap<FieldId, Kind>> {
         let mut found = HashMap::new();
         for ids in batches(ids.into_iter().map(FieldId::as_str)) {
-            let mut sql = Sql::of(store, "SELECT id, display_type, data_type, max_items FROM ticket_fields WHERE store_id = $1 AND id IN ");
-            sql.texts(ids);
-            let kind =
-                |cells: &mut Cells<'_>| Ok((cells.id()?, Kind::of(&cells.take::<String>()?, &cells.take::<String>()?, cells.take()?)));
-            found.extend(self.all(sql, kind).await?);
+            let query =
+                ticket_fields::Entity::find().filter(ticket_fields::Column::StoreId.eq(store)).filter(ticket_fields::Column::Id.is_in(ids));
+            let rows = self.select(query, model::<ticket_fields::Entity>).await?;
+            found.extend(rows.into_iter().map(|row| (row.id.into(), Kind::of(&row.display_type, &row.data_type, row.max_items))));
         }
         Ok(found)
     }
 
     /// Those of the fields that have a pattern.
     pub async fn fields_with_pattern(&self, store: &StoreId, noun: Noun, ids: Vec<&FieldId>) -> Result<Vec<Field>> {
-        let table = match noun {
-            Noun::Ticket => "ticket_fields",
-            Noun::Contact => "contact_fields",
-        };
-        let mut found = Vec::new();
+        /// The definitions of a table among some ids.
+        macro_rules! with_pattern {
+            ($table:ident, $ids:expr) => {{
+                let query = $table::Entity::find()
+                    .filter($table::Column::StoreId.eq(store))
+                    .filter($table::Column::Id.is_in($ids))
+                    .filter($table::Column::Regex.is_not_null());
+                self.select(query, |cells| Ok(model::<$table::Entity>(cells)?.into())).await?
+            }};
+        }
+        let mut found: Vec<Field> = Vec::new();
         for ids in batches(ids.into_iter().map(FieldId::as_str)) {
-            let mut sql = Sql::of(store, "SELECT ");
-            sql.push(Field::COLUMNS).push(" FROM ").push(table).push(" WHERE store_id = $1 AND regex IS NOT NULL AND id IN ").texts(ids);
-            found.extend(self.all(sql, Field::decode).await?);
+            found.append(&mut match noun {
+                Noun::Ticket => with_pattern!(ticket_fields, ids),
+                Noun::Contact => with_pattern!(contact_fields, ids),
+            });
         }
         Ok(found)
     }
 
     pub async fn contact_fields(&self, store: &StoreId) -> Result<Vec<Field>> {
-        let mut sql = Sql::of(store, "SELECT ");
-        sql.push(Field::COLUMNS).push(" FROM contact_fields WHERE store_id = $1 ORDER BY sort_order, id");
-        self.all(sql, Field::decode).await
+        let query = contact_fields::Entity::find()
+            .filter(contact_fields::Column::StoreId.eq(store))
+            .order_by_asc(contact_fields::Column::SortOrder)
+            .order_by_asc(contact_fields::Column::Id);
+        self.select(query, |cells| Ok(model::<contact_fields::Entity>(cells)?.into())).await
+    }
+}
+
+impl Write {
+    pub async fn ticket_field(&self, id: &FieldId) -> Result<Option<Field>> {
+        let query =
+            ticket_fields::Entity::find().filter(ticket_fields::Column::StoreId.eq(self.store())).filter(ticket_fields::Column::Id.eq(id));
+        Ok(self.select(query, model::<ticket_fields::Entity>).await?.pop().map(Into::into))
+    }
+
+    pub async fn contact_field(&self, id: &FieldId) -> Result<Option<Field>> {
+        let query = contact_fields::Entity::find()
+            .filter(contact_fields::Column::StoreId.eq(self.store()))
+            .filter(contact_fields::Column::Id.eq(id));
+        Ok(self.select(query, model::<contact_fields::Entity>).await?.pop().map(Into::into))
     }
 }
 

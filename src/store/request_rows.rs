@@ -10,7 +10,7 @@ use crate::{
     domain::{
         contacts::Contact,
         conversations::Conversation,
-        fields::{Comparable, Field},
+        fields::Comparable,
         ids::{AccountId, ContactId, ConversationId, FieldId, LabelId, TicketId, UserId},
         messages::Comment,
         settings::OWNER,
@@ -21,13 +21,14 @@ use crate::{
     store::{
         Result,
         entity::{
-            account_users, accounts, comments, contacts, conversation_labels, conversations, labels, ticket_field_values, tickets, users,
+            account_users, accounts, comments, contacts, conversation_labels, conversations, labels, stores, ticket_field_values, tickets,
+            users,
         },
         import::DERIVE_TICKETS,
         rows::Row,
-        settings::grants::role_kind,
         sql::Sql,
         statement::from_entities::{among, model},
+        team::role_kind,
         tickets::bloom_signature::{Marks, ValueMarks},
         transaction::write::Write,
     },
@@ -146,23 +147,10 @@ impl Write {
         Ok(())
     }
 
-    pub async fn ticket_field(&self, id: &FieldId) -> Result<Option<Field>> {
-        self.definition("ticket_fields", id).await
-    }
-
-    pub async fn contact_field(&self, id: &FieldId) -> Result<Option<Field>> {
-        self.definition("contact_fields", id).await
-    }
-
-    async fn definition(&self, table: &str, id: &FieldId) -> Result<Option<Field>> {
-        let mut sql = self.sql("SELECT ");
-        sql.push(Field::COLUMNS).push(" FROM ").push(table).push(" WHERE store_id = $1 AND id = ").text(id.as_str());
-        self.first(sql, Field::decode).await
-    }
-
     /// The store's currency.
     pub async fn currency(&self) -> Result<Option<String>> {
-        self.first(self.sql("SELECT currency FROM stores WHERE id = $1"), |cells| cells.take()).await
+        let query = stores::Entity::find_by_id(self.store().as_str()).select_only().column(stores::Column::Currency);
+        Ok(self.select(query, |cells| cells.take()).await?.pop())
     }
 
     /// Which of these are users of the store, held as they are until the end of the transaction.

@@ -200,10 +200,6 @@ impl Sql {
         self.bind(value.map_or(Param::Null, text_value))
     }
 
-    pub fn optional_integer(&mut self, value: Option<i64>) -> &mut Self {
-        self.bind(value.map_or(Param::NoInteger, Param::Integer))
-    }
-
     pub fn bytes(&mut self, value: Vec<u8>) -> &mut Self {
         self.bind(Param::Bytes(value))
     }

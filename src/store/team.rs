@@ -2,34 +2,27 @@
 
 use std::collections::HashMap;
 
+use sea_orm::{
+    ColumnTrait, Condition, EntityTrait, ExprTrait, Iterable, QueryFilter, QueryOrder, QuerySelect, QueryTrait,
+    sea_query::{Expr, JoinType, Order, Query, SelectStatement},
+};
+
 use crate::{
     domain::{
         ids::{StoreId, TeamId, UserId},
         paging::{Page, PageRequest, Position},
         team::{Label, Role, Team, User},
+        time::Timestamp,
     },
     store::{
         Db, Result,
+        entity::{roles, team_members, users},
         rows::{Cells, Row},
         sql::{Sql, batches},
+        statement::from_entities::model,
         statement::pages::Listed,
     },
 };
-
-impl Row for User {
-    const COLUMNS: &'static str = "u.id, u.user_id, u.name, u.email, u.role_id, u.created_at";
-
-    fn decode(cells: &mut Cells<'_>) -> Result<Self> {
-        Ok(Self {
-            id: cells.id()?,
-            user_id: cells.optional_id()?,
-            name: cells.take()?,
-            email: cells.take()?,
-            role_id: cells.optional_id()?,
-            created_at: cells.time()?,
-        })
-    }
-}
 
 impl Row for Team {
     const COLUMNS: &'static str = "id, name, description, created_at";
@@ -66,18 +59,47 @@ impl Listed for Label {
     }
 }
 
+/// A column of a user's role, where it is known.
+fn role(column: roles::Column) -> SelectStatement {
+    let mut query = Query::select();
+    query
+        .column((roles::Entity, column))
+        .from(roles::Entity)
+        .and_where(Expr::col((roles::Entity, roles::Column::StoreId)).equals((users::Entity, users::Column::StoreId)))
+        .and_where(Expr::col((roles::Entity, roles::Column::Id)).equals((users::Entity, users::Column::RoleId)));
+    query
+}
+
+/// The kind of a user's role.
+pub(in crate::store) fn role_kind() -> SelectStatement {
+    role(roles::Column::Kind)
+}
+
+impl From<users::Model> for User {
+    fn from(row: users::Model) -> Self {
+        Self {
+            id: row.id.into(),
+            user_id: row.user_id.map(Into::into),
+            name: row.name,
+            email: row.email,
+            role_id: row.role_id.map(Into::into),
+            created_at: Timestamp::from_millis(row.created_at),
+        }
+    }
+}
+
 impl Db {
     /// Every user, or the one with that `userId`, oldest first; each with the role when it is known.
     pub async fn users(&self, store: &StoreId, user: Option<&UserId>) -> Result<Vec<(User, Option<Role>)>> {
-        let mut sql = Sql::of(store, "SELECT ");
-        sql.push(User::COLUMNS);
-        sql.push(", r.id, r.name FROM users u LEFT JOIN roles r ON r.store_id = u.store_id AND r.id = u.role_id WHERE u.store_id = $1");
-        if let Some(user) = user {
-            sql.push(" AND u.user_id = ").text(user.as_str());
-        }
-        sql.push(" ORDER BY u.created_at, u.id");
-        self.all(sql, |cells| {
-            let user = User::decode(cells)?;
+        let query = users::Entity::find()
+            .expr(role(roles::Column::Id))
+            .expr(role(roles::Column::Name))
+            .filter(users::Column::StoreId.eq(store))
+            .apply_if(user, |query, user| query.filter(users::Column::UserId.eq(user)))
+            .order_by_asc(users::Column::CreatedAt)
+            .order_by_asc(users::Column::Id);
+        self.select(query, |cells| {
+            let user = model::<users::Entity>(cells)?.into();
             let role = match (cells.optional_id()?, cells.take()?) {
                 (Some(id), Some(name)) => Some(Role { id, name }),
                 _ => None,
@@ -91,9 +113,8 @@ impl Db {
     pub async fn users_by_id(&self, store: &StoreId, ids: Vec<&UserId>) -> Result<Vec<User>> {
         let mut users = Vec::new();
         for ids in batches(ids.into_iter().map(UserId::as_str)) {
-            let mut sql = Sql::of(store, "SELECT ");
-            sql.push(User::COLUMNS).push(" FROM users u WHERE u.store_id = $1 AND u.user_id IN ").texts(ids);
-            users.append(&mut self.all(sql, User::decode).await?);
+            let query = users::Entity::find().filter(users::Column::StoreId.eq(store)).filter(users::Column::UserId.is_in(ids));
+            users.append(&mut self.select(query, |cells| Ok(model::<users::Entity>(cells)?.into())).await?);
         }
         Ok(users)
     }
@@ -112,18 +133,26 @@ impl Db {
     pub async fn team_members(&self, store: &StoreId, teams: Vec<&TeamId>) -> Result<HashMap<TeamId, Vec<(UserId, Option<User>)>>> {
         let mut members: HashMap<TeamId, Vec<(UserId, Option<User>)>> = HashMap::new();
         for ids in batches(teams.into_iter().map(TeamId::as_str)) {
-            let mut sql = Sql::of(store, "SELECT m.team_id, m.user_id, CASE WHEN u.id IS NULL THEN 0 ELSE 1 END, ");
-            sql.push(User::COLUMNS);
-            sql.push(" FROM team_members m LEFT JOIN users u ON u.store_id = m.store_id AND u.user_id = m.user_id");
-            sql.push(" WHERE m.store_id = $1 AND m.team_id IN ").texts(ids).push(" ORDER BY m.team_id, m.position");
-            let rows = self
-                .all(sql, |cells| {
-                    let (team, id, known): (TeamId, UserId, i32) = (cells.id()?, cells.id()?, cells.take()?);
-                    let user = if known == 1 { Some(User::decode(cells)?) } else { None };
-                    Ok((team, id, user))
-                })
-                .await?;
-            for (team, id, user) in rows {
+            let of_member = Condition::all()
+                .add(Expr::col((users::Entity, users::Column::StoreId)).equals((team_members::Entity, team_members::Column::StoreId)))
+                .add(Expr::col((users::Entity, users::Column::UserId)).equals((team_members::Entity, team_members::Column::UserId)));
+            let mut query = Query::select();
+            query
+                .columns([(team_members::Entity, team_members::Column::TeamId), (team_members::Entity, team_members::Column::UserId)])
+                .expr(Expr::col((users::Entity, users::Column::Id)).is_not_null())
+                .columns(users::Column::iter().map(|column| (users::Entity, column)))
+                .from(team_members::Entity)
+                .join(JoinType::LeftJoin, users::Entity, of_member)
+                .and_where(team_members::Column::StoreId.eq(store))
+                .and_where(team_members::Column::TeamId.is_in(ids))
+                .order_by((team_members::Entity, team_members::Column::TeamId), Order::Asc)
+                .order_by((team_members::Entity, team_members::Column::Position), Order::Asc);
+            let rows = self.select(query, |cells| {
+                let (team, id): (TeamId, UserId) = (cells.id()?, cells.id()?);
+                let user = if cells.flag()? { Some(model::<users::Entity>(cells)?.into()) } else { None };
+                Ok((team, id, user))
+            });
+            for (team, id, user) in rows.await? {
                 members.entry(team).or_default().push((id, user));
             }
         }

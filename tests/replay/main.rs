@@ -194,7 +194,10 @@ fn what_differs_is_told_and_what_is_told_differs() {
     }
     // A failure of ours, at the end, since it is for good.
     for side in &sides {
+        // A missing table would be 503: this is a statement that fails for a reason that nothing is known of.
+        let fails = if side.server.database.postgres.is_some() { "1 / 0 = 0" } else { "json_extract('{', '$.a') = 1" };
         side.server.database.sql("ALTER TABLE api_keys RENAME TO lost");
+        side.server.database.sql(&format!("CREATE VIEW api_keys AS SELECT * FROM lost WHERE {fails}"));
     }
     for request in corpus::hopeless(&told) {
         found.take(&told, &request, &asked(&sides, &[0, 1].map(|side| sides[side].call(&request))));

@@ -125,7 +125,7 @@ impl Source {
             }
         };
         if bytes.len() > LARGEST {
-            return Err(format!("it has more than {LARGEST} bytes"));
+            return Err(format!("it is longer than {} MiB", LARGEST / 1024 / 1024));
         }
         String::from_utf8(bytes).map_err(|error| format!("it is not UTF-8 text: {error}"))
     }
@@ -162,7 +162,7 @@ async fn fetched(url: Url) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     while let Some(chunk) = response.chunk().await.map_err(|error| explained(&error))? {
         if bytes.len() + chunk.len() > LARGEST {
-            return Err(format!("it has more than {LARGEST} bytes"));
+            return Err(format!("it is longer than {} MiB", LARGEST / 1024 / 1024));
         }
         bytes.extend_from_slice(&chunk);
     }

@@ -1,4 +1,5 @@
 //! Outboxes: what is claimed for an attempt under a lease, and the room that attempts have.
 
+pub mod deliveries;
 pub mod outbound;
 pub mod room;

@@ -3,19 +3,23 @@
 //! A worker that dies with a claim loses it when `due_at` comes, and what it did late changes nothing, since every end names the claim.
 //! Only the oldest message of a conversation can be claimed, so that none overtakes another.
 
-use sea_orm::DbBackend;
+use sea_orm::{
+    ActiveValue::{NotSet, Set},
+    ColumnTrait, Condition, DbBackend, EntityTrait, QueryFilter, QueryOrder, QuerySelect,
+    sea_query::Expr,
+};
 
 use crate::{
     domain::{
         bridges::Endpoint,
-        ids::{AccountId, ConversationId, MessageId, StoreId, TemplateId, TicketId},
+        ids::{AccountId, ConversationId, MessageId, StoreId, TicketId},
         messages::Message,
         outbound::{Delivery, MAX_REFERENCES, Parcel},
-        store::{Account, Template},
         time::Timestamp,
     },
     store::{
         Db, Error, Result,
+        entity::outbound,
         queues::room::Room,
         rows::{Cells, Row},
         settings::bridges::endpoints,
@@ -65,18 +69,6 @@ pub struct Undelivered {
 }
 
 impl Write {
-    pub async fn account(&self, id: &AccountId) -> Result<Option<Account>> {
-        let mut sql = self.sql("SELECT ");
-        sql.push(Account::COLUMNS).push(" FROM accounts WHERE store_id = $1 AND id = ").text(id.as_str());
-        self.first(sql, Account::decode).await
-    }
-
-    pub async fn template(&self, id: &TemplateId) -> Result<Option<Template>> {
-        let mut sql = self.sql("SELECT ");
-        sql.push(Template::COLUMNS).push(" FROM templates WHERE store_id = $1 AND id = ").text(id.as_str());
-        self.first(sql, Template::decode).await
-    }
-
     /// The newest mails of a thread, the newest first.
     pub async fn thread_mails(&self, conversation: &ConversationId) -> Result<Vec<Mail>> {
         let mut sql = self.sql("SELECT inbound, sender, payload, external_id FROM messages WHERE store_id = $1 AND conversation_id = ");
@@ -105,27 +97,39 @@ impl Write {
     /// Puts a message on its way.
     pub fn put_parcel(&self, parcel: &Parcel) -> Result<()> {
         let text = serde_json::to_string(parcel).map_err(|error| Error::Damaged(error.to_string()))?;
-        let mut sql =
-            self.sql("INSERT INTO outbound (store_id, message_id, conversation_id, account_id, parcel, attempts, due_at) VALUES ($1, ");
-        sql.text(parcel.message_id.as_str()).push(", ").text(parcel.conversation_id.as_str()).push(", ").text(parcel.account_id.as_str());
-        sql.push(", ").text(&text).push(", 0, ").integer(self.now().millis()).push(")");
-        self.run_along(sql)
+        self.insert_along(outbound::ActiveModel {
+            position: NotSet,
+            store_id: Set(self.store().to_string()),
+            message_id: Set(parcel.message_id.to_string()),
+            conversation_id: Set(parcel.conversation_id.to_string()),
+            account_id: Set(parcel.account_id.to_string()),
+            parcel: Set(text),
+            attempts: Set(0),
+            due_at: Set(self.now().millis()),
+            claim: NotSet,
+        })
+    }
+
+    fn of_claim(&self, claimed: &Claimed) -> Condition {
+        Condition::all()
+            .add(outbound::Column::StoreId.eq(self.store()))
+            .add(outbound::Column::Position.eq(claimed.position))
+            .add(outbound::Column::Claim.eq(&claimed.claim))
     }
 
     /// Ends an attempt, and the message's way with it. False: the claim was lost, and what became of the message is up to
     /// another.
     pub async fn take_parcel(&self, claimed: &Claimed) -> Result<bool> {
-        let mut sql = self.sql("DELETE FROM outbound WHERE store_id = $1 AND position = ");
-        sql.integer(claimed.position).push(" AND claim = ").text(&claimed.claim);
-        Ok(self.run(sql).await? == 1)
+        Ok(self.execute(&outbound::Entity::delete_many().filter(self.of_claim(claimed))).await? == 1)
     }
 
     /// Ends an attempt; there will be another.
     pub async fn postpone_parcel(&self, claimed: &Claimed, due_at: Timestamp) -> Result<()> {
-        let mut sql = self.sql("UPDATE outbound SET claim = NULL, due_at = ");
-        sql.integer(due_at.millis()).push(" WHERE store_id = $1 AND position = ").integer(claimed.position);
-        sql.push(" AND claim = ").text(&claimed.claim);
-        self.run(sql).await?;
+        let postponed = outbound::Entity::update_many()
+            .col_expr(outbound::Column::Claim, Expr::value(None::<String>))
+            .col_expr(outbound::Column::DueAt, Expr::value(due_at))
+            .filter(self.of_claim(claimed));
+        self.execute(&postponed).await?;
         Ok(())
     }
 
@@ -160,8 +164,8 @@ impl Write {
 impl Db {
     /// When the next message is to be tried.
     pub async fn next_parcel_at(&self) -> Result<Option<Timestamp>> {
-        let sql = Sql::fixed("SELECT due_at FROM outbound ORDER BY due_at LIMIT 1");
-        self.first(sql, |cells| cells.time()).await
+        let next = outbound::Entity::find().select_only().column(outbound::Column::DueAt).order_by_asc(outbound::Column::DueAt).limit(1);
+        Ok(self.select(next, |cells| cells.time()).await?.pop())
     }
 
     /// Claims messages that are due until `lease`, as many as there is room for.

@@ -2,6 +2,11 @@
 
 use std::collections::HashMap;
 
+use sea_orm::{
+    ActiveValue::{NotSet, Set},
+    ColumnTrait, EntityTrait, QueryFilter, QueryOrder,
+};
+
 use crate::{
     domain::{
         bridges::{Bridge, Endpoint},
@@ -11,50 +16,60 @@ use crate::{
     },
     store::{
         Db, Result,
-        rows::{Cells, Row},
+        entity::{bridge_secrets, bridges},
         settings::{
             endpoint_secrets::{Read, Secrets, readable},
             secret_keys::SecretKeys,
         },
         sql::Sql,
+        statement::from_entities::model,
         transaction::{chore::Tx, write::Write},
     },
 };
 
 pub(in crate::store) const SECRETS: Secrets = Secrets::of_endpoints("bridge_secrets", "account_id");
 
-impl Row for Bridge {
-    const COLUMNS: &'static str = "account_id, url, created_at, updated_at";
-
-    fn decode(cells: &mut Cells<'_>) -> Result<Self> {
-        Ok(Self { account_id: cells.id()?, url: cells.take()?, created_at: cells.time()?, updated_at: cells.time()? })
+impl From<bridges::Model> for Bridge {
+    fn from(row: bridges::Model) -> Self {
+        Self {
+            account_id: row.account_id.into(),
+            url: row.url,
+            created_at: Timestamp::from_millis(row.created_at),
+            updated_at: Timestamp::from_millis(row.updated_at),
+        }
     }
 }
 
 impl Write {
     /// The bridge of an account, held until the end of the transaction.
     pub async fn bridge(&self, account: &AccountId) -> Result<Option<Bridge>> {
-        let mut sql = self.sql("SELECT ");
-        sql.push(Bridge::COLUMNS).push(" FROM bridges WHERE store_id = $1 AND account_id = ").text(account.as_str());
-        self.hold(&mut sql);
-        self.first(sql, Bridge::decode).await
+        let bridge =
+            bridges::Entity::find().filter(bridges::Column::StoreId.eq(self.store())).filter(bridges::Column::AccountId.eq(account));
+        Ok(self.select_held(bridge, model::<bridges::Entity>).await?.pop().map(Into::into))
     }
 
     pub async fn insert_bridge(&self, bridge: &Bridge, secret: &SigningSecret) -> Result<()> {
-        let mut sql = self.sql("INSERT INTO bridges (store_id, account_id, url, created_at, updated_at) VALUES ($1, ");
-        sql.text(bridge.account_id.as_str()).push(", ").text(&bridge.url).push(", ");
-        sql.integer(bridge.created_at.millis()).push(", ").integer(bridge.updated_at.millis()).push(")");
-        self.run(sql).await?;
+        self.insert(bridges::ActiveModel {
+            store_id: Set(self.store().to_string()),
+            account_id: Set(bridge.account_id.to_string()),
+            url: Set(bridge.url.clone()),
+            created_at: Set(bridge.created_at.millis()),
+            updated_at: Set(bridge.updated_at.millis()),
+        })
+        .await?;
         self.insert_secret(SECRETS, bridge.account_id.as_str(), secret).await
     }
 
     /// Writes what can be changed of a bridge.
     pub async fn save_bridge(&self, bridge: &Bridge) -> Result<()> {
-        let mut sql = self.sql("UPDATE bridges SET url = ");
-        sql.text(&bridge.url).push(", updated_at = ").integer(bridge.updated_at.millis());
-        sql.push(" WHERE store_id = $1 AND account_id = ").text(bridge.account_id.as_str());
-        self.run(sql).await?;
-        Ok(())
+        self.update(bridges::ActiveModel {
+            store_id: Set(self.store().to_string()),
+            account_id: Set(bridge.account_id.to_string()),
+            url: Set(bridge.url.clone()),
+            created_at: NotSet,
+            updated_at: Set(bridge.updated_at.millis()),
+        })
+        .await
     }
 
     /// A new secret; those before it sign until `ends_at` at the latest.
@@ -67,11 +82,13 @@ impl Write {
         if self.bridge(account).await?.is_none() {
             return Ok(false);
         }
-        for table in ["bridge_secrets", "bridges"] {
-            let mut sql = self.sql("DELETE FROM ");
-            sql.push(table).push(" WHERE store_id = $1 AND account_id = ").text(account.as_str());
-            self.run(sql).await?;
-        }
+        let secrets = bridge_secrets::Entity::delete_many()
+            .filter(bridge_secrets::Column::StoreId.eq(self.store()))
+            .filter(bridge_secrets::Column::AccountId.eq(account));
+        self.execute(&secrets).await?;
+        let bridge =
+            bridges::Entity::delete_many().filter(bridges::Column::StoreId.eq(self.store())).filter(bridges::Column::AccountId.eq(account));
+        self.execute(&bridge).await?;
         Ok(true)
     }
 }
@@ -79,9 +96,9 @@ impl Write {
 impl Db {
     /// The bridges of a store, by account.
     pub async fn bridges(&self, store: &StoreId) -> Result<Vec<Bridge>> {
-        let mut sql = Sql::of(store, "SELECT ");
-        sql.push(Bridge::COLUMNS).push(" FROM bridges WHERE store_id = $1 ORDER BY account_id");
-        self.all(sql, Bridge::decode).await
+        let rows =
+            bridges::Entity::find().filter(bridges::Column::StoreId.eq(store)).order_by_asc(bridges::Column::AccountId).all(self.read());
+        Ok(rows.await?.into_iter().map(Into::into).collect())
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use sea_orm::{
     ActiveValue::Set,
     ColumnTrait, Condition, EntityTrait, ExprTrait, QueryFilter, QueryOrder, QuerySelect,
-    sea_query::{Expr, JoinType, Query, SelectStatement},
+    sea_query::{Expr, JoinType, Query},
 };
 
 use crate::{
@@ -18,36 +18,13 @@ use crate::{
     },
     store::{
         Db, Result,
-        entity::{account_users, api_keys, conversations, grants, roles, tickets, users, webhooks},
+        entity::{account_users, api_keys, conversations, grants, tickets, users, webhooks},
         sql::batches,
         statement::from_entities::{among, model},
+        team::role_kind,
         transaction::write::Write,
     },
 };
-
-/// The kind of a user's role, as a column of a query of users.
-pub(in crate::store) fn role_kind() -> SelectStatement {
-    let mut query = Query::select();
-    query
-        .column((roles::Entity, roles::Column::Kind))
-        .from(roles::Entity)
-        .and_where(Expr::col((roles::Entity, roles::Column::StoreId)).equals((users::Entity, users::Column::StoreId)))
-        .and_where(Expr::col((roles::Entity, roles::Column::Id)).equals((users::Entity, users::Column::RoleId)));
-    query
-}
-
-impl From<users::Model> for User {
-    fn from(row: users::Model) -> Self {
-        Self {
-            id: row.id.into(),
-            user_id: row.user_id.map(Into::into),
-            name: row.name,
-            email: row.email,
-            role_id: row.role_id.map(Into::into),
-            created_at: Timestamp::from_millis(row.created_at),
-        }
-    }
-}
 
 impl Db {
     /// The user that a grant of that kind belongs to; `None` when it is unknown or has ended, or the user has left the store.

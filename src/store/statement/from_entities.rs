@@ -228,6 +228,19 @@ impl Db {
     }
 }
 
+impl Db {
+    /// The same, of a query whose keys do not bound the rows that it looks at.
+    pub(in crate::store) async fn scan<T, D>(&self, query: impl Query, decode: D) -> Result<Vec<T>>
+    where
+        T: Send + 'static,
+        D: Fn(&mut Cells<'_>) -> Result<T> + Send + 'static,
+    {
+        let mut sql = select_sql(query, self.backend())?;
+        sql.unbounded();
+        self.all(sql, decode).await
+    }
+}
+
 impl Tx {
     /// The number of rows that a statement changed.
     pub(in crate::store) async fn execute(&self, change: &impl Change) -> Result<u64> {

@@ -16,7 +16,11 @@ use crate::{
         webhooks::{Along, Answer, Attempted, Logged, Replay, SECRET_BYTES, SigningSecret, Webhook},
     },
     service::{By, Renderer, Service, conversation_writes::LabelUpdate, ticket_states::Escalation, webhooks::Settings},
-    store::{Db, fixture::Fixture, queues::room::Room, settings::webhooks::Claimed},
+    store::{
+        Db,
+        fixture::Fixture,
+        queues::{deliveries::Claimed, room::Room},
+    },
 };
 
 pub(super) const MINUTE: i64 = 60_000;

@@ -23,7 +23,10 @@ use crate::{
         Error, Service, stores,
         webhooks::{LEASE_MILLIS, Settings},
     },
-    store::{Db, queues::room::Room, settings::webhooks::Claimed},
+    store::{
+        Db,
+        queues::{deliveries::Claimed, room::Room},
+    },
     supervisor::Pulse,
 };
 

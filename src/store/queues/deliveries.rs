@@ -1,0 +1,367 @@
+//! The outbox of webhooks: deliveries, their claims under a lease, and the log of attempts.
+//!
+//! A delivery is claimed for an attempt as a message is in `outbound`. Each subscription is claimed for by itself, so that the long queue
+//! of one does not hide another's.
+
+use sea_orm::{
+    ActiveValue::{NotSet, Set},
+    ColumnTrait, Condition, DbBackend, EntityTrait, QueryFilter, QueryOrder, QuerySelect, QueryTrait,
+    sea_query::Expr,
+};
+
+use crate::{
+    domain::{
+        events::numbered,
+        ids::{StoreId, WebhookId},
+        time::Timestamp,
+        webhooks::{Along, Answer, Attempted, Logged, Replay, Shipment},
+    },
+    store::{
+        Db, Result,
+        entity::{attempts, deliveries, events},
+        events::OF_INTEREST,
+        queues::room::Room,
+        rows::Cells,
+        settings::{endpoint_secrets::readable, webhooks::SECRETS},
+        sql::{Param, Sql},
+        transaction::write::Write,
+    },
+};
+
+/// A subscription of a store.
+pub type Place = (StoreId, WebhookId);
+
+/// An event that somebody is trying to hand to an endpoint.
+#[derive(Clone, Debug)]
+pub struct Claimed {
+    pub position: i64,
+    pub claim: String,
+    /// With this one.
+    pub attempts: i64,
+    pub shipment: Shipment,
+}
+
+impl From<attempts::Model> for Logged {
+    fn from(row: attempts::Model) -> Self {
+        Self {
+            position: row.position,
+            event_id: row.event_id,
+            kind: row.kind,
+            url: row.url,
+            attempt: row.attempt,
+            started_at: Timestamp::from_millis(row.started_at),
+            took: row.took,
+            status: row.status,
+            reason: row.reason,
+            outcome: row.outcome,
+            next_at: row.next_at.map(Timestamp::from_millis),
+        }
+    }
+}
+
+impl Write {
+    /// Removes at most so many attempts of a subscription, and deliveries that wait for nothing; how many.
+    pub async fn forget_attempts(&self, id: &WebhookId, limit: u64) -> Result<u64> {
+        let settled = deliveries::Entity::find()
+            .select_only()
+            .column(deliveries::Column::Position)
+            .filter(deliveries::Column::StoreId.eq(self.store()))
+            .filter(deliveries::Column::WebhookId.eq(id))
+            .filter(deliveries::Column::DueAt.is_null())
+            .limit(limit);
+        let settled = deliveries::Column::Position.in_subquery(settled.into_query());
+        let logged = attempts::Entity::find()
+            .select_only()
+            .column(attempts::Column::Position)
+            .filter(attempts::Column::StoreId.eq(self.store()))
+            .filter(attempts::Column::WebhookId.eq(id))
+            .limit(limit);
+        let logged = attempts::Column::Position.in_subquery(logged.into_query());
+        let forgotten = self.execute(&deliveries::Entity::delete_many().filter(settled)).await?;
+        Ok(forgotten + self.execute(&attempts::Entity::delete_many().filter(logged)).await?)
+    }
+
+    /// Queues an event that was made to test the endpoint.
+    pub async fn queue_test(&self, webhook: &WebhookId, event_id: &str, kind: &str, body: Vec<u8>) -> Result<()> {
+        self.insert(deliveries::ActiveModel {
+            position: NotSet,
+            store_id: Set(self.store().to_string()),
+            webhook_id: Set(webhook.to_string()),
+            event_id: Set(event_id.to_owned()),
+            kind: Set(kind.to_owned()),
+            sequence: NotSet,
+            body: Set(Some(body)),
+            attempts: Set(0),
+            due_at: Set(Some(self.now().millis())),
+            claim: NotSet,
+            delivered_at: NotSet,
+        })
+        .await
+    }
+
+    /// Queues events of interest to a subscription again, as if they had not been tried, of those whose numbers lie in
+    /// `range`; how many. One that is being tried is left alone.
+    pub async fn queue_again(&self, webhook: &WebhookId, replay: &Replay, range: (i64, i64)) -> Result<u64> {
+        let now = self.now().millis();
+        let mut sql = self.sql("INSERT INTO deliveries (store_id, webhook_id, event_id, kind, sequence, attempts, due_at) ");
+        sql.push("SELECT e.store_id, w.id, e.id, e.type, e.sequence, 0, ").integer(now);
+        sql.push(" FROM events e JOIN webhooks w ON w.store_id = e.store_id AND w.id = ");
+        recorded_again(&mut sql, webhook, replay, now);
+        sql.push(" AND e.sequence >= ").integer(range.0).push(" AND e.sequence < ").integer(range.1);
+        sql.push(" ON CONFLICT (store_id, webhook_id, event_id) DO UPDATE SET attempts = 0, claim = NULL, due_at = ").integer(now);
+        // Somebody may have begun since the look.
+        sql.push(" WHERE deliveries.claim IS NULL OR deliveries.due_at <= ").integer(now);
+        self.run(sql).await
+    }
+
+    /// The same for the test event that a replay names, if it names one.
+    pub async fn queue_test_again(&self, webhook: &WebhookId, replay: &Replay) -> Result<u64> {
+        let now = self.now().millis();
+        let mut sql = self.sql("UPDATE deliveries SET attempts = 0, claim = NULL, due_at = ");
+        sql.integer(now).push(" WHERE store_id = $1 AND ");
+        tests_again(&mut sql, webhook, replay, now);
+        self.run(sql).await
+    }
+
+    /// Ends an attempt: the event arrived, is tried again at `next_at`, or is given up. False: the claim was lost.
+    pub async fn settle_delivery(&self, claimed: &Claimed, arrived: bool, next_at: Option<Timestamp>) -> Result<bool> {
+        let mut settled = deliveries::Entity::update_many()
+            .col_expr(deliveries::Column::Claim, Expr::value(None::<String>))
+            .col_expr(deliveries::Column::DueAt, Expr::value(next_at.map(Timestamp::millis)));
+        if arrived {
+            settled = settled.col_expr(deliveries::Column::DeliveredAt, Expr::value(self.now()));
+        }
+        let settled = settled.filter(self.of_delivery(claimed)).filter(deliveries::Column::Claim.eq(&claimed.claim));
+        Ok(self.execute(&settled).await? == 1)
+    }
+
+    /// Notes that an event arrived although its claim was lost: it is not missing.
+    pub async fn note_arrival(&self, claimed: &Claimed) -> Result<()> {
+        let arrived = deliveries::Entity::update_many()
+            .col_expr(deliveries::Column::DeliveredAt, Expr::value(self.now()))
+            .filter(self.of_delivery(claimed));
+        self.execute(&arrived).await?;
+        Ok(())
+    }
+
+    fn of_delivery(&self, claimed: &Claimed) -> Condition {
+        Condition::all().add(deliveries::Column::StoreId.eq(self.store())).add(deliveries::Column::Position.eq(claimed.position))
+    }
+
+    pub async fn log_attempt(&self, claimed: &Claimed, attempted: &Attempted, outcome: &str, next_at: Option<Timestamp>) -> Result<()> {
+        let (status, reason) = match &attempted.answer {
+            Answer::Status(status, _) => (Some(i64::from(*status)), None),
+            Answer::None(reason) => (None, Some(reason.as_str())),
+        };
+        let shipment = &claimed.shipment;
+        self.insert(attempts::ActiveModel {
+            position: NotSet,
+            store_id: Set(self.store().to_string()),
+            webhook_id: Set(shipment.webhook_id.to_string()),
+            event_id: Set(shipment.event_id.clone()),
+            kind: Set(shipment.kind.clone()),
+            url: Set(shipment.url.clone()),
+            attempt: Set(claimed.attempts),
+            started_at: Set(attempted.started_at.millis()),
+            took: Set(attempted.ended_at.millis().saturating_sub(attempted.started_at.millis())),
+            status: Set(status),
+            reason: Set(reason.map(str::to_owned)),
+            outcome: Set(outcome.to_owned()),
+            next_at: Set(next_at.map(Timestamp::millis)),
+        })
+        .await
+    }
+}
+
+/// Behind `… w.id = `: the recorded events that a replay is about.
+fn recorded_again(sql: &mut Sql, webhook: &WebhookId, replay: &Replay, now: i64) {
+    sql.text(webhook.as_str()).push(OF_INTEREST).push(" WHERE e.store_id = $1 AND e.sequence IS NOT NULL");
+    if let Some(event) = &replay.event {
+        sql.push(" AND e.id = ").text(event);
+    }
+    if let Some(since) = replay.since {
+        sql.push(" AND e.occurred_at >= ").integer(since.millis());
+    }
+    if let Some(until) = replay.until {
+        sql.push(" AND e.occurred_at < ").integer(until.millis());
+    }
+    sql.push(
+        " AND NOT EXISTS (SELECT 1 FROM deliveries d WHERE d.store_id = e.store_id AND d.webhook_id = w.id AND d.event_id = e.id AND (",
+    );
+    if replay.missing {
+        sql.push("d.delivered_at IS NOT NULL OR d.due_at IS NOT NULL))");
+    } else {
+        sql.push("d.claim IS NOT NULL AND d.due_at > ").integer(now).push("))");
+    }
+}
+
+/// The test event that a replay names, if it names one.
+fn tests_again(sql: &mut Sql, webhook: &WebhookId, replay: &Replay, now: i64) {
+    sql.push("body IS NOT NULL AND webhook_id = ").text(webhook.as_str());
+    sql.push(" AND event_id = ").optional_text(replay.event.as_deref());
+    if replay.missing {
+        sql.push(" AND delivered_at IS NULL AND due_at IS NULL");
+    } else {
+        sql.push(" AND (claim IS NULL OR due_at <= ").integer(now).push(")");
+    }
+}
+
+impl Db {
+    /// The greatest number of the store's events; 0 where there are none.
+    pub async fn last_sequence(&self, store: &StoreId) -> Result<i64> {
+        let newest = events::Entity::find()
+            .select_only()
+            .column(events::Column::Sequence)
+            .filter(events::Column::StoreId.eq(store))
+            .filter(events::Column::Sequence.is_not_null())
+            .order_by_desc(events::Column::Sequence)
+            .limit(1);
+        Ok(self.select(newest, |cells| cells.take()).await?.pop().unwrap_or_default())
+    }
+
+    /// Whether the store recorded an event of this id, or a test event of it was made for the subscription.
+    pub async fn knows_event(&self, store: &StoreId, webhook: &WebhookId, event: &str) -> Result<bool> {
+        let recorded = events::Entity::find().filter(events::Column::StoreId.eq(store)).filter(events::Column::Id.eq(event));
+        if recorded.one(self.read()).await?.is_some() {
+            return Ok(true);
+        }
+        let tests = deliveries::Entity::find()
+            .filter(deliveries::Column::StoreId.eq(store))
+            .filter(deliveries::Column::WebhookId.eq(webhook))
+            .filter(deliveries::Column::EventId.eq(event))
+            .filter(deliveries::Column::Body.is_not_null());
+        Ok(tests.one(self.read()).await?.is_some())
+    }
+
+    /// How many events a replay would queue.
+    pub async fn count_again(&self, store: &StoreId, webhook: &WebhookId, replay: &Replay, now: Timestamp) -> Result<i64> {
+        let mut recorded = Sql::of(store, "SELECT COUNT(*) FROM events e JOIN webhooks w ON w.store_id = e.store_id AND w.id = ");
+        recorded_again(&mut recorded, webhook, replay, now.millis());
+        let mut tests = Sql::of(store, "SELECT COUNT(*) FROM deliveries WHERE store_id = $1 AND ");
+        tests_again(&mut tests, webhook, replay, now.millis());
+        let mut count = 0;
+        for mut sql in [recorded, tests] {
+            sql.unbounded();
+            count += self.first(sql, |cells| cells.take::<i64>()).await?.unwrap_or(0);
+        }
+        Ok(count)
+    }
+
+    /// At most `limit` attempts.
+    pub async fn attempts(&self, store: &StoreId, webhook: &WebhookId, along: Along, limit: i64) -> Result<Vec<Logged>> {
+        let position = attempts::Column::Position;
+        let query = attempts::Entity::find()
+            .filter(attempts::Column::StoreId.eq(store))
+            .filter(attempts::Column::WebhookId.eq(webhook))
+            .limit(u64::try_from(limit).unwrap_or_default());
+        let query = match along {
+            Along::After(behind) => query.filter(position.gt(behind)).order_by_asc(position),
+            Along::Before(Some(before)) => query.filter(position.lt(before)).order_by_desc(position),
+            Along::Before(None) => query.order_by_desc(position),
+        };
+        Ok(query.all(self.read()).await?.into_iter().map(Into::into).collect())
+    }
+
+    /// When the next event is to be tried.
+    pub async fn next_delivery_at(&self) -> Result<Option<Timestamp>> {
+        let due = deliveries::Entity::find()
+            .select_only()
+            .column(deliveries::Column::DueAt)
+            .filter(deliveries::Column::DueAt.is_not_null())
+            .order_by_asc(deliveries::Column::DueAt)
+            .limit(1);
+        Ok(self.select(due, |cells| cells.time()).await?.pop())
+    }
+
+    /// Claims until `lease` what is due, of every subscription by itself but those that have all they can do.
+    pub async fn claim_deliveries(&self, now: Timestamp, lease: Timestamp, claim: &str, room: Room<'_, Place>) -> Result<Vec<Claimed>> {
+        let tx = self.begin().await?;
+        let rows: Vec<(i64, Place)> =
+            tx.all(&due(self.backend(), now, room), |cells| Ok((cells.take()?, (cells.id()?, cells.id()?)))).await?;
+        let (mut busy, mut due) = (room.busy.clone(), Vec::with_capacity(rows.len()));
+        for (position, place) in rows {
+            let attempts = busy.entry(place.clone()).or_default();
+            *attempts += 1;
+            due.push((*attempts, position, place));
+        }
+        // Where there is not room for all, the subscription that has the least going on comes first.
+        due.sort_by_key(|(attempts, _, _)| *attempts);
+        let mut picker = room.picker();
+        let chosen: Vec<i64> = due.into_iter().filter(|(_, _, place)| picker.take(place)).map(|(_, position, _)| position).collect();
+        if chosen.is_empty() {
+            tx.commit().await?;
+            return Ok(Vec::new());
+        }
+        let mut sql = Sql::fixed("UPDATE deliveries SET claim = $1, attempts = attempts + 1, due_at = $2 WHERE position IN ");
+        sql = sql.with(Param::Text(claim.to_owned())).with(Param::Integer(lease.millis()));
+        sql.integers(&chosen).push(
+            " RETURNING position, claim, attempts, store_id, webhook_id, event_id, kind, \
+             (SELECT w.url FROM webhooks w WHERE w.store_id = deliveries.store_id AND w.id = deliveries.webhook_id), sequence, \
+             COALESCE(body, (SELECT e.body FROM events e WHERE e.store_id = deliveries.store_id AND e.id = deliveries.event_id))",
+        );
+        let (mut claimed, mut damaged) = (Vec::new(), Vec::new());
+        for (one, whole) in tx.all(&sql, decode_claimed).await? {
+            if whole {
+                claimed.push(one);
+            } else {
+                damaged.push(one);
+            }
+        }
+        // One event that cannot be sent must not keep all others from being claimed, now and the next time.
+        for one in damaged {
+            tracing::error!(store = %one.shipment.store_id, event = one.shipment.event_id, "the recorded event is damaged; it is not delivered");
+            let mut sql = Sql::fixed("UPDATE deliveries SET claim = NULL, due_at = NULL WHERE position = ");
+            sql.integer(one.position);
+            tx.run(&sql).await?;
+        }
+        let mut places: Vec<Place> = claimed.iter().map(|one| (one.shipment.store_id.clone(), one.shipment.webhook_id.clone())).collect();
+        places.sort();
+        places.dedup();
+        for (store, webhook) in places {
+            let mut sql = Sql::of(&store, "SELECT secret, key_id FROM webhook_secrets WHERE store_id = $1 AND webhook_id = ");
+            sql.text(webhook.as_str()).push(" AND (ends_at IS NULL OR ends_at > ").integer(now.millis()).push(") ORDER BY position DESC");
+            let read = tx.all(&sql, |cells| SECRETS.read(cells, self.secret_keys(), store.as_str(), webhook.as_str())).await?;
+            let secrets = readable(read);
+            for one in claimed.iter_mut().filter(|one| one.shipment.store_id == store && one.shipment.webhook_id == webhook) {
+                one.shipment.secrets.clone_from(&secrets);
+            }
+        }
+        tx.commit().await?;
+        claimed.sort_by_key(|one| one.position);
+        Ok(claimed)
+    }
+}
+
+/// At least what each subscription has room for of what is due to it, the longest due first.
+fn due(backend: DbBackend, now: Timestamp, room: Room<'_, Place>) -> Sql {
+    let mut sql = Sql::fixed("SELECT d.position, w.store_id, w.id FROM webhooks w JOIN ");
+    // PostgreSQL would ask the inner query of the one form for every row of `deliveries`; SQLite does not know the other.
+    let lateral = backend == DbBackend::Postgres;
+    sql.push(if lateral { "LATERAL (SELECT x.position, x.due_at" } else { "deliveries d ON d.position IN (SELECT x.position" });
+    sql.push(" FROM deliveries x WHERE x.store_id = w.store_id AND x.webhook_id = w.id AND x.due_at IS NOT NULL AND x.due_at <= ");
+    sql.integer(now.millis()).push(" ORDER BY x.due_at, x.position").limit(i64::try_from(room.each).unwrap_or(i64::MAX));
+    sql.push(if lateral { " FOR UPDATE SKIP LOCKED) d ON TRUE" } else { ")" }).push(" WHERE w.enabled = TRUE");
+    for store in room.full_stores() {
+        sql.push(" AND w.store_id <> ").text(store.as_str());
+    }
+    for (store, webhook) in room.full() {
+        sql.push(" AND NOT (w.store_id = ").text(store.as_str()).push(" AND w.id = ").text(webhook.as_str()).push(")");
+    }
+    sql.push(" ORDER BY d.due_at, d.position");
+    sql
+}
+
+/// What was claimed, and whether its body is whole.
+fn decode_claimed(cells: &mut Cells<'_>) -> Result<(Claimed, bool)> {
+    let (position, claim, attempts) = (cells.take()?, cells.take()?, cells.take()?);
+    let (store_id, webhook_id, event_id, kind, url) = (cells.id()?, cells.id()?, cells.take()?, cells.take()?, cells.take()?);
+    let sequence: Option<i64> = cells.take()?;
+    let body: Option<Vec<u8>> = cells.take()?;
+    let body = match sequence {
+        Some(sequence) => body.and_then(|body| numbered(sequence, &body)),
+        None => body,
+    };
+    let whole = body.is_some();
+    let shipment = Shipment { store_id, webhook_id, event_id, kind, url, body: body.unwrap_or_default(), secrets: Ok(Vec::new()) };
+    Ok((Claimed { position, claim, attempts, shipment }, whole))
+}

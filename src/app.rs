@@ -12,7 +12,7 @@ use poem::{
     listener::Acceptor,
     web::Data,
 };
-use tokio::{sync::watch, task::JoinHandle};
+use tokio::{runtime::Handle, sync::watch, task::JoinHandle};
 
 use crate::{
     config::Config,
@@ -146,10 +146,9 @@ impl App {
         let replica = service.db().has_replica().then(|| service.on_replica());
         let supervisor = Supervisor::new(metrics.clone());
         let readiness = Readiness::new(service.clone(), supervisor.clone());
-        // On SQLite a read has a thread for itself: one of them is left for others.
-        let threads = tokio::runtime::Handle::current().metrics().num_workers() - 1;
-        let share = if service.db().is_one_writer() { threads } else { limits.connections / 2 };
-        let turns = Turns::new(share, threads);
+        // On SQLite a read has a thread for itself, of which one is left for others; on PostgreSQL half of the connections are for pages.
+        let share = if service.db().is_one_writer() { Handle::current().metrics().num_workers() - 1 } else { limits.connections / 4 };
+        let turns = Turns::new(share);
         let api = Arc::new(Api { service, replica, seal, metrics, rate: limits.rate, under_way: UnderWay::default(), turns });
         Ok(Self { api, connectors, targets, searches, supervisor, readiness })
     }

@@ -38,16 +38,19 @@ pub struct Request {
 }
 
 impl Request {
-    /// The use-cases of an operation that only reads, once it is the request's turn.
-    pub async fn reads(&self) -> Result<&Service, ApiError> {
-        if !self.context.has_turn() {
-            let turn = self.api.turns.take(self.store(), self.scope).await?;
-            if let (Some(bytes), Some(recipient)) = (turn.expected, self.context.recipient()) {
-                self.api.under_way.expect(recipient, bytes)?;
-            }
-            self.context.begin(turn);
+    /// The use-cases of an operation that only reads.
+    pub fn reads(&self) -> &Service {
+        self.api.replica.as_ref().filter(|_| self.on_replica).unwrap_or(&self.api.service)
+    }
+
+    /// The same for one that reads many records, once it is the request's turn.
+    pub async fn reads_many(&self) -> Result<&Service, ApiError> {
+        self.context.begin(self.api.turns.take(self.store(), self.scope).await?).await;
+        // Answers of its key may have been made meanwhile.
+        if let Some(recipient) = self.context.recipient() {
+            self.api.under_way.admit(recipient)?;
         }
-        Ok(self.api.replica.as_ref().filter(|_| self.on_replica).unwrap_or(&self.api.service))
+        Ok(self.reads())
     }
 
     pub fn store(&self) -> &StoreId {

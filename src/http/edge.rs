@@ -69,7 +69,8 @@ impl Endpoint for Edge {
             request.set_method(Method::GET);
         }
         let unread = rest::watch(&mut request);
-        let answer = tokio::time::timeout(REQUEST_LIMIT, AssertUnwindSafe(self.served.call(request)).catch_unwind()).await;
+        let served = AssertUnwindSafe(self.served.call(request)).catch_unwind();
+        let answer = context.beside(tokio::time::timeout(REQUEST_LIMIT, served)).await;
         let (mut operation, mut too_late) = (None, false);
         let mut response = match answer {
             Ok(Ok(Ok(response))) => {
@@ -136,11 +137,11 @@ impl Edge {
     /// The answer, whose bytes are under way from here on. One for which there is no room is dropped.
     async fn counted(&self, context: &Context, path: &str, mut response: Response) -> Response {
         let (Some(recipient), Some(Long)) = (context.recipient(), response.data()) else {
-            context.end_turn(0);
+            context.answered(0);
             return response;
         };
         let Ok(bytes) = response.take_body().into_bytes().await else { return self.failure(context, path, ApiError::internal()) };
-        context.end_turn(bytes.len());
+        context.answered(bytes.len());
         match self.api.under_way.count(recipient, bytes, !context.is_repeatable()) {
             Ok(bytes) => {
                 response.headers_mut().insert(header::CONTENT_LENGTH, bytes.len().into());

@@ -37,7 +37,7 @@ impl TicketReads {
         /// Replaces `accountId`, `conversationId`, `assigneeUserId` or `handledBy` by an object.
         expand: Query<Expand<TicketExpand>>,
     ) -> Result<Reply<One<Ticket>>, Failure<Lookup>> {
-        let ticket = request.reads().await?.ticket(request.store(), &ticket_id.0.0.0, expand.0.0).await?;
+        let ticket = request.reads().ticket(request.store(), &ticket_id.0.0.0, expand.0.0).await?;
         Ok(Reply::one(&request, ticket.into()))
     }
 
@@ -63,7 +63,7 @@ impl TicketReads {
         let (filters, spelled) = filters.filters()?;
         let filter = filters.check()?;
         let walk = opened.step(&request, page_size.0.0, &page, &spelled)?;
-        let tickets = request.reads().await?.tickets(request.store(), filter, walk.request(), expand.0.0).await?;
+        let tickets = request.reads_many().await?.tickets(request.store(), filter, walk.request(), expand.0.0).await?;
         Ok(walk.reply(&request, tickets))
     }
 
@@ -77,7 +77,7 @@ impl TicketReads {
         /// Adds the accounts that each field is shown for.
         expand: Query<Expand<FieldExpand>>,
     ) -> Result<Reply<All<TicketField>>, Failure<Listing>> {
-        let fields = request.reads().await?.ticket_fields(request.store(), expand.0.0.0).await?;
+        let fields = request.reads_many().await?.ticket_fields(request.store(), expand.0.0.0).await?;
         Ok(Reply::all(&request, fields))
     }
 }

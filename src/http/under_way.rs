@@ -106,11 +106,6 @@ impl UnderWay {
         self.0.room(self.0.held().get(recipient).copied().unwrap_or(0), 1, recipient)
     }
 
-    /// Refuses a request whose answer is expected to have so many bytes and would be refused.
-    pub fn expect(&self, recipient: &Recipient, bytes: usize) -> Result<(), TooMuch> {
-        self.0.room(self.0.held().get(recipient).copied().unwrap_or(0), bytes, recipient)
-    }
-
     /// The bytes of an answer, which count until the last of them is gone. `sure`: whatever the limits.
     pub fn count(&self, recipient: &Recipient, bytes: Bytes, sure: bool) -> Result<Bytes, TooMuch> {
         let mut held = self.0.held();

@@ -165,7 +165,7 @@ impl Shared {
         let _permit = self.permits.acquire().await.map_err(|error| Error::Failed(error.to_string()))?;
         let shared = self.clone();
         blocking(move || {
-            let view = shared.front.view.read().unwrap_or_else(PoisonError::into_inner);
+            let view = shared.front.view();
             Ok(shared.complete(&view)?.search(&search)?)
         })
         .await
@@ -180,8 +180,8 @@ impl Shared {
     }
 
     /// The view, unless it is one that was opened since and has not caught up yet.
-    fn complete<'a>(&self, view: &'a Option<View>) -> Result<&'a View> {
-        view.as_ref().filter(|_| *self.ready.borrow()).ok_or(Error::Building)
+    fn complete<'a>(&self, view: &'a Option<Arc<View>>) -> Result<&'a View> {
+        view.as_deref().filter(|_| *self.ready.borrow()).ok_or(Error::Building)
     }
 
     /// What a search is told when the index fails, which is then built anew.
@@ -253,7 +253,7 @@ impl Follower {
         drop(self.shared.front.db.own_changes());
         let index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
         let view = View::new(index.reader.searcher(), index.fields)?;
-        *self.shared.front.view.write().unwrap_or_else(PoisonError::into_inner) = Some(view);
+        *self.shared.front.view.write().unwrap_or_else(PoisonError::into_inner) = Some(view.into());
         Ok(())
     }
 
@@ -342,7 +342,7 @@ fn commit(shared: &Shared, index: &mut Index, mark: &Mark) -> Result<()> {
     }
     index.commit(mark)?;
     let mut view = shared.front.view.write().unwrap_or_else(PoisonError::into_inner);
-    let Some(view) = view.as_mut() else { return Ok(()) };
+    let Some(view) = view.as_mut().map(Arc::make_mut) else { return Ok(()) };
     view.look_at(index.reader.searcher())?;
     for (key, written) in written {
         if view.fresh.get(&key).is_some_and(|fresh| Arc::ptr_eq(fresh, &written)) {

@@ -9,7 +9,7 @@
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
     sync::{
-        PoisonError, RwLock,
+        Arc, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -56,7 +56,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub struct Front {
     pub db: Db,
     /// The index and what stands in front of it; none while the index is built.
-    pub view: RwLock<Option<View>>,
+    pub view: RwLock<Option<Arc<View>>>,
     pub followed: Queue<Followed>,
     /// How many searches have asked for a look at the log.
     asked: AtomicU64,
@@ -185,15 +185,23 @@ impl Front {
         Ok(changes)
     }
 
+    /// What is searched now. Nobody who brings something in waits for a search: it goes on with what it began with.
+    pub fn view(&self) -> Option<Arc<View>> {
+        self.view.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Puts records in front of the index.
     pub fn show(&self, changes: Vec<Change>) -> Result<()> {
+        if changes.is_empty() {
+            return Ok(());
+        }
         let fresh: Vec<(Key, Fresh)> = changes
             .into_iter()
             .map(|Change { key, record, gone, new }| (key, Fresh { terms: Terms::of(&text(&record.texts)), record, gone, new }))
             .collect();
         let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
         // While there is no index, whatever was committed is found by the one that follows.
-        let Some(view) = view.as_mut() else { return Ok(()) };
+        let Some(view) = view.as_mut().map(Arc::make_mut) else { return Ok(()) };
         for (key, fresh) in fresh {
             if !fresh.new {
                 let stale = unpanicked(|| view.documents(key))?;

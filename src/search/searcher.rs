@@ -84,11 +84,12 @@ pub struct Fresh {
     pub new: bool,
 }
 
-/// What is searched at one moment.
+/// What is searched at one moment. A copy costs little beside a search.
+#[derive(Clone)]
 pub struct View {
     searcher: Searcher,
     /// By segment.
-    columns: Vec<Columns>,
+    columns: Arc<[Columns]>,
     fields: Fields,
     /// By key, so that one record is there once.
     pub fresh: HashMap<Key, Arc<Fresh>>,
@@ -134,7 +135,7 @@ impl View {
         Ok(())
     }
 
-    fn columns(searcher: &Searcher) -> Result<Vec<Columns>, TantivyError> {
+    fn columns(searcher: &Searcher) -> Result<Arc<[Columns]>, TantivyError> {
         searcher.segment_readers().iter().map(Columns::open).collect()
     }
 

@@ -26,7 +26,10 @@ impl Db {
                 readers.all(sql, decode).await
             }
             // In a box since it is large, and every future around it is moved as a whole several times a request, on SQLite too.
-            Reads::Postgres(lines) => Box::pin(self.rows(lines, &sql)).await?.iter().map(|row| decode(&mut Cells::postgres(row))).collect(),
+            // Each row is given back as soon as it was decoded: a long answer is not in memory twice.
+            Reads::Postgres(lines) => {
+                Box::pin(self.rows(lines, &sql)).await?.into_iter().map(|row| decode(&mut Cells::postgres(&row))).collect()
+            }
         }
     }
 

@@ -1,7 +1,7 @@
 //! Authentication and authorisation: section 5. The extractor is the first parameter of every operation, so that
 //! nothing of a request is looked at before its key was; the operation's scope is part of the type.
 
-use std::{marker::PhantomData, ops::Deref, sync::Arc};
+use std::{borrow::Cow, marker::PhantomData, ops::Deref, sync::Arc};
 
 use poem::{RequestBody, http::StatusCode};
 use poem_openapi::{
@@ -44,13 +44,13 @@ impl Request {
     }
 
     /// The same for one that reads many records, once it is the request's turn.
-    pub async fn reads_many(&self) -> Result<&Service, ApiError> {
+    pub async fn reads_many(&self) -> Result<Cow<'_, Service>, ApiError> {
         self.context.begin(self.api.turns.take(self.store(), self.scope).await?).await;
         // Answers of its key may have been made meanwhile.
         if let Some(recipient) = self.context.recipient() {
             self.api.under_way.admit(recipient)?;
         }
-        Ok(self.reads())
+        Ok(if self.context.may_be_long() { Cow::Owned(self.reads().apart()) } else { Cow::Borrowed(self.reads()) })
     }
 
     pub fn store(&self) -> &StoreId {

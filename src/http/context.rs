@@ -110,7 +110,8 @@ impl Context {
         }
     }
 
-    fn may_be_long(&self) -> bool {
+    /// Whether the request has a turn and its answer may be long.
+    pub fn may_be_long(&self) -> bool {
         self.0.turn.get().is_some_and(|turn| turn.alone)
     }
 

@@ -1,9 +1,11 @@
 //! Turns of requests that read many records: a store's share of the process.
 //!
 //! A few such requests of one store run at a time, and the others wait in the order in which they came. So another store's request waits
-//! for those few, however many connections the first one has. A request whose answer may be long has the share of its store alone, since
-//! rows and text of a long answer are in memory at once, and is served beside the runtime's threads ([`Context::beside`]). An answer may be long where one of the same store and scope was so lately, or
-//! where there was none yet.
+//! for those few, however many connections the first one has.
+//!
+//! A request whose answer may be long has the share of its store alone, since rows and text of a long answer are in memory at once. It
+//! shares neither a thread of the runtime (`Context::beside`) nor a connection (`Db::apart`) with others. An answer may be long where one
+//! of the same store and scope was so lately, or where there was none yet.
 //!
 //! Called by `auth`, once a request is known to be sound, and by `edge`, which knows how long the answer is. A turn ends with its request.
 

@@ -10,16 +10,19 @@ use crate::store::{
     error::Result,
     postgres::pipelined_clients::Lines,
     rows::Cells,
-    sql::Sql,
+    sql::{Reach, Sql},
 };
 
 impl Db {
     /// Every row of a statement, each through `decode`.
-    pub(in crate::store) async fn all<T, D>(&self, sql: Sql, decode: D) -> Result<Vec<T>>
+    pub(in crate::store) async fn all<T, D>(&self, mut sql: Sql, decode: D) -> Result<Vec<T>>
     where
         T: Send + 'static,
         D: Fn(&mut Cells<'_>) -> Result<T> + Send + 'static,
     {
+        if self.is_apart() && matches!(sql.reach(), Reach::Keys) {
+            sql.unbounded();
+        }
         match self.reads() {
             Reads::Sqlite(readers) => {
                 self.count_statement();

@@ -9,7 +9,17 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crate::harness::{ALL_SCOPES, Server};
+use serde_json::json;
+
+use crate::{
+    fixture::STRANGER,
+    harness::{ALL_SCOPES, Server},
+};
+
+/// What no key finds, so that it is read on a connection of its own.
+fn filter() -> serde_json::Value {
+    json!({"assigneeUserId": STRANGER})
+}
 
 /// Requests of the store that wait for the table; the server has six connections for lists.
 const REQUESTS: usize = 8;
@@ -25,7 +35,7 @@ fn a_stores_lists_leave_connections_for_another_stores() {
     }
     let (one, two) = (server.api("one", &ALL_SCOPES), server.api("two", &ALL_SCOPES));
     // Of what has not been asked for yet it is not known how long it is.
-    one.get("/labels").send().ok();
+    one.post("/tickets/list", filter()).send().ok();
     let mut psql = Command::new("psql")
         .args(["--no-psqlrc", "--quiet", &server.database.url])
         .stdin(Stdio::piped())
@@ -33,7 +43,7 @@ fn a_stores_lists_leave_connections_for_another_stores() {
         .spawn()
         .expect("psql is installed");
     let mut told = psql.stdin.take().expect("a pipe");
-    told.write_all(b"begin; lock table labels in access exclusive mode;\n\\echo locked\n").expect("psql is told");
+    told.write_all(b"begin; lock table tickets in access exclusive mode;\n\\echo locked\n").expect("psql is told");
     let mut line = String::new();
     BufReader::new(psql.stdout.take().expect("a pipe")).read_line(&mut line).expect("psql tells");
     assert_eq!(line, "locked\n");
@@ -41,7 +51,7 @@ fn a_stores_lists_leave_connections_for_another_stores() {
     let asked: Vec<_> = (0..REQUESTS)
         .map(|_| {
             let one = one.clone();
-            thread::spawn(move || one.get("/labels").send().ok())
+            thread::spawn(move || one.post("/tickets/list", filter()).send().ok())
         })
         .collect();
     let waiting = || {
@@ -56,7 +66,7 @@ fn a_stores_lists_leave_connections_for_another_stores() {
     // Whatever else would come has time to.
     thread::sleep(Duration::from_millis(300));
     assert_eq!(waiting(), SHARE);
-    two.get("/teams").send().ok();
+    two.get("/labels").query("searchTerm", "any").send().ok();
     assert!(asked.iter().all(|one| !one.is_finished()));
 
     drop(told);

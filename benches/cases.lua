@@ -1,5 +1,5 @@
--- Sends one kind of request, `%d` in its path or body replaced by a random number, `%u` by one that no other request has.
--- `benches/cases.py` says how it is called.
+-- wrk script of `benches/cases.py`: sends one kind of request. `%d` in its path or body is replaced by a random number, `%u` by one that is
+-- unique among all requests.
 local method, path, body, tickets, number
 
 function init(args)
@@ -9,7 +9,7 @@ function init(args)
     if body then
         wrk.headers["content-type"] = "application/json"
     end
-    -- Seeds are told apart, and no run has so many requests.
+    -- Each seed has a range of its own, larger than the number of requests in a run.
     number = tonumber(args[2]) * 1e7
     if not (path .. (body or "")):find("%%[du]") then
         local fixed = wrk.format(method, path, nil, body)
@@ -18,7 +18,7 @@ function init(args)
 end
 
 function request()
-    -- Four fifths of as many: so many conversations there are.
+    -- The number of conversations: four fifths of the number of tickets.
     number = number + 1
     local numbers = { d = math.random(0, math.floor(tickets * 8 / 10) - 1), u = string.format("%d", number) }
     return wrk.format(method, (path:gsub("%%([du])", numbers)), nil, body and (body:gsub("%%([du])", numbers)))

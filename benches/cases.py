@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a request costs, case by case, and how that grows with the data. `cases.sh` says how it is called."""
+"""Benchmark of reads, filters and sends by the size of the data. `cases.sh` is the usage."""
 import argparse, http.client, itertools, json, os, pathlib, random, re, shutil, signal, statistics, subprocess, sys, tempfile, time
 from urllib.parse import urlsplit
 from load import load
@@ -10,8 +10,8 @@ LIST = "/v1/tickets/list?pageSize=20"
 
 
 def shop(tickets, write):
-    """Import lines of a shop with so many tickets, a message each, a fifth of them open, the same on every run. What the
-    filters ask for, of a field or the label, is had by a fifth."""
+    """Import lines of a shop with so many tickets: a message each, a fifth of them open, the same on every run. A fifth of the
+    tickets have each value that the filters ask for, of a field or the label."""
     r = random.Random(7).random
     conversations = max(1, tickets * 8 // 10)
 
@@ -30,7 +30,7 @@ def shop(tickets, write):
         put("conversation", id="c%d" % n, channel="widget", accountId="widget", contactId="k%d" % n, displayName="Contact %d" % n, referenceId="r%d" % n,
             labelIds=["label-%d" % int(r() * 5)], isSpam=False, createdAt=at(n), updatedAt=at(n))
     for n in range(tickets):
-        # The last ticket of a conversation may be open.
+        # Only the last ticket of a conversation may be open.
         opened, is_open = n * 25, n >= tickets - conversations and r() < 0.25
         fields = {"region": "%s-%d" % ("north south east west centre".split()[int(r() * 5)], n % 1000), "score": int(r() * 100),
                   "tier": "gold silver bronze iron tin".split()[n % 5]}
@@ -43,7 +43,7 @@ def shop(tickets, write):
 def field(name, operator, **operand): return {"ticketFieldId": name, "operator": operator, **operand}
 
 
-# Two filters on fields and one on the label; each lets a fifth through. Among them is every kind that finds by what is there: beginnings, parts, bounds, values.
+# Two field filters and a label filter, each matched by a fifth of the tickets. All operators that an index can serve are covered: prefixes, substrings, bounds, values.
 LABEL = {"operator": "contains_any", "labelIds": ["label-3"]}
 NORTH, LOW = field("region", "starts_with", value="north"), field("score", "between", min=0, max=19)
 FILTERS = {
@@ -55,7 +55,7 @@ FILTERS = {
 
 
 def processes(roots):
-    """These processes and all that they started."""
+    """These processes and all their descendants."""
     children = {}
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try: children.setdefault(int(pathlib.Path("/proc", pid, "stat").read_text().rpartition(")")[2].split()[1]), []).append(int(pid))
@@ -68,7 +68,7 @@ def processes(roots):
 
 
 def cpu(roots):
-    """Milliseconds of user and system time, of children that ended too."""
+    """User and system time in milliseconds, including that of ended children."""
     ticks = 0
     for pid in processes(roots):
         try: ticks += sum(map(int, pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:15]))
@@ -77,7 +77,7 @@ def cpu(roots):
 
 
 def rest(roots):
-    """Waits until they have nothing to do: work that is put off belongs to the round that caused it."""
+    """Waits until the processes are idle: deferred work belongs to the round that caused it."""
     last = cpu(roots)
     for _ in range(100):
         time.sleep(0.2)
@@ -87,7 +87,7 @@ def rest(roots):
 
 
 def memory(pid):
-    """What a process keeps at rest: what it needed for a moment, as at its start, is given back within some seconds."""
+    """The memory of an idle process: temporary memory, as at its start, is released within seconds."""
     time.sleep(5)
     told = pathlib.Path(f"/proc/{pid}/status").read_text()
     anonymous, whole = (int(re.search(name + r":\s+(\d+)", told)[1]) / 1024 for name in ("RssAnon", "VmRSS"))
@@ -154,7 +154,7 @@ class Shop:
         finally: connection.close()
 
     def deep(self):
-        """The cursor behind 50,000 closed tickets, or seven tenths as many as there are tickets."""
+        """The cursor behind 50,000 closed tickets, or behind seven tenths of the tickets."""
         cursor, seen = "", 0
         depth = min(50_000, self.tickets * 7 // 10)
         while seen < depth:
@@ -184,7 +184,7 @@ def wrk(shop, case, seconds, connections, seed):
 
 
 def answers(shop, case, rows):
-    """Whether the case is answered in full: that it is fast says nothing otherwise."""
+    """Checks that the response is complete: a fast incomplete one would not count."""
     method, path, *body = (part.replace("%d", "0").replace("%u", "0") for part in case)
     code, _, told = shop.call(method, path, json.loads(body[0]) if body else None)
     data = json.loads(told).get("data") if code == 200 else None
@@ -216,11 +216,11 @@ def main():
         for name, filters in FILTERS.items():
             body = json.dumps({"advancedFilters": {"ticketFields": filters, "labels": LABEL}})
             cases[f"filters: label, {name}"] = lambda _, body=body: ("POST", LIST, body)
-            # Its first page tells the total, which is counted for whoever asks first; here each asks for another range with the same tickets.
+            # The first page has the total, which is counted once and cached; a unique range of the same tickets misses the cache.
             if "revision A" in revision and LOW in filters: cases["filters: the same, counted anew"] = lambda _, body=body: ("POST", LIST, body.replace('"min": 0', '"min": -%u'))
         cases["insert"] = lambda _: ("POST", "/v1/messages", '{"conversationId":"c%d","text":"Where is my package? It is late, please help"}')
         wanted = {name: [of(shop) for shop in shops] for name, of in cases.items() if args.only in name or name == "list"}
-        # A round has every case, so that what is compared was measured within the same minute. Writes come last: they change what is read.
+        # Each round has every case, so that compared figures are of the same minute. Writes come last: they change what the reads return.
         groups = [[name for name in wanted if name != "insert"], [name for name in wanted if name == "insert"]]
         measured = {name: [[] for _ in shops] for name in wanted}
         for names in groups:
@@ -228,7 +228,7 @@ def main():
                 for shop, request in zip(shops, wanted[name]): answers(shop, request, 1 if name in ("get", "insert") else 50 if name.endswith("page") else 20)
             for number, name in itertools.product(range(-1, args.rounds), names):
                 for shop, request, rounds in zip(shops, wanted[name], measured[name]):
-                    # First for nothing. Sends take longer: the pages that an import filled are split by the first of them, of 1,000,000 tickets by 20,000.
+                    # Warm-up. Sends need longer: the first 20,000 of them, at 1,000,000 tickets, split the index pages that the import filled.
                     warm = 4 if name == "insert" else 1
                     one = wrk(shop, request, warm if number < 0 else args.seconds, 32 if name == "insert" else args.connections, number + 2)
                     if number >= 0: rounds.append(one)

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Measures reads, filters and writes on shops of growing size, each case in interleaved rounds.
+# Benchmark of reads, filters and sends on shops of growing size, in interleaved rounds.
 #
 #   benches/cases.sh                                   20,000 and 100,000 tickets in SQLite files, revision B
 #   benches/cases.sh --sizes 20000,1000000             others
-#   benches/cases.sh --rev-a                           revision A, whose first pages tell the total
-#   benches/cases.sh --postgres postgres://…           in databases made on this server, whose processes are counted in;
-#                                                      it has to run on this machine, and its data folder be readable
+#   benches/cases.sh --rev-a                           revision A, whose first pages have the total
+#   --postgres postgres://…                           in databases created on this server; its processes are included in the CPU
+#                                                      time, so it must run on this machine with a readable data folder
 #   --only filters (and the list)  --rounds 3  --seconds 3  --connections 16
 #
-# Needs wrk and python3. TMPDIR is where the data goes: a disk, not memory.
+# Needs wrk and python3. The data is in TMPDIR, which must be on a disk, not in memory.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 features=() rest=()

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""The comparison of OpenAPI documents on public pairs and on the file-based tests of other comparisons.
+"""Benchmark of the OpenAPI comparison: pairs of public documents, and the file-based tests of other tools.
 
   benches/diff.py oasdiff FOLDER BINARY...        tests of a clone of github.com/oasdiff/oasdiff
   benches/diff.py openapi-diff FOLDER BINARY...   tests of a clone of github.com/OpenAPITools/openapi-diff
   benches/diff.py pairs FILE BINARY...            pairs of documents, one pair a line: OLD NEW
 
-BINARY is `cargo build --release -p openapi-diff --example compare`; a binary of an older commit may stand before it. The
-last binary counts: the script fails if it crashes, takes more than 10 s for a pair, or disagrees with a test for which
-benches/diff-reasons.json holds no reason.
+BINARY is built by `cargo build --release -p openapi-diff --example compare`; binaries of older commits may precede it. The
+last one counts: the script fails if it crashes, takes more than 10 s for a pair, or disagrees with a test for which
+benches/diff-reasons.json has no reason.
 """
 import collections, glob, json, os, re, resource, subprocess, sys, time
 
@@ -24,7 +24,7 @@ def class_of(report):
 
 
 def oasdiff(folder):
-    """Tests that open two files, change neither, and expect a level: the name, both files, and the classes that agree."""
+    """Tests that compare two unchanged files and expect a level: the name, both files, and the classes that agree."""
     os.chdir(os.path.join(folder, "checker"))
     sources = [open(name).read() for name in sorted(glob.glob("*.go"))]
     ids = dict(pair for source in sources for pair in re.findall(r'(\w+Id)\s*=\s*"([^"]+)"', source))
@@ -50,7 +50,7 @@ def oasdiff(folder):
             elif "WARN" in found or not found and not none and "UntilLevel" not in body:
                 agree = {"breaking", "unknown"}
             elif one_check:
-                # Other checks may find more.
+                # Other checks may report more.
                 agree = {"breaking", "unknown", "compatible"} | ({"none"} if none else set())
             else:
                 agree = {"unknown", "compatible"} | ({"none"} if none else set())

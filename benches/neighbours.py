@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A noisy neighbour. `neighbours.sh` says what is measured and how this is called."""
+"""Noisy-neighbour benchmark. `neighbours.sh` is the usage."""
 import argparse, collections, http.client, json, multiprocessing, os, pathlib, re, selectors, shutil, signal, socket, subprocess, sys, tempfile, threading, time
 from urllib.parse import urlsplit, urlunsplit
 
@@ -9,7 +9,7 @@ SCOPES = "tickets:read,tickets:write,conversations:read,contacts:read,contacts:w
 
 
 def lines(write, noisy):
-    """Import lines: for the quiet store some tickets, for the noisy one also the longest texts that are allowed, and much to look through."""
+    """Import lines: some tickets for the quiet store; for the noisy one also texts of the maximum length, and many records to scan."""
     def put(kind, /, **record): write(json.dumps({"kind": kind, "record": record}) + "\n")
     def at(second): return time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(1_735_689_600 + second))
     put("role", id="owner", name="Owner", kind="owner")
@@ -58,7 +58,7 @@ def request(method, path, body, key):
 
 
 class Caller:
-    """A connection that asks again as soon as it has its answer."""
+    """A client connection that sends its next request as soon as it has a response."""
 
     def __init__(self, address, ask):
         self.address, self.ask, self.statuses, self.received = address, ask, collections.Counter(), 0
@@ -92,7 +92,7 @@ class Caller:
 
 
 def load(address, ask, stop, told):
-    """64 connections in a process of its own, behind the others: it stands for machines of its own."""
+    """64 connections in a process of low priority, which stands for clients on other machines."""
     os.nice(10)
     buffer, chosen, callers = memoryview(bytearray(1 << 20)), selectors.DefaultSelector(), []
     for _ in range(CONNECTIONS):
@@ -109,7 +109,7 @@ def load(address, ask, stop, told):
 
 
 def untaken(address, ask, stop, told):
-    """12 connections that ask for the largest page and take none of it; those that the server ends come again."""
+    """12 connections that request the largest page and read none of it; those that the server closes are opened again."""
     sockets = []
     while not stop.is_set():
         while len(sockets) < UNTAKEN:
@@ -172,7 +172,7 @@ class Server:
 
 
 def tickets(server, seconds):
-    """Milliseconds that one ticket of the quiet store took, asked for a hundred times a second; and the most memory meanwhile."""
+    """The latencies in milliseconds of one ticket of the quiet store, requested a hundred times per second; and the peak memory."""
     took, most, until = [], 0, time.monotonic() + seconds
     connection = http.client.HTTPConnection(*server.address, timeout=60)
     headers = {"x-api-key": server.keys["quiet"]}

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# A noisy neighbour: how long another store's ticket takes, and how much memory the server has, while one store's key makes each of
-# the heaviest requests from 64 connections, and while 12 connections take none of their answers.
+# Noisy-neighbour benchmark: the latency of another store's ticket, and the memory of the server, while one store's key sends each of
+# the heaviest requests over 64 connections, and while 12 connections read none of their responses.
 #
 #   benches/neighbours.sh                      on SQLite, about three minutes after the build
-#   benches/neighbours.sh --postgres URL       on a database of its own on this PostgreSQL server
+#   benches/neighbours.sh --postgres URL       in a database created on this PostgreSQL server
 #   benches/neighbours.sh --seconds 10 --only "a page of comments"
-#   COUNTERPART_BENCH_BINARY=…                 this program instead of one that is built here
+#   COUNTERPART_BENCH_BINARY=…                 this program instead of a new build
 #
-# Fails where a case misses its target: a p99 of at most three times the one before or 25 ms, whichever is larger, and at most 256 MB
-# more memory. Needs Python 3, and psql for --postgres.
+# Fails if a case misses its target: a p99 of at most three times the one without load or 25 ms, whichever is larger, and at most
+# 256 MB more memory. Needs Python 3, and psql for --postgres.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 if [ -z "${COUNTERPART_BENCH_BINARY:-}" ]; then

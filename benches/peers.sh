@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Measures this server, as released, beside the peers of a measuring kit over the same records.
+# Benchmark of a release build against the peers of a measuring kit, over the same records.
 #
 #   benches/peers.sh KIT [DATA] [options of the kit's measure.py…]
 #
-# KIT is the folder with gen.py and measure.py, its peers installed as its README says. DATA, made on the first run,
-# is where 100,000 tickets and 200,000 messages are kept (default: KIT/data/100k).
+# KIT is the folder with gen.py and measure.py, with its peers installed as its README says. DATA, generated on the first run, is
+# the folder of the 100,000 tickets and 200,000 messages (default: KIT/data/100k).
 set -euo pipefail
 kit=$(realpath "${1:?usage: benches/peers.sh KIT [DATA] [measure.py options]}")
 shift
@@ -22,7 +22,7 @@ case " $* " in
 *" --cases"*) measure "$@" ;;
 *)
     measure --cases get,list,deep,search-rare,search-common "$@"
-    # The goal for sends is set for so many clients.
+    # The target for sends is defined for this number of clients.
     measure --cases insert --connections 32 "$@"
     ;;
 esac

@@ -1,4 +1,4 @@
--- Sends one query after the other, from several connections. `benches/search.sh` says how it is called.
+-- wrk script of `benches/search.sh`: sends queries from a list in turn, over several connections.
 local queries = {}
 
 function init(args)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Import lines of a shop with so many messages: English, Thai, Chinese and Vietnamese, the same bytes on every run.
+"""Import lines of a shop with so many messages in English, Thai, Chinese and Vietnamese, the same bytes on every run.
 
-`order` and `สินค้า` stand in a quarter of the messages each, `zyxquark` in 48; the rest of the words have a long tail."""
+`order` and `สินค้า` are in a quarter of the messages each, `zyxquark` in 48; the other words have a long tail."""
 import json, random, sys
 
 count = int(sys.argv[1])
@@ -52,6 +52,6 @@ for n in range(CONVERSATIONS):
     put("contact", id="k%d" % n, fullName=name, firstName=name, email="k%d@example.com" % n, phone="+668%08d" % n, createdAt=day, updatedAt=at(n))
     put("conversation", id="c%d" % n, channel="widget", accountId="a", contactId="k%d" % n, displayName=name, referenceId="r%d" % n, labelIds=[], isSpam=False, createdAt=day, updatedAt=day)
 for n in range(count):
-    # Ids as an import from elsewhere brings them: UUIDs in the order of time.
+    # Time-ordered UUIDs, as in an import from another system.
     uuid = "%08x-%04x-7%03x-8%03x-%012x" % (n >> 16, n & 0xffff, int(r() * 4096), int(r() * 4096), int(r() * (1 << 48)))
     put("message", id=uuid, conversationId="c%d" % int(r() * CONVERSATIONS), direction="inbound", sentAt=at(n * 28 * 86400 * 12 // count), text=text(n))

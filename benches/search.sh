@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Measures search: how fast messages are imported and the index is built, how large it is, and how long queries take for 8
+# Search benchmark: the rate of the import, the build time and the size of the index, and the latency of queries with 8
 # clients.
 #
 #   benches/search.sh                     on 100,000 and 1,000,000 messages in a SQLite file
-#   benches/search.sh 100000              on as many messages as that
-#   --seconds 10                          how long each query is asked for
-#   --postgres postgres://…               in databases that are made on this server for the time, instead of SQLite files
+#   benches/search.sh 100000              on this many messages
+#   --seconds 10                          the duration of each query
+#   --postgres postgres://…               in databases that are created on this server and dropped, instead of SQLite files
 #
-# Needs wrk and python3. TMPDIR is where the data goes: a disk, not memory.
+# Needs wrk and python3. The data is in TMPDIR, which must be on a disk, not in memory.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 sizes=() seconds=10 postgres=""
@@ -44,7 +44,7 @@ for size in "${sizes[@]}"; do
     echo "  index: $(du -sm "$COUNTERPART_INDEX_DIR" | cut -f1) MB"
     key=$("$counterpart" key create --store bench --name bench --scopes messages:read)
     start_server
-    # Opened, read once, and nothing left to be taken in.
+    # The index is open, has been read once, and is up to date.
     curl -sf --retry 100 --retry-delay 1 -H "x-api-key: $key" "$address/v1/messages/search?query=zyxquark" >/dev/null
     while read -r name queries; do
         arguments=()

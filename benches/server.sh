@@ -1,12 +1,12 @@
-# The program as released, a server of it, and a database for that on somebody's PostgreSQL, for a script to source behind
-# tests/scratch.sh. `root` is the project's folder. Sets `counterpart`; whoever sources it calls `clear_away` at its end.
+# Release build, server process and PostgreSQL database of a benchmark; to be sourced after tests/scratch.sh. `root` is the project's
+# folder. Sets `counterpart`; the sourcing script calls `clear_away` at its end.
 
 (cd "$root" && cargo build --release --quiet)
 target=$(cd "$root" && cargo metadata --format-version 1 --no-deps | python3 -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])')
 counterpart=$target/release/counterpart
 server="" made=""
 
-# make_database SERVER NAME: on the server of this address; sets DATABASE_URL.
+# make_database SERVER NAME: creates a database on this server; sets DATABASE_URL.
 make_database() {
     psql --no-psqlrc --quiet --command "create database $2" "$1"
     made_on=$1 made=$2

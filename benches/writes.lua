@@ -1,4 +1,4 @@
--- Posts to random conversations; every text is another. `benches/writes.sh` says how it is called.
+-- wrk script of `benches/writes.sh`: posts unique texts to random conversations.
 wrk.method = "POST"
 
 local conversations, run

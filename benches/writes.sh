@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Measures writes that are on disk before they are answered, and counts afterwards that each of them is there.
+# Benchmark of durable writes: each is on disk before its response. Afterwards the script checks that none is lost.
 #
 #   benches/writes.sh                    on a SQLite file, as released
-#   benches/writes.sh --postgres         on a PostgreSQL server of its own, with PostgreSQL's own settings
-#   benches/writes.sh --postgres URL     on a fresh database of this server
+#   benches/writes.sh --postgres         on a PostgreSQL server that it starts, with default settings
+#   benches/writes.sh --postgres URL     in a database created on this server
 #
-#   --path /messages/internal-comments   another write that takes `conversationId` and `text` (default: /messages)
+#   --path /messages/internal-comments   another write with `conversationId` and `text` (default: /messages)
 #   --rounds 3  --seconds 10  --connections 32  --conversations 2000
 #
-# Needs wrk, and python3 for the build's folder. TMPDIR is where the data goes: a disk, not memory.
+# Needs wrk, and python3 to find the build. The data is in TMPDIR, which must be on a disk, not in memory.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 . "$root/tests/postgres.sh"
@@ -32,7 +32,7 @@ while [ $# -gt 0 ]; do
     esac
     shift
 done
-# What a write adds, as an export names it.
+# The records that a write adds, by their name in an export.
 case $path in
 */internal-comments) kind=comment ;;
 *) kind=message ;;
@@ -46,7 +46,7 @@ at_the_end() {
     stop_postgres "$scratch"
 }
 
-# On PostgreSQL it would be in the folder that this is called from.
+# The default on PostgreSQL would be below the current folder.
 export COUNTERPART_INDEX_DIR=$scratch/index
 
 if [ "$database" = sqlite ]; then
@@ -60,7 +60,7 @@ else
     where="PostgreSQL $(ask 'show server_version'), fsync=$(ask 'show fsync'), synchronous_commit=$(ask 'show synchronous_commit')"
 fi
 
-# A contact each, a conversation with it, and its open ticket.
+# Contacts, each with a conversation and its open ticket.
 records() {
     cat <<'LINES'
 {"kind":"role","record":{"id":"owner","name":"Owner","kind":"owner"}}
@@ -93,7 +93,7 @@ for ((round = 1; round <= rounds; round++)); do
     answered=$((answered + ok)) failed=$((failed + refused + broken))
 done
 
-# The last requests of a round may be done without an answer that wrk waited for.
+# The last requests of a round may succeed after wrk has stopped waiting.
 stop_server
 there=$("$counterpart" export --store bench | grep -c "^{\"kind\":\"$kind\"" || true)
 unseen=$((rounds * connections))

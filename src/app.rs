@@ -16,8 +16,8 @@ use tokio::{runtime::Handle, sync::watch, task::JoinHandle};
 
 use crate::{
     config::Config,
-    delivery::{connector::Connectors, guard::Targets, outbound::Messages, webhooks::Webhooks, worker::Worker},
-    domain::{clock::World, settings::Bounds},
+    delivery::{connector::Connectors, outbound::Messages, webhooks::Webhooks, worker::Worker},
+    domain::{clock::World, settings::Bounds, targets::Targets},
     http::{
         api::Api,
         changes,
@@ -139,7 +139,7 @@ impl App {
         targets: Targets,
         index: PathBuf,
     ) -> service::Result<Self> {
-        let service = service(db.clone(), world).bounded_by(limits.bounds);
+        let service = service(db.clone(), world).bounded_by(limits.bounds).delivering_to(targets);
         let searches = Searches::new(db, index, database_id(&service).await?);
         let service = service.searched_by(searches.clone());
         let seal = Seal::new(&service.server_secret("cursor").await?);
@@ -193,7 +193,7 @@ impl App {
     }
 
     /// Serves, delivers, and follows the database for searches, until `stop` resolves; what is in progress is then finished,
-    /// and the database is closed. `ready` is told the bound address.
+    /// and the database is closed. `ready` receives the bound address.
     pub async fn serve(&self, listen: &str, stop: impl Future<Output = ()>, ready: impl FnOnce(String)) -> io::Result<()> {
         let acceptor = slow::listen(listen).await?;
         let address = acceptor.local_addr().into_iter().find_map(|address| address.as_socket_addr().map(ToString::to_string));
@@ -343,15 +343,19 @@ fn healthz() -> Response {
 /// The process can do its work; if not, why.
 #[handler]
 async fn readyz(Data(readiness): Data<&Readiness>) -> Response {
-    let reasons = readiness.reasons().await;
-    if reasons.is_empty() {
-        return text("application/json", "{\"status\":\"ready\"}");
+    let (reasons, warnings) = (readiness.reasons().await, readiness.warnings());
+    let (status, mut body) = if reasons.is_empty() {
+        (StatusCode::OK, serde_json::json!({ "status": "ready" }))
+    } else {
+        (StatusCode::SERVICE_UNAVAILABLE, serde_json::json!({ "status": "not ready", "reasons": reasons }))
+    };
+    if !warnings.is_empty() {
+        body["warnings"] = warnings.into();
     }
-    let body = serde_json::json!({ "status": "not ready", "reasons": reasons });
-    text("application/json", body.to_string()).with_status(StatusCode::SERVICE_UNAVAILABLE).into_response()
+    text("application/json", body.to_string()).with_status(status).into_response()
 }
 
 #[handler]
 fn metrics_page(Data(api): Data<&Arc<Api>>) -> Response {
-    text("application/openmetrics-text; version=1.0.0; charset=utf-8", api.metrics.page())
+    text("application/openmetrics-text; version=1.0.0; charset=utf-8", api.metrics.page(api.service.db().refused_log_copies()))
 }

@@ -5,9 +5,21 @@ use std::{
     path::PathBuf,
 };
 
-use clap::Args;
+use clap::{
+    Args,
+    builder::{StringValueParser, TypedValueParser},
+};
 
-use crate::domain::settings::Bounds;
+use crate::domain::{settings::Bounds, targets::Targets};
+
+/// What the variable of a switch may say: true or false as people write them; empty is false.
+pub fn switch() -> impl TypedValueParser<Value = bool> {
+    StringValueParser::new().try_map(|text| match text.trim().to_lowercase().as_str() {
+        "true" | "yes" | "on" | "1" | "y" | "t" => Ok(true),
+        "" | "false" | "no" | "off" | "0" | "n" | "f" => Ok(false),
+        _ => Err("must be true or false"),
+    })
+}
 
 /// What every subcommand takes.
 #[derive(Args, Clone, Debug)]
@@ -24,7 +36,7 @@ pub struct Config {
     )]
     pub database_url: String,
 
-    /// Database connections for reads and, on PostgreSQL, as many again for writes and three beside: 27 of the server's unless told
+    /// Database connections for reads and, on PostgreSQL, as many again for writes and three beside: 27 of the server's unless set
     /// otherwise. Each is made when it is needed.
     #[arg(long, env = "COUNTERPART_CONNECTIONS", default_value = "12", value_name = "N", global = true)]
     pub connections: NonZeroU32,
@@ -40,6 +52,10 @@ pub struct Config {
     /// The most API keys that a store may have. Those that it has already stay.
     #[arg(long, env = "COUNTERPART_MAX_KEYS", default_value = "100", value_name = "N", global = true)]
     pub max_keys: u32,
+
+    /// Take and deliver to webhooks and bridges at private addresses too; for development and tests
+    #[arg(long, env = "COUNTERPART_ALLOW_PRIVATE_TARGETS", global = true, value_parser = switch())]
+    pub allow_private_targets: bool,
 
     /// What is logged on standard error, for example `info` or `warn,counterpart=debug`.
     #[arg(long, env = "COUNTERPART_LOG", default_value = "warn", value_name = "FILTER", global = true)]
@@ -62,6 +78,10 @@ pub struct Config {
 impl Config {
     pub fn bounds(&self) -> Bounds {
         Bounds { webhooks: self.max_webhooks, keys: self.max_keys }
+    }
+
+    pub fn targets(&self) -> Targets {
+        if self.allow_private_targets { Targets::Any } else { Targets::Public }
     }
 
     /// The folder of the search index, chosen or not.

@@ -1,8 +1,8 @@
 //! Readiness: whether this process can do its work, which is what `/readyz` answers.
 //!
-//! Ready means that the database answered a read and took a write within the last second, that it has not failed a write since, and that no
-//! background task is failing. The write proves what a read cannot: room on the disk, the right to write, the tables, the file behind the
-//! path. Probes share one look, so that they cost the database at most one write a second, however many ask.
+//! Ready means that within the last second the database had every table and column and took a write, that it has failed no request for
+//! want of disk or right since, and that no background task is failing. The write proves what a read cannot: room on the disk, the right to
+//! write, the file behind the path. Probes share one look, so that they cost the database at most one write a second, however many ask.
 
 use std::{sync::Arc, time::Duration};
 
@@ -27,7 +27,7 @@ const PROBE: Duration = Duration::from_secs(2);
 /// How long writers may stand in line before the database counts as one that takes no writes: as long as a request waits.
 const LINE: Duration = Duration::from_secs(10);
 
-const FAILING: &str = "the database takes no writes";
+const FAILING: &str = "the database cannot do its work: its disk is full or fails, or it only reads";
 
 /// The readiness of one process.
 #[derive(Clone)]
@@ -57,6 +57,15 @@ impl Readiness {
         reasons
     }
 
+    /// What is wrong and does not keep the process from its work yet.
+    pub fn warnings(&self) -> Vec<&'static str> {
+        let refused = self.service.db().refused_log_copies() > 0;
+        refused
+            .then_some("the disk refused what the log of the database was copied to: the log grows until a restart")
+            .into_iter()
+            .collect()
+    }
+
     async fn database(&self) -> Option<&'static str> {
         // Probes that come meanwhile wait here, and find the answer.
         let mut looked = self.looked.lock().await;
@@ -67,12 +76,12 @@ impl Readiness {
         }
         let (since, mut look) = looked.under_way.take().unwrap_or_else(|| {
             let service = self.service.clone();
-            (Instant::now(), tokio::spawn(async move { service.db().prove_writable(service.world().now()).await }))
+            (Instant::now(), tokio::spawn(async move { service.db().prove_usable(service.world().now()).await }))
         });
         let before = looked.answer.and_then(|(_, answer)| answer);
         let (answer, detail) = match timeout(PROBE, &mut look).await {
-            Ok(Ok(Ok(()))) if self.service.db().failed_a_write_within(REMEMBERED) => {
-                (Some(FAILING), "a request's write failed within the last second".to_owned())
+            Ok(Ok(Ok(()))) if self.service.db().failed_within(REMEMBERED) => {
+                (Some(FAILING), "a request failed for want of disk or right within the last second".to_owned())
             }
             Ok(Ok(Ok(()))) => (None, String::new()),
             Ok(Ok(Err(error))) => (Some(reason(&error)), error.to_string()),

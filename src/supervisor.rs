@@ -28,6 +28,9 @@ const DEATHS: u32 = 3;
 /// A task that has run for so long is in order again.
 const STEADY: Duration = Duration::from_secs(5);
 
+/// How often it is looked whether a task has reported.
+const STEP: Duration = Duration::from_secs(1);
+
 /// How long, and how often in a row, the work of a task fails before that is reported.
 const FAILING: Duration = Duration::from_secs(60);
 const FAILURES: u32 = 3;
@@ -165,16 +168,18 @@ impl Task {
         (state.running_since, state.reported_at) = (Some(now), now);
     }
 
-    /// Resolves when the task has reported nothing for too long; for how long.
+    /// Resolves when the task has reported nothing for too long; for how long. Only time that passes step by step counts: where the whole
+    /// process was stopped, the task could not report either.
     async fn hangs(&self) -> Duration {
+        let (mut reported_at, mut silent) = (self.lock().reported_at, Duration::ZERO);
         loop {
-            let silent = self.lock().reported_at.elapsed();
-            match self.silence.checked_sub(silent) {
-                Some(left) if !left.is_zero() => tokio::time::sleep(left).await,
-                _ => {
-                    self.lock().hung = true;
-                    return silent;
-                }
+            tokio::time::sleep(STEP).await;
+            let mut state = self.lock();
+            silent = if state.reported_at == reported_at { silent + STEP } else { Duration::ZERO };
+            reported_at = state.reported_at;
+            if silent >= self.silence {
+                state.hung = true;
+                return silent;
             }
         }
     }

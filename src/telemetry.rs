@@ -5,6 +5,7 @@
 
 use std::{
     io::{self, Write},
+    str::FromStr,
     sync::{
         Arc, OnceLock,
         atomic::{AtomicU64, Ordering},
@@ -22,7 +23,10 @@ use prometheus_client::{
     registry::Registry,
 };
 use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
-use tracing_subscriber::{EnvFilter, filter::ParseError};
+use tracing_subscriber::{
+    EnvFilter,
+    filter::{LevelFilter, ParseError},
+};
 
 /// What no filter lets through: that of a driver tells the values of each statement, which are secrets and what people wrote.
 const NO_VALUES: &str = "tokio_postgres=info";
@@ -34,11 +38,20 @@ const LINES: usize = 8192;
 static REFUSED_LINES: AtomicU64 = AtomicU64::new(0);
 static DROPPED_LINES: OnceLock<ErrorCounter> = OnceLock::new();
 
+/// Why a log filter is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum BadFilter {
+    #[error("`{0}` is no level; levels are error, warn, info, debug, trace and off, and `MODULE=LEVEL` sets that of a module")]
+    Level(String),
+    #[error(transparent)]
+    Syntax(#[from] ParseError),
+}
+
 /// Starts logging, panics included. `filter` in the syntax of tracing's `EnvFilter`. The lines are written until the guard is dropped.
 ///
 /// # Errors
 /// When `filter` cannot be read.
-pub fn start_log(filter: &str) -> Result<WorkerGuard, ParseError> {
+pub fn start_log(filter: &str) -> Result<WorkerGuard, BadFilter> {
     let filter = without_values(filter)?;
     let (lines, guard) = NonBlockingBuilder::default().buffered_lines_limit(LINES).finish(Forgiving(io::stderr()));
     _ = DROPPED_LINES.set(lines.error_counter());
@@ -74,11 +87,21 @@ impl<W: Write> Write for Forgiving<W> {
     }
 }
 
-fn without_values(filter: &str) -> Result<EnvFilter, ParseError> {
+/// A part of a filter that is taken for the name of a module, and was meant to be a level.
+fn misspelt_level(filter: &str) -> Option<&str> {
+    let parts = filter.split(',').map(str::trim);
+    let is_bare = |part: &&str| !part.is_empty() && part.chars().all(|c| c.is_alphanumeric());
+    parts.filter(is_bare).find(|part| LevelFilter::from_str(part).is_err())
+}
+
+fn without_values(filter: &str) -> Result<EnvFilter, BadFilter> {
+    if let Some(word) = misspelt_level(filter) {
+        return Err(BadFilter::Level(word.to_owned()));
+    }
     EnvFilter::try_new(filter)?;
     // One for a part of the driver would count for more than what is added.
     let others: Vec<&str> = filter.split(',').filter(|one| !one.contains("tokio_postgres")).collect();
-    Ok(EnvFilter::try_new(others.join(","))?.add_directive(NO_VALUES.parse()?))
+    Ok(EnvFilter::try_new(others.join(","))?.add_directive(NO_VALUES.parse().map_err(BadFilter::Syntax)?))
 }
 
 /// The number of log lines that were lost: refused by the output, or dropped from a full queue.
@@ -124,6 +147,7 @@ pub struct Metrics {
     statements: Counter,
     restarts: Family<Task, Counter>,
     failures: Family<Task, Counter>,
+    refused_log_copies: Counter,
 }
 
 impl std::fmt::Debug for Metrics {
@@ -148,8 +172,11 @@ impl Default for Metrics {
         registry.register("background_task_restarts", "Background tasks that ended and were started again", restarts.clone());
         let failures = Family::<Task, Counter>::default();
         registry.register("background_task_failures", "Times that the work of a background task failed", failures.clone());
+        let refused_log_copies = Counter::default();
+        let help = "Times that the disk refused what the log of a SQLite database was copied to";
+        registry.register("db_log_copies_refused", help, refused_log_copies.clone());
         registry.register("log_lines_lost", "Log lines that could not be written", Counter::<u64, LostLines>::default());
-        Self { registry: Arc::new(registry), requests, durations, statements, restarts, failures }
+        Self { registry: Arc::new(registry), requests, durations, statements, restarts, failures, refused_log_copies }
     }
 }
 
@@ -177,8 +204,9 @@ impl Metrics {
         })
     }
 
-    /// Everything, in the OpenMetrics text format.
-    pub fn page(&self) -> String {
+    /// Everything, in the OpenMetrics text format; with what the database has counted itself.
+    pub fn page(&self, refused_log_copies: u64) -> String {
+        self.refused_log_copies.inc_by(refused_log_copies.saturating_sub(self.refused_log_copies.get()));
         let mut text = String::new();
         match encode(&mut text, &self.registry) {
             Ok(()) => text,
@@ -207,7 +235,7 @@ mod tests {
         assert_eq!(output.write(b"a line\n").unwrap(), 7);
         output.flush().unwrap();
         assert!(LostLines.get() > before);
-        assert!(Metrics::default().page().contains("counterpart_log_lines_lost_total"));
+        assert!(Metrics::default().page(0).contains("counterpart_log_lines_lost_total"));
     }
 
     #[test]

@@ -1,10 +1,9 @@
 #!/usr/bin/env bash
-# Everything that has to hold before a change goes in: form, lints, the whole suite for both revisions on both databases
-# and how much of the documents it came by, two processes that read from a standby (tests/standby.sh), a server that speaks
-# TLS alone (tests/tls.sh), faults of storage, log and database (tests/faults.sh), answers before the body of their request
-# (tests/early_answers.sh), dependencies (tests/dependencies.sh), one corpus of requests to both revisions, and the published
-# documents in the hands of others' tools (tests/contract.sh). Stops at the first failure. Needs a Rust toolchain, git, PostgreSQL's
-# server programs, openssl, curl, Chromium with its chromedriver, and what tests/contract.sh needs, nothing that runs.
+# The whole check before a change is merged: format, lints, the test suite for both revisions on both databases with its coverage of
+# the documents, two processes that read from a standby (tests/standby.sh), PostgreSQL over TLS (tests/tls.sh), fault injection
+# (tests/faults.sh), early responses (tests/early_answers.sh), dependencies (tests/dependencies.sh), the replay of one corpus on both
+# revisions, and the published documents in other tools (tests/contract.sh). Stops at the first failure. Needs a Rust toolchain, git,
+# PostgreSQL's server programs, openssl, curl, Chromium with its chromedriver, and what tests/contract.sh needs; no running server.
 #
 #   tests/all.sh             everything
 #   CARGO_TARGET_DIR=…       one target folder for all of it (default: target)
@@ -21,12 +20,12 @@ at_the_end() {
     stop_postgres "$scratch"
 }
 
-# Not nextest: it starts a process a test, and with each a server of its own, where the tests of one process share one.
+# Not nextest: it starts a process per test, each with a server of its own, while the tests of one process share one.
 runner=(cargo test --no-fail-fast --quiet)
 totals='^test result:'
 coverage='valid requests [0-9]+$'
 
-# Runs the suite on one database; prints the runner's totals, and all it said when it fails.
+# Runs the suite on one database; prints the runner's totals, or its whole output on a failure.
 suite() {
     local what=$1 log="$scratch/suite.log"
     shift
@@ -49,13 +48,13 @@ quietly "dependencies" tests/dependencies.sh
 grep -E '^(skipped:|advisories of)' "$scratch/step.log" || fail "no word on the advisories in what the check of dependencies said"
 
 postgres="${COUNTERPART_TEST_POSTGRES:-}"
-# What a crash would lose is not worth waiting for.
+# Durability of this server does not matter.
 [ -n "$postgres" ] || quietly "start PostgreSQL" start_postgres "$scratch" fsync=off synchronous_commit=off full_page_writes=off
 for features in "" "rev-a"; do
     revision=$([ "$features" = rev-a ] && echo "revision A" || echo "revision B")
     export COUNTERPART_SEEN="$scratch/seen/${features:-rev-b}"
     (unset COUNTERPART_TEST_POSTGRES && suite "$revision on SQLite" --workspace --features "$features")
-    # The other revision's build overwrites it.
+    # Copied, since the build of the other revision overwrites it.
     cp "${CARGO_TARGET_DIR:-target}/debug/counterpart" "$scratch/${features:-rev-b}"
     (export COUNTERPART_TEST_POSTGRES="$postgres" && suite "$revision on PostgreSQL" --workspace --features "$features")
     quietly "coverage of the documents, $revision" "${runner[@]}" --features "$features" --test api -- \
@@ -63,16 +62,16 @@ for features in "" "rev-a"; do
     grep -E "$coverage" "$scratch/step.log" || fail "no table in what the coverage said"
 done
 
-# Two processes on one database and a standby that lags: whoever wrote reads what it wrote.
+# Read-your-writes with two processes on one database and a lagging standby.
 COUNTERPART_TEST_REPLAY_DELAY=300ms quietly "two processes and a standby" tests/standby.sh \
     tickets:: contacts:: conversations:: labels:: standby:: writes::ticket_fields writes::contact_fields writes::labels writes::comments writes::races search
 grep -E '^statements on the standby' "$scratch/step.log"
 
-# A server that takes no connection but over TLS.
+# PostgreSQL that accepts only TLS connections.
 COUNTERPART_BIN="$scratch/rev-b" quietly "PostgreSQL over TLS" tests/tls.sh
 grep -E '^connections over TLS' "$scratch/step.log"
 
-# Answers before the body of their request, also behind proxies that keep connections.
+# Early responses, also behind proxies with connection pools.
 COUNTERPART_BIN="$scratch/rev-b" quietly "answers before the body of their request" tests/early_answers.sh
 grep -E '^== (skipped|.*early answers:)' "$scratch/step.log"
 
@@ -80,7 +79,7 @@ grep -E '^== (skipped|.*early answers:)' "$scratch/step.log"
 COUNTERPART_REV_A="$scratch/rev-a" COUNTERPART_REV_B="$scratch/rev-b" quietly "fault experiments" tests/faults.sh
 grep -E '^fault experiments|skipped:' "$scratch/step.log" || fail "no totals in what the fault experiments said"
 
-# The same requests to both revisions: what differs is told, and what is told differs.
+# The differences between the revisions must be exactly the documented ones.
 export COUNTERPART_REV_A="$scratch/rev-a" COUNTERPART_REV_B="$scratch/rev-b"
 quietly "replay on both revisions" cargo test --quiet --workspace --features rev-a --test replay -- --ignored --nocapture
 grep -E 'requests to both revisions' "$scratch/step.log"

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
-# Proves the published documents with the tools that integrators use: linters, generated clients that call a live server, and
+# Contract tests: the published documents in the tools that integrators use: linters, generated clients that call a live server, and
 # a fuzzer. Stops at the first failure.
 #
-#   tests/contract.sh                  what tests/all.sh runs
+#   tests/contract.sh                  as in tests/all.sh
 #   tests/contract.sh --long [SEED]    fuzzes ten times as much, from another seed
-#   COUNTERPART_REV_A=…, COUNTERPART_REV_B=…   the binaries of both revisions; built here where they are not named
-#   COUNTERPART_TOOLS=…                where the tools are kept (default: counterpart-tools in the user's cache)
+#   COUNTERPART_REV_A=…, COUNTERPART_REV_B=…   the binaries of both revisions (default: built here)
+#   COUNTERPART_TOOLS=…                the folder of the tools (default: counterpart-tools in the user's cache)
 #
-# Needs python3 with venv, and a way to PyPI, npm and crates.io for what is not in the cache.
+# Needs python3 with venv, and access to PyPI, npm and crates.io for what is not in the cache.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-never}"
@@ -26,7 +26,7 @@ at_the_end() {
 tools=${COUNTERPART_TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/counterpart-tools}
 mkdir -p "$tools"
 tools=$(cd "$tools" && pwd)
-# Another clone may use them too.
+# Another clone may use the same folder.
 exec 9>"$tools/lock"
 flock 9
 
@@ -43,7 +43,7 @@ for revision in rev-a rev-b; do
     fi
 done
 
-# served WHAT REVISION PLANE COMMAND…: runs a step against a fresh server, whose plane (v1 or settings/v1) is COUNTERPART_URL.
+# served WHAT REVISION PLANE COMMAND…: runs a step against a fresh server; COUNTERPART_URL is the URL of its plane (v1 or settings/v1).
 served() {
     local what=$1 revision=$2 plane=$3
     shift 3

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Dependencies: licences, duplicates, sources (`cargo deny`) and known vulnerabilities (`cargo deny`, `cargo audit`), by deny.toml.
-# Where the advisory database cannot be reached, that part is skipped, and the output says so.
+# Dependency audit by deny.toml: licences, duplicates, sources (`cargo deny`) and known vulnerabilities (`cargo deny`, `cargo audit`).
+# If the advisory database cannot be reached, the vulnerabilities are skipped, and the output says so.
 #
 #   COUNTERPART_ADVISORIES=…   a copy of the advisory database: a git URL or a folder (default: RustSec's own repository)
-#   COUNTERPART_TOOLS=…        where the tools are kept (default: counterpart-tools in the user's cache)
+#   COUNTERPART_TOOLS=…        the folder of the tools (default: counterpart-tools in the user's cache)
 #
-# Needs git, and python3 with venv and a way to PyPI for tools that are not in the cache.
+# Needs git, and python3 with venv and access to PyPI for tools that are not in the cache.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-never}"
@@ -13,12 +13,12 @@ export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-never}"
 . tests/steps.sh
 . tests/scratch.sh
 
-# As `cargo deny` calls it by itself.
+# The URL that `cargo deny` uses by default.
 original=https://github.com/RustSec/advisory-db
 advisories=${COUNTERPART_ADVISORIES:-$original}
 tools=${COUNTERPART_TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/counterpart-tools}/dependencies
 
-# Prebuilt: to compile both takes ten minutes. The list is copied last, so that an installation that broke off is made again.
+# Prebuilt, since compiling both takes ten minutes. The list is copied last, so that an interrupted installation is repeated.
 install() {
     if ! cmp -s tests/dependencies.txt "$tools/installed.txt"; then
         rm -rf -- "$tools"
@@ -28,7 +28,7 @@ install() {
     fi
 }
 
-# A copy of the database, under a time limit: a name server that does not answer would be waited for.
+# Clones the database, with a time limit: git would wait for a name server that does not answer.
 copy() {
     GIT_TERMINAL_PROMPT=0 timeout 60 git clone --quiet --depth 1 "$advisories" "$scratch/advisories"
 }
@@ -37,7 +37,7 @@ deny() {
     cargo deny --workspace check --deny unmatched-skip --deny license-not-encountered --deny advisory-not-detected "$@"
 }
 
-# Both tools on the same copy: `cargo deny` fetches by git, which is sent there.
+# Both tools use the same clone: `cargo deny` fetches by git, which is redirected there.
 vulnerabilities() {
     cargo audit --db "$scratch/advisories" --no-fetch
     CARGO_HOME=$scratch/home GIT_CONFIG_COUNT=1 GIT_CONFIG_KEY_0=url.$scratch/advisories.insteadOf GIT_CONFIG_VALUE_0=$original \

@@ -1,10 +1,10 @@
-"""Requests whose answer is ready before their body comes, and a request behind each on the same connection.
+"""Early responses: requests that are answered before their body arrives, each followed by another on the same connection.
 
 Usage: early_answers.py ADDRESS KEY COUNT
 
-Each of 32 callers keeps a connection. It sends the head of a request that is refused, its body up to 50 ms later, takes the answer,
-and sends a request that must succeed. Where the answer says `connection: close` the caller opens another connection, as HTTP asks
-of it. Prints one line of figures; exit code 1 when a following request was lost.
+Each of 32 clients keeps a connection. It sends the head of a request that will be refused, its body up to 50 ms later, reads the
+response, and sends a request that must succeed. If the response says `connection: close`, the client opens another connection, as
+HTTP requires. Prints one line of figures; exit code 1 if a following request was lost.
 """
 
 import json
@@ -23,7 +23,7 @@ LARGE = b" " * (1024 * 1024 + 1)
 
 
 def early(key, random_source):
-    """A head without its end, a body, and the statuses that it may be answered with."""
+    """An incomplete head, a body, and the permitted statuses."""
     head, body, statuses = random_source.choice(
         [
             ("POST /v1/tickets/list", BODY, {401}),
@@ -46,7 +46,7 @@ class Connection:
         self.left = b""
 
     def answer(self):
-        """The status, and whether the connection ends."""
+        """The status, and whether the connection will be closed."""
         while b"\r\n\r\n" not in self.left:
             self.receive()
         head, self.left = self.left.split(b"\r\n\r\n", 1)

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Answers that are ready before the body of their request comes: no request that follows on the same connection is lost, neither on a
-# connection of the caller's own nor behind a proxy that keeps connections to the server and shares them between its callers.
+# Early responses: when a request is answered before its body arrives, no later request on the same connection is lost, neither on a
+# direct connection nor behind a proxy with a connection pool.
 #
-#   tests/early_answers.sh           640 early answers each way
+#   tests/early_answers.sh           640 early responses per path
 #   tests/early_answers.sh --long    10,000
 #   COUNTERPART_BIN=…                the binary (default: the debug build)
 #
-# Needs python3. A way through a proxy that is not installed (haproxy, nginx) is left out, and that is told.
+# Needs python3. Proxies that are not installed (haproxy, nginx) are skipped, with a message.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . tests/steps.sh
@@ -62,7 +62,7 @@ through() {
 
 ask "connections of the callers' own" "$server_address"
 
-# Neither proxy tries a request again that the server did not answer.
+# Neither proxy retries a request that the server did not answer.
 if command -v haproxy >/dev/null; then
     port=$(free_port)
     cat >"$scratch/haproxy.cfg" <<END
@@ -85,8 +85,8 @@ else
     echo "== skipped: haproxy is not installed"
 fi
 
-# nginx buffers a body before it connects to the server, which is its default: without that it closes a caller's connection by itself
-# where an answer comes before the body.
+# nginx buffers request bodies before it connects to the server, which is its default: otherwise it closes the client's connection
+# when a response is early.
 if command -v nginx >/dev/null; then
     port=$(free_port)
     mkdir -p "$scratch/nginx"

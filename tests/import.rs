@@ -453,7 +453,7 @@ fn a_database_that_cannot_be_opened_is_explained() {
         ("sqlite://".to_owned(), "names no file: every connection"),
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_counterpart"))
-            .args(["store", "list"])
+            .args(["store", "create", "--id", "shop", "--name", "Shop"])
             .env("DATABASE_URL", &url)
             .current_dir(folder.path())
             .output()

@@ -1,4 +1,4 @@
-# A PostgreSQL server of the caller's own, for a script to source: needs PostgreSQL's server programs, nothing that runs.
+# Starts and stops private PostgreSQL servers; to be sourced. Needs PostgreSQL's server programs, no running server.
 
 # PostgreSQL refuses to run as root.
 as_postgres() {
@@ -18,8 +18,8 @@ free_port() {
     return 1
 }
 
-# start_postgres FOLDER [SETTING=VALUE…]: starts a server that keeps all it has in FOLDER, on a free port. Sets `postgres`
-# to its address. What it says goes to standard output and to FOLDER/postgres.log.
+# start_postgres FOLDER [SETTING=VALUE…]: starts a server with its data in FOLDER, on a free port. Sets `postgres` to its
+# address. Its log goes to standard output and to FOLDER/postgres.log.
 start_postgres() {
     local folder=$1 initdb
     shift
@@ -36,8 +36,8 @@ start_postgres() {
     run_postgres "$folder" max_connections=400 "$@"
 }
 
-# start_standby FOLDER PRIMARY [SETTING=VALUE…]: copies a server that start_postgres started, by its address, and has the copy
-# follow it. Sets `postgres` to the address of the copy.
+# start_standby FOLDER PRIMARY [SETTING=VALUE…]: starts a standby of a server of start_postgres, given by its address. Sets
+# `postgres` to the address of the standby.
 start_standby() {
     local folder=$1 primary=$2
     shift 2
@@ -64,7 +64,7 @@ run_postgres() {
     postgres="postgres://postgres@127.0.0.1:$port/postgres"
 }
 
-# Ends the server that keeps what it has in FOLDER, if one does.
+# Stops the server with its data in FOLDER, if it is running.
 stop_postgres() {
     local postmaster
     postmaster=$(head -n 1 "$1/data/postmaster.pid" 2>/dev/null) || return 0

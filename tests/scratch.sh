@@ -1,5 +1,5 @@
-# A scratch folder of a script's own, to be sourced: sets `scratch`. Whatever way the script ends, what it defines as `at_the_end` is
-# run, and the folder goes.
+# A temporary folder, to be sourced: sets `scratch`. At the end of the script, also after a failure or a signal, the function
+# `at_the_end` is called if the script defines it, and the folder is removed.
 scratch=$(mktemp -d)
 at_the_end() { :; }
 ended() {

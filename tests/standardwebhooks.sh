@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Verifies real deliveries with the public libraries of Standard Webhooks: `standardwebhooks` of Python and of JavaScript,
-# installed into a temporary folder. During a rotation each delivery must verify with either secret, with no other, and not
-# once a byte of it was changed.
+# Interoperability: verifies real deliveries with the public libraries of Standard Webhooks, `standardwebhooks` of Python and of
+# JavaScript, installed into a temporary folder. During a rotation each delivery must verify with either secret, with no other, and
+# not after a byte of it was changed.
 #
 #   tests/standardwebhooks.sh [BINARY]      (default: target/debug/counterpart)
 #
-# Needs python3 with pip and venv, node with npm, and a way to their registries. No part of tests/all.sh for that reason.
+# Needs python3 with pip and venv, node with npm, and access to their registries; therefore not part of tests/all.sh.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -24,7 +24,7 @@ fail() {
     exit 1
 }
 
-# until_lines FILE COUNT: waits until a file has so many lines.
+# until_lines FILE COUNT: waits until a file has this many lines.
 until_lines() {
     local n
     for n in $(seq 300); do
@@ -114,7 +114,7 @@ for (const line of lines) {
 console.log(lines.length);
 END
 
-# verifies WHAT DELIVERIES COUNT EXPECTED SECRET…: EXPECTED has a digit a secret, 1 where deliveries verify with it.
+# verifies WHAT DELIVERIES COUNT EXPECTED SECRET…: EXPECTED has one digit per secret, 1 if deliveries must verify with it.
 verifies() {
     local what=$1 deliveries=$2 count=$3 found
     shift 3
@@ -134,13 +134,13 @@ url="http://127.0.0.1:$(cat "$scratch/port")/hooks"
 "$binary" store create --id shop --name Shop
 echo '{"kind":"account","record":{"id":"acc","channel":"widget","name":"Chat","status":"healthy"}}' >"$scratch/import"
 "$binary" import --store shop "$scratch/import" >/dev/null
-first=$("$binary" webhook create --store shop --url "$url")
+first=$("$binary" webhook create --allow-private-targets --store shop --url "$url")
 hook=$("$binary" webhook list --store shop | python3 -c 'import json, sys; print(json.load(sys.stdin)["id"])')
 "$binary" serve --listen 127.0.0.1:0 --allow-private-targets >"$scratch/served" 2>"$scratch/log" &
 processes+=($!)
 until_lines "$scratch/served" 1
 
-# Each message is two events: received, and a ticket opened or nothing where it is open.
+# Each message causes up to two events: its receipt, and a new ticket if none is open.
 receive() {
     printf '{"accountId":"acc","referenceId":"%s","externalId":"%s","sender":{"id":"u","name":"มาลี"},"text":"สวัสดี %s"}\n' \
         "$1" "$1" '\"\\u0001 😀' | "$binary" message receive --store shop - >/dev/null
@@ -160,7 +160,7 @@ until_lines "$scratch/deliveries" 3
 verifies "during a rotation" "$scratch/deliveries" 3 110 "$first" "$second" "$stranger"
 verifies "before the rotation" "$scratch/before" 3 100 "$first" "$second" "$stranger"
 
-# As if the day were over.
+# Simulates the end of the day.
 mv "$scratch/deliveries" "$scratch/during"
 python3 - "$scratch/counterpart.db" <<'END'
 import sqlite3, sys

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# The black-box suite against two processes on one PostgreSQL: a proxy hands the connections to them in turns, and both
-# read from a standby of the database.
+# The black-box suite against two processes on one PostgreSQL: a proxy distributes the connections in turn, and both processes read
+# from a standby of the database.
 #
 #   tests/standby.sh [FILTER…]               tests whose names contain FILTER
-#   COUNTERPART_TEST_REPLAY_DELAY=300ms      has the standby lag, so that whoever wrote must read from the primary
+#   COUNTERPART_TEST_REPLAY_DELAY=300ms      delays the standby, so that read-your-writes needs the primary
 #
 # Needs what the suite needs, and pg_basebackup, which comes with PostgreSQL.
 set -euo pipefail
@@ -23,8 +23,8 @@ primary=$postgres
 start_standby "$scratch/standby" "$primary" log_statement=all "recovery_min_apply_delay=${COUNTERPART_TEST_REPLAY_DELAY:-0}" \
     >"$scratch/log" 2>&1 || { cat "$scratch/log" >&2; exit 1; }
 
-# Left out is what a process has for itself: what it counts and limits, what it notes of the use of keys before it is written
-# down, and when it has taken an import of conversations into its index.
+# Skipped are tests of state that each process has for itself: metrics and limits, key uses before they are saved, and the time at
+# which it has indexed an import of conversations.
 COUNTERPART_TEST_POSTGRES=$primary COUNTERPART_TEST_STANDBY=$postgres cargo test --quiet --test api -- "$@" \
     --skip statements:: --skip an_import_that_replaces_records --skip a_secret_is_shown_once --skip after_a_kill \
     --skip an_account_that_hangs --skip begins_a_conversation_each_time --skip one_thread_on_an_account

@@ -1,11 +1,11 @@
-# How a script of steps tells of them, to be sourced. `scratch` is the script's own folder.
+# Progress output of scripts with several steps; to be sourced. `scratch` is the script's temporary folder.
 
 fail() {
     printf 'FAILED: %s\n' "$1" >&2
     exit 1
 }
 
-# quietly WHAT COMMAND…: runs a step; its output, in $scratch/step.log, is shown only when it fails.
+# quietly WHAT COMMAND…: runs a step; its output, in $scratch/step.log, is printed only if it fails.
 quietly() {
     local what=$1 log="$scratch/step.log"
     shift

@@ -1,11 +1,11 @@
-//! The schema of counterpart, for SQLite and PostgreSQL, up and down.
+//! Database schema migrations for SQLite and PostgreSQL, up and down.
 //!
-//! Rules that every table keeps:
-//! - Keys are led by `store_id`, so that a store is one contiguous range and the schema can be sharded by it.
+//! Rules for every table:
+//! - Primary keys begin with `store_id`, so that a store is one contiguous range and the schema can be sharded by it.
 //! - No table or column depends on a contract revision: a database written under one serves the other.
 //! - Instants are Unix milliseconds (`BIGINT`), exactly the precision of the contract.
-//! - Text keys compare bytewise on both databases, so that keyset pages are cut alike.
-//! - JSON is kept as text: `JSONB` would reorder keys.
+//! - Text keys compare bytewise on both databases, so that keyset pages are equal.
+//! - JSON is stored as text: `JSONB` would reorder keys.
 //!
 //! Each migration runs in one transaction on both databases.
 
@@ -54,9 +54,9 @@ impl MigratorTrait for Migrator {
     }
 }
 
-/// Runs a script written in the common dialect: `;` ends a statement, a line that starts with `--` is a comment, and the
-/// words in braces stand for what the databases spell differently. `APPEND ONLY table` has the database refuse to change or
-/// remove its rows.
+/// Runs a script in a common dialect: `;` ends a statement, a line that starts with `--` is a comment, and words in braces
+/// stand for what the databases spell differently. `APPEND ONLY table` makes the database refuse to change or delete the
+/// table's rows.
 pub(crate) async fn run(manager: &SchemaManager<'_>, script: &str) -> Result<(), DbErr> {
     let connection = manager.get_connection();
     let words: [(&str, &str); 5] = match connection.get_database_backend() {
@@ -64,9 +64,9 @@ pub(crate) async fn run(manager: &SchemaManager<'_>, script: &str) -> Result<(),
             ("{text}", "TEXT"),
             ("{bytes}", "BLOB"),
             ("{serial}", "INTEGER PRIMARY KEY AUTOINCREMENT"),
-            // A small row lives in its key: one search instead of two.
+            // Small rows are stored in their primary key (clustered index): one search instead of two.
             ("{clustered}", "WITHOUT ROWID"),
-            // Behind the order of a list, for SQLite alone: PostgreSQL compares no bits within an index.
+            // Covering columns behind the sort key of a list, for SQLite only: PostgreSQL does not test bits within an index.
             ("{marks}", ", label_marks, field_marks, text_marks"),
         ],
         _ => [
@@ -90,7 +90,7 @@ pub(crate) async fn run(manager: &SchemaManager<'_>, script: &str) -> Result<(),
     Ok(())
 }
 
-/// Runs statements that are spelled for the database.
+/// Runs statements in the dialect of the database.
 pub(crate) async fn run_all(manager: &SchemaManager<'_>, statements: Vec<String>) -> Result<(), DbErr> {
     for statement in statements {
         manager.get_connection().execute_unprepared(&statement).await?;
@@ -101,7 +101,7 @@ pub(crate) async fn run_all(manager: &SchemaManager<'_>, statements: Vec<String>
 async fn append_only(manager: &SchemaManager<'_>, table: &str) -> Result<(), DbErr> {
     let refusal = format!("rows of {table} stay as they are");
     let statements = match manager.get_database_backend() {
-        // A row that replaces another fires no trigger of a removal.
+        // A row that replaces another does not fire the delete trigger.
         DbBackend::Sqlite => [
             ("UPDATE", ""),
             ("DELETE", ""),
@@ -121,19 +121,19 @@ async fn append_only(manager: &SchemaManager<'_>, table: &str) -> Result<(), DbE
     run_all(manager, statements).await
 }
 
-/// Drops tables, the last made first.
+/// Drops tables in reverse order of their creation.
 pub(crate) async fn drop_all(manager: &SchemaManager<'_>, tables: &[&str]) -> Result<(), DbErr> {
     for table in tables.iter().rev() {
         manager.get_connection().execute_unprepared(&format!("DROP TABLE {table}")).await?;
         if manager.get_database_backend() == DbBackend::Postgres {
-            // What held its rows does not go with it.
+            // The function of the append-only triggers is not dropped with the table.
             manager.get_connection().execute_unprepared(&format!("DROP FUNCTION IF EXISTS {table}_stays()")).await?;
         }
     }
     Ok(())
 }
 
-/// Writes a migration out of its script: transactional on both databases.
+/// Defines a migration by its script: transactional on both databases.
 macro_rules! migration {
     ($name:literal, tables: [$($table:literal),* $(,)?], $script:literal) => {
         pub struct Migration;

@@ -1,4 +1,4 @@
-//! The store's own records: sections 2.2 to 2.12 of the contract, and what reads need beyond them.
+//! Tables of a store's records: sections 2.2 to 2.12 of the contract, with derived columns for reads.
 
 crate::migration!(
     "m0001_records",
@@ -28,7 +28,7 @@ CREATE TABLE roles (
 CREATE TABLE users (
     store_id {text} NOT NULL REFERENCES stores (id),
     id {text} NOT NULL,
-    -- Absent on an invited seat that was not accepted yet.
+    -- NULL for an invited seat that was not accepted yet.
     user_id {text},
     name TEXT,
     email TEXT,
@@ -154,7 +154,7 @@ CREATE TABLE contacts (
     first_name TEXT NOT NULL,
     last_name TEXT,
     email TEXT,
-    -- The primary e-mail in lower case: what uniqueness is decided on.
+    -- The primary e-mail in lower case: it is unique.
     email_key {text},
     phone {text},
     secondary_phones TEXT,
@@ -184,13 +184,13 @@ CREATE TABLE conversations (
     unread_count BIGINT NOT NULL,
     message_count BIGINT NOT NULL,
     email_subject TEXT,
-    -- Two bits a label, several labels to a bit (src/store/tickets/bloom_signature.rs).
+    -- Bloom filter: two bits per label, several labels per bit (src/store/tickets/bloom_signature.rs).
     label_marks BIGINT NOT NULL,
     last_inbound_at BIGINT,
     last_message_at BIGINT,
     last_message_snippet TEXT,
     last_message_inbound BOOLEAN,
-    -- The newest message's time, or the creation time where there is none.
+    -- Sort key: the newest message's time, or the creation time if there is none.
     sort_at BIGINT NOT NULL,
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
@@ -228,16 +228,16 @@ CREATE TABLE tickets (
     assignee_user_id {text},
     handled_by {text},
     resolution_status TEXT,
-    -- Every field value and system key, as the answer shows them.
+    -- Every field value and system key, in the form of the response.
     ticket_fields TEXT NOT NULL,
     ticket_fields_updated_at BIGINT,
-    -- The conversation's label_marks, and bits of the field values and of what their texts contain.
+    -- Bloom filters: the conversation's label_marks, and bits of the field values and of what their texts contain.
     label_marks BIGINT NOT NULL,
     field_marks BIGINT NOT NULL,
     text_marks BIGINT NOT NULL,
-    -- The newest customer-facing message of the ticket's window, or opened_at: the order of the ticket list.
+    -- Sort key of the ticket list: the newest customer-facing message of the ticket's window, or opened_at.
     sort_at BIGINT NOT NULL,
-    -- The first inbound message of the window that no person answered yet.
+    -- The first inbound message of the window that no agent has answered yet.
     waiting_since BIGINT,
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
@@ -246,13 +246,14 @@ CREATE TABLE tickets (
 );
 CREATE UNIQUE INDEX tickets_by_number ON tickets (store_id, ticket_number);
 CREATE UNIQUE INDEX tickets_one_open ON tickets (store_id, conversation_id) WHERE is_open = TRUE;
--- Before the others, as a large import makes them again: between two as good SQLite goes by their order.
+-- Created before the others, as in the rebuild after a large import: between two equally good indexes SQLite picks by
+-- their order.
 CREATE INDEX tickets_by_conversation ON tickets (store_id, conversation_id, opened_at, id);
 CREATE INDEX tickets_by_state ON tickets (store_id, is_open, is_spam, sort_at, id{marks});
 CREATE INDEX tickets_by_message ON tickets (store_id, is_spam, sort_at, id{marks});
 CREATE INDEX tickets_by_assignee ON tickets (store_id, assignee_user_id, sort_at, id);
 
--- One row a value of a ticket's fields, so that a filter is a look-up in an index.
+-- One row per value of a ticket's fields, so that a filter is an index look-up.
 CREATE TABLE ticket_field_values (
     store_id {text} NOT NULL,
     ticket_id {text} NOT NULL,
@@ -266,7 +267,7 @@ CREATE TABLE ticket_field_values (
     PRIMARY KEY (store_id, ticket_id, field_id, position),
     FOREIGN KEY (store_id, ticket_id) REFERENCES tickets (store_id, id) DEFERRABLE INITIALLY DEFERRED
 ) {clustered};
--- Beginnings of texts alone: PostgreSQL refuses a row of an index that is larger than 2.7 kB.
+-- Only prefixes of texts: PostgreSQL refuses an index row that is larger than 2.7 kB.
 CREATE INDEX ticket_field_values_by_text ON ticket_field_values (store_id, field_id, substr(text_value, 1, 200), ticket_id);
 CREATE INDEX ticket_field_values_by_number ON ticket_field_values (store_id, field_id, number_value, ticket_id);
 CREATE INDEX ticket_field_values_by_fold ON ticket_field_values (store_id, field_id, substr(folded, 1, 200), ticket_id);
@@ -285,9 +286,9 @@ CREATE TABLE messages (
     is_sent_from_app BOOLEAN,
     sender TEXT,
     payload TEXT,
-    -- The channel's own id: what tells a repeated delivery.
+    -- The channel's id of the message, by which repeated deliveries are detected.
     external_id {text},
-    -- Of a message that was sent here: `pending`, `sent` or `failed`, and why it failed.
+    -- For outbound messages: `pending`, `sent` or `failed`, and the reason of a failure.
     delivery TEXT,
     failure TEXT,
     created_at BIGINT NOT NULL,

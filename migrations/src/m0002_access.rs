@@ -1,4 +1,4 @@
-//! API keys (sections 3.2 and 5), their secrets, and the server's own secrets.
+//! Tables of API keys (sections 3.2 and 5) with their secrets, and of the server's own secrets.
 
 crate::migration!(
     "m0002_access",
@@ -11,7 +11,7 @@ CREATE TABLE api_keys (
     -- Scope names, one space between them.
     scopes TEXT NOT NULL,
     active BOOLEAN NOT NULL,
-    -- The user in whose name the key acts; absent: the store's oldest owner.
+    -- The user for whom the key acts; NULL: the store's oldest owner.
     owner_user_id {text},
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
@@ -20,7 +20,7 @@ CREATE TABLE api_keys (
     PRIMARY KEY (store_id, id)
 );
 
--- A secret's own row: the newest one of a key, and those that rotation left two hours.
+-- One row per valid secret: the newest one of a key, and those that are valid for two hours after a rotation.
 CREATE TABLE api_key_secrets (
     -- SHA-256 of the secret, in hexadecimal; the secret itself is never stored.
     hash {text} PRIMARY KEY,
@@ -33,7 +33,7 @@ CREATE TABLE api_key_secrets (
 ) {clustered};
 CREATE INDEX api_key_secrets_by_key ON api_key_secrets (store_id, key_id, created_at);
 
--- Made once for a database and shared by every process on it: what cursors are sealed with.
+-- Generated once per database and shared by all its processes: the secret that seals cursors.
 CREATE TABLE server_secrets (
     name {text} PRIMARY KEY,
     value {bytes} NOT NULL

@@ -1,10 +1,10 @@
-//! What writes leave behind: counters, recorded events, the change log, kept answers.
+//! Tables of counters, events (transactional outbox), the change log, and stored responses (idempotency).
 
 crate::migration!(
     "m0003_journal",
     tables: ["counters", "events", "changes", "forgotten_changes", "idempotency_keys"],
     r#"
--- Per-store sequences and counts, moved in the transaction that they count.
+-- Sequences and counts per store, updated in the transaction that they count.
 CREATE TABLE counters (
     store_id {text} NOT NULL REFERENCES stores (id),
     name {text} NOT NULL,
@@ -12,45 +12,44 @@ CREATE TABLE counters (
     PRIMARY KEY (store_id, name)
 ) {clustered};
 
--- The transactional outbox. A row commits with its change and without a number; whoever reads numbers the committed rows,
--- so that writers do not queue for the sequence.
--- No reference to `stores`: writers of one store would take turns at marking its row, for a store that each of them has
--- just read.
+-- The transactional outbox. A row commits with its change and without a number. Readers number committed rows, so that
+-- writers do not queue for the sequence.
+-- No foreign key to `stores`: writers of one store would contend for its row, which each of them has just read.
 CREATE TABLE events (
     position {serial},
     store_id {text} NOT NULL,
     id {text} NOT NULL,
     sequence BIGINT,
     type {text} NOT NULL,
-    -- The channel account that it happened on, if it did on one.
+    -- The channel account of the event, if it has one.
     account_id {text},
     occurred_at BIGINT NOT NULL,
     body {bytes} NOT NULL
 );
 CREATE UNIQUE INDEX events_by_id ON events (store_id, id);
--- Without those that wait for their number, so that they cost nothing here.
+-- Partial index without unnumbered rows, so that it costs them nothing.
 CREATE UNIQUE INDEX events_by_sequence ON events (store_id, sequence) WHERE sequence IS NOT NULL;
 CREATE INDEX events_to_number ON events (position) WHERE sequence IS NULL;
 
--- Which searchable records changed, in order; the search index follows it. On PostgreSQL a transaction that changed others
--- alone leaves one row too, by which it is told whether a standby shows it.
--- No reference to `stores`: it would cost a look-up for each row of an import, for a log that can be made again.
+-- The log of changed searchable records, in order; the search index follows it. On PostgreSQL a transaction that changed
+-- only other records writes one row too, which shows whether a standby has replayed it.
+-- No foreign key to `stores`: it would cost a look-up per row of an import, for a log that can be rebuilt.
 CREATE TABLE changes (
     position {serial},
     store_id {text} NOT NULL,
     kind TEXT NOT NULL,
-    -- One id, or several of an import, a line each.
+    -- One id, or several of an import, one per line.
     record_ids {text} NOT NULL,
     changed_at BIGINT NOT NULL,
-    -- On PostgreSQL the writing transaction, by which a reader tells what it has not seen: positions are handed out
-    -- before they commit. 0 on SQLite, where one writer makes the two orders the same.
+    -- PostgreSQL: the writing transaction, by which readers know what they have not seen, since positions are assigned before
+    -- the commit. 0 on SQLite, whose single writer makes both orders equal.
     transaction_id BIGINT NOT NULL
 );
--- Empty on SQLite, whose readers need the position alone.
+-- Empty on SQLite, whose readers need only the position.
 CREATE INDEX changes_by_transaction ON changes (transaction_id, position) WHERE transaction_id > 0;
 CREATE INDEX changes_by_store ON changes (store_id, transaction_id) WHERE transaction_id > 0;
 
--- One row: through which transaction something was forgotten of `changes`; through which position on SQLite.
+-- One row: the last transaction (SQLite: position) whose changes have been pruned from `changes`.
 CREATE TABLE forgotten_changes (
     through BIGINT NOT NULL
 );

@@ -1,4 +1,4 @@
-//! Subscriptions to events, what is delivered to them, and every attempt to.
+//! Tables of webhook subscriptions, their delivery queue, and the attempt log.
 
 crate::migration!(
     "m0005_webhooks",
@@ -8,18 +8,18 @@ CREATE TABLE webhooks (
     store_id {text} NOT NULL REFERENCES stores (id),
     id {text} NOT NULL,
     url TEXT NOT NULL,
-    -- Set: only events of this account, and none that have no account.
+    -- Set: only events of this account, and none without an account.
     account_id {text},
     enabled BOOLEAN NOT NULL,
     disabled_reason TEXT,
-    -- Since when nothing but failures came from the endpoint.
+    -- Since when every attempt has failed.
     failing_since BIGINT,
     created_at BIGINT NOT NULL,
     updated_at BIGINT NOT NULL,
     PRIMARY KEY (store_id, id)
 );
 
--- Without a row here a subscription is to every kind.
+-- A subscription without rows here receives all kinds.
 CREATE TABLE webhook_kinds (
     store_id {text} NOT NULL,
     webhook_id {text} NOT NULL,
@@ -28,32 +28,32 @@ CREATE TABLE webhook_kinds (
     FOREIGN KEY (store_id, webhook_id) REFERENCES webhooks (store_id, id) DEFERRABLE INITIALLY DEFERRED
 ) {clustered};
 
--- What deliveries are signed with: kept whole, since a signature cannot be made from a hash.
+-- Signing secrets, stored whole, since a signature cannot be made from a hash.
 CREATE TABLE webhook_secrets (
     position {serial},
     store_id {text} NOT NULL,
     webhook_id {text} NOT NULL,
     secret {bytes} NOT NULL,
-    -- Set on one that was superseded.
+    -- Set after a rotation.
     ends_at BIGINT,
     FOREIGN KEY (store_id, webhook_id) REFERENCES webhooks (store_id, id) DEFERRABLE INITIALLY DEFERRED
 );
 CREATE INDEX webhook_secrets_by_webhook ON webhook_secrets (store_id, webhook_id, position);
 
--- One event to one subscription.
+-- One event for one subscription.
 CREATE TABLE deliveries (
     position {serial},
     store_id {text} NOT NULL,
     webhook_id {text} NOT NULL,
     event_id {text} NOT NULL,
     kind TEXT NOT NULL,
-    -- The number of a recorded event, or the bytes of one that was made to test the endpoint.
+    -- The number of a recorded event, or the body of a test event.
     sequence BIGINT,
     body {bytes},
     attempts BIGINT NOT NULL,
-    -- When it is tried next; while somebody tries it, when another may take it over; absent: not again.
+    -- When the next attempt is due; during an attempt, when its lease expires; NULL: no further attempt.
     due_at BIGINT,
-    -- Names the attempt that is going on.
+    -- The id of the current attempt.
     claim {text},
     delivered_at BIGINT,
     FOREIGN KEY (store_id, webhook_id) REFERENCES webhooks (store_id, id) DEFERRABLE INITIALLY DEFERRED
@@ -69,13 +69,13 @@ CREATE TABLE attempts (
     webhook_id {text} NOT NULL,
     event_id {text} NOT NULL,
     kind TEXT NOT NULL,
-    -- Where it was sent to: a subscription may have moved since.
+    -- The URL at that time: it may have changed since.
     url TEXT NOT NULL,
     attempt BIGINT NOT NULL,
     started_at BIGINT NOT NULL,
     -- Milliseconds.
     took BIGINT NOT NULL,
-    -- What the endpoint answered, if it did.
+    -- The status of the response, if there was one.
     status BIGINT,
     reason TEXT,
     outcome TEXT NOT NULL,

@@ -1,10 +1,10 @@
-//! Who may change a store's settings, and what was changed.
+//! Tables of settings access (grants) and the audit log.
 
 crate::migration!(
     "m0006_settings",
     tables: ["grants", "audit"],
     r#"
--- What a person or a machine proves itself with: a link that opens one session, a session, or a token.
+-- Credentials of users: a link that opens one session, a session, or a token for a program.
 CREATE TABLE grants (
     -- SHA-256 of the secret, in hexadecimal; the secret itself is never stored.
     hash {text} PRIMARY KEY,
@@ -20,7 +20,7 @@ CREATE TABLE audit (
     position {serial},
     store_id {text} NOT NULL REFERENCES stores (id),
     at BIGINT NOT NULL,
-    -- Absent: the command line, or the server itself.
+    -- NULL: the command line, or the server itself.
     user_id {text},
     -- `session`, `token`, `command_line` or `system`.
     via TEXT NOT NULL,

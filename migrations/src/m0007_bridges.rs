@@ -1,4 +1,4 @@
-//! Endpoints that the messages of a channel account are handed to.
+//! Tables of bridges: HTTP endpoints that deliver the messages of a channel account.
 
 crate::migration!(
     "m0007_bridges",
@@ -14,13 +14,13 @@ CREATE TABLE bridges (
     FOREIGN KEY (store_id, account_id) REFERENCES accounts (store_id, id) DEFERRABLE INITIALLY DEFERRED
 );
 
--- What messages are signed with: kept whole, since a signature cannot be made from a hash.
+-- Signing secrets, stored whole, since a signature cannot be made from a hash.
 CREATE TABLE bridge_secrets (
     position {serial},
     store_id {text} NOT NULL,
     account_id {text} NOT NULL,
     secret {bytes} NOT NULL,
-    -- Set on one that was superseded.
+    -- Set after a rotation.
     ends_at BIGINT,
     FOREIGN KEY (store_id, account_id) REFERENCES bridges (store_id, account_id) DEFERRABLE INITIALLY DEFERRED
 );

@@ -1,9 +1,8 @@
-//! How many tickets and contacts a store has, kept by the database as they come and go, so that a list can say how many
-//! match without counting them.
+//! Materialised counts of tickets and contacts per store, so that a list has its total without counting.
 //!
-//! Triggers keep them, since every way in has to: writes, imports, and what an operator does by hand. On SQLite one row
-//! stands for each total. On PostgreSQL a change adds a row, which the server puts together with the others from time to
-//! time: writers that shared one row would wait for each other's commits. The total is the sum either way.
+//! Triggers maintain them, so every writer is covered: requests, imports, and manual changes by an operator. On SQLite each
+//! total is one row. On PostgreSQL each change adds a row, and the server folds the rows periodically: writers that share
+//! one row would wait for each other's commits. The total is the sum in both cases.
 
 use sea_orm_migration::{prelude::*, sea_orm::DbBackend};
 
@@ -17,7 +16,7 @@ impl MigrationName for Migration {
     }
 }
 
-/// The name of the total that a row of `tickets` belongs to.
+/// The name of the total to which a row of `tickets` belongs.
 fn of_ticket(row: &str) -> String {
     format!(
         "CASE WHEN {row}is_open = TRUE THEN 'tickets.open' ELSE 'tickets.closed' END || \
@@ -25,7 +24,7 @@ fn of_ticket(row: &str) -> String {
     )
 }
 
-/// The totals of what is there already.
+/// The totals of the existing rows.
 pub(crate) fn of_stored() -> String {
     format!(
         "INSERT INTO totals (store_id, name, value) SELECT store_id, {}, COUNT(*) FROM tickets GROUP BY 1, 2 \
@@ -34,7 +33,7 @@ pub(crate) fn of_stored() -> String {
     )
 }
 
-/// The snoozed ones are few, and told from the others by the clock alone.
+/// Partial index: snoozed tickets are few, and depend on the clock.
 const SNOOZED: &str =
     "CREATE INDEX tickets_snoozed ON tickets (store_id, is_spam, snoozed_until) WHERE is_open = TRUE AND snoozed_until IS NOT NULL";
 
@@ -63,7 +62,7 @@ fn up_on_sqlite() -> Vec<String> {
 }
 
 fn up_on_postgres() -> Vec<String> {
-    // A row of rows that came or went together, however many they are.
+    // One row per statement, for any number of inserted or deleted rows.
     let many = |function: &str, name: &str, rows: &str, sign: &str| {
         format!(
             "CREATE FUNCTION {function}() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN \
@@ -99,13 +98,13 @@ fn up_on_postgres() -> Vec<String> {
         ),
         come("tickets"),
         go("tickets"),
-        // Row by row, with a condition: nearly every change of a ticket leaves these two as they are, and then costs nothing.
+        // A row trigger with a condition: nearly every change of a ticket keeps both columns, and then costs nothing.
         format!(
             "CREATE TRIGGER tickets_move AFTER UPDATE OF is_open, is_spam ON tickets FOR EACH ROW {MOVED} EXECUTE FUNCTION tickets_move()"
         ),
         come("contacts"),
         go("contacts"),
-        // Once nobody else writes there: a trigger is made when those who do have ended, and keeps others out until the commit.
+        // After the triggers: creating them waits for other writers and blocks new ones until the commit.
         of_stored(),
         SNOOZED.to_owned(),
     ]

@@ -1,11 +1,11 @@
-//! The open tickets of each label in the order of their list, on SQLite.
+//! Materialised index of open tickets by label, in list order, on SQLite.
 //!
-//! An inbox is looked at label by label, and then by further conditions. Without this the list of all open tickets is walked, and
-//! those of other labels passed over one by one, which costs more than the page itself. Of closed tickets it would have to follow
-//! many more, for lists that are seldom looked at.
+//! Inboxes are viewed by label, and then by further conditions. Without this table, such a query walks the list of all open
+//! tickets and skips those of other labels one by one, which costs more than the page itself. Closed tickets are not
+//! included: there are many more of them, in lists that are seldom viewed.
 //!
-//! Triggers keep it, as they keep totals, as long as the keys of tickets and labels stay what they are. On PostgreSQL, where writers
-//! do not take turns, each would have to hold the conversation for this, and there are no such rows.
+//! Triggers maintain it, as they do totals, provided that the keys of tickets and labels never change. PostgreSQL has no
+//! such table: its writers run concurrently, and each would have to lock the conversation for it.
 
 use sea_orm_migration::{prelude::*, sea_orm::DbBackend};
 
@@ -23,7 +23,7 @@ const TABLE: &str = "CREATE TABLE labelled_tickets (store_id TEXT NOT NULL, labe
      sort_at BIGINT NOT NULL, ticket_id TEXT NOT NULL, field_marks BIGINT NOT NULL, text_marks BIGINT NOT NULL, \
      PRIMARY KEY (store_id, label_id, is_spam, sort_at, ticket_id)) WITHOUT ROWID";
 
-/// A row for each label that an open ticket's conversation has: `row` is the ticket, `label` what names the label.
+/// A row for each label of an open ticket's conversation: `row` is the ticket, `label` the table with the label.
 fn put(row: &str, label: &str, from: &str) -> String {
     format!(
         "INSERT INTO labelled_tickets (store_id, label_id, is_spam, sort_at, ticket_id, field_marks, text_marks) \
@@ -33,18 +33,18 @@ fn put(row: &str, label: &str, from: &str) -> String {
 
 const LABELS_OF: &str = "conversation_labels l WHERE l.store_id = NEW.store_id AND l.conversation_id = NEW.conversation_id";
 
-/// The rows of a ticket as it was, which may follow `WHERE`.
+/// The condition for the rows of a ticket's former version.
 const OLD_ROWS: &str = "store_id = OLD.store_id AND label_id IN \
      (SELECT label_id FROM conversation_labels WHERE store_id = OLD.store_id AND conversation_id = OLD.conversation_id) \
      AND is_spam = OLD.is_spam AND sort_at = OLD.sort_at AND ticket_id = OLD.id";
 
-/// Opened, closed, or of another conversation.
+/// Opened, closed, or moved to another conversation.
 const TURNED: &str = "(OLD.is_open <> NEW.is_open OR OLD.conversation_id <> NEW.conversation_id)";
 
 fn up() -> Vec<String> {
     let trigger = |name: &str, event: &str, body: &[&str]| format!("CREATE TRIGGER {name} AFTER {event} BEGIN {}; END", body.join("; "));
     let (put_new, drop_old) = (put("NEW", "l", LABELS_OF), format!("DELETE FROM labelled_tickets WHERE {OLD_ROWS}"));
-    // Of a conversation one ticket is open at most.
+    // A conversation has at most one open ticket.
     let open_one = |row: &str| {
         format!(
             "tickets t INDEXED BY tickets_one_open \

@@ -1,11 +1,12 @@
-//! How often anything changed that a filter of tickets goes by, so that the total of a filter is counted once and told as long as
-//! nothing did. It is a total as the others are (`m0008_totals`), which only grows: for
-//! whoever reads one database, two moments at which it is the same have the same tickets, by what filters go by, labels and values.
+//! Change counter of everything that ticket filters depend on, to validate cached filter totals. It is stored as a total
+//! (`m0008_totals`) that only grows: to a reader of one database, equal values at two moments mean equal tickets, labels
+//! and field values, as far as filters read them.
 //!
-//! Triggers keep it, as they keep the others. What every message changes is left out, or nothing would ever stay the same: the place
-//! of a ticket in its list, and since when it waits. Keys are taken to stay what they are.
+//! Triggers maintain it, as they do the others. Columns that every message changes are left out, or the counter would never
+//! rest: a ticket's position in its list, and since when it waits. Keys are assumed never to change.
 //!
-//! On PostgreSQL a writer that runs while this is migrated may be told to try again: it may hold one of the tables and want another.
+//! On PostgreSQL a concurrent writer may fail with a retryable error during this migration: it may hold a lock on one of
+//! the tables and wait for another.
 
 use sea_orm_migration::{prelude::*, sea_orm::DbBackend};
 
@@ -19,7 +20,7 @@ impl MigrationName for Migration {
     }
 }
 
-/// The columns of a ticket by which it is found, but for those that every message changes.
+/// The columns of a ticket that filters read, without those that every message changes.
 const COLUMNS: [&str; 10] = [
     "is_open",
     "is_spam",
@@ -33,18 +34,18 @@ const COLUMNS: [&str; 10] = [
     "opened_at",
 ];
 
-/// What else it is found by, row by row.
+/// Other tables that filters read.
 const TABLES: [&str; 2] = ["conversation_labels", "ticket_field_values"];
 
-/// An update of a ticket that may change by which filters it is found. One that has no account yet came with
-/// the same import, which completes as many as there are: each would leave a part of the total.
+/// An update of a ticket that may change the result of a filter. A ticket without an account was inserted by the same
+/// import, which completes many at once: each would leave a partial total.
 fn of_ticket(differ: &str) -> String {
     let columns = COLUMNS.join(", ");
     let differs = COLUMNS.map(|column| format!("OLD.{column} {differ} NEW.{column}")).join(" OR ");
     format!("UPDATE OF {columns} ON tickets FOR EACH ROW WHEN (OLD.account_id <> '' AND ({differs}))")
 }
 
-/// The triggers of whole rows, each by its name, what it follows, and which of its two versions tells of the store.
+/// The triggers of whole rows, each with its name, its event, and the row version (NEW or OLD) that has the store.
 fn of_rows(trigger: impl Fn(&str, &str, &str) -> String) -> Vec<String> {
     let of = |table: &str| {
         [("come", "INSERT", "NEW"), ("go", "DELETE", "OLD")]
@@ -86,13 +87,13 @@ fn up_on_postgres() -> Vec<String> {
     statements
 }
 
-/// Keeps the count from here on.
+/// Creates the triggers.
 pub(crate) async fn keep(manager: &SchemaManager<'_>) -> Result<(), DbErr> {
     let sqlite = manager.get_database_backend() == DbBackend::Sqlite;
     run_all(manager, if sqlite { up_on_sqlite() } else { up_on_postgres() }).await
 }
 
-/// Keeps it no more.
+/// Drops the triggers.
 pub(crate) async fn drop(manager: &SchemaManager<'_>) -> Result<(), DbErr> {
     run_all(manager, down_on(manager.get_database_backend())).await
 }

@@ -1,7 +1,7 @@
-//! Counts the totals of `m0008_totals` once more, on PostgreSQL: that migration used to count before its triggers were there, and what
-//! others wrote in between was in no total for good. On SQLite nobody writes beside a migration.
+//! Recount of the totals of `m0008_totals` on PostgreSQL: that migration used to count before its triggers existed, so
+//! concurrent changes in between were permanently missing. On SQLite there are no concurrent writers.
 //!
-//! A writer that runs meanwhile may be told to try again, as by `m0010_changed`.
+//! A concurrent writer may fail with a retryable error, as in `m0010_changed`.
 
 use sea_orm_migration::{prelude::*, sea_orm::DbBackend};
 
@@ -25,14 +25,14 @@ impl MigrationTrait for Migration {
         if manager.get_database_backend() == DbBackend::Sqlite {
             return Ok(());
         }
-        // Of totals too: who puts parts together meanwhile would leave a sum that is neither seen nor removed here.
+        // Totals too: a concurrent fold of partial totals would leave a sum that is neither seen nor removed here.
         let alone = "LOCK TABLE tickets, contacts, totals IN SHARE ROW EXCLUSIVE MODE";
-        // What was changed how often is no count of rows.
+        // `tickets.changed` is a counter of changes and not of rows.
         let former = "DELETE FROM totals WHERE name <> 'tickets.changed'";
         run_all(manager, vec![alone.to_owned(), former.to_owned(), of_stored()]).await
     }
 
-    /// The counts are right with or without it.
+    /// The counts are right with or without this migration.
     async fn down(&self, _: &SchemaManager) -> Result<(), DbErr> {
         Ok(())
     }

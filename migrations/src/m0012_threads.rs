@@ -1,9 +1,9 @@
-//! On SQLite the conversations of a contact are found by the contact alone, and put in order when they are listed.
+//! Narrower index of a contact's conversations on SQLite: by contact only, sorted when listed.
 //!
-//! Each message moves its conversation to the head of its contact's list. An index that holds the place in that list is changed by
-//! each: two searches, and a page that no other message of the commit has, a tenth of what a message takes. A contact has a few
-//! conversations, and to put these in order costs nothing that can be measured. One with a thousand pays a millisecond for each
-//! page, one with ten thousand nine. On PostgreSQL messages come no faster without it, and the index stays what it is.
+//! Each message moves its conversation to the head of its contact's list. An index with the list position would be updated
+//! by each message: two searches, and a page that no other message of the commit touches, which measurably slows messages
+//! down. A contact has few conversations, and sorting them costs nothing measurable; only with thousands of them does a
+//! page cost milliseconds. On PostgreSQL messages are no faster without the position, so the index stays.
 
 use sea_orm_migration::{prelude::*, sea_orm::DbBackend};
 

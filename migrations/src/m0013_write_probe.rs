@@ -1,4 +1,4 @@
-//! The row that `/readyz` writes to prove that the database takes writes. All processes share it.
+//! Write probe: the row that `/readyz` updates to prove that the database accepts writes. All processes share it.
 
 crate::migration!(
     "m0013_write_probe",

@@ -1,7 +1,8 @@
-//! The id of the key that a secret is encrypted with. Absent: the secret is stored as it is.
+//! Encryption key id of a stored secret. NULL: the secret is not encrypted.
 //!
-//! A build from before this migration cannot read an encrypted secret. One that still runs signs with the wrong bytes, and one that is
-//! started refuses the newer schema. Taking the migration back removes encrypted secrets, which nothing could read any more.
+//! A build before this migration cannot read an encrypted secret. If it is still running, it signs with the wrong bytes; if
+//! it is started, it refuses the newer schema. Rolling this migration back deletes encrypted secrets, which no build could
+//! read any more.
 
 use sea_orm_migration::prelude::*;
 

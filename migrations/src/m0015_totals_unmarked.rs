@@ -1,6 +1,6 @@
-//! Drops the triggers of `m0010_changed`, which counted changes of tickets: the total of a filter is counted for each first page.
+//! Removal of the change counter of `m0010_changed`: the total of a filter is counted for each first page.
 //!
-//! A process of an earlier version beside this one does not notice changes any more, and may show a filter's total that is up to a
+//! A concurrent process of an earlier version no longer notices changes, and may show a filter's total that is up to a
 //! minute old.
 
 use sea_orm_migration::prelude::*;

@@ -1,4 +1,4 @@
-//! `counterpart bridge`: where the messages of a channel account are handed over.
+//! `counterpart bridge`: HTTP endpoints that deliver the messages of channel accounts.
 
 use clap::{Args, Subcommand};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{Outcome, print};
 use crate::{
     app::{open_migrated, service},
-    config::Config,
+    config::{Config, switch},
     domain::{
         bridges::Bridge,
         clock::World,
@@ -20,30 +20,30 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Hand the messages of an account to an endpoint; prints the secret that they are signed with, which is not shown again,
-    /// or nothing where the account had a bridge
+    /// Set the endpoint that delivers the messages of an account; prints the signing secret, which is not shown again, or
+    /// nothing if the account already had a bridge
     Set {
         #[command(flatten)]
         place: Place,
-        /// Where messages are sent: an https:// address
+        /// The endpoint: an https:// URL
         #[arg(long, env = "COUNTERPART_URL")]
         url: String,
         #[command(flatten)]
         output: Output,
     },
-    /// List a store's bridges, one JSON object a line
+    /// List a store's bridges, one JSON object per line
     List {
         #[command(flatten)]
         store: Store,
     },
-    /// Give a bridge a new secret, printed like that of `set`; the former one signs beside it for 24 hours
+    /// Rotate the secret of a bridge; prints the new one like `set`; the former one also signs for 24 hours
     Rotate {
         #[command(flatten)]
         place: Place,
         #[command(flatten)]
         output: Output,
     },
-    /// Remove a bridge, at once and for good
+    /// Remove a bridge, at once and permanently
     Remove {
         #[command(flatten)]
         place: Place,
@@ -52,7 +52,7 @@ pub enum Command {
 
 #[derive(Args, Debug)]
 pub struct Store {
-    /// The store whose accounts they are
+    /// The store
     #[arg(long, env = "COUNTERPART_STORE", value_name = "ID")]
     store: String,
 }
@@ -68,15 +68,15 @@ pub struct Place {
 
 #[derive(Args, Debug)]
 pub struct Output {
-    /// Print the bridge, with its secret where that is new, as one JSON object
-    #[arg(long, env = "COUNTERPART_JSON")]
+    /// Print the bridge, with its secret if that is new, as one JSON object
+    #[arg(long, env = "COUNTERPART_JSON", value_parser = switch())]
     json: bool,
 }
 
 impl Command {
     pub async fn run(self, config: &Config) -> Outcome {
         let db = open_migrated(config, None).await?;
-        self.execute(&service(db.clone(), World::real())).await?;
+        self.execute(&service(db.clone(), World::real()).delivering_to(config.targets())).await?;
         Ok(db.close().await?)
     }
 

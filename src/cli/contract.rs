@@ -1,4 +1,4 @@
-//! `counterpart contract diff`: what changed between two OpenAPI documents, and which changes break integrators.
+//! `counterpart contract diff`: the differences of two OpenAPI documents, and which of them break clients.
 
 mod source;
 
@@ -42,7 +42,7 @@ pub struct Diff {
     #[arg(long, env = "COUNTERPART_DIFF_FORMAT", value_enum, default_value_t = Format::Text)]
     format: Format,
 
-    /// A file to write instead of standard output
+    /// The output file, instead of standard output
     #[arg(long, env = "COUNTERPART_DIFF_OUTPUT", value_name = "FILE")]
     output: Option<String>,
 
@@ -127,7 +127,7 @@ impl Command {
 }
 
 impl Diff {
-    /// Whether no change fails, and no approval and no severity has a problem.
+    /// Whether no change fails, and all approvals and severities are valid.
     fn run(self) -> Result<bool, Failed> {
         if self.old == "-" && self.new == "-" {
             return Err(Failed("only one of the documents can come through standard input".to_owned()));
@@ -185,7 +185,7 @@ fn passes(report: &Report, mildest: Class) -> bool {
     report.failing(mildest).next().is_none()
 }
 
-/// A path of the documents.
+/// A path for the text of an error.
 fn example<'d>(old: &'d Document, new: &'d Document) -> &'d str {
     old.paths().chain(new.paths()).next().unwrap_or("/pets")
 }
@@ -194,7 +194,7 @@ const NOTES: &str = r#"{"notes": [{"note": "…", "fingerprints": ["…"]}], "un
 const APPROVALS: &str = r#"{"approvals": [{"fingerprint": "…", "reason": "…", "expires": "2026-12-31"}]}"#;
 const SEVERITIES: &str = r#"{"rules": {"operation-id-renamed": "compatible"}}"#;
 
-/// Reads a JSON file of a form.
+/// Parses a JSON file.
 fn json<T: DeserializeOwned>(file: &str, what: &str, form: &str) -> Result<T, Failed> {
     serde_json::from_str(&text(file)?).map_err(|error| Failed(format!("{file} holds no {what} such as {form}: {error}")))
 }

@@ -1,4 +1,4 @@
-//! `counterpart demo`: the API on a fresh embedded database with a small store in it, gone when it stops.
+//! `counterpart demo`: serves the API on a temporary embedded database with a small store, which is deleted at the end.
 
 use std::{io::Cursor, sync::Arc};
 
@@ -7,13 +7,14 @@ use clap::Args;
 use super::{Outcome, demo_data, print, serve::Listen, settings};
 use crate::{
     app::{App, Limits, service},
-    delivery::{connector::Connectors, guard::Targets, simulator::Simulator},
+    delivery::{connector::Connectors, simulator::Simulator},
     domain::{
         clock::World,
         ids::StoreId,
         keys::Secret,
         scopes::Scope,
         settings::{Editor, GrantKind},
+        targets::Targets,
     },
     http::{document::PREFIX, examples::STORE},
     revision,
@@ -43,12 +44,12 @@ impl Demo {
         let world = World::real();
         let (key, link) = fill(&db, &world).await?;
         let (connectors, index) = (Connectors::every(Arc::new(Simulator)), folder.path().join("demo.index"));
-        let app = App::new(db, world, metrics, Limits::default(), connectors, Targets::Public, index).await?;
+        let app = App::new(db, world, metrics, Limits::default(), connectors, Targets::PublicAndLoopback, index).await?;
         self.listen.serve(&app, |base| print(&welcome(base, &key, &link))).await
     }
 }
 
-/// Makes the store, a key that may do everything, and a way into the settings.
+/// Creates the store, a key with all scopes, and a link to the settings.
 async fn fill(db: &Db, world: &World) -> Result<(Secret, Secret), super::Failed> {
     let store = StoreId::from(STORE);
     let settings = stores::Settings { name: Some("Demo shop".to_owned()), ..stores::Settings::default() };

@@ -1,11 +1,11 @@
-//! The demo store: believable records over every channel, as the lines that an import reads. Called by `demo`. The same
-//! `now` gives the same lines; every instant lies before it, snoozes aside.
+//! Generated demo store: plausible records over every channel, as import lines. Called by `demo`. The same `now` gives the
+//! same lines; every instant is before it, except for snoozes.
 
 use serde_json::{Value, json};
 
 use crate::domain::{ids::UserId, store::CHANNELS, time::Timestamp};
 
-/// Numbers of records; the messages follow from the conversations.
+/// The numbers of records; the number of messages depends on the conversations.
 const CONTACTS: usize = 60;
 const CONVERSATIONS: usize = 80;
 
@@ -31,7 +31,7 @@ const PEOPLE: [(&str, &str); 12] = [
     ("Sofia", "Rossi"),
 ];
 
-/// What customers ask and what they are answered, by language.
+/// Questions of customers and their answers, by language.
 const TALKS: [(&str, &str, &str, &str); 12] = [
     ("สวัสดีค่ะ สั่งของไปเมื่อวันจันทร์ ยังไม่ได้รับเลย", "สวัสดีค่ะ ขอหมายเลขคำสั่งซื้อหน่อยนะคะ", "ORD-20418 ค่ะ", "พัสดุถึงวันพรุ่งนี้ค่ะ ขออภัยที่ล่าช้านะคะ"),
     ("สินค้าที่ได้รับชำรุด ขอคืนเงินได้ไหมครับ", "ได้ครับ รบกวนส่งรูปสินค้าให้หน่อยครับ", "ส่งให้แล้วครับ", "ดำเนินการคืนเงินแล้วครับ ภายใน 3 วันทำการ"),
@@ -82,14 +82,14 @@ struct Demo {
 }
 
 fn line(kind: &str, mut record: Value) -> Value {
-    // What is null is left out, so that a record can be written down with its options in place.
+    // Nulls are left out, so the literals above may contain optional values.
     if let Some(record) = record.as_object_mut() {
         record.retain(|_, value| !value.is_null());
     }
     json!({ "kind": kind, "record": record })
 }
 
-/// Who owns the store.
+/// The owner of the store.
 pub fn owner() -> UserId {
     user_id(1).into()
 }
@@ -156,7 +156,7 @@ impl Demo {
         let mut lines = Vec::new();
         for (number, channel) in CHANNELS.into_iter().take(DEMO_CHANNELS).enumerate() {
             let at = self.at((170 - number as i64) * DAY);
-            // The returns desk alone reads the mail of outlook.
+            // Only the returns desk may read the mail of outlook.
             let users = (channel == "outlook").then(|| [user_id(1), user_id(2), user_id(5)]);
             let metadata = (channel == "instagram").then(|| json!({"userName": "demo.shop", "country": "TH", "followerCount": 12840}));
             let status = if channel == "shopee" { "degraded" } else { "healthy" };
@@ -309,7 +309,7 @@ impl Demo {
         lines
     }
 
-    #[expect(clippy::too_many_arguments, reason = "one ticket's facts, told once")]
+    #[expect(clippy::too_many_arguments, reason = "one ticket's facts, written once")]
     fn ticket(
         &self,
         n: usize,
@@ -357,7 +357,7 @@ impl Demo {
         let contact = n % CONTACTS;
         let (first, last) = PEOPLE[contact % PEOPLE.len()];
         let texts = [ask, answer, more, end];
-        // Who waits was not answered the second time.
+        // A waiting customer has no second answer.
         let count = if waiting { 3 } else { 4 };
         let message = |(place, text): (usize, &str)| {
             let (inbound, author) = (place % 2 == 0, user_id(1 + n % 5));
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn the_demo_is_of_a_believable_size_and_the_same_for_the_same_moment() {
+    fn the_demo_is_deterministic_and_of_a_plausible_size() {
         let all: Vec<String> = lines(now()).collect();
         assert_eq!(all, lines(now()).collect::<Vec<_>>());
         let count = |kind: &str| all.iter().filter(|line| line.contains(&format!("\"kind\":\"{kind}\",\"record\""))).count();
@@ -420,5 +420,14 @@ mod tests {
         let spool = import::Spool::of_lines(lines(now())).unwrap();
         let summary = import::run(&db, &world, &"demo".into(), spool, import::Options::default()).await.unwrap();
         assert!(summary.total() > 700);
+    }
+
+    #[test]
+    fn the_demo_fits_the_schema_of_imports() {
+        let validator = jsonschema::validator_for(&crate::service::import::schema()).unwrap();
+        for line in lines(Timestamp::from_millis(1_800_000_000_000)) {
+            let errors: Vec<String> = validator.iter_errors(&serde_json::from_str(&line).unwrap()).map(|error| error.to_string()).collect();
+            assert!(errors.is_empty(), "{line}: {errors:?}");
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! `counterpart events`: what happened in a store, one payload a line.
+//! `counterpart events`: the recorded events of a store, one payload per line.
 
 use clap::Args;
 
@@ -9,7 +9,7 @@ use crate::{
     domain::{clock::World, ids::StoreId},
 };
 
-/// Events that are read at once.
+/// Events per read.
 const PAGE: i64 = 500;
 
 #[derive(Args, Debug)]
@@ -18,7 +18,7 @@ pub struct Events {
     #[arg(long, env = "COUNTERPART_STORE", value_name = "ID")]
     store: String,
 
-    /// Only events behind this `sequence`
+    /// Only events after this `sequence`
     #[arg(long, env = "COUNTERPART_AFTER", default_value_t = 0, value_name = "SEQ", value_parser = clap::value_parser!(i64).range(0..))]
     after: i64,
 }

@@ -1,4 +1,4 @@
-//! `counterpart export`: a store's records as NDJSON.
+//! `counterpart export`: writes a store's records as NDJSON.
 
 use std::{
     fs,
@@ -20,10 +20,10 @@ use crate::{
 
 #[derive(Args, Debug)]
 pub struct Export {
-    /// The store whose records are wanted
+    /// The store to export
     #[arg(long, env = "COUNTERPART_STORE", value_name = "ID")]
     store: String,
-    /// The file to write, whole or not at all, or a pipe or device; `-` for standard output
+    /// The output file, written atomically, or a pipe or device; `-` for standard output
     #[arg(value_name = "FILE", default_value = "-")]
     file: PathBuf,
 }
@@ -41,7 +41,7 @@ impl Export {
                 former => Some(former.map_err(named)?),
             };
             match former {
-                // A pipe or a device: whoever reads there would never see a file that takes its place.
+                // A pipe or a device must be written in place: its reader would never see a file that replaces it.
                 Some(former) if !former.is_file() => {
                     stream(&db, &store, fs::OpenOptions::new().write(true).open(&self.file).map_err(named)?).await?;
                 }
@@ -63,13 +63,13 @@ impl Export {
 
 async fn stream(db: &Db, store: &StoreId, out: impl Write + Send) -> Outcome {
     match export::run(db, store, &mut BufWriter::new(out)).await {
-        // Whoever read has seen enough.
+        // The reader closed the pipe.
         Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         outcome => Ok(outcome.map(|_| ())?),
     }
 }
 
-/// The whole export in a file beside the target, so that the last step is a rename within one file system.
+/// Writes the export to a temporary file beside the target, so that the last step is a rename within one file system.
 async fn beside(db: &Db, store: &StoreId, target: &Path, named: impl Fn(io::Error) -> Failed) -> Result<NamedTempFile, Failed> {
     let folder = target.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut file = NamedTempFile::new_in(folder).map_err(&named)?;

@@ -1,4 +1,4 @@
-//! `counterpart import`: a store's records from NDJSON.
+//! `counterpart import`: reads a store's records from NDJSON.
 
 use std::{io::stdin, path::PathBuf};
 
@@ -7,35 +7,51 @@ use clap::Args;
 use super::{Failed, Outcome, print, progress};
 use crate::{
     app::open_migrated,
-    config::Config,
+    config::{Config, switch},
     domain::{clock::World, ids::StoreId},
     service::import::{self, Options, Spool, Summary},
 };
 
 #[derive(Args, Debug)]
 pub struct Import {
-    /// The store that takes the records
-    #[arg(long, env = "COUNTERPART_STORE", value_name = "ID")]
-    store: String,
-    /// Do everything, report, and take it back
-    #[arg(long, env = "COUNTERPART_DRY_RUN")]
+    /// The store to import into
+    #[arg(long, env = "COUNTERPART_STORE", value_name = "ID", required_unless_present_any = ["schema", "example"])]
+    store: Option<String>,
+    /// Do everything, report, and roll back
+    #[arg(long, env = "COUNTERPART_DRY_RUN", value_parser = switch())]
     dry_run: bool,
-    /// A file of lines `{"kind": …, "record": {…}}`, or `-` for standard input
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    /// Print the JSON Schema of a line, and import nothing
+    #[arg(long, env = "COUNTERPART_SCHEMA", conflicts_with_all = ["example", "file"], value_parser = switch())]
+    schema: bool,
+    /// Print a small example file with a record of every kind, and import nothing
+    #[arg(long, env = "COUNTERPART_EXAMPLE", conflicts_with = "file", value_parser = switch())]
+    example: bool,
+    /// The input file, with lines `{"kind": …, "record": {…}}`, or `-` for standard input; `--schema` and `--example` show the
+    /// format
+    #[arg(value_name = "FILE", required_unless_present_any = ["schema", "example"])]
+    file: Option<PathBuf>,
 }
 
 impl Import {
+    /// Whether nothing is imported.
+    pub fn only_prints(&self) -> bool {
+        self.schema || self.example
+    }
+
     pub async fn run(self, config: &Config) -> Outcome {
-        let from_stdin = self.file.as_os_str() == "-";
-        let spool = if from_stdin { Spool::copy(stdin().lock()) } else { Spool::open(&self.file) };
-        let name = if from_stdin { "standard input".to_owned() } else { format!("`{}`", self.file.display()) };
+        if self.schema {
+            return print(&serde_json::to_string_pretty(&import::schema())?);
+        }
+        let (Some(file), Some(store), false) = (self.file, self.store, self.example) else { return print(import::EXAMPLE.trim_end()) };
+        let from_stdin = file.as_os_str() == "-";
+        let spool = if from_stdin { Spool::copy(stdin().lock()) } else { Spool::open(&file) };
+        let name = if from_stdin { "standard input".to_owned() } else { format!("`{}`", file.display()) };
         let spool = spool.map_err(|error| Failed(format!("{name} cannot be read: {error}")))?;
         let db = open_migrated(config, None).await?;
 
         let (bar, progress) = progress::bar();
         let options = Options { dry_run: self.dry_run, progress };
-        let outcome = import::run(&db, &World::real(), &StoreId::from(self.store), spool, options).await;
+        let outcome = import::run(&db, &World::real(), &StoreId::from(store), spool, options).await;
         if let Some(bar) = bar {
             bar.finish_and_clear();
         }

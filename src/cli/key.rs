@@ -1,4 +1,4 @@
-//! `counterpart key`: API keys.
+//! `counterpart key`: management of API keys.
 
 use clap::{ArgGroup, Args, Subcommand};
 use serde_json::{Value, json};
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::{Outcome, print};
 use crate::{
     app::{open_migrated, service},
-    config::Config,
+    config::{Config, switch},
     domain::{
         clock::World,
         ids::{KeyId, UserId},
@@ -21,23 +21,23 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Make a key; prints its secret, which is not shown again
+    /// Create a key; prints its secret, which is not shown again
     Create {
         #[command(flatten)]
         store: Store,
-        /// What the key is for
+        /// The purpose of the key
         #[arg(long, env = "COUNTERPART_NAME")]
         name: String,
-        /// What it may do, separated by commas; a write scope grants its read scope
+        /// Its scopes, separated by commas; a write scope grants its read scope
         #[arg(long, env = "COUNTERPART_SCOPES", value_delimiter = ',', value_parser = scope, required = true, value_name = "SCOPE,…")]
         scopes: Vec<Scope>,
-        /// The userId of the user in whose name it acts [default: the store's oldest owner]
+        /// The userId of the user for whom the key acts [default: the store's oldest owner]
         #[arg(long, env = "COUNTERPART_USER", value_name = "USERID", value_parser = user_id)]
         user: Option<UserId>,
         #[command(flatten)]
         output: Output,
     },
-    /// List a store's keys, one JSON object a line
+    /// List a store's keys, one JSON object per line
     List {
         #[command(flatten)]
         store: Store,
@@ -47,14 +47,14 @@ pub enum Command {
     Edit {
         #[command(flatten)]
         key: Key,
-        /// A new name
+        /// The new name
         #[arg(long, env = "COUNTERPART_NAME")]
         name: Option<String>,
-        /// All its scopes from now on, separated by commas
+        /// The new scopes, all of them, separated by commas
         #[arg(long, env = "COUNTERPART_SCOPES", value_delimiter = ',', value_parser = scope, value_name = "SCOPE,…")]
         scopes: Option<Vec<Scope>>,
     },
-    /// Give a key a new secret, printed like that of `create`; the former one stays valid for two hours
+    /// Rotate a key's secret; prints the new one like `create`; the former one stays valid for two hours
     Rotate {
         #[command(flatten)]
         key: Key,
@@ -66,12 +66,12 @@ pub enum Command {
         #[command(flatten)]
         key: Key,
     },
-    /// Lift a key's suspension
+    /// End a key's suspension
     Activate {
         #[command(flatten)]
         key: Key,
     },
-    /// Remove a key at once and for good
+    /// Delete a key, at once and permanently
     Delete {
         #[command(flatten)]
         key: Key,
@@ -80,7 +80,7 @@ pub enum Command {
 
 #[derive(Args, Debug)]
 pub struct Store {
-    /// The store that the key belongs to
+    /// The store
     #[arg(long, env = "COUNTERPART_STORE", value_name = "ID")]
     store: String,
 }
@@ -97,7 +97,7 @@ pub struct Key {
 #[derive(Args, Debug)]
 pub struct Output {
     /// Print the key with its secret as one JSON object
-    #[arg(long, env = "COUNTERPART_JSON")]
+    #[arg(long, env = "COUNTERPART_JSON", value_parser = switch())]
     json: bool,
 }
 
@@ -148,12 +148,12 @@ impl Command {
     }
 }
 
-/// One of a list that may be written with spaces behind its commas.
+/// One of a list that may have spaces after its commas.
 fn scope(name: &str) -> Result<Scope, ScopeError> {
     name.trim().parse()
 }
 
-/// As a request spells it: a UUID in any case.
+/// A UUID in any case, as in a request.
 fn user_id(text: &str) -> Result<UserId, String> {
     Scalar::parse(text)
 }

@@ -1,4 +1,4 @@
-//! `counterpart message`: messages as a channel delivers them.
+//! `counterpart message`: inbound messages, and undelivered outbound ones.
 
 use std::{
     fs::File,
@@ -25,25 +25,25 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Receive inbound messages, one a line; each is taken before the next is read
+    /// Receive inbound messages, one per line; each is stored before the next is read
     Receive(Receive),
-    /// List messages that their channel does not have: on their way, or failed and why; one JSON object a line
+    /// List messages that their channel has not accepted, queued or failed, with the reason; one JSON object per line
     Undelivered(Undelivered),
 }
 
 #[derive(Args, Debug)]
 pub struct Receive {
-    /// The store that takes the messages
+    /// The receiving store
     #[arg(long, env = "COUNTERPART_STORE", value_name = "ID")]
     store: String,
-    /// A file of messages, one JSON object a line, or `-` for standard input
+    /// The input file, one JSON object per line, or `-` for standard input
     #[arg(value_name = "FILE", default_value = "-")]
     file: PathBuf,
 }
 
 #[derive(Args, Debug)]
 pub struct Undelivered {
-    /// The store that sent the messages
+    /// The sending store
     #[arg(long, env = "COUNTERPART_STORE", value_name = "ID")]
     store: String,
 }
@@ -189,13 +189,13 @@ async fn receive(service: &Service, store: &StoreId, mut input: Box<dyn BufRead>
     }
 }
 
-/// A line as a message; what does not fit is named.
+/// Parses a line as a message; an error names the property.
 fn parse(bytes: &[u8]) -> Result<Inbound, String> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
     let Object(line) = serde_path_to_error::deserialize::<_, Object<Line>>(&mut reader).map_err(|error| {
         let path = error.path().to_string();
         let reason = error.inner().to_string();
-        // The place that serde_json adds counts inside the line.
+        // serde_json's position counts inside the line.
         let reason = reason.rfind(" at line ").map_or(reason.as_str(), |end| &reason[..end]);
         if path == "." { reason.to_owned() } else { format!("`{path}` {reason}") }
     })?;

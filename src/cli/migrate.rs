@@ -1,11 +1,17 @@
-//! `counterpart migrate`: the schema alone.
+//! `counterpart migrate`: migrations of the database schema.
 
-use std::num::NonZeroU32;
+use std::{
+    io::{IsTerminal, stdin},
+    num::NonZeroU32,
+};
 
 use clap::{Args, Subcommand};
 
-use super::{Outcome, print};
-use crate::{app::open, config::Config};
+use super::{Failed, Outcome, note, print};
+use crate::{
+    app::open,
+    config::{Config, switch},
+};
 
 #[derive(Args, Debug)]
 pub struct Migrate {
@@ -15,24 +21,50 @@ pub struct Migrate {
 
 #[derive(Debug, Subcommand)]
 enum Direction {
-    /// Apply what is missing (what `migrate` alone does)
+    /// Apply pending migrations (the default)
     Up,
-    /// Take the newest migrations back, with all data in their tables
+    /// Roll back the newest migrations, with all data in their tables
     Down {
-        /// How many
+        /// The number of migrations
         #[arg(long, env = "COUNTERPART_STEPS", default_value = "1", value_name = "N")]
         steps: NonZeroU32,
+        /// Do not ask
+        #[arg(long, env = "COUNTERPART_YES", value_parser = switch())]
+        yes: bool,
     },
-    /// Show every migration and whether it was applied
+    /// List all migrations and whether they are applied
     Status,
 }
 
+/// Asks at the terminal whether to roll back migrations.
+fn confirmed(migrations: &[String]) -> Result<bool, Failed> {
+    let what = format!("{}, and all data that is only in their tables and columns", migrations.join(", "));
+    if !stdin().is_terminal() {
+        return Err(Failed(format!("this takes back {what}; say `--yes`")));
+    }
+    note(&format!("This takes back {what}. Go on? [y/N]"));
+    let mut answer = String::new();
+    stdin().read_line(&mut answer)?;
+    Ok(matches!(answer.trim().to_lowercase().as_str(), "y" | "yes"))
+}
+
 impl Migrate {
+    pub fn is_up(&self) -> bool {
+        matches!(self.direction, None | Some(Direction::Up))
+    }
+
     pub async fn run(self, config: &Config) -> Outcome {
         let db = open(config).await?;
         match self.direction {
             None | Some(Direction::Up) => db.migrate_up().await?,
-            Some(Direction::Down { steps }) => db.migrate_down(steps.get()).await?,
+            Some(Direction::Down { steps, yes }) => {
+                let applied: Vec<String> =
+                    db.migrations().await?.into_iter().filter(|(_, applied)| *applied).map(|(name, _)| name).collect();
+                let taken = &applied[applied.len().saturating_sub(steps.get() as usize)..];
+                if !taken.is_empty() && (yes || confirmed(taken)?) {
+                    db.migrate_down(steps.get()).await?;
+                }
+            }
             Some(Direction::Status) => {
                 for (name, applied) in db.migrations().await? {
                     print(&format!("{name}\t{}", if applied { "applied" } else { "pending" }))?;

@@ -1,7 +1,7 @@
-//! The command line: one file a subcommand. Called by `main`; calls `service`.
+//! Command line interface: one file per subcommand. Called by `main`; calls `service`.
 //!
-//! Data goes to standard output, everything else to standard error. Exit codes: 0, 1 when a command failed, 2 when it was
-//! written wrongly.
+//! Data goes to standard output, everything else to standard error. Exit codes: 0; 1 if the command failed; 2 if its
+//! arguments are invalid.
 
 mod bridge;
 mod contract;
@@ -18,8 +18,10 @@ mod reindex;
 mod secrets;
 mod serve;
 mod settings;
+mod start;
 mod store;
 mod threads;
+mod user;
 mod webhook;
 
 pub mod demo_data;
@@ -47,36 +49,39 @@ pub enum Command {
     Serve(serve::Serve),
     /// Serve the API on a fresh embedded database with a demo store in it
     Demo(demo::Demo),
-    /// Bring the database schema up to date, take it back, or show where it stands
+    /// Migrate the database schema up or down, or show its status
     Migrate(migrate::Migrate),
-    /// Make stores and change their settings
+    /// Create stores and change their settings
     #[command(subcommand)]
     Store(store::Command),
-    /// Import a store's records from NDJSON: all of them or, on any fault, none
+    /// Create and list a store's users
+    #[command(subcommand)]
+    User(user::Command),
+    /// Import a store's records from NDJSON, all or nothing
     Import(import::Import),
-    /// Export a store's records as the NDJSON that `import` reads
+    /// Export a store's records as NDJSON, in the format of `import`
     Export(export::Export),
-    /// Take messages as a channel delivers them
+    /// Receive messages of a channel, and list undelivered ones
     #[command(subcommand)]
     Message(message::Command),
-    /// Print the events of a store, one payload a line
+    /// Print the events of a store, one payload per line
     Events(events::Events),
-    /// Make, list and change API keys
+    /// Create, list and change API keys
     #[command(subcommand)]
     Key(key::Command),
-    /// Hand the messages of channel accounts to endpoints that bring them to their channels
+    /// Deliver the messages of channel accounts through HTTP endpoints
     #[command(subcommand)]
     Bridge(bridge::Command),
-    /// Subscribe endpoints to events, and see what was delivered to them
+    /// Subscribe endpoints to events, and show what was delivered to them
     #[command(subcommand)]
     Webhook(webhook::Command),
-    /// Let owners and admins into a store's settings
+    /// Give owners and admins access to a store's settings
     #[command(subcommand)]
     Settings(settings::Command),
-    /// Encrypt the stored secrets of webhooks, bridges and the server with another key
+    /// List or rotate the keys that encrypt the stored secrets of webhooks, bridges and the server
     #[command(subcommand)]
     Secrets(secrets::Command),
-    /// Build the search index anew
+    /// Rebuild the search index
     Reindex(reindex::Reindex),
     /// Print the OpenAPI document of this build's revision
     Openapi(openapi::Openapi),
@@ -85,7 +90,7 @@ pub enum Command {
     Contract(contract::Command),
 }
 
-/// Why a command failed, in words for the person at the terminal.
+/// The reason why a command failed, for the terminal.
 #[derive(Debug)]
 pub struct Failed(pub String);
 
@@ -98,9 +103,15 @@ impl<E: std::error::Error> From<E> for Failed {
 }
 
 impl Cli {
-    /// Runs the command to its end.
+    /// Runs the command.
     pub async fn run(self) -> ExitCode {
-        self.command.run(&self.config).await
+        match start::prepare(&self) {
+            Ok(()) => self.command.run(&self.config).await,
+            Err(Failed(reason)) => {
+                complain(&reason);
+                ExitCode::FAILURE
+            }
+        }
     }
 }
 
@@ -111,6 +122,7 @@ impl Command {
             Self::Demo(command) => command.run().await,
             Self::Migrate(command) => command.run(config).await,
             Self::Store(command) => command.run(config).await,
+            Self::User(command) => command.run(config).await,
             Self::Import(command) => command.run(config).await,
             Self::Export(command) => command.run(config).await,
             Self::Message(command) => command.run(config).await,
@@ -122,7 +134,7 @@ impl Command {
             Self::Secrets(command) => command.run(config).await,
             Self::Reindex(command) => command.run(config).await,
             Self::Openapi(command) => command.run(),
-            // Its exit code tells what it found.
+            // The exit code depends on the result.
             Self::Contract(command) => return command.run().await,
         };
         match outcome {
@@ -135,7 +147,7 @@ impl Command {
     }
 }
 
-/// Says on standard error why a command failed. Where nothing can be written there, the exit code alone says it.
+/// Reports a failure on standard error; if that cannot be written, only the exit code remains.
 pub fn complain(reason: &str) {
     note(&format!("error: {reason}"));
 }
@@ -146,7 +158,7 @@ pub(crate) fn note(line: &str) {
     _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// Writes lines to standard output. A reader that has seen enough and went away is no failure.
+/// Writes lines to standard output. A closed pipe is no failure.
 pub(crate) fn print(text: &str) -> Outcome {
     use std::io::Write;
     let mut out = std::io::stdout().lock();
@@ -163,7 +175,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_command_line_is_sound_and_every_flag_has_its_variable() {
+    fn the_arguments_are_consistent_and_every_flag_has_its_variable() {
         let mut command = Cli::command();
         command.build();
         command.clone().debug_assert();

@@ -1,26 +1,29 @@
-//! `counterpart openapi`: the documents of the compiled revision.
+//! `counterpart openapi`: prints the OpenAPI documents of this build's revision.
 
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
 use super::{Failed, Outcome, print};
-use crate::http::{document, events, settings};
+use crate::{
+    config::switch,
+    http::{document, events, settings},
+};
 
 #[derive(Args, Debug)]
 pub struct Openapi {
     #[arg(long, env = "COUNTERPART_FORMAT", value_enum, default_value_t = Format::Json)]
     format: Format,
 
-    /// The document of the settings plane, the same in every build, instead of the contract's
-    #[arg(long, env = "COUNTERPART_SETTINGS")]
+    /// The document of the settings API, the same in every build, instead of the contract's
+    #[arg(long, env = "COUNTERPART_SETTINGS", value_parser = switch())]
     settings: bool,
 
-    /// The document of the events that webhooks are sent, in OpenAPI 3.1, instead of the contract's
-    #[arg(long, env = "COUNTERPART_EVENTS_DOCUMENT", conflicts_with = "settings")]
+    /// The document of the webhook events, in OpenAPI 3.1, instead of the contract's
+    #[arg(long, env = "COUNTERPART_EVENTS_DOCUMENT", conflicts_with = "settings", value_parser = switch())]
     events: bool,
 
-    /// A file to write instead of standard output
+    /// The output file, instead of standard output
     #[arg(long, env = "COUNTERPART_OUTPUT", value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -29,7 +32,7 @@ pub struct Openapi {
 enum Format {
     Json,
     Yaml,
-    /// One operation a line: method, path, operation id, scope
+    /// One operation per line: method, path, operation id, scope
     Routes,
 }
 

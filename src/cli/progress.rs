@@ -1,4 +1,4 @@
-//! The progress bar of what takes its time: on a terminal alone.
+//! Progress bar for long commands, only on a terminal.
 
 use std::{
     io::{IsTerminal, stderr},
@@ -7,10 +7,10 @@ use std::{
 
 use indicatif::{ProgressBar, ProgressStyle};
 
-/// Told how much is done, and of how much.
+/// Called with the amount done, and the whole amount.
 pub type Progress = Arc<dyn Fn(u64, u64) + Send + Sync>;
 
-/// The bar, for when it is to go away, and what moves it.
+/// The bar, which the caller removes, and the function that moves it.
 pub fn bar() -> (Option<ProgressBar>, Option<Progress>) {
     if !stderr().is_terminal() {
         return (None, None);

@@ -1,4 +1,4 @@
-//! `counterpart reindex`: the search index, built anew from the database.
+//! `counterpart reindex`: rebuilds the search index from the database.
 
 use std::time::Instant;
 

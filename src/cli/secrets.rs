@@ -1,4 +1,4 @@
-//! `counterpart secrets`: the keys that stored secrets are encrypted with.
+//! `counterpart secrets`: the keys that encrypt stored secrets, and their rotation.
 
 use clap::Subcommand;
 use serde_json::json;
@@ -8,9 +8,9 @@ use crate::{app::open_migrated, config::Config, store::settings::secret_keys::Ro
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Print how many secrets are encrypted with each key, one JSON object a line
+    /// Print how many secrets are encrypted with each key, one JSON object per line
     List,
-    /// Encrypt every secret with the first key, after making a new one in a key file that the program made by itself
+    /// Encrypt every secret with the first key; if the program manages the key file, a new key is added to it first
     Rotate,
 }
 
@@ -34,7 +34,7 @@ async fn list(config: &Config) -> Outcome {
 
 async fn rotate(config: &Config) -> Outcome {
     let db = open_migrated(config, None).await?;
-    // Held to the end: another rotation would take keys out of the file that this one encrypts with.
+    // Locked until the end: another rotation would remove keys from the file that this one encrypts with.
     let rotation = config.own_key_file().map(|file| Rotation::begin(&file)).transpose()?;
     if let Some(rotation) = &rotation {
         let used = db.secrets_by_key().await?;

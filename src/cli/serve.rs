@@ -1,4 +1,4 @@
-//! `counterpart serve`: the API, until it is told to stop.
+//! `counterpart serve`: serves the API until a signal stops it.
 
 use std::{fs, os::unix::fs::PermissionsExt, sync::Arc};
 
@@ -7,8 +7,8 @@ use clap::Args;
 use super::{Failed, Outcome, print};
 use crate::{
     app::{App, Limits, open_migrated, report_secrets},
-    config::Config,
-    delivery::{connector::Connectors, guard::Targets, simulator::Simulator},
+    config::{Config, switch},
+    delivery::{connector::Connectors, simulator::Simulator},
     domain::clock::World,
     http::rate::{RateLimit, requests_per_second},
     telemetry::Metrics,
@@ -19,33 +19,29 @@ pub struct Serve {
     #[command(flatten)]
     pub listen: Listen,
 
-    /// A standby of the PostgreSQL database, `postgres://USER:PASSWORD@HOST/NAME`: operations that only read run there once it
-    /// shows everything that the store has committed; keys are looked up in the database itself
+    /// A standby of the PostgreSQL database, `postgres://USER:PASSWORD@HOST/NAME`: read-only operations run there once it has
+    /// replayed everything that the store has committed; keys are looked up in the primary database
     #[arg(long, env = "COUNTERPART_READ_URL", hide_env_values = true, value_name = "URL")]
     read_url: Option<String>,
 
-    /// Requests a second that each key may make, and refused keys that each address may send; without it there is no limit
+    /// Rate limit: requests per second of each key, and refused keys per second of each client address [default: none]
     #[arg(long, env = "COUNTERPART_RATE_LIMIT", value_name = "N/s", value_parser = requests_per_second)]
     rate_limit: Option<u32>,
 
-    /// Requests a second that all keys of a store may make together [default: four times --rate-limit]
+    /// Rate limit: requests per second of all keys of a store together [default: four times --rate-limit]
     #[arg(long, env = "COUNTERPART_STORE_RATE_LIMIT", value_name = "N/s", value_parser = requests_per_second, requires = "rate_limit")]
     store_rate_limit: Option<u32>,
 
-    /// Send to a simulated channel where an account has no bridge; for development and tests
-    #[arg(long, env = "COUNTERPART_SIMULATE_CHANNELS")]
+    /// Deliver to a simulated channel where an account has no bridge; for development and tests
+    #[arg(long, env = "COUNTERPART_SIMULATE_CHANNELS", value_parser = switch())]
     simulate_channels: bool,
-
-    /// Deliver to webhooks and bridges at private addresses too; for development and tests
-    #[arg(long, env = "COUNTERPART_ALLOW_PRIVATE_TARGETS")]
-    allow_private_targets: bool,
 }
 
-/// Where a server listens.
+/// The listen address of a server.
 #[derive(Args, Debug)]
 pub struct Listen {
-    /// Address and port; port 0 takes a free one
-    #[arg(long, env = "COUNTERPART_LISTEN", default_value = "127.0.0.1:8080", value_name = "ADDRESS")]
+    /// Address and port; port 0 picks a free one
+    #[arg(long, env = "COUNTERPART_LISTEN", default_value = "127.0.0.1:8080", value_name = "ADDRESS", value_parser = address)]
     pub listen: String,
 }
 
@@ -54,8 +50,8 @@ impl Serve {
         let metrics = Metrics::default();
         let (mut db, world) = (open_migrated(config, Some(&metrics)).await?, World::real());
         if db.is_one_writer() {
-            // A file that cannot be written does not become one that can. PostgreSQL may be failing over.
-            db.prove_writable(world.now()).await.map_err(|error| Failed(format!("the database takes no writes: {error}")))?;
+            // A file that is not writable stays so, while PostgreSQL may be failing over.
+            db.prove_usable(world.now()).await.map_err(|error| Failed(format!("the database cannot be used: {error}")))?;
         }
         report_secrets(&db).await?;
         report_modes(config);
@@ -63,28 +59,40 @@ impl Serve {
             db = db.with_replica(url, config.connections.get()).await?;
         }
         let connectors = if self.simulate_channels { Connectors::every(Arc::new(Simulator)) } else { Connectors::none() };
-        let targets = if self.allow_private_targets { Targets::Any } else { Targets::Public };
         let rate = self.rate_limit.map(|key| RateLimit::new(key, self.store_rate_limit));
         let limits = Limits { rate, bounds: config.bounds(), connections: config.connections.get() as usize };
-        let app = App::new(db, world, metrics, limits, connectors, targets, config.index_folder()).await?;
+        let app = App::new(db, world, metrics, limits, connectors, config.targets(), config.index_folder()).await?;
         self.listen.serve(&app, |url| print(&format!("listening on {url}"))).await
     }
 }
 
+/// Checks only the form of a host and a port.
+fn address(text: &str) -> Result<String, String> {
+    let right = "such as 127.0.0.1:8080, or 0.0.0.0:8080 for every address of this machine";
+    match text.rsplit_once(':') {
+        Some(("", port)) => {
+            Err(format!("`{text}` names no host; write 127.0.0.1:{port}, or 0.0.0.0:{port} for every address of this machine"))
+        }
+        Some((_, port)) if port.parse::<u16>().is_err() => Err(format!("`{port}` is no port; write a host and a port, {right}")),
+        Some(_) => Ok(text.to_owned()),
+        None => Err(format!("`{text}` is not a host and a port, {right}")),
+    }
+}
+
 impl Listen {
-    /// Serves until the process is asked to stop. `ready` is told the base URL.
+    /// Serves until the process is asked to stop. `ready` is called with the base URL.
     pub async fn serve(&self, app: &App, ready: impl FnOnce(&str) -> Outcome) -> Outcome {
         let mut stop = Box::pin(asked_to_stop()?);
         let served = app.serve(&self.listen, &mut stop, |url| {
             if let Err(Failed(reason)) = ready(&url) {
-                tracing::warn!(reason, "nobody was told the address");
+                tracing::warn!(reason, "the address could not be printed");
             }
         });
         served.await.map_err(|error| Failed(format!("cannot serve on {}: {error}", self.listen)))
     }
 }
 
-/// Logs which private files other accounts of the machine may use: a file that was there keeps its mode.
+/// Warns about private files that other accounts of the machine may access: existing files keep their mode.
 fn report_modes(config: &Config) {
     for path in config.private_files() {
         let mode = fs::metadata(&path).map_or(0, |meta| meta.permissions().mode());

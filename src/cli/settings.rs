@@ -1,4 +1,4 @@
-//! `counterpart settings`: the ways into a store's settings.
+//! `counterpart settings`: links and tokens for the settings of a store.
 
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{Outcome, print};
 use crate::{
     app::{open_migrated, service},
-    config::Config,
+    config::{Config, switch},
     domain::{
         clock::World,
         ids::{StoreId, UserId},
@@ -23,20 +23,20 @@ pub enum Command {
     Link {
         #[command(flatten)]
         whose: Whose,
-        /// The address that browsers reach the server at
+        /// The public base URL of the server, for browsers
         #[arg(long, env = "COUNTERPART_PUBLIC_URL", default_value = "http://127.0.0.1:8080", value_name = "URL")]
         public_url: String,
         #[command(flatten)]
         output: Output,
     },
-    /// Print a token for machines, valid for 90 days: `authorization: Bearer` and this
+    /// Print a token for programs, valid for 90 days, to be sent as `authorization: Bearer TOKEN`
     Token {
         #[command(flatten)]
         whose: Whose,
         #[command(flatten)]
         output: Output,
     },
-    /// End every link, session and token of a user; prints how many there were
+    /// End every link, session and token of a user; prints their number
     Revoke {
         #[command(flatten)]
         whose: Whose,
@@ -55,12 +55,12 @@ pub struct Whose {
 
 #[derive(Args, Debug)]
 pub struct Output {
-    /// Print one JSON object, which tells the end too
-    #[arg(long, env = "COUNTERPART_JSON")]
+    /// Print one JSON object, which includes the expiry
+    #[arg(long, env = "COUNTERPART_JSON", value_parser = switch())]
     json: bool,
 }
 
-/// As a request spells it: a UUID in any case.
+/// A UUID in any case, as in a request.
 fn user_id(text: &str) -> Result<UserId, String> {
     Scalar::parse(text)
 }
@@ -87,7 +87,7 @@ impl Command {
     }
 }
 
-/// The address of the settings page with a link's secret, which no browser sends to any server.
+/// The URL of the settings page with a link's secret in the fragment, which browsers do not send to servers.
 pub fn link(public_url: &str, secret: &Secret) -> String {
     format!("{}/settings{LINK_FRAGMENT}{}", public_url.trim_end_matches('/'), secret.reveal())
 }

@@ -1,18 +1,26 @@
-//! `counterpart store`: stores and their settings.
+//! `counterpart store`: management of stores.
 
 use clap::{ArgGroup, Args, Subcommand};
 
-use super::{Outcome, print};
+use super::{Outcome, print, settings};
 use crate::{
-    app::open_migrated,
+    app::{open_migrated, service},
     config::Config,
-    domain::{clock::World, ids::StoreId},
-    service::stores::{self, Settings},
+    domain::{
+        clock::World,
+        ids::StoreId,
+        settings::{Editor, GrantKind},
+        team::RoleKind,
+    },
+    service::{
+        stores::{self, Settings},
+        users::{self, NewUser},
+    },
 };
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Make a store; prints its id
+    /// Create a store; prints its id and, with an owner, the owner's userId and a link to the settings page
     Create {
         /// The id of the new store
         #[arg(long, env = "COUNTERPART_ID")]
@@ -22,8 +30,10 @@ pub enum Command {
         name: String,
         #[command(flatten)]
         settings: Flags,
+        #[command(flatten)]
+        owner: Owner,
     },
-    /// Change a store's settings; what is not given stays
+    /// Change a store's settings; those not given stay
     #[command(group = ArgGroup::new("changes").args(["name", "currency", "reopen_window_hours"]).required(true).multiple(true))]
     Edit {
         /// The id of the store
@@ -35,8 +45,29 @@ pub enum Command {
         #[command(flatten)]
         settings: Flags,
     },
-    /// List every store, one JSON object a line
+    /// List every store, one JSON object per line
     List,
+}
+
+/// The first user of a new store.
+#[derive(Args, Debug)]
+pub struct Owner {
+    /// The name of an owner, created with the store
+    #[arg(long, env = "COUNTERPART_OWNER_NAME", value_name = "NAME", requires = "owner_email")]
+    owner_name: Option<String>,
+    /// The owner's e-mail address
+    #[arg(long, env = "COUNTERPART_OWNER_EMAIL", value_name = "ADDRESS", requires = "owner_name")]
+    owner_email: Option<String>,
+    /// The public base URL of the server, for the owner's link
+    #[arg(long, env = "COUNTERPART_PUBLIC_URL", default_value = "http://127.0.0.1:8080", value_name = "URL")]
+    public_url: String,
+}
+
+impl Owner {
+    fn user(&self) -> Option<NewUser> {
+        let (name, email) = (self.owner_name.clone()?, self.owner_email.clone()?);
+        Some(NewUser { name, email, role: RoleKind::Owner })
+    }
 }
 
 #[derive(Args, Debug)]
@@ -65,9 +96,19 @@ impl Command {
     pub async fn run(self, config: &Config) -> Outcome {
         let db = open_migrated(config, None).await?;
         match self {
-            Self::Create { id, name, settings } => {
-                let store = stores::create(&db, &World::real(), StoreId::from(id), settings.settings(Some(name))).await?;
+            Self::Create { id, name, settings, owner } => {
+                let world = World::real();
+                let user = owner.user();
+                // Checked before anything is created.
+                user.as_ref().map_or(Ok(()), NewUser::check)?;
+                let store = stores::create(&db, &world, StoreId::from(id), settings.settings(Some(name))).await?;
                 print(store.id.as_str())?;
+                if let Some(user) = user {
+                    let user_id = users::create(&db, &world, &store.id, user).await?;
+                    print(user_id.as_str())?;
+                    let (link, _) = service(db.clone(), world).grant(&Editor::command_line(store.id), &user_id, GrantKind::Link).await?;
+                    print(&settings::link(&owner.public_url, &link))?;
+                }
             }
             Self::Edit { id, name, settings } => {
                 stores::edit(&db, &StoreId::from(id), settings.settings(name)).await?;

@@ -1,8 +1,9 @@
-//! How many threads the runtime has, unless told otherwise.
+//! Size of the runtime's thread pool, by default from the number of processors and the database.
 //!
-//! On SQLite one more than there are processors, since one may wait for the disk (`store::writer`); on PostgreSQL, where none does, it
-//! would cost a ticket 7 in 100. A PostgreSQL on this machine works on the same requests and needs processors too: with a thread for
-//! each of them, all would mostly wake and interrupt each other, which on two processors costs a ticket a third more, and a page a fifth.
+//! SQLite: one thread more than processors, since one may block on the disk (`store::writer`). PostgreSQL: one thread per
+//! processor, since no thread blocks and another one would measurably slow tickets down. PostgreSQL on this machine: half
+//! of the processors, since the database works on the same requests. With a thread per processor, server and database would
+//! mostly preempt each other, measurably so on two processors.
 
 use std::thread::available_parallelism;
 
@@ -10,9 +11,9 @@ use super::{Cli, Command};
 use crate::store::is_beside;
 
 impl Cli {
-    /// Those of the runtime: as many as the command line says, or as suit the database.
+    /// The number of threads: the option, or the default for the database.
     pub fn threads(&self) -> usize {
-        // A demo has a file of its own.
+        // A demo has a database file of its own.
         let database_url = if matches!(self.command, Command::Demo(_)) { "sqlite:" } else { &self.config.database_url };
         let usual = || usual(available_parallelism().map_or(1, usize::from), database_url);
         self.config.threads.map_or_else(usual, usize::from)
@@ -36,7 +37,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_database_on_this_machine_is_left_half_the_processors() {
+    fn a_local_database_gets_half_the_processors() {
         for (url, threads) in [
             ("sqlite://counterpart.db", [2, 3, 9]),
             ("postgres://user@db.example.com/name", [1, 2, 8]),
@@ -55,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn who_says_how_many_gets_them() {
+    fn the_option_sets_the_number_of_threads() {
         let told = Cli::try_parse_from(["counterpart", "serve", "--threads", "5"]).unwrap();
         assert_eq!(told.threads(), 5);
         assert!(Cli::try_parse_from(["counterpart", "serve", "--threads", "0"]).is_err());

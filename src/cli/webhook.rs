@@ -1,4 +1,4 @@
-//! `counterpart webhook`: subscriptions to events.
+//! `counterpart webhook`: management of webhook subscriptions.
 
 use clap::{ArgGroup, Args, Subcommand};
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{Outcome, print};
 use crate::{
     app::{open_migrated, service},
-    config::Config,
+    config::{Config, switch},
     domain::{
         clock::World,
         ids::{AccountId, StoreId, WebhookId},
@@ -18,19 +18,19 @@ use crate::{
     service::{Service, webhooks::Settings},
 };
 
-/// Attempts of the log that are read at once.
+/// Attempts per read of the log.
 const LOG_PAGE: i64 = 500;
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Subscribe an endpoint to events; prints the secret that its deliveries are signed with, which is not shown again
+    /// Subscribe an endpoint to events; prints the signing secret, which is not shown again
     Create {
         #[command(flatten)]
         store: Store,
-        /// Where events are sent: an https:// address, or http:// where there is no choice
+        /// The endpoint: an https:// URL, or http:// where there is no choice
         #[arg(long, env = "COUNTERPART_URL")]
         url: String,
-        /// Only these kinds of events, separated by commas [default: every kind]
+        /// Only these kinds of events, separated by commas [default: all kinds]
         #[arg(long, env = "COUNTERPART_EVENTS", value_delimiter = ',', value_name = "KIND,…")]
         events: Vec<String>,
         /// Only events of this channel account
@@ -39,60 +39,61 @@ pub enum Command {
         #[command(flatten)]
         output: Output,
     },
-    /// List a store's webhooks, one JSON object a line
+    /// List a store's webhooks, one JSON object per line
     List {
         #[command(flatten)]
         store: Store,
     },
-    /// Change where events are sent, or which
+    /// Change the URL or the event filters
     #[command(group = ArgGroup::new("changes").args(["url", "events", "all_events", "account", "all_accounts"]).required(true).multiple(true))]
     Edit {
         #[command(flatten)]
         hook: Hook,
-        /// A new address
+        /// The new URL
         #[arg(long, env = "COUNTERPART_URL")]
         url: Option<String>,
         /// Only these kinds from now on, separated by commas
         #[arg(long, env = "COUNTERPART_EVENTS", value_delimiter = ',', value_name = "KIND,…")]
         events: Option<Vec<String>>,
-        /// Every kind from now on
-        #[arg(long, env = "COUNTERPART_ALL_EVENTS", conflicts_with = "events")]
+        /// All kinds from now on
+        #[arg(long, env = "COUNTERPART_ALL_EVENTS", conflicts_with = "events", value_parser = switch())]
         all_events: bool,
         /// Only events of this channel account from now on
         #[arg(long, env = "COUNTERPART_ACCOUNT", value_name = "ID")]
         account: Option<String>,
-        /// Events of every account from now on
-        #[arg(long, env = "COUNTERPART_ALL_ACCOUNTS", conflicts_with = "account")]
+        /// Events of all accounts from now on
+        #[arg(long, env = "COUNTERPART_ALL_ACCOUNTS", conflicts_with = "account", value_parser = switch())]
         all_accounts: bool,
     },
-    /// Send events again, from now on
+    /// Resume deliveries, for events from now on
     Enable {
         #[command(flatten)]
         hook: Hook,
     },
-    /// Send nothing more, and forget what is waiting; `replay --missing` sends it later
+    /// Stop deliveries and drop the queued ones; `replay --missing` can send them later
     Disable {
         #[command(flatten)]
         hook: Hook,
     },
-    /// Give a webhook a new secret, printed like that of `create`; the former one signs beside it for 24 hours
+    /// Rotate the secret of a webhook; prints the new one like `create`; the former one also signs for 24 hours
     Rotate {
         #[command(flatten)]
         hook: Hook,
         #[command(flatten)]
         output: Output,
     },
-    /// Send a made-up event of the kind `webhook.test`; prints its id, which `log` shows
+    /// Send a test event of the kind `webhook.test`; prints its id, which `log` shows
     Test {
         #[command(flatten)]
         hook: Hook,
     },
-    /// Print every attempt, the oldest first, one JSON object a line
+    /// Print every attempt, oldest first, one JSON object per line
     Log {
         #[command(flatten)]
         hook: Hook,
     },
-    /// Send events again; prints how many
+    /// Send events again; prints their number
+    #[command(group = ArgGroup::new("range").args(["event", "since", "until", "missing", "all"]).required(true).multiple(true))]
     Replay {
         #[command(flatten)]
         hook: Hook,
@@ -105,14 +106,17 @@ pub enum Command {
         /// Only events before this instant
         #[arg(long, env = "COUNTERPART_UNTIL", value_name = "T", value_parser = instant)]
         until: Option<Timestamp>,
-        /// Only events that never arrived and are not waiting
-        #[arg(long, env = "COUNTERPART_MISSING")]
+        /// Only events without a successful delivery that are not queued
+        #[arg(long, env = "COUNTERPART_MISSING", value_parser = switch())]
         missing: bool,
-        /// Only say how many there are
-        #[arg(long, env = "COUNTERPART_DRY_RUN")]
+        /// Every event on record
+        #[arg(long, env = "COUNTERPART_ALL", value_parser = switch(), conflicts_with_all = ["event", "since", "until", "missing"])]
+        all: bool,
+        /// Only print the number
+        #[arg(long, env = "COUNTERPART_DRY_RUN", value_parser = switch())]
         dry_run: bool,
     },
-    /// Remove a webhook with its log, at once and for good
+    /// Delete a webhook with its log, at once and permanently
     Delete {
         #[command(flatten)]
         hook: Hook,
@@ -121,7 +125,7 @@ pub enum Command {
 
 #[derive(Args, Debug)]
 pub struct Store {
-    /// The store whose events they are
+    /// The store
     #[arg(long, env = "COUNTERPART_STORE", value_name = "ID")]
     store: String,
 }
@@ -138,14 +142,14 @@ pub struct Hook {
 #[derive(Args, Debug)]
 pub struct Output {
     /// Print the webhook with its secret as one JSON object
-    #[arg(long, env = "COUNTERPART_JSON")]
+    #[arg(long, env = "COUNTERPART_JSON", value_parser = switch())]
     json: bool,
 }
 
 impl Command {
     pub async fn run(self, config: &Config) -> Outcome {
         let db = open_migrated(config, None).await?;
-        self.execute(&service(db.clone(), World::real()).bounded_by(config.bounds())).await?;
+        self.execute(&service(db.clone(), World::real()).bounded_by(config.bounds()).delivering_to(config.targets())).await?;
         Ok(db.close().await?)
     }
 
@@ -188,7 +192,7 @@ impl Command {
                     page.into_iter().try_for_each(|attempt| print(&serde_json::to_string(&AttemptView::from(attempt))?))?;
                 }
             }
-            Self::Replay { hook, event, since, until, missing, dry_run } => {
+            Self::Replay { hook, event, since, until, missing, all: _, dry_run } => {
                 let replay = Replay { event, since, until, missing };
                 print(&service.replay(&hook.editor(), &hook.id(), replay, dry_run).await?.to_string())
             }
@@ -197,7 +201,7 @@ impl Command {
     }
 }
 
-/// A list that may be written with spaces behind its commas.
+/// A list that may have spaces after its commas.
 fn trimmed(kinds: Vec<String>) -> Vec<String> {
     kinds.into_iter().map(|kind| kind.trim().to_owned()).collect()
 }

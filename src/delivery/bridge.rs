@@ -1,8 +1,9 @@
-//! Messages over bridges: each is posted, signed, to the endpoint of its account, which brings it to the channel and
-//! answers with the channel's own id of it.
+//! Bridge connector: posts each outbound message, signed, to the HTTP endpoint of its account. The endpoint passes it on to
+//! the channel and returns the channel's id of the message.
 //!
-//! Called by `outbound`. Guarantees: `webhook-id` is the message's id on every attempt, and a message counts as taken only
-//! where the answer names it. The README tells those who write a bridge what it is sent and what it may answer.
+//! Called by `outbound`. Guarantees: `webhook-id` is the message's id on every attempt (idempotency key), and a message
+//! counts as accepted only if the response contains the channel's id. The README documents the request and the possible
+//! responses for bridge authors.
 
 use std::{sync::Arc, time::Duration};
 
@@ -14,8 +15,8 @@ use url::Url;
 use super::{
     client::{MAX_ANSWER, NoClient, guarded, pause, read, signed, told},
     connector::{Accepted, Capabilities, Class, Connector, NotTaken, Sending},
-    guard::Targets,
 };
+use crate::domain::targets::Targets;
 use crate::domain::{
     bridges::Endpoint,
     clock::Clock,
@@ -25,10 +26,10 @@ use crate::domain::{
     store::Channel,
 };
 
-/// The most that is kept of what a bridge says of an error, in characters.
+/// Error texts of a bridge are cut to this many characters.
 const MAX_ERROR_CHARS: usize = 200;
 
-/// What posts over all bridges.
+/// The HTTP client that all bridges share.
 #[derive(Clone)]
 pub struct Bridges {
     client: Client,
@@ -70,9 +71,10 @@ impl Bridge {
         targets.check(&url).map_err(never)?;
         let body = serde_json::to_vec(&Order::of(parcel, attempt)).map_err(never)?;
         let now = clock.now();
-        // A name without a public address too, which may have one later: that is not told from a name that does not exist.
+        // A name without a public address fails transiently too: it may get one later, and the caller must not see whether the name
+        // exists.
         let failed = |error: reqwest::Error| later(told(&error, *timeout), None);
-        // The key may come back.
+        // Transient: the key that unseals the secrets may come back.
         let secrets = self.endpoint.secrets.as_ref().map_err(|reason| later(reason.clone(), None))?;
         let request = signed(client, url, parcel.message_id.as_str(), now, secrets, body);
         let mut response = request.send().await.map_err(failed)?;
@@ -90,7 +92,7 @@ fn later(reason: String, after: Option<i64>) -> NotTaken {
     NotTaken { class: Class::Transient { after: after.map(|after| Duration::from_millis(u64::try_from(after).unwrap_or(0))) }, reason }
 }
 
-/// What an answer means. No `body`: it is too long.
+/// Classifies a response. `body` is `None` if it is longer than [`MAX_ANSWER`].
 fn judge(status: u16, after: Option<i64>, body: Option<&[u8]>) -> Result<Accepted, NotTaken> {
     let answer = body.map(|body| serde_json::from_slice::<Map<String, Value>>(body).ok());
     if (200..=299).contains(&status) {
@@ -123,7 +125,7 @@ fn accepted(answer: &Map<String, Value>) -> Result<Accepted, String> {
     Ok(Accepted { external_id: Some(external_id), reference_id: name("referenceId")? })
 }
 
-/// A message as a bridge is told it: the same in both revisions. What is absent is left out.
+/// The request body: the same in both API revisions. Absent properties are left out.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Order<'a> {
@@ -183,7 +185,7 @@ struct Filled<'a> {
 
 impl<'a> Order<'a> {
     fn of(parcel: &'a Parcel, attempt: i64) -> Self {
-        // The actor and the ticket are for the event; a channel has no use for them.
+        // The actor and the ticket are only for the event.
         let Parcel { store_id, message_id, conversation_id, account_id, channel, reference_id, kind, content, actor: _, ticket_id: _ } =
             parcel;
         let (kind, said) = (kind.as_deref(), Said::of(content));

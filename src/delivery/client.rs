@@ -1,8 +1,8 @@
-//! The HTTP client of everything that is sent to an address which somebody gave us.
+//! Outbound HTTP client with SSRF protection, and the signing of requests (Standard Webhooks).
 //!
-//! Called by `webhooks` and `bridge`, whose posts it signs. No name leads it to an address that `guard` forbids, it follows
-//! no redirect and no proxy, and its time-out is over the whole of an answer. A URL that spells an address out looks no name
-//! up: whoever sends to one asks [`Targets::check`] first.
+//! Called by `webhooks` and `bridge`. DNS names resolve only to addresses that `guard` permits; redirects and proxies are
+//! not followed; the time-out covers the whole response. A URL with a literal IP address involves no DNS: callers check it
+//! with [`Targets::check`] first.
 
 use std::{error::Error as _, sync::Arc, time::Duration};
 
@@ -14,13 +14,14 @@ use reqwest::{
 };
 use url::Url;
 
-use super::guard::{Guard, MachineNames, Targets};
+use super::guard::{Guard, MachineNames};
+use crate::domain::targets::Targets;
 use crate::domain::{retry::LONGEST_ASKED, time::Timestamp, webhooks::SigningSecret};
 
-/// The most of an answer that is read.
+/// Response bodies are read up to this many bytes.
 pub const MAX_ANSWER: usize = 64 * 1024;
 
-/// Why no client can be made.
+/// The client could not be built.
 #[derive(Debug, thiserror::Error)]
 pub enum NoClient {
     #[error("no TLS: {0}")]
@@ -29,12 +30,12 @@ pub enum NoClient {
     Http(#[from] reqwest::Error),
 }
 
-/// A client that connects to these targets alone, each answer to be whole within `timeout`.
+/// A client that connects only to permitted targets. `timeout` covers the whole response.
 pub fn guarded(timeout: Duration, targets: Targets) -> Result<Client, NoClient> {
     naming(timeout, targets, Arc::new(MachineNames))
 }
 
-/// [`guarded`], with names of the caller's.
+/// [`guarded`], with the DNS resolver of the caller.
 pub(super) fn naming(timeout: Duration, targets: Targets, names: Arc<dyn Resolve>) -> Result<Client, NoClient> {
     let roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     let tls = rustls::ClientConfig::builder_with_provider(rustls::crypto::ring::default_provider().into())
@@ -44,7 +45,7 @@ pub(super) fn naming(timeout: Duration, targets: Targets, names: Arc<dyn Resolve
     Ok(Client::builder()
         .tls_backend_preconfigured(tls)
         .dns_resolver(Guard { targets, names })
-        // A proxy would make the connection in our place, unguarded.
+        // A proxy would make the connection without the guard.
         .no_proxy()
         .redirect(Policy::none())
         .user_agent(concat!("counterpart/", env!("CARGO_PKG_VERSION")))
@@ -53,7 +54,7 @@ pub(super) fn naming(timeout: Duration, targets: Targets, names: Arc<dyn Resolve
         .build()?)
 }
 
-/// A POST of JSON, signed with each secret. `id` is what a repetition is told by.
+/// A signed POST of JSON, with one signature per secret. `id` is the idempotency key.
 pub fn signed(client: &Client, url: Url, id: &str, at: Timestamp, secrets: &[SigningSecret], body: Vec<u8>) -> RequestBuilder {
     let seconds = at.millis().div_euclid(1000);
     let signatures: Vec<String> = secrets.iter().map(|secret| secret.sign(id, seconds, &body)).collect();
@@ -66,7 +67,7 @@ pub fn signed(client: &Client, url: Url, id: &str, at: Timestamp, secrets: &[Sig
         .body(body)
 }
 
-/// The body of an answer. None: it is longer than [`MAX_ANSWER`].
+/// The body of a response; `None` if it is longer than [`MAX_ANSWER`].
 pub async fn read(response: &mut Response) -> reqwest::Result<Option<Vec<u8>>> {
     let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await? {
@@ -78,12 +79,12 @@ pub async fn read(response: &mut Response) -> reqwest::Result<Option<Vec<u8>>> {
     Ok(Some(body))
 }
 
-/// The pause in milliseconds that an answer asks for.
+/// The pause in milliseconds that `Retry-After` asks for.
 pub fn pause(response: &Response, now: Timestamp) -> Option<i64> {
     response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()).and_then(|text| asked(text, now))
 }
 
-/// Seconds, or a date.
+/// Either form of `Retry-After`: seconds, or an HTTP date.
 fn asked(text: &str, now: Timestamp) -> Option<i64> {
     let text = text.trim();
     let pause = match text.parse::<i64>() {
@@ -96,7 +97,7 @@ fn asked(text: &str, now: Timestamp) -> Option<i64> {
     Some(pause.clamp(0, LONGEST_ASKED))
 }
 
-/// An error with what caused it, which is where the reason stands; without the address, which may hold a secret.
+/// The root cause of an error. Without the URL, which may contain a secret.
 pub(super) fn told(error: &reqwest::Error, timeout: Duration) -> String {
     if error.is_timeout() {
         return format!("no answer within {} seconds", timeout.as_secs());
@@ -115,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pause_is_asked_for_in_seconds_or_by_a_date() {
+    fn retry_after_is_read_as_seconds_or_a_date() {
         let now = Timestamp::from_millis(1_445_412_480_000);
         for (text, asked) in [
             ("120", Some(120_000)),

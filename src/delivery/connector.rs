@@ -1,4 +1,4 @@
-//! What hands messages to a channel.
+//! The connector interface: how a message is handed to a channel, and how its failures are classified.
 
 use std::{future::Future, pin::Pin, sync::Arc, time::Duration};
 
@@ -7,7 +7,7 @@ use crate::{
     service::outbound::Verdict,
 };
 
-/// What a connector can hand over.
+/// The kinds of content that a connector can send.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Capabilities {
     pub text: bool,
@@ -25,52 +25,52 @@ impl Capabilities {
     }
 }
 
-/// What a channel answers to a message that it takes.
+/// A channel's acceptance of a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Accepted {
-    /// The message, as the channel names it.
+    /// The channel's id of the message.
     pub external_id: Option<String>,
-    /// The thread, where the channel names it otherwise than the parcel does.
+    /// The channel's id of the thread, if it differs from the parcel's.
     pub reference_id: Option<String>,
 }
 
-/// Whether another attempt may do.
+/// Whether a failed attempt may be retried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// It may, after the pause that the channel asks for, if it asks.
+    /// Retry, after the pause that the channel asks for, if any.
     Transient { after: Option<Duration> },
-    /// None will.
+    /// Do not retry.
     Permanent,
 }
 
-/// Why a message was not taken.
+/// A failed attempt.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct NotTaken {
     pub class: Class,
-    /// For the operator.
+    /// Shown to the operator.
     pub reason: String,
 }
 
 pub type Sending<'a> = Pin<Box<dyn Future<Output = Result<Accepted, NotTaken>> + Send + 'a>>;
 
-/// Hands messages to a channel.
+/// A channel adapter.
 pub trait Connector: Send + Sync + 'static {
     fn capabilities(&self) -> Capabilities;
 
-    /// Hands one message over. `attempt` counts from 1; the parcel is the same each time, and a channel that can should
-    /// tell a repetition by its `message_id`: an attempt whose end nobody saw is made again.
+    /// Sends one message. `attempt` counts from 1. Delivery is at least once: an attempt whose end was not recorded is repeated
+    /// with the same parcel, so a channel should deduplicate by `message_id` if it can.
     fn send<'a>(&'a self, parcel: &'a Parcel, attempt: i64) -> Sending<'a>;
 }
 
-/// Which connector serves a message whose account has no bridge.
+/// The fallback connector for accounts without a bridge.
 #[derive(Clone, Default)]
 pub struct Connectors {
     every: Option<Arc<dyn Connector>>,
 }
 
 impl Connectors {
-    /// No connector at all: only channels of our own take messages.
+    /// No fallback: only bridges send messages.
     pub fn none() -> Self {
         Self::default()
     }

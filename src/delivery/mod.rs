@@ -1,12 +1,11 @@
-//! What leaves the store: messages to channels, and events to webhooks.
+//! Delivery from two queues with leases and retries: outbound messages to channels, and events to webhooks.
 //!
-//! Called by `app`; calls `service`, which keeps what is to be delivered and writes down what became of it.
-//! - [`worker`]: empties a queue, whichever of the two.
-//! - [`outbound`]: the queue of messages. [`connector`]: what a channel must be able to do to be sent to, and which
-//!   connector serves which account. [`bridge`]: the connector to an endpoint of the store's own choice. [`simulator`]: a
-//!   connector that is no channel, for development, the demo and tests.
-//! - [`webhooks`]: the queue of events, and the signed attempts.
-//! - [`client`]: what posts both. [`guard`]: where nothing is delivered to.
+//! Called by `app`; calls `service`, which stores the queues and records the outcome of each attempt.
+//! - [`worker`]: the queue worker that both queues share.
+//! - [`outbound`]: the message queue. [`connector`]: the interface of a channel adapter. [`bridge`]: the connector to an
+//!   HTTP endpoint of the store's choice. [`simulator`]: a fake connector for development, the demo and tests.
+//! - [`webhooks`]: the event queue and its signed requests.
+//! - [`client`]: the HTTP client of both. [`guard`]: its SSRF guard.
 
 pub mod bridge;
 mod client;

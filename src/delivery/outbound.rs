@@ -1,7 +1,7 @@
-//! Messages to their channels.
+//! The outbound message queue: delivery of messages to their channels.
 //!
-//! Each attempt is settled in a transaction of its own, so that a message counts as sent only once the channel has it.
-//! Messages of one conversation go one after the other; many conversations go at once.
+//! Each attempt is settled in a transaction of its own, so a message counts as sent only after its channel has accepted it.
+//! Messages of one conversation are sent in order, one at a time; conversations are sent in parallel.
 
 #[cfg(test)]
 mod tests;
@@ -12,11 +12,10 @@ use super::{
     bridge::Bridges,
     client::NoClient,
     connector::{Connector, Connectors},
-    guard::Targets,
     worker::{Queue, Worker, jitter, settle},
 };
 use crate::{
-    domain::{outbound::NO_CONNECTOR, time::Timestamp},
+    domain::{outbound::NO_CONNECTOR, targets::Targets, time::Timestamp},
     service::{
         Result, Service,
         outbound::{LEASE_MILLIS, Verdict},
@@ -27,10 +26,11 @@ use crate::{
     },
 };
 
-/// How long an attempt may take: half of the lease, so that the end is written down before another may try.
+/// The time-out of an attempt: half of its lease, so that the outcome is recorded before another worker can claim the
+/// message.
 const TIMEOUT: Duration = Duration::from_millis(LEASE_MILLIS as u64 / 2);
 
-/// The queue of messages.
+/// The message queue.
 #[derive(Clone)]
 pub struct Messages {
     service: Service,
@@ -38,7 +38,7 @@ pub struct Messages {
     connectors: Connectors,
 }
 
-/// Hands messages to their channels.
+/// The worker of the message queue.
 pub type Outbound = Worker<Messages>;
 
 impl Messages {
@@ -47,7 +47,7 @@ impl Messages {
         Self::within(TIMEOUT, service, connectors, targets)
     }
 
-    /// [`Messages::new`], with another time for bridges to answer in.
+    /// [`Messages::new`], with another time-out for bridges.
     pub(super) fn within(
         timeout: Duration,
         service: Service,
@@ -57,7 +57,7 @@ impl Messages {
         Ok(Self { bridges: Bridges::new(timeout, service.world().clock.clone(), targets)?, service, connectors })
     }
 
-    /// Tries one message.
+    /// Makes one attempt at a message.
     async fn send(&self, claimed: &Claimed) -> Verdict {
         let parcel = &claimed.parcel;
         let bridge = claimed.bridge.as_ref().map(|endpoint| self.bridges.to(endpoint));

@@ -1,4 +1,4 @@
-//! A connector that is no channel: it takes every message, unless the message's own text asks for something else.
+//! A fake connector: it accepts every message, unless the text of the message asks for a failure.
 //!
 //! | Text contains | The channel |
 //! |---|---|
@@ -16,7 +16,7 @@ use crate::domain::outbound::Parcel;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Simulator;
 
-/// What a message's text asks for.
+/// The directives in a message's text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Orders {
     delay: Duration,
@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn orders_are_read_and_anything_else_is_text() {
+    fn directives_are_parsed_and_other_text_is_ignored() {
         assert_eq!(Orders::of("hello simulate: simulate:maybe simulate:fail=x"), Orders::default());
         let delayed = Orders { delay: Duration::from_millis(30), failures: 2, refuse: false };
         assert_eq!(Orders::of("simulate:fail=2 and simulate:delay=30"), delayed);

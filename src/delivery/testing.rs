@@ -1,4 +1,4 @@
-//! What the tests of this room share: local endpoints that do as they are told, and a service to deliver for.
+//! Test fixtures of this module: scripted local HTTP endpoints, and a service to deliver for.
 
 use std::{
     collections::HashMap,
@@ -17,13 +17,13 @@ use tokio::{
 use crate::domain::webhooks::SigningSecret;
 pub(crate) use crate::service::fixture::service;
 
-/// When the tests begin.
+/// The initial time of the fake clock.
 pub const START: i64 = 1_700_000_000_000;
 
-/// How long an endpoint has in these tests.
+/// The time-out of an endpoint in these tests.
 pub const SHORT: Duration = Duration::from_millis(400);
 
-/// A request that an endpoint was sent.
+/// A request that an endpoint received.
 #[derive(Clone, Debug)]
 pub struct Seen {
     pub line: String,
@@ -50,7 +50,7 @@ impl Seen {
 }
 
 impl Seen {
-    /// The next request of a connection; none when the other side has no more.
+    /// The next request of a connection; `None` at its end.
     async fn read(stream: &mut TcpStream) -> Option<Self> {
         let mut bytes = Vec::new();
         let end = loop {
@@ -80,15 +80,15 @@ pub enum Reply {
     Says(String),
     /// A status line with headers, and a body.
     Answers(String, String),
-    /// The same after a while, in which nothing else may come for the event.
+    /// The same after a delay, during which no other attempt of the event may arrive.
     Slowly(&'static str),
     Hang,
     Reset,
-    /// Begins an answer and never ends it.
+    /// Begins a response and never ends it.
     Drip,
 }
 
-/// A local HTTP server, which answers what it is made to.
+/// A local HTTP server with scripted responses.
 #[derive(Clone)]
 pub struct Server {
     pub port: u16,
@@ -150,9 +150,9 @@ impl Server {
     }
 }
 
-/// Answers; the connection stays open.
+/// Responds, and keeps the connection open.
 async fn say(stream: &mut TcpStream, status: &str) {
-    // An answer without content has none.
+    // A 204 has no content.
     let content = if status.starts_with("204") { "" } else { "ok" };
     answer(stream, status, content).await;
 }
@@ -161,7 +161,7 @@ async fn answer(stream: &mut TcpStream, status: &str, body: &str) {
     _ = stream.write_all(format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n{body}", body.len()).as_bytes()).await;
 }
 
-/// A server that keeps what it is sent, and gives everybody the same answer.
+/// A server that records its requests, and gives all of them the same response.
 #[derive(Clone)]
 pub struct Endpoint {
     pub url: String,

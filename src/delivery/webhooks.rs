@@ -1,4 +1,4 @@
-//! Events to the endpoints that subscribed to them: signed attempts in the form of Standard Webhooks.
+//! The webhook queue: delivery of events to their subscribers, as signed requests of the Standard Webhooks form.
 
 use std::{
     sync::Arc,
@@ -11,11 +11,11 @@ use url::Url;
 
 use super::{
     client::{self, NoClient, pause, read, signed, told},
-    guard::Targets,
     worker::{Queue, jitter, settle},
 };
 use crate::{
     domain::{
+        targets::Targets,
         time::Timestamp,
         webhooks::{Answer, Attempted, Shipment},
     },
@@ -26,23 +26,23 @@ use crate::{
     },
 };
 
-/// The least time between two looks for events. Queueing them is a write of its own: many at once, or writers would wait
-/// for it as often as they write.
+/// Batching: the least time between two polls for events. A poll queues the new events in a write transaction of its own.
+/// Without the pause, other writers would wait for it as often as they write.
 const GATHER: Duration = Duration::from_millis(20);
 
-/// How long an endpoint has to answer.
+/// The time-out of an endpoint.
 const TIMEOUT: Duration = Duration::from_secs(15);
 
-/// The longest reason that is kept, in characters.
+/// Reasons are cut to this many characters.
 const MAX_REASON_CHARS: usize = 500;
 
-/// The queue of events.
+/// The event queue.
 #[derive(Clone)]
 pub struct Webhooks {
     service: Service,
     client: Client,
     targets: Targets,
-    /// When it was last looked for events.
+    /// The time of the last poll for events.
     looked: Arc<Mutex<Option<Instant>>>,
     timeout: Duration,
 }
@@ -52,7 +52,7 @@ impl Webhooks {
         Ok(Self::over(client::guarded(TIMEOUT, targets)?, TIMEOUT, service, targets))
     }
 
-    /// With a client that was made for this time-out and these targets.
+    /// `client` must have been built for this time-out and these targets.
     fn over(client: Client, timeout: Duration, service: Service, targets: Targets) -> Self {
         Self { service, client, targets, looked: Arc::default(), timeout }
     }
@@ -71,12 +71,12 @@ impl Webhooks {
             Err(reason) => return refused(reason),
         };
         let request = signed(&self.client, url, &shipment.event_id, started_at, secrets, shipment.body.clone());
-        // The time-out is over all of it: an endpoint that drips is one that does not answer.
+        // The time-out covers the whole response, so it also ends one that arrives a byte at a time.
         let mut response = match request.send().await {
             Ok(response) => response,
             Err(error) => return refused(&told(&error, self.timeout)),
         };
-        // Read so that the connection can be used again; what it says does not matter.
+        // The body is read so that the connection can be reused; its content is ignored.
         if let Err(error) = read(&mut response).await {
             return refused(&told(&error, self.timeout));
         }

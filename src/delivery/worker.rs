@@ -1,8 +1,9 @@
-//! The worker that empties a queue: what both queues, of messages and of events, have in common.
+//! Queue worker, shared by the message queue and the event queue: claims due items under a lease, attempts them
+//! concurrently, and settles each attempt.
 //!
-//! It claims what is due, makes the attempts, and lets each write down how it ended. What belongs to one place, an account
-//! or an endpoint, has at most [`PLACE_MAX`] attempts at a time, so that a place that hangs delays its own alone. A process
-//! that dies leaves its claims to the others, or to its successor, for when they run out.
+//! An item belongs to a place, an account or an endpoint. Each place has at most [`PLACE_MAX`] attempts at a time
+//! (bulkhead), so one that hangs delays only its own items. When a process dies, its claims expire with their leases, and
+//! another worker or its successor claims the items again.
 
 use std::{collections::HashMap, future::Future, hash::Hash, time::Duration};
 
@@ -10,45 +11,45 @@ use tokio::task::{Id, JoinError, JoinSet};
 
 use crate::{domain::time::Timestamp, service::Result, store::queues::room::Room, supervisor::Pulse};
 
-/// Attempts at a time.
+/// The limit of concurrent attempts.
 const MAX: usize = 512;
 
-/// Attempts at a time with one place.
+/// The limit of concurrent attempts per place.
 pub const PLACE_MAX: usize = 16;
 
-/// How long the worker rests when nothing wakes it: another process may have put something into the queue.
+/// Poll interval, for items that another process queued.
 pub(super) const REST: Duration = Duration::from_secs(1);
 
-/// How long it rests after the database failed it.
+/// Pause after a database error.
 const RECOVERY: Duration = Duration::from_secs(5);
 
-/// What is emptied.
+/// A queue of due items.
 pub trait Queue: Clone + Send + Sync + 'static {
     type Claimed: Send + 'static;
-    /// Where an attempt leads: a store's account or endpoint.
+    /// The destination of an attempt, by which concurrency is limited: a store's account or endpoint.
     type Place: Clone + Eq + Hash + Send + Sync + 'static;
 
-    /// Resolves when something was put in by this process.
+    /// Resolves when this process has queued an item.
     fn filled(&self) -> impl Future<Output = ()> + Send;
 
-    /// When there is something to be tried next.
+    /// When the next item is due.
     fn next_at(&self) -> impl Future<Output = Result<Option<Timestamp>>> + Send;
 
     fn now(&self) -> Timestamp;
 
-    /// What is due, as much as there is room for.
+    /// Claims due items, as many as there is room for.
     fn claim(&self, room: Room<'_, Self::Place>) -> impl Future<Output = Result<Vec<Self::Claimed>>> + Send;
 
     fn place(claimed: &Self::Claimed) -> Self::Place;
 
-    /// Makes an attempt and writes down how it ended.
+    /// Makes an attempt and records its outcome.
     fn attempt(&self, claimed: Self::Claimed) -> impl Future<Output = ()> + Send;
 }
 
-/// Empties a queue.
+/// The worker of one queue.
 pub struct Worker<Q: Queue> {
     queue: Q,
-    /// Attempts that go on, and the place of each.
+    /// The attempts in flight.
     pub(super) attempts: JoinSet<()>,
     places: HashMap<Id, Q::Place>,
     busy: HashMap<Q::Place, usize>,
@@ -59,7 +60,7 @@ impl<Q: Queue> Worker<Q> {
         Self { queue, attempts: JoinSet::new(), places: HashMap::new(), busy: HashMap::new() }
     }
 
-    /// Works until `stop` resolves, then ends what it began.
+    /// Runs until `stop` resolves, then waits for the attempts in flight.
     pub async fn run(mut self, stop: impl Future<Output = ()>, pulse: Pulse) {
         let mut stop = std::pin::pin!(stop);
         loop {
@@ -70,7 +71,7 @@ impl<Q: Queue> Worker<Q> {
                     rest
                 }
                 Err(error) => {
-                    tracing::error!(%error, "nothing can be claimed for delivery");
+                    tracing::error!(%error, "claiming due deliveries failed");
                     pulse.failed();
                     RECOVERY
                 }
@@ -87,7 +88,7 @@ impl<Q: Queue> Worker<Q> {
         }
     }
 
-    /// Makes every attempt that is due, and those that become due with them, until there is none.
+    /// Makes all due attempts, including those that become due meanwhile.
     #[cfg(test)]
     pub async fn drain(&mut self) -> Result<()> {
         loop {
@@ -99,10 +100,10 @@ impl<Q: Queue> Worker<Q> {
         }
     }
 
-    /// Begins what is due; how long to rest if nothing happens.
+    /// Starts the due attempts; returns how long to sleep unless something wakes the worker.
     pub(super) async fn begin_due(&mut self) -> Result<Duration> {
         let next = self.queue.next_at().await?;
-        // After the look, which takes its time: what ended meanwhile makes room.
+        // After the query, which takes time: attempts that ended during it make room.
         while let Some(ended) = self.attempts.try_join_next_with_id() {
             self.ended(ended);
         }
@@ -113,11 +114,11 @@ impl<Q: Queue> Worker<Q> {
         }
         let room = MAX.saturating_sub(self.attempts.len());
         if room == 0 {
-            // Until an attempt ends.
+            // A finished attempt wakes the worker.
             return Ok(REST);
         }
         let claimed = self.queue.claim(Room { all: room, each: PLACE_MAX, busy: &self.busy }).await?;
-        // What is due and cannot be claimed waits for an attempt that goes on, here or elsewhere.
+        // Due items that cannot be claimed wait for an attempt in flight, here or in another process.
         let rest = if claimed.is_empty() { REST } else { Duration::ZERO };
         for one in claimed {
             let place = Q::place(&one);
@@ -132,9 +133,9 @@ impl<Q: Queue> Worker<Q> {
     pub(super) fn ended(&mut self, ended: std::result::Result<(Id, ()), JoinError>) {
         let id = match ended {
             Ok((id, ())) => id,
-            // Its claim runs out, and it is made again.
+            // The lease expires, and the item is claimed again.
             Err(error) => {
-                tracing::error!(%error, "an attempt broke off");
+                tracing::error!(%error, "a delivery attempt panicked or was cancelled");
                 error.id()
             }
         };
@@ -153,19 +154,19 @@ pub fn jitter() -> f64 {
     f64::from(getrandom::u32().unwrap_or(u32::MAX / 2)) / f64::from(u32::MAX)
 }
 
-/// Pauses after which an end is written down that could not be at first: what has arrived would be sent a second time.
-/// Together they are shorter than what is left of a lease, but for writes that the database itself keeps waiting.
+/// Backoff for recording an outcome when the database fails: without the record, a delivered item would be sent a second
+/// time. The sum is shorter than the rest of a lease, unless the database itself delays the writes.
 const SETTLING: [Duration; 4] = [Duration::from_millis(20), Duration::from_millis(500), Duration::from_secs(3), Duration::from_secs(10)];
 
-/// Writes down an end, again where the database refuses it.
+/// Records the outcome of an attempt, with retries.
 pub async fn settle<F: Future<Output = Result<()>>>(what: &str, write: impl Fn() -> F) {
     let mut pauses = SETTLING.iter();
     while let Err(error) = write().await {
         let Some(pause) = pauses.next() else {
-            tracing::error!(%error, what, "the end of an attempt could not be written down; it is made again");
+            tracing::error!(%error, what, "the outcome of an attempt could not be recorded; the attempt will be repeated");
             return;
         };
-        tracing::warn!(%error, what, "the end of an attempt could not be written down yet");
+        tracing::warn!(%error, what, "the outcome of an attempt could not be recorded yet");
         tokio::time::sleep(*pause).await;
     }
 }

@@ -1,8 +1,8 @@
-//! Bridges: endpoints that the messages of a channel account are handed to, so that any channel can be attached. Pure.
+//! Bridges: HTTP endpoints that deliver the messages of a channel account, so that any channel can be attached. Pure.
 
 use super::{ids::AccountId, time::Timestamp, webhooks::SigningSecret};
 
-/// What the messages of an account go over.
+/// The bridge of a channel account.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bridge {
     pub account_id: AccountId,
@@ -11,11 +11,10 @@ pub struct Bridge {
     pub updated_at: Timestamp,
 }
 
-/// A bridge as a delivery needs it.
+/// The properties of a bridge that a delivery needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     pub url: String,
-    /// With what messages are signed, the newest first; several while the secret is being changed. Otherwise why no secret can be
-    /// read.
+    /// The signing secrets, newest first; several during a rotation. `Err`: why no secret can be decrypted.
     pub secrets: Result<Vec<SigningSecret>, String>,
 }

@@ -1,22 +1,22 @@
-//! Time and new ids, passed in so that tests can move the one and foresee the other.
+//! Clock and id generator, injected so that tests control both.
 
 use std::sync::Arc;
 
 use super::time::Timestamp;
 
-/// Where "now" comes from.
+/// The source of the current time.
 pub trait Clock: Send + Sync + 'static {
     /// The current instant, in whole milliseconds.
     fn now(&self) -> Timestamp;
 }
 
-/// Where new ids come from.
+/// The source of new ids.
 pub trait Ids: Send + Sync + 'static {
     /// A fresh id: a UUIDv7 in its hyphenated form.
     fn fresh(&self) -> String;
 }
 
-/// The clock of the machine.
+/// The system clock.
 #[derive(Debug, Default)]
 pub struct SystemClock;
 
@@ -38,7 +38,7 @@ impl Ids for RandomIds {
     }
 }
 
-/// Shared handles on both, as the composition root hands them out.
+/// Shared handles to both, passed on by the composition root.
 #[derive(Clone)]
 pub struct World {
     pub clock: Arc<dyn Clock>,

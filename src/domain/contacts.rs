@@ -27,10 +27,10 @@ pub struct Contact {
     pub updated_at: Timestamp,
 }
 
-/// Which contacts are wanted.
+/// Filters of the contact list.
 #[derive(Clone, Debug, Default)]
 pub struct ContactFilter {
-    /// Looked for in names, e-mails, phones and note; never blank.
+    /// Searched in names, e-mails, phones and note; never blank.
     pub search: Option<String>,
     /// Inclusive.
     pub updated_after: Option<Timestamp>,
@@ -39,7 +39,7 @@ pub struct ContactFilter {
 }
 
 impl Contact {
-    /// The texts that a search looks into, by the name of their property in the contract.
+    /// The texts that a search covers, by their property name in the contract.
     pub fn searched(&self) -> Vec<(&'static str, Cow<'_, str>)> {
         let mut texts = vec![("fullName", joined_name(&self.full_name).into())];
         texts.extend(self.email.iter().map(|text| ("email", text.as_str().into())));
@@ -54,8 +54,8 @@ impl Contact {
 /// The most digits of a phone number (decisions, section 6.8).
 const PHONE_DIGITS: usize = 14;
 
-/// Whether a text is a phone number in E.164: `+`, the code of a country or a worldwide service, and more digits. What a
-/// country does with those is not looked into: numbering plans change sooner than programs.
+/// Whether a text is a phone number in E.164: `+`, the code of a country or a worldwide service, and more digits. National
+/// numbering plans are not checked: they change more often than this program.
 pub fn is_e164(phone: &str) -> bool {
     let Some(digits) = phone.strip_prefix('+') else { return false };
     let spelled = digits.len() <= PHONE_DIGITS && digits.bytes().all(|byte| byte.is_ascii_digit()) && !digits.starts_with('0');
@@ -63,14 +63,14 @@ pub fn is_e164(phone: &str) -> bool {
     spelled && (1..digits.len().min(4)).any(|length| is_code(&digits[..length]))
 }
 
-/// Whether a text is a bare e-mail address: without the name that a mail's header may put before it, and in no spelling with
-/// quotes or an IP address, by which one mailbox would pass for two.
+/// Whether a text is a bare e-mail address: without the display name of a mail header, and without quotes or an IP address,
+/// which would give one mailbox several spellings.
 pub fn is_email(text: &str) -> bool {
     let Some((local, domain)) = text.rsplit_once('@') else { return false };
     if text.contains(|c: char| c == '"' || c.is_whitespace() || c.is_control()) {
         return false;
     }
-    // email_address misses marks that Thai and other scripts are written with. To RFC 6532 they are letters of a local part.
+    // The crate email_address refuses combining marks of Thai and other scripts; RFC 6532 permits them in a local part.
     let local: String = local.chars().map(|c| if c.is_ascii() { c } else { 'x' }).collect();
     let options = Options::default().without_display_text().without_domain_literal();
     idna::domain_to_ascii(domain).is_ok_and(|domain| EmailAddress::parse_with_options(&format!("{local}@{domain}"), options).is_ok())

@@ -22,7 +22,7 @@ pub struct Conversation {
     pub email_subject: Option<String>,
     pub last_inbound_at: Option<Timestamp>,
     pub last_message: Option<LastMessage>,
-    /// The newest message's time, or the creation time: the order of lists.
+    /// The sort key of lists: the time of the newest message, or of the creation.
     pub sort_at: Timestamp,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
@@ -40,14 +40,14 @@ pub struct LastMessage {
 /// Length of a snippet, in characters (decisions, section 5.16).
 pub const SNIPPET_CHARS: usize = 100;
 
-/// A conversation with the account, when that was asked for and is known.
+/// A conversation with its account, if that was requested and exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConversationView {
     pub conversation: Conversation,
     pub account: Option<ChannelRef>,
 }
 
-/// A conversation as the records inside it refer to it.
+/// A conversation as other records refer to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Thread {
     pub conversation: ChannelRef,

@@ -1,5 +1,4 @@
-//! Events: section 6 of the contract; decisions, section 8. What happened, in the words of the domain; how it is
-//! written down is the revision's.
+//! Domain events: section 6 of the contract; decisions, section 8. Their serialised form belongs to the API revision.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
@@ -13,7 +12,7 @@ use super::{
     time::Timestamp,
 };
 
-/// Who caused a change.
+/// The originator of a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Actor {
@@ -37,7 +36,7 @@ impl Actor {
     }
 }
 
-/// Something that happened.
+/// A domain event.
 #[derive(Clone, Debug)]
 pub struct Event {
     pub id: String,
@@ -46,7 +45,7 @@ pub struct Event {
     pub fact: Fact,
 }
 
-/// What happened, with the record as it is afterwards.
+/// The change, with the record after it.
 #[derive(Clone, Debug)]
 pub enum Fact {
     MessageReceived { message: Message, ticket_id: Option<TicketId> },
@@ -62,7 +61,7 @@ pub enum Fact {
     AiEscalated { conversation: Conversation, ticket: Option<Box<Ticket>>, reason: Option<String> },
 }
 
-/// A field's value before and after; absent is unset.
+/// A field's value before and after; absent means unset.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FieldChange {
     pub field_id: FieldId,
@@ -71,7 +70,7 @@ pub struct FieldChange {
 }
 
 impl Fact {
-    /// The channel account that it happened on; a contact is of no account.
+    /// The event's channel account; a contact belongs to none.
     pub fn account(&self) -> Option<&AccountId> {
         match self {
             Self::MessageReceived { message, .. } | Self::MessageSent { message, .. } => Some(&message.account_id),
@@ -105,12 +104,13 @@ impl Fact {
     }
 }
 
-/// A recorded event with its number: `sequence` in front, the recorded bytes behind it. None: what was recorded is damaged.
+/// The event payload with `sequence` as the first member, in front of the recorded bytes. `None` if the recorded bytes are
+/// damaged.
 pub fn numbered(sequence: i64, body: &[u8]) -> Option<Vec<u8>> {
     let rest = body.strip_prefix(b"{")?;
     let mut bytes = format!("{{\"sequence\":{sequence},").into_bytes();
     bytes.extend_from_slice(rest);
-    // What is printed or sent is JSON, or nothing is.
+    // Nothing but valid JSON is printed or sent.
     serde_json::from_slice::<&RawValue>(&bytes).ok()?;
     Some(bytes)
 }

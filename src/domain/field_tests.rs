@@ -1,5 +1,5 @@
-//! A filter on a ticket field, once it met the field's definition: which operator goes with which kind, and what it
-//! compares (decisions, section 5.6).
+//! Ticket field filters, type-checked against the field's definition: which operators fit which kind, and their operands
+//! (decisions, section 5.6).
 
 use serde_json::Value;
 
@@ -10,20 +10,21 @@ use super::{
     text::fold,
 };
 
-/// What a ticket's values of one field must fulfil.
+/// A test of a ticket's values of one field.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FieldTest {
     pub field_id: FieldId,
     pub test: Test,
 }
 
-/// The tests that the operators come down to. Lists hold at least one value, each once, all of one type.
+/// The primitive tests to which the operators are reduced. Lists hold at least one value, without duplicates, all of one
+/// type.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Test {
     Present,
     Absent,
     AnyOf(Vec<Comparable>),
-    /// Passed by a ticket without a value.
+    /// Also true for a ticket without a value.
     NoneOf(Vec<Comparable>),
     AllOf(Vec<Comparable>),
     /// Folded.
@@ -32,14 +33,14 @@ pub enum Test {
     Contains(String),
     Above(f64),
     Below(f64),
-    /// Both bounds included.
+    /// Both bounds inclusive.
     Between(f64, f64),
 }
 
-/// The most values that an operator on several takes.
+/// The limit of values for an operator that takes several.
 pub const MAX_FILTER_VALUES: usize = 100;
 
-/// Why a filter does not fit its field.
+/// The reason why a filter does not fit its field.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct FilterError(String);
@@ -51,7 +52,7 @@ impl FilterError {
 }
 
 impl FieldFilter {
-    /// This filter as a test of a field of that kind.
+    /// Compiles this filter to a test for a field of that kind.
     pub fn test(self, kind: Kind) -> Result<FieldTest, FilterError> {
         use FieldOperator as Op;
         if !self.operator.fits(kind) {
@@ -213,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn an_error_tells_what_would_be_right() {
+    fn an_error_names_what_is_allowed() {
         let refused = |operator, kind, value| filter(operator, value).test(Kind { scalar: kind, multi: false }).unwrap_err().to_string();
         let told = refused(FieldOperator::Between, Scalar::Boolean, json!(true));
         let fitting = "these do: `equal`, `not_equal`, `is_empty`, `is_not_empty`";

@@ -1,4 +1,4 @@
-//! Field definitions and the values that fit them: sections 2.4 and 2.7 of the contract; decisions, sections 2, 5.6
+//! Field definitions and the validation of field values: sections 2.4 and 2.7 of the contract; decisions, sections 2, 5.6
 //! and 6.3.
 
 use std::{borrow::Cow, collections::HashSet};
@@ -21,20 +21,20 @@ pub struct TicketField {
     pub is_required: bool,
     /// A JSON array, as text.
     pub show_conditions: Option<String>,
-    /// Accounts that the field is shown for.
+    /// Accounts for which the field is shown.
     pub account_ids: Option<Vec<AccountId>>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
 
-/// A ticket field with its accounts, `(name, account id, channel)`, when they were asked for.
+/// A ticket field with its accounts, `(name, account id, channel)`, if they were requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TicketFieldView {
     pub field: TicketField,
     pub accounts: Option<Vec<super::store::ChannelRef>>,
 }
 
-/// What ticket and contact fields have in common; all there is to a contact field.
+/// The common part of ticket and contact fields; a contact field has nothing else.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
     pub id: FieldId,
@@ -70,27 +70,27 @@ pub const SHOW_OPERATORS: [&str; 10] = [
     "not_in",
 ];
 
-/// The most values of a multi-valued ticket field whose definition names no limit.
+/// The limit of values of a multi-valued ticket field whose definition has none.
 pub const MAX_VALUES: i64 = 100;
 
-/// The most values of a multi-valued contact field (section 8).
+/// The limit of values of a multi-valued contact field (section 8).
 pub const MAX_CONTACT_VALUES: i64 = 10;
 
-/// What a write refuses of a value; `None` unsets the field.
+/// Validation of a written value; `None` unsets the field.
 impl Field {
-    /// The value as it is stored: of the field's type, allowed by its options and pattern. `null` and an empty array unset
-    /// (decisions, section 6.3).
+    /// The value in its stored form: of the field's type, allowed by its options and pattern. `null` and an empty array unset
+    /// the field (decisions, section 6.3).
     pub fn validate(&self, value: Value) -> Result<Option<Value>, ValueError> {
         self.validate_up_to(MAX_VALUES, value)
     }
 
-    /// [`Field::validate`] with another number of values where the definition names none.
+    /// [`Field::validate`] with a limit of values for definitions without one.
     pub fn validate_up_to(&self, most: i64, value: Value) -> Result<Option<Value>, ValueError> {
         let kind = self.kind();
         let value = match value {
             Value::Null => return Ok(None),
             Value::Array(items) if kind.multi && items.is_empty() => return Ok(None),
-            // Before anything looks at each of them: the writer waits for this.
+            // Counted before any value is checked, since the write transaction waits for this.
             Value::Array(items) if kind.multi && items.len() as i64 > self.max_items.unwrap_or(most) => {
                 let most = self.max_items.unwrap_or(most);
                 return Err(ValueError(format!("holds {} values; the field allows {most}", items.len()).into()));
@@ -119,7 +119,7 @@ impl Field {
             }
         }
         if let Some(pattern) = &self.regex {
-            // A pattern that does not compile was refused when the definition was made.
+            // A definition whose pattern does not compile is refused, so this is damage.
             let pattern = patterns::compile(pattern).map_err(|_| "belongs to a field whose pattern is damaged")?;
             if items.iter().filter_map(Value::as_str).any(|text| !pattern.is_match(text)) {
                 return Err(ValueError(format!("does not match the field's pattern, `{pattern}`").into()));
@@ -129,7 +129,7 @@ impl Field {
     }
 }
 
-/// How many options an error names.
+/// The limit of options in an error text.
 const NAMED: usize = 10;
 
 /// The first of these values, as JSON.
@@ -139,8 +139,8 @@ fn some_of(values: &[Value]) -> String {
     if values.len() > NAMED { format!("{named} and {} more", values.len() - NAMED) } else { named }
 }
 
-/// The values of every node of an option tree, in their order and in the form in which values are stored: `1` and `1.0` are one
-/// number, `1` and `"1"` are two values.
+/// The values of all nodes of an option tree, in order and in their stored form: `1` and `1.0` are one number, `1` and
+/// `"1"` are two values.
 fn collect_options(options: Value, scalar: Scalar, values: &mut Vec<Value>) {
     let Value::Array(options) = options else { return };
     for mut option in options {
@@ -151,7 +151,7 @@ fn collect_options(options: Value, scalar: Scalar, values: &mut Vec<Value>) {
     }
 }
 
-/// displayType of ticket fields, with the dataTypes that each goes with.
+/// The display types of ticket fields, each with its data types.
 pub const TICKET_DISPLAY_TYPES: [(&str, &[&str]); 11] = [
     ("text", &["string"]),
     ("multiline_text", &["string"]),
@@ -166,7 +166,7 @@ pub const TICKET_DISPLAY_TYPES: [(&str, &[&str]); 11] = [
     ("url", &["string"]),
 ];
 
-/// displayTypes of contact fields: those of ticket fields but the last two.
+/// The display types of contact fields: those of ticket fields without the last two.
 pub const CONTACT_DISPLAY_TYPES: usize = 9;
 
 /// The type of one value.
@@ -184,7 +184,7 @@ pub enum Scalar {
     DateTime,
 }
 
-/// What a field holds.
+/// The value type of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kind {
     pub scalar: Scalar,
@@ -192,7 +192,7 @@ pub struct Kind {
     pub multi: bool,
 }
 
-/// Why a value does not fit.
+/// The reason why a value does not fit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ValueError(Cow<'static, str>);
@@ -203,7 +203,8 @@ impl From<&'static str> for ValueError {
     }
 }
 
-/// A value as the filters compare it: text (booleans as `true` and `false`), or a number (dates as Unix milliseconds).
+/// A value in the form that filters compare: text (booleans as `true` and `false`), or a number (dates as Unix
+/// milliseconds).
 #[derive(Clone, Debug, PartialEq)]
 pub enum Comparable {
     Text(String),
@@ -211,7 +212,7 @@ pub enum Comparable {
 }
 
 impl Comparable {
-    /// The folded text, for the operators that ignore case and form.
+    /// The folded text, for operators that ignore case and Unicode form.
     pub fn folded(&self) -> Option<String> {
         match self {
             Self::Text(text) => Some(fold(text)),
@@ -239,7 +240,7 @@ impl Kind {
         Self { scalar, multi: display_type == "multi_select" || max_items.is_some_and(|max| max > 1) }
     }
 
-    /// The kind of a system key of a ticket's `ticketFields` (decisions, section 2); `None`: not a system key.
+    /// The kind of a system key of a ticket's `ticketFields` (decisions, section 2); `None` for other keys.
     pub fn of_system_key(key: &str) -> Option<Self> {
         let scalar = match key {
             "isConverted" => Scalar::Boolean,
@@ -250,7 +251,7 @@ impl Kind {
         Some(Self::single(scalar))
     }
 
-    /// What the filters compare of a stored value: one entry a value, none for an empty array.
+    /// The comparable forms of a stored value: one entry per value, none for an empty array.
     pub fn comparables(self, value: &Value) -> Result<Vec<Comparable>, ValueError> {
         match value {
             Value::Array(values) if self.multi => values.iter().map(|value| self.scalar.comparable(value)).collect(),
@@ -259,8 +260,8 @@ impl Kind {
         }
     }
 
-    /// The value as it is stored and shown: date-times in UTC with milliseconds, whole numbers without a point, all else as
-    /// it came.
+    /// The value in its stored and shown form: date-times in UTC with milliseconds, whole numbers without a point, all else
+    /// unchanged.
     pub fn canonical(self, value: Value) -> Result<Value, ValueError> {
         match value {
             Value::Array(values) if self.multi => {
@@ -281,7 +282,7 @@ impl Scalar {
         match self {
             Self::Text => value.as_str().map(|text| Comparable::Text(text.to_owned())).ok_or(ValueError::from("must be a string")),
             Self::Boolean => value.as_bool().map(|flag| Comparable::Text(flag.to_string())).ok_or(ValueError::from("must be a boolean")),
-            // Further out two numbers may be one to the filters, and to whoever reads JSON with doubles.
+            // Beyond this limit two numbers may be equal to the filters, and to JSON clients that use doubles.
             Self::Number => number(value.as_f64().filter(|number| number.abs() <= MAX_INTEGER), "must be a number within ±(2^53 − 1)"),
             Self::Integer => number(
                 value.as_f64().filter(|number| number.fract() == 0.0 && number.abs() <= MAX_INTEGER),
@@ -299,7 +300,7 @@ impl Scalar {
         let comparable = self.comparable(&value)?;
         Ok(match (self, comparable) {
             (Self::DateTime, Comparable::Number(millis)) => Value::String(Timestamp::from_millis(millis as i64).to_string()),
-            // `3.0` and `-0` are spelled like any other whole number.
+            // `3.0` and `-0` are written as whole numbers.
             (Self::Integer | Self::Number, Comparable::Number(number)) if number.fract() == 0.0 => Value::from(number as i64),
             _ => value,
         })
@@ -376,7 +377,7 @@ mod tests {
     }
 
     #[test]
-    fn the_number_of_values_is_looked_at_first() {
+    fn the_number_of_values_is_checked_first() {
         let numbers = |count: i64| Value::from_iter(std::iter::once(0).chain(0..count - 1));
         for (max_items, most, allowed) in [(None, MAX_VALUES, MAX_VALUES), (None, MAX_CONTACT_VALUES, 10), (Some(3), MAX_VALUES, 3)] {
             let field = field("multi_select", "number", None, max_items);
@@ -387,13 +388,13 @@ mod tests {
     }
 
     #[test]
-    fn many_values_and_options_take_no_time() {
+    fn many_values_and_options_take_linear_time() {
         let options = serde_json::to_string(&(0..100_000).map(|i| json!({"value": i})).collect::<Vec<_>>()).unwrap();
         let field = field("multi_select", "number", Some(&options), Some(1_000_000));
         let started = std::time::Instant::now();
         assert!(field.validate((0..100_000).collect()).unwrap().is_some());
         assert!(field.validate((1..100_001).collect()).is_err());
-        // A look at each value for each of the others is minutes of work.
+        // A quadratic algorithm takes minutes.
         assert!(started.elapsed().as_secs() < 10, "{:?}", started.elapsed());
     }
 

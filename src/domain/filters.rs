@@ -1,5 +1,5 @@
-//! The filters of POST /tickets/list (section 4.2; decisions, section 5), after their shape was checked and before
-//! they meet the store's definitions.
+//! Ticket filters of POST /tickets/list (section 4.2; decisions, section 5): well-formed, but not yet checked against the
+//! store's field definitions.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use super::{
     time::Timestamp,
 };
 
-/// Which tickets are wanted. An absent or empty member does not filter.
+/// A ticket filter. An absent or empty member does not filter.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TicketFilter {
     pub statuses: Vec<Status>,
@@ -22,20 +22,20 @@ pub struct TicketFilter {
     pub is_follow_up: Option<bool>,
     pub is_spam: bool,
     pub labels: Option<LabelFilter>,
-    /// In the order of the request: errors name the place.
+    /// In the order of the request, since errors name the index.
     pub fields: Vec<FieldFilter>,
     pub waiting_minutes: Option<i64>,
     pub opened_at: Option<OpenedAt>,
 }
 
-/// A ticket's status as a filter.
+/// A ticket status as a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
     Open,
     Closed,
 }
 
-/// The tickets that the status filter lets through.
+/// The tickets that match the status filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shown {
     /// Open and not snoozed.
@@ -46,13 +46,13 @@ pub enum Shown {
 }
 
 impl TicketFilter {
-    /// Whether nothing but the state and spam is asked for.
+    /// Whether it filters by nothing but state and spam.
     pub fn is_plain(&self) -> bool {
         *self == Self { statuses: self.statuses.clone(), is_spam: self.is_spam, ..Self::default() }
     }
 
-    /// The effective status set (decisions, sections 5.1 and 5.2). `history`: the revision lists a conversation's
-    /// whole history when nothing but its id is sent.
+    /// The effective status set (decisions, sections 5.1 and 5.2). `history`: in this revision a request with nothing but a
+    /// conversation's id lists its whole history.
     pub fn shown(&self, history: bool) -> Shown {
         let (open, closed) = (self.statuses.contains(&Status::Open), self.statuses.contains(&Status::Closed));
         match (open, closed) {
@@ -69,7 +69,7 @@ impl TicketFilter {
     }
 }
 
-/// Tests the labels of a ticket's conversation; 1 to 10 ids.
+/// A filter on the labels of a ticket's conversation; 1 to 10 ids.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LabelFilter {
     pub operator: LabelOperator,
@@ -83,7 +83,7 @@ pub enum LabelOperator {
     DoesNotContainAny,
 }
 
-/// Tests one field's value.
+/// A filter on the value of one field.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FieldFilter {
     pub field_id: FieldId,
@@ -130,10 +130,10 @@ impl FieldOperator {
     ];
 }
 
-/// Tests `openedAt`.
+/// A filter on `openedAt`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenedAt {
-    /// Both bounds included; the first is not after the second.
+    /// Both bounds inclusive; the first is not after the second.
     Between(Timestamp, Timestamp),
     After(Timestamp),
     Before(Timestamp),

@@ -1,4 +1,4 @@
-//! What the tests of the rooms above share: a clock that they move, and the rules of a revision of their own.
+//! Test fixtures of the layers above: a fake clock, and the rules of a test revision.
 
 use std::sync::{
     Arc,
@@ -11,7 +11,7 @@ use super::{
     time::Timestamp,
 };
 
-/// A clock that stands until it is moved.
+/// A clock that stands still until a test moves it.
 pub(crate) struct MovableClock(AtomicI64);
 
 impl MovableClock {

@@ -1,16 +1,18 @@
-//! Identifiers. Opaque strings of 1 to 64 characters; those made here are UUIDv7 (decisions, section 2), imported
-//! records keep theirs. One type a noun, so that a ticket's id cannot stand where a contact's belongs.
+//! Typed identifiers: opaque strings of 1 to 64 characters. New ids are UUIDv7 (decisions, section 2); imported records
+//! keep theirs. Each noun has a type of its own, so that ids of different nouns cannot be confused.
 
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 macro_rules! ids {
     ($($(#[$doc:meta])* $name:ident),* $(,)?) => {$(
         $(#[$doc])*
-        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
         #[serde(transparent)]
-        pub struct $name(String);
+        #[schemars(inline)]
+        pub struct $name(#[schemars(length(min = 1, max = 64))] String);
 
         impl $name {
             pub fn as_str(&self) -> &str {
@@ -72,5 +74,5 @@ ids! {
     WebhookId,
 }
 
-/// The longest id that is accepted, in characters.
+/// The limit of characters in an id.
 pub const MAX_ID_CHARS: usize = 64;

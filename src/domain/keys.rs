@@ -11,17 +11,17 @@ use super::{
     time::Timestamp,
 };
 
-/// Who is calling: a key that was found and is valid now.
+/// The authenticated caller: a valid API key.
 #[derive(Clone, Debug)]
 pub struct Caller {
     pub store_id: StoreId,
     pub key_id: KeyId,
     pub scopes: ScopeSet,
-    /// The user in whose name the key acts; absent: the store's oldest owner.
+    /// The user for whom the key acts; absent: the store's oldest owner.
     pub owner: Option<UserId>,
 }
 
-/// An API key as its owner sees it. The secret is not part of it.
+/// An API key without its secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApiKey {
     pub id: KeyId,
@@ -33,12 +33,12 @@ pub struct ApiKey {
     pub last_four: String,
     pub created_at: Timestamp,
     pub expires_at: Timestamp,
-    /// When a request last came with one of its secrets.
+    /// The time of the last request with one of its secrets.
     pub last_used_at: Option<Timestamp>,
 }
 
 impl ApiKey {
-    /// What a list shows in the place of the secret.
+    /// The masked secret, for lists.
     pub fn masked(&self) -> String {
         format!("{PREFIX}••••{}", self.last_four)
     }
@@ -53,16 +53,16 @@ impl ApiKey {
     }
 }
 
-/// The secret of a key, or of whatever else is proved by knowing it, in plain text. Shown once, never stored; its `Debug` form hides it.
+/// A bearer secret in plain text, of a key or a grant. Shown once, never stored; its `Debug` form hides it.
 pub struct Secret(String);
 
-/// What the secret of every key begins with.
+/// The prefix of every key's secret.
 pub const PREFIX: &str = "cp_";
 const RANDOM_CHARS: usize = 40;
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 impl Secret {
-    /// A secret out of random bytes. `random` fills a buffer; bytes that would favour a character are thrown away.
+    /// A random secret. `random` fills a buffer; bytes that would make some characters more likely are rejected.
     pub fn generate<E>(prefix: &str, mut random: impl FnMut(&mut [u8]) -> Result<(), E>) -> Result<Self, E> {
         let length = prefix.len() + RANDOM_CHARS;
         let mut text = String::with_capacity(length);
@@ -95,12 +95,12 @@ impl fmt::Debug for Secret {
     }
 }
 
-/// SHA-256 of a secret in hexadecimal: what is stored and looked up.
+/// SHA-256 of a secret in hexadecimal: the form that is stored and looked up.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SecretHash(String);
 
 impl SecretHash {
-    /// The hash of whatever a request presents.
+    /// The hash of a presented secret.
     pub fn of(secret: &str) -> Self {
         Self(hexadecimal(&Sha256::digest(secret.as_bytes())))
     }
@@ -120,14 +120,14 @@ pub fn hexadecimal(bytes: &[u8]) -> String {
     digits
 }
 
-/// When a key that is made or rotated at `from` expires: six calendar months later, clamped to the month's end.
+/// The expiry of a key created or rotated at `from`: six calendar months later, clamped to the month's end.
 pub fn expiry(from: Timestamp) -> Timestamp {
     DateTime::<Utc>::from_timestamp_millis(from.millis())
         .and_then(|at| at.checked_add_months(Months::new(6)))
         .map_or(from, |at| Timestamp::from_millis(at.timestamp_millis()))
 }
 
-/// How long a rotated secret stays valid, in milliseconds, its own expiry permitting.
+/// How long a rotated secret stays valid, in milliseconds, unless it expires earlier.
 pub const OVERLAP_MILLIS: i64 = 2 * 60 * 60 * 1000;
 
 #[cfg(test)]

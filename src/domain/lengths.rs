@@ -1,4 +1,4 @@
-//! Lengths of texts for which the contract gives no limit, in bytes of UTF-8.
+//! Length limits of texts for which the contract gives none, in bytes of UTF-8.
 
 use serde_json::Value;
 
@@ -7,16 +7,16 @@ use super::{
     records::{Comment, Contact, Record, Ticket},
 };
 
-/// The longest text of a request or a record, in bytes of UTF-8, where the contract gives no limit. E-mails and messages of channels
-/// are as long as a body may be.
+/// The limit of a text in a request or a record where the contract gives none. E-mails and channel messages may be as long
+/// as a request body.
 pub const MAX_TEXT_BYTES: usize = 64 * 1024;
 
-/// Why a text is too long.
+/// The reason, if a text of this length is too long.
 pub fn too_long(bytes: usize) -> Option<String> {
     (bytes > MAX_TEXT_BYTES).then(|| format!("is {bytes} bytes long in UTF-8; the most is {MAX_TEXT_BYTES}"))
 }
 
-/// The bytes of all texts in a JSON value.
+/// The total length of all texts in a JSON value.
 pub fn bytes_of_texts(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len(),
@@ -27,7 +27,7 @@ pub fn bytes_of_texts(value: &Value) -> usize {
 }
 
 impl Comment {
-    /// What is too long in it, and why. Such a record was stored before there was a limit.
+    /// The first text that is too long. The record was stored before the limit existed.
     pub fn too_long(&self) -> Option<TooLong> {
         TooLong::of("text", self.text.len())
     }
@@ -48,7 +48,7 @@ impl Contact {
     }
 }
 
-/// A text that is longer than allowed: its place below the record, and the reason.
+/// A text over the limit: its path in the record, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TooLong {
     pub place: String,
@@ -66,7 +66,7 @@ fn values_too_long(place: &str, fields: &Entries) -> Option<TooLong> {
 }
 
 impl Record {
-    /// What is too long in it, and why.
+    /// The first text that is too long.
     pub fn too_long(&self) -> Option<TooLong> {
         match self {
             Self::Contact(record) => record.too_long(),

@@ -31,7 +31,7 @@ pub struct Message {
 }
 
 impl Message {
-    /// The channel payload: the stored one, else one made from text and images (decisions, section 7). JSON text.
+    /// The channel payload: the stored one, or else one built from text and images (decisions, section 7). JSON text.
     pub fn shown_payload(&self) -> Option<String> {
         if self.payload.is_some() {
             return self.payload.clone();
@@ -55,7 +55,7 @@ impl Message {
 /// Values of `type` on a message.
 pub const MESSAGE_TYPES: [&str; 5] = ["auto_response", "human_agent", "one_time_noti", "seller_only_messages", "deferred"];
 
-/// What `expand` asked for on a message.
+/// The `expand` options of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MessageExpand {
     pub sent_by: bool,
@@ -63,7 +63,7 @@ pub struct MessageExpand {
     pub account: bool,
 }
 
-/// A message with what was asked for and is known.
+/// A message with its expanded records, as far as they were requested and exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageView {
     pub message: Message,
@@ -85,7 +85,7 @@ pub struct Comment {
     pub updated_at: Timestamp,
 }
 
-/// What `expand` asked for on an internal comment.
+/// The `expand` options of an internal comment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CommentExpand {
     pub created_by: bool,
@@ -93,7 +93,7 @@ pub struct CommentExpand {
     pub account: bool,
 }
 
-/// An internal comment with what was asked for and is known.
+/// An internal comment with its expanded records, as far as they were requested and exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CommentView {
     pub comment: Comment,

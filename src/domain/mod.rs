@@ -1,4 +1,4 @@
-//! The nouns of a support inbox and their rules. Pure: knows no HTTP, no database, no environment and no system clock.
+//! Domain model: the nouns of a support inbox and their rules. Pure: no HTTP, database, environment or system clock.
 
 pub mod bridges;
 pub mod clock;
@@ -27,6 +27,7 @@ pub mod scopes;
 pub mod search;
 pub mod settings;
 pub mod store;
+pub mod targets;
 pub mod team;
 pub mod text;
 pub mod ticket_states;

@@ -1,12 +1,11 @@
-//! Amounts of money, read from the text that they were sent as: a binary number would have rounded them before anyone
-//! could tell (decisions, section 6.4). Pure.
+//! Decimal amounts of money, parsed from their text: a binary floating-point number would already be rounded (decisions,
+//! section 6.4). Pure.
 
 use serde_json::Value;
 
 use super::tickets::is_revenue;
 
-/// The number that a JSON number's text means, as it is stored: a whole one without a point. `None` where it is below 0 or
-/// has more digits than are kept.
+/// The stored form of a JSON number: whole numbers without a point. `None` where it is below 0 or has too many digits.
 pub fn amount(text: &str) -> Option<Value> {
     let (mantissa, exponent) = text.split_once(['e', 'E']).unwrap_or((text, "0"));
     let negative = mantissa.starts_with('-');
@@ -17,7 +16,7 @@ pub fn amount(text: &str) -> Option<Value> {
         return Some(Value::from(0));
     }
     let dropped = digits.len() - digits.trim_end_matches('0').len();
-    // Of the last significant digit; the bounds below keep what follows small.
+    // The exponent of the last significant digit; the bounds below keep the further arithmetic small.
     let exponent =
         exponent.parse::<i64>().ok()?.checked_sub(i64::try_from(decimals.len()).ok()?)?.checked_add(i64::try_from(dropped).ok()?)?;
     if negative || significant.len() > 15 || !(-4..15).contains(&exponent) {
@@ -25,7 +24,7 @@ pub fn amount(text: &str) -> Option<Value> {
     }
     let value = match usize::try_from(exponent) {
         Ok(zeros) => Value::from(format!("{significant}{}", "0".repeat(zeros)).parse::<u64>().ok()?),
-        // At most 15 digits come back from a binary number as they went in.
+        // Up to 15 digits survive a round trip through a binary number.
         Err(_) => Value::from(format!("{significant}e{exponent}").parse::<f64>().ok()?),
     };
     Some(value).filter(is_revenue)

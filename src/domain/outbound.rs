@@ -1,4 +1,5 @@
-//! What is sent to a contact, and the rules of when it may be (section 4.3; decisions, sections 6.10 to 6.12). Pure.
+//! Outbound messages: their content, reply windows and retry schedule (section 4.3; decisions, sections 6.10 to 6.12).
+//! Pure.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -17,23 +18,24 @@ use super::{
     time::Timestamp,
 };
 
-/// A message as a connector is handed it. Kept until the channel took it or it was given up.
+/// The outbox entry of a message, as a connector gets it. Stored until the channel accepts the message or delivery is given
+/// up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parcel {
     pub store_id: StoreId,
-    /// The same over all attempts: what a channel can tell a repetition by.
+    /// The same on every attempt: the idempotency key for a channel.
     pub message_id: MessageId,
     pub conversation_id: ConversationId,
     pub account_id: AccountId,
     pub channel: Channel,
-    /// The thread, as the channel names it.
+    /// The channel's id of the thread.
     pub reference_id: String,
-    /// What sort of message the channel is told it is, where that matters.
+    /// The message kind for the channel, where that matters.
     pub kind: Option<String>,
     pub content: Content,
-    /// Who sends it.
+    /// The sender.
     pub actor: Actor,
-    /// The ticket that was open when it was sent.
+    /// The ticket that was open at the time of sending.
     pub ticket_id: Option<TicketId>,
 }
 
@@ -45,7 +47,7 @@ pub enum Content {
     Template(TemplateMessage),
 }
 
-/// An address of an e-mail.
+/// An e-mail address with its display name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mailbox {
     pub email: String,
@@ -53,8 +55,8 @@ pub struct Mailbox {
     pub name: Option<String>,
 }
 
-/// An e-mail with its place in a thread. No member holds a control character but text and html, so that none can end a
-/// header and begin another.
+/// An e-mail with its place in a thread. Only text and html may contain control characters, which prevents header
+/// injection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Email {
     pub message_id: String,
@@ -65,9 +67,9 @@ pub struct Email {
     pub subject: Option<String>,
     pub text: Option<String>,
     pub html: Option<String>,
-    /// The message that this one answers.
+    /// The message to which this one replies.
     pub in_reply_to: Option<String>,
-    /// The thread's messages, the oldest first.
+    /// The thread's messages, oldest first.
     pub references: Vec<String>,
 }
 
@@ -79,12 +81,12 @@ pub struct TemplateMessage {
     pub language: String,
     /// In the order of the placeholders.
     pub variables: Vec<String>,
-    /// The body as the contact reads it.
+    /// The body as the contact sees it.
     pub text: String,
 }
 
 impl Content {
-    /// The text that the message shows.
+    /// The text of the message.
     pub fn text(&self) -> Option<&str> {
         let text = match self {
             Self::Text(text) => Some(text.as_str()),
@@ -94,7 +96,7 @@ impl Content {
         text.filter(|text| !text.is_empty())
     }
 
-    /// The message's payload (decisions, section 2), where text and images do not say it all.
+    /// The payload of the message (decisions, section 2), where text and images are not enough.
     pub fn payload(&self) -> Option<Value> {
         let (kind, name, inner) = match self {
             Self::Text(_) => return None,
@@ -133,36 +135,36 @@ impl Email {
     }
 }
 
-/// A domain that is nobody's, for the ids of mails of an account that tells no address.
+/// A domain that cannot exist (RFC 2606), for the Message-IDs of an account without an address.
 const NO_DOMAIN: &str = "counterpart.invalid";
 
-/// The Message-ID of a mail of ours.
+/// The Message-ID of an outbound e-mail.
 pub fn mail_id(message: &MessageId, from: Option<&Mailbox>) -> String {
     let domain = from.and_then(|from| from.email.rsplit_once('@')).map_or(NO_DOMAIN, |(_, domain)| domain);
     format!("<{message}@{domain}>")
 }
 
-/// A text that others wrote, as it may stand in a header.
+/// A text from outside, made safe for a header.
 pub fn header_text(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
-/// The subject of a reply for which none was given.
+/// The default subject of a reply.
 pub fn reply_subject(thread: Option<&str>) -> Option<String> {
     let thread = header_text(thread?);
     let answers_already = thread.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("re:"));
     Some(if answers_already { thread } else { format!("Re: {thread}") })
 }
 
-/// The most messages of a thread that a reply refers to: headers have an end.
+/// The limit of `References` in a reply: headers are bounded.
 pub const MAX_REFERENCES: usize = 20;
 
-/// What became of a message that was sent here.
+/// The delivery state of an outbound message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Delivery {
-    /// On its way.
+    /// Queued or in retry.
     Pending,
-    /// The channel took it.
+    /// Accepted by the channel.
     Sent,
     /// Given up.
     Failed,
@@ -178,18 +180,18 @@ impl Delivery {
     }
 }
 
-/// Why a message that no connector serves is marked failed.
+/// The failure reason of a message that no connector serves.
 pub const NO_CONNECTOR: &str = "no_connector";
 
-/// Whether a channel is our own, so that a message is there once it is stored.
+/// Whether a channel belongs to this server, so that a message is delivered once it is stored.
 pub fn accepts_at_once(channel: &str) -> bool {
     channel == "widget"
 }
 
-/// Pauses after a failed attempt, in milliseconds; after the last one a message is given up.
+/// Backoff schedule in milliseconds, one pause per failed attempt; after the last one a message is given up.
 const PAUSES: [i64; 6] = [1_000, 5_000, 30_000, 120_000, 600_000, 1_800_000];
 
-/// When a message is tried again after so many attempts, the channel having asked for a pause or not. None: no more.
+/// The time of the next attempt, if any. `asked` is the pause that the channel asked for.
 pub fn next_attempt(attempts: i64, ended: Timestamp, asked: Option<i64>, jitter: f64) -> Option<Timestamp> {
     retry::next_attempt(&PAUSES, attempts, ended, asked, jitter)
 }
@@ -197,22 +199,23 @@ pub fn next_attempt(attempts: i64, ended: Timestamp, asked: Option<i64>, jitter:
 const HOUR: i64 = 60 * 60 * 1000;
 const DAY: i64 = 24 * HOUR;
 
-/// Channels on which a person may still answer when a program may not.
+/// Channels on which a human may still answer when a bot may not.
 const MESSENGERS: [&str; 2] = ["facebook", "instagram"];
 
-/// Marks a message that a person wrote, for the channels that allow such longer.
+/// Marks a message of a human, for channels with a longer reply window for these.
 pub const HUMAN_AGENT: &str = "human_agent";
 
-/// Why a conversation takes no free text any more.
+/// Why a conversation accepts no more free text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Closed {
-    /// WhatsApp: 24 hours; an approved template is what may be sent then.
+    /// WhatsApp: 24 hours; after that only an approved template.
     TemplateOnly,
     /// Messenger and Instagram: 7 days.
     Until7Days,
 }
 
-/// Whether free text may be sent now on a channel whose contact last wrote at `last_inbound`, and as which type of message.
+/// Whether free text is permitted now, given the channel and the contact's last message, and the message kind to send it
+/// as.
 pub fn text_kind(channel: &str, last_inbound: Option<Timestamp>, now: Timestamp) -> Result<Option<&'static str>, Closed> {
     let age = last_inbound.map(|at| now.millis().saturating_sub(at.millis()));
     let within = |limit: i64| age.is_some_and(|age| age <= limit);
@@ -225,10 +228,10 @@ pub fn text_kind(channel: &str, last_inbound: Option<Timestamp>, now: Timestamp)
     if within(7 * DAY) { Ok(Some(HUMAN_AGENT)) } else { Err(Closed::Until7Days) }
 }
 
-/// Statuses of a template that can be sent (decisions, section 2).
+/// Template statuses that permit sending (decisions, section 2).
 const SENDABLE: [&str; 3] = ["APPROVED", "REINSTATED", "FLAGGED"];
 
-/// Why a template cannot be sent so.
+/// Why a template cannot be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Unsendable {
     Status(String),
@@ -262,7 +265,7 @@ pub fn fill(template: &Template, variables: Vec<String>) -> Result<TemplateMessa
             text.push_str(&body[done..place.start]);
             text.push_str(value);
             done = place.end;
-            // Before the next: a value may stand in many places.
+            // Checked after each value, since one value may have many placeholders.
             if let Some(reason) = too_long(text.len()) {
                 return Err(Unsendable::TooLong(reason));
             }
@@ -275,7 +278,7 @@ pub fn fill(template: &Template, variables: Vec<String>) -> Result<TemplateMessa
     Ok(TemplateMessage { id: template.id.clone(), name: template.name.clone(), language: template.language.clone(), variables, text })
 }
 
-/// The places `{{…}}` of a text, and the names that stand in them.
+/// The placeholders `{{…}}` of a text, with their names.
 fn placeholders(text: &str) -> Vec<(Range<usize>, &str)> {
     let place = |(start, _): (usize, &str)| {
         let inner = &text[start + 2..];
@@ -331,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_close_by_channel() {
+    fn reply_windows_depend_on_the_channel() {
         let now = Timestamp::from_millis(1_700_000_000_000);
         let ago = |millis: i64| Some(now.plus_millis(-millis));
         for (channel, last, expected) in [
@@ -353,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn attempts_are_spread_and_end() {
+    fn retries_have_jitter_and_end() {
         let now = Timestamp::from_millis(0);
         let pause = |attempts, asked, jitter| next_attempt(attempts, now, asked, jitter).map(Timestamp::millis);
         assert_eq!(pause(1, None, 0.0), Some(800));

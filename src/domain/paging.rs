@@ -1,43 +1,43 @@
-//! Keyset pages (section 4.4). Every paginated list is ordered by an instant and, within it, by id, in one direction; a
+//! Keyset pagination (section 4.4). Every paginated list is ordered by an instant and then by id, in one direction; a
 //! search by relevance before both.
 
 use super::time::Timestamp;
 
-/// The last row of a page: where the next one begins.
+/// A keyset cursor: the last row of a page, behind which the next page begins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Position {
     /// The row's sort instant, in Unix milliseconds.
     pub at: i64,
     /// The row's id, which breaks ties.
     pub id: String,
-    /// Where relevance comes before the instant.
+    /// Set where relevance comes before the instant.
     pub rank: Option<Rank>,
 }
 
-/// What a walk in the order of relevance carries on from page to page.
+/// The state of a paginated search by relevance.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rank {
     /// The row's score.
     pub score: u32,
-    /// What each condition of the search weighs, fixed with the first page: scores do not move while data arrives.
+    /// The weight of each condition, fixed with the first page, so that scores do not change while data arrives.
     pub weights: Vec<u8>,
 }
 
 impl Position {
-    /// A place in the order of an instant.
+    /// A position in a list ordered by an instant.
     pub fn new(at: Timestamp, id: &str) -> Self {
         Self { at: at.millis(), id: id.to_owned(), rank: None }
     }
 }
 
-/// Which page is wanted.
+/// A page request.
 #[derive(Clone, Debug)]
 pub struct PageRequest {
-    /// Rows a page, at least 1.
+    /// Rows per page, at least 1.
     pub size: u32,
-    /// Rows behind this one; absent for the first page.
+    /// The cursor; absent for the first page.
     pub after: Option<Position>,
-    /// Whether all rows that match the filters are to be counted too.
+    /// Whether to count all matching rows too.
     pub count: bool,
 }
 
@@ -45,14 +45,14 @@ pub struct PageRequest {
 #[derive(Clone, Debug)]
 pub struct Page<T> {
     pub rows: Vec<T>,
-    /// Where the next page begins; absent when there is no further row.
+    /// The cursor of the next page; absent on the last page.
     pub next: Option<Position>,
-    /// How many rows match, when that was asked for.
+    /// The number of matching rows, if requested.
     pub total: Option<u64>,
 }
 
 impl<T> Page<T> {
-    /// A page of rows that were read with one row more than asked for; not counted.
+    /// A page from rows that were read with one row more than requested; without a count.
     pub fn cut(mut rows: Vec<T>, size: u32, position: impl Fn(&T) -> Position) -> Self {
         let size = size as usize;
         let next = (rows.len() > size).then(|| position(&rows[size - 1]));
@@ -60,12 +60,12 @@ impl<T> Page<T> {
         Self { rows, next, total: None }
     }
 
-    /// How many rows match, where the first page has them all.
+    /// The number of matching rows, if the first page contains all of them.
     pub fn whole(&self, asked: &PageRequest) -> Option<u64> {
         (asked.after.is_none() && self.next.is_none()).then_some(self.rows.len() as u64)
     }
 
-    /// The same page of something made from each row.
+    /// Converts each row.
     pub fn map<U>(self, make: impl FnMut(T) -> U) -> Page<U> {
         Page { rows: self.rows.into_iter().map(make).collect(), next: self.next, total: self.total }
     }

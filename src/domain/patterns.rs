@@ -1,24 +1,24 @@
-//! Patterns of field definitions, compiled once.
+//! Regular expressions of field definitions, with a cache of the compiled ones.
 
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use hashlink::LruCache;
 use regex::{Regex, RegexBuilder};
 
-/// The most memory that a compiled pattern may take, in bytes. A class of letters in all scripts, repeated a hundred times, needs a third.
+/// The memory limit of a compiled pattern, in bytes. A class of letters in all scripts, repeated a hundred times, fits.
 const SIZE_LIMIT: usize = 10 * 1024 * 1024;
 
-/// Compiled patterns that are kept.
+/// The capacity of the cache.
 const KEPT: usize = 64;
 
 static COMPILED: LazyLock<Mutex<LruCache<String, Regex>>> = LazyLock::new(|| Mutex::new(LruCache::new(KEPT)));
 
-/// The pattern if it is compiled already: compiling may take a tenth of a second.
+/// The pattern, if it is in the cache: compiling is slow.
 pub fn compiled(pattern: &str) -> Option<Regex> {
     COMPILED.lock().unwrap_or_else(PoisonError::into_inner).get(pattern).cloned()
 }
 
-/// Compiles a pattern and keeps it. One that would take more memory than allowed is refused like one that is not well formed.
+/// Compiles a pattern and caches it. A pattern over the memory limit is refused like a malformed one.
 pub fn compile(pattern: &str) -> Result<Regex, regex::Error> {
     if let Some(regex) = compiled(pattern) {
         return Ok(regex);
@@ -41,7 +41,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_has_a_largest_size() {
+    fn a_pattern_over_the_memory_limit_is_refused() {
         assert!(compile(r"^[\p{L}\p{N} .'-]{1,100}$").is_ok());
         for refused in [r"(\w{1,100}){1,100}", "("] {
             assert!(compile(refused).is_err(), "{refused}");

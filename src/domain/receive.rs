@@ -1,4 +1,4 @@
-//! What a channel delivers, and the rules of where it goes (decisions, section 7). Pure.
+//! Inbound messages, and the matching of their sender to a contact (decisions, section 7). Pure.
 
 use super::{
     contacts::{is_e164, is_email},
@@ -7,21 +7,21 @@ use super::{
     time::Timestamp,
 };
 
-/// The longest name that a channel may give a thread or a message, in characters: an index holds it.
+/// The limit of characters in a channel's id of a thread or a message: the id is indexed.
 pub const MAX_NAME_CHARS: usize = 512;
 
-/// Whether a text can be what somebody else calls a record: so many printable characters at most, not all of them blank.
+/// Whether a text can be an external id: printable characters, not all blank, at most `max` of them.
 pub fn is_name(text: &str, max: usize) -> bool {
     !text.trim().is_empty() && text.chars().count() <= max && !text.chars().any(char::is_control)
 }
 
-/// A message from a contact, as a channel delivers it.
+/// An inbound message as a channel delivers it.
 #[derive(Clone, Debug)]
 pub struct Inbound {
     pub account_id: AccountId,
-    /// The thread, as the channel names it.
+    /// The channel's id of the thread.
     pub reference_id: String,
-    /// The message, as the channel names it: what tells a repeated delivery.
+    /// The channel's id of the message, by which repeated deliveries are detected.
     pub external_id: String,
     pub sender_id: String,
     pub sender_name: Option<String>,
@@ -33,7 +33,7 @@ pub struct Inbound {
     pub contact: Option<InboundContact>,
 }
 
-/// What the channel knows of the person.
+/// The channel's data about the sender.
 #[derive(Clone, Debug)]
 pub struct InboundContact {
     pub first_name: String,
@@ -42,13 +42,13 @@ pub struct InboundContact {
     pub phone: Option<String>,
 }
 
-/// Where a message went.
+/// The result of receiving a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Received {
     pub message_id: MessageId,
     pub conversation_id: ConversationId,
     pub ticket_id: Option<TicketId>,
-    /// It had been received before; nothing changed.
+    /// The message had been received before; nothing changed.
     pub duplicate: bool,
 }
 
@@ -59,7 +59,7 @@ pub fn is_mail(channel: &str) -> bool {
     MAIL.contains(&channel)
 }
 
-/// Who wrote, as far as a contact can be known by it.
+/// The identifying properties of a sender.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Person {
     pub first_name: String,
@@ -69,7 +69,7 @@ pub struct Person {
 }
 
 impl Inbound {
-    /// The person behind the message. A thread's reference is the phone on WhatsApp, and may be the address of an e-mail.
+    /// The sender of the message. The thread's reference is the phone number on WhatsApp, and may be the address of an e-mail.
     pub fn person(&self, channel: &str) -> Person {
         let told = self.contact.as_ref();
         let reference = || Some(self.reference_id.clone());
@@ -82,7 +82,7 @@ impl Inbound {
             .or_else(|| self.sender_name.clone().filter(|name| !name.trim().is_empty()))
             .or_else(|| email.as_deref().and_then(|email| email.split('@').next()).map(str::to_owned))
             .or_else(|| phone.clone())
-            // No channel leaves all of these out; a contact must have a name all the same.
+            // A contact must have a name. Channels normally provide one of these.
             .unwrap_or_else(|| self.sender_id.clone());
         Person { first_name, last_name: told.and_then(|contact| contact.last_name.clone()), email, phone }
     }
@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_person_is_named_by_the_best_that_is_known() {
+    fn a_person_gets_the_best_known_name() {
         let inbound = |reference: &str, name: Option<&str>, contact| Inbound {
             account_id: "a".into(),
             reference_id: reference.to_owned(),

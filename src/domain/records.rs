@@ -1,11 +1,11 @@
-//! A store's records in their portable form: one line of an import or an export each (decisions, section 9).
+//! NDJSON record types of import and export: one record per line (decisions, section 9).
 //!
-//! Property names and their order are those of the contract, so that what an export writes an import reads, and a
-//! second export repeats byte for byte. Here stands the shape alone; what values a property may have is checked where
-//! records are imported.
+//! Property names and their order are those of the contract. An import reads what an export writes, and a second export is
+//! byte-identical. These types define only the shape; property values are validated by the import.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de};
-use serde_json::value::RawValue;
+use serde_json::{Map, Value, value::RawValue};
 
 use super::{
     entries::Entries,
@@ -16,7 +16,7 @@ use super::{
     time::Timestamp,
 };
 
-/// A record and the number of the line that it stands on.
+/// A record and its line number.
 #[derive(Clone, Debug)]
 pub struct Line<T> {
     pub number: u64,
@@ -42,7 +42,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Every kind, in the order in which an export writes them: parents first.
+    /// Every kind, in export order: parents first.
     pub const ALL: [Self; 13] = [
         Self::Role,
         Self::User,
@@ -59,7 +59,7 @@ impl Kind {
         Self::Comment,
     ];
 
-    /// The word that a line names its kind with.
+    /// The name of the kind in a line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Role => "role",
@@ -83,11 +83,11 @@ impl Kind {
     }
 }
 
-/// Writes the record types alike: contract names, nothing unknown, what is absent left out.
+/// Defines the record types uniformly: contract names, unknown properties refused, absent properties left out.
 macro_rules! records {
     ($($(#[$doc:meta])* $name:ident { $($(#[$attribute:meta])* $field:ident: $type:ty,)* })*) => {$(
         $(#[$doc])*
-        #[derive(Clone, Debug, Serialize, Deserialize)]
+        #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
         #[serde(rename_all = "camelCase", deny_unknown_fields)]
         pub struct $name {
             $($(#[$attribute])* pub $field: $type,)*
@@ -99,17 +99,21 @@ records! {
     Role {
         id: RoleId,
         name: String,
+        /// What its users may do in the settings: `owner`, `admin` or `agent`.
         kind: String,
     }
 
     User {
+        /// The seat's id.
         id: SeatId,
+        /// A UUID: what assignees, authors and team members refer to. Absent: an invited seat.
         #[serde(skip_serializing_if = "Option::is_none")]
         user_id: Option<UserId>,
         #[serde(skip_serializing_if = "Option::is_none")]
         name: Option<String>,
         #[serde(skip_serializing_if = "Option::is_none")]
         email: Option<String>,
+        /// A role of the file or of the store.
         #[serde(skip_serializing_if = "Option::is_none")]
         role_id: Option<RoleId>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -121,6 +125,7 @@ records! {
         name: String,
         #[serde(skip_serializing_if = "Option::is_none")]
         description: Option<String>,
+        /// The userIds of its members.
         users: Vec<UserId>,
         #[serde(skip_serializing_if = "Option::is_none")]
         created_at: Option<Timestamp>,
@@ -128,14 +133,18 @@ records! {
 
     Account {
         id: AccountId,
+        /// Such as `line`, `whatsapp`, `instagram`, `facebook`, `shopee`, `lazada`, `tiktok`, `widget`, `gmail`.
         channel: Channel,
         name: String,
+        /// `healthy`, `degraded`, `reauthorization_required`, `restricted` or `disconnected`.
         status: String,
         #[serde(skip_serializing_if = "Option::is_none")]
         last_authorized_at: Option<Timestamp>,
+        /// A JSON object.
         #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "Option<Value>")]
         metadata: Option<Box<RawValue>>,
-        /// Absent: every user.
+        /// The userIds of those who see it. Absent: every user.
         #[serde(skip_serializing_if = "Option::is_none")]
         user_ids: Option<Vec<UserId>>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -153,6 +162,7 @@ records! {
         language: String,
         status: String,
         category: String,
+        #[schemars(with = "Vec<Value>")]
         components: Box<RawValue>,
     }
 
@@ -170,13 +180,16 @@ records! {
         id: FieldId,
         name: String,
         display_type: String,
+        /// What its values are.
         data_type: String,
         sort_order: i64,
         active: bool,
         #[serde(skip_serializing_if = "Option::is_none")]
         description: Option<String>,
         #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "Option<Value>")]
         select_options: Option<Box<RawValue>>,
+        /// What a text value has to match.
         #[serde(skip_serializing_if = "Option::is_none")]
         regex: Option<String>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -187,6 +200,7 @@ records! {
         id: FieldId,
         name: String,
         display_type: String,
+        /// What its values are.
         data_type: String,
         sort_order: i64,
         is_required: bool,
@@ -194,13 +208,16 @@ records! {
         #[serde(skip_serializing_if = "Option::is_none")]
         description: Option<String>,
         #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "Option<Value>")]
         select_options: Option<Box<RawValue>>,
         #[serde(skip_serializing_if = "Option::is_none")]
         regex: Option<String>,
         #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "Option<Value>")]
         show_conditions: Option<Box<RawValue>>,
         #[serde(skip_serializing_if = "Option::is_none")]
         max_items: Option<i64>,
+        /// Only for tickets of these accounts. Absent: of all.
         #[serde(skip_serializing_if = "Option::is_none")]
         account_ids: Option<Vec<AccountId>>,
         created_at: Timestamp,
@@ -225,7 +242,9 @@ records! {
         addresses: Option<Vec<String>>,
         #[serde(skip_serializing_if = "Option::is_none")]
         note: Option<String>,
+        /// Values by the id of a contact field.
         #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "Option<Map<String, Value>>")]
         custom_fields: Option<Entries>,
         #[serde(skip_serializing_if = "Option::is_none")]
         custom_fields_updated_at: Option<Timestamp>,
@@ -239,6 +258,7 @@ records! {
         account_id: AccountId,
         contact_id: ContactId,
         display_name: String,
+        /// What names the thread on its channel, such as a phone number or a LINE user id.
         reference_id: String,
         label_ids: Vec<LabelId>,
         is_spam: bool,
@@ -248,16 +268,21 @@ records! {
         email_subject: Option<String>,
         created_at: Timestamp,
         updated_at: Timestamp,
-        // Derived from the messages: read so that contract-shaped records are welcome, and not used.
+        // Read so that records in the shape of the contract can be imported.
+        /// Not used: counted from the messages.
         #[serde(default, skip_serializing)]
+        #[schemars(with = "Option<Value>")]
         all_msg_cnt: Option<de::IgnoredAny>,
+        /// Not used: read from the messages.
         #[serde(default, skip_serializing)]
+        #[schemars(with = "Option<Value>")]
         last_recipient_msg_date: Option<de::IgnoredAny>,
+        /// Not used: read from the messages.
         #[serde(default, skip_serializing)]
+        #[schemars(with = "Option<Value>")]
         last_msg: Option<de::IgnoredAny>,
     }
 
-    /// A ticket as it is written; [`ImportedTicket`] goes with it into the database.
     Ticket {
         id: TicketId,
         /// Absent: the next of the store's sequence.
@@ -266,7 +291,7 @@ records! {
         is_open: bool,
         opened_at: Timestamp,
         conversation_id: ConversationId,
-        // The next three follow the conversation.
+        // The next three are copied from the conversation.
         #[serde(skip_serializing_if = "Option::is_none")]
         channel: Option<Channel>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -290,7 +315,9 @@ records! {
         /// Another spelling of `ticketFields.resolutionStatus`, which is the one that is written.
         #[serde(skip_serializing)]
         resolution_status: Option<String>,
+        /// Values by the id of a ticket field.
         #[serde(default, skip_serializing_if = "Entries::is_empty")]
+        #[schemars(with = "Map<String, Value>")]
         ticket_fields: Entries,
         #[serde(skip_serializing_if = "Option::is_none")]
         ticket_fields_updated_at: Option<Timestamp>,
@@ -305,6 +332,7 @@ records! {
         conversation_id: ConversationId,
         direction: Direction,
         sent_at: Timestamp,
+        /// Absent where the message has none, such as an image.
         #[serde(skip_serializing_if = "Option::is_none")]
         text: Option<String>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -316,8 +344,11 @@ records! {
         #[serde(skip_serializing_if = "Option::is_none")]
         is_sent_from_app: Option<bool>,
         #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "Option<Value>")]
         sender: Option<Box<RawValue>>,
+        /// What the channel sent, as the contract shows it.
         #[serde(skip_serializing_if = "Option::is_none")]
+        #[schemars(with = "Option<Value>")]
         payload: Option<Box<RawValue>>,
         #[serde(skip_serializing_if = "Option::is_none")]
         external_id: Option<String>,
@@ -331,6 +362,7 @@ records! {
         id: CommentId,
         conversation_id: ConversationId,
         text: String,
+        /// The userId of its author.
         created_by: UserId,
         sent_at: Timestamp,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -341,14 +373,15 @@ records! {
 }
 
 /// Who sent a message: the contact (`inbound`) or the store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
+#[schemars(inline)]
 pub enum Direction {
     Inbound,
     Outbound,
 }
 
-/// A ticket whose field values were checked, with what the filters compare of them.
+/// A ticket with validated field values and their comparable forms for the filters.
 #[derive(Clone, Debug)]
 pub struct ImportedTicket {
     pub ticket: Ticket,

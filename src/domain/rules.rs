@@ -1,36 +1,36 @@
-//! What differs between the revisions by value. Both sets of values are plain data, injected by the composition root,
-//! so that every branch on them is compiled and tested in both builds.
+//! Revision settings: where the two API revisions differ only by a value. Both sets are plain data, injected by the
+//! composition root, so every branch on them is compiled and tested in both builds.
 
-/// The values of one revision.
+/// The settings of one revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
     /// `A` or `B`.
     pub revision: &'static str,
     /// Largest `pageSize` (section 8).
     pub max_page_size: u32,
-    /// `pageSize` of GET /messages when it is not sent; `None`: it must be sent.
+    /// Default `pageSize` of GET /messages; `None`: the parameter is required.
     pub messages_default_page_size: Option<u32>,
     /// Largest `pageSize` of GET /messages.
     pub messages_max_page_size: u32,
-    /// How `requestReceivedAt` is written.
+    /// The format of `requestReceivedAt`.
     pub received_at: ReceivedAt,
-    /// Whether `page` is read and echoed, and `x-pagination-total` sent.
+    /// Whether `page` is accepted and echoed, and `x-pagination-total` sent.
     pub page_echo: bool,
-    /// Whether a cursor is refused when filters or `pageSize` changed since it was made.
+    /// Whether a cursor is refused if filters or `pageSize` changed since it was issued.
     pub strict_cursors: bool,
     /// Whether `conversationId` alone lists a conversation's tickets in every status.
     pub conversation_history: bool,
-    /// Whether an unknown label id in a label update is refused, or passed over.
+    /// Whether an unknown label id in a label update is refused, or ignored.
     pub unknown_labels_refused: bool,
-    /// Whether a user without a name is shown with a made-up one.
+    /// Whether a user without a name is shown with a derived one.
     pub user_name_fallback: bool,
-    /// Whether the contact list is ordered by relevance where it is searched.
+    /// Whether a searched contact list is ordered by relevance.
     pub contacts_by_relevance: bool,
-    /// What sends a template to a conversation, if anything does.
+    /// The operation that sends a template to a conversation, if there is one.
     pub template_operation: Option<&'static str>,
 }
 
-/// The two ways in which `requestReceivedAt` is written (section 2).
+/// The formats of `requestReceivedAt` (section 2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReceivedAt {
     /// RFC 3339.
@@ -39,8 +39,8 @@ pub enum ReceivedAt {
     UnixMillis,
 }
 
-/// `pageSize` when it is not sent.
+/// Default `pageSize`.
 pub const DEFAULT_PAGE_SIZE: u32 = 20;
 
-/// The page size of the search operations, which nobody chooses.
+/// The fixed page size of the search operations.
 pub const SEARCH_PAGE_SIZE: u32 = 10;

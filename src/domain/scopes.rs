@@ -4,14 +4,14 @@ use std::{fmt, str::FromStr};
 
 macro_rules! scopes {
     ($($variant:ident = $name:literal),* $(,)?) => {
-        /// What a key may do.
+        /// A permission of a key.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum Scope {
             $($variant,)*
         }
 
         impl Scope {
-            /// Every scope, in the order in which keys list them.
+            /// Every scope, in the order of key listings.
             pub const ALL: &'static [Scope] = &[$(Scope::$variant),*];
 
             pub const fn name(self) -> &'static str {
@@ -20,7 +20,7 @@ macro_rules! scopes {
                 }
             }
 
-            /// Whether it allows no change.
+            /// Whether the scope is read-only.
             pub fn only_reads(self) -> bool {
                 self.name().ends_with(":read")
             }
@@ -53,7 +53,7 @@ impl fmt::Display for Scope {
     }
 }
 
-/// What an unknown scope is told.
+/// The error for an unknown scope.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{name}` is not a scope; the scopes are {all}", name = .0, all = Scope::ALL.iter().map(|scope| scope.name()).collect::<Vec<_>>().join(", "))]
 pub struct ScopeError(String);
@@ -83,7 +83,7 @@ impl ScopeSet {
         Scope::ALL.iter().copied().filter(move |scope| self.contains(*scope))
     }
 
-    /// Reads what [`fmt::Display`] writes. Names that this build does not know grant nothing.
+    /// Parses the [`fmt::Display`] form. Scopes unknown to this build are ignored.
     pub fn from_stored(text: &str) -> Self {
         text.split(' ').filter_map(|name| name.parse().ok()).collect()
     }

@@ -1,32 +1,32 @@
-//! What can be searched, and what a search finds (sections 2.6, 2.8 and 4.1).
+//! Search input and results (sections 2.6, 2.8 and 4.1).
 
 use super::{
     ids::{ContactId, ConversationId, MessageId, StoreId},
     time::Timestamp,
 };
 
-/// The longest text that the search operations take, in characters.
+/// The limit of characters in a search.
 pub const MAX_QUERY_CHARS: usize = 150;
 
-/// The kinds of record that are searched.
+/// The kinds of searchable records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Noun {
     Message,
     Contact,
 }
 
-/// A record as it is looked for.
+/// A record as it is indexed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Searchable {
     pub store: StoreId,
     pub noun: Noun,
     pub id: String,
-    /// What the newest is told by, in Unix milliseconds: when a message was sent, or a contact updated.
+    /// The sort instant in Unix milliseconds: when a message was sent, or a contact updated.
     pub at: i64,
     pub texts: Vec<String>,
 }
 
-/// A contact that a search found.
+/// A contact found by a search.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContactHit {
     pub id: ContactId,
@@ -36,7 +36,7 @@ pub struct ContactHit {
     pub matched_fields: Vec<&'static str>,
 }
 
-/// A message that a search found.
+/// A message found by a search.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MessageHit {
     pub id: MessageId,

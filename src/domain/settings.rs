@@ -1,5 +1,5 @@
-//! Who changes a store's settings, what proves it, and what is written down of a change (section 5; decisions, sections 1
-//! and 7). Pure.
+//! Settings access and audit: grants (link, session, token), the editor of a change, and the audit log (section 5;
+//! decisions, sections 1 and 7). Pure.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use super::{
     time::Timestamp,
 };
 
-/// How many of its settings a store may have.
+/// The limits of a store's settings.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     pub webhooks: u32,
@@ -22,18 +22,18 @@ impl Default for Bounds {
     }
 }
 
-/// What somebody proves to be a user of a store with.
+/// The kinds of credentials of a store's user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GrantKind {
-    /// Opens one session and is used up by it.
+    /// Opens one session, once.
     Link,
-    /// A browser's.
+    /// For a browser.
     Session,
-    /// A machine's.
+    /// For a program.
     Token,
 }
 
-/// What the secrets of grants begin with.
+/// The prefix of every grant's secret.
 pub const GRANT_PREFIX: &str = "cps_";
 
 const MINUTE: i64 = 60_000;
@@ -49,7 +49,7 @@ impl GrantKind {
         }
     }
 
-    /// How long one lasts, in milliseconds.
+    /// The lifetime in milliseconds.
     pub const fn lifetime(self) -> i64 {
         match self {
             Self::Link => 15 * MINUTE,
@@ -59,7 +59,7 @@ impl GrantKind {
     }
 }
 
-/// A user of a store whose proof was found and is valid now.
+/// An authenticated user of a store, with a valid grant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manager {
     pub store_id: StoreId,
@@ -71,7 +71,7 @@ pub struct Manager {
 
 pub const OWNER: &str = "owner";
 
-/// The roles that change settings; all others are refused.
+/// The roles that may change settings.
 pub const MANAGING_ROLES: [&str; 2] = [OWNER, "admin"];
 
 impl Manager {
@@ -84,13 +84,13 @@ impl Manager {
     }
 }
 
-/// The way that a change came in.
+/// The origin of a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Via {
     Session,
     Token,
     CommandLine,
-    /// Nobody asked for it.
+    /// The server itself.
     System,
 }
 
@@ -105,14 +105,14 @@ impl Via {
     }
 }
 
-/// Who makes a change of a store's settings.
+/// The author of a settings change.
 #[derive(Clone, Debug)]
 pub struct Editor {
     pub store_id: StoreId,
-    /// Absent: whoever has the command line, or nobody.
+    /// Absent for the command line and the server.
     pub user_id: Option<UserId>,
     pub via: Via,
-    /// Whether it may do what only an owner may.
+    /// Whether owner-only changes are permitted.
     pub is_owner: bool,
     pub request_id: Option<String>,
 }
@@ -127,13 +127,13 @@ impl Editor {
         Self { store_id, user_id: None, via: Via::System, is_owner: true, request_id: None }
     }
 
-    /// The same in the words of events.
+    /// The editor as the actor of events.
     pub fn actor(&self) -> Actor {
         self.user_id.clone().map_or(Actor::System, Actor::User)
     }
 }
 
-/// A kind of record that settings are changed of.
+/// The kinds of records that settings consist of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
     Account,
@@ -164,18 +164,18 @@ impl Subject {
     }
 }
 
-/// One change, as it is written down.
+/// An audit log entry to be written.
 #[derive(Clone, Debug)]
 pub struct Entry {
     /// `key.rotated`, …
     pub action: &'static str,
     pub subject: Subject,
     pub subject_id: String,
-    /// An object; never a secret.
+    /// A JSON object without secrets.
     pub detail: Value,
 }
 
-/// One change, as it is read.
+/// An audit log entry as read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Audited {
     pub position: i64,

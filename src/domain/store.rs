@@ -1,5 +1,6 @@
 //! The tenant and its channel accounts: sections 2.3, 2.11 and 2.12 of the contract.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -21,8 +22,9 @@ pub struct Store {
 }
 
 /// The name of a channel. Open: a value that this revision does not list passes through (decisions, section 2).
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(transparent)]
+#[schemars(inline)]
 pub struct Channel(pub String);
 
 impl Channel {
@@ -31,7 +33,7 @@ impl Channel {
     }
 }
 
-/// Every channel of either revision.
+/// The channels of both revisions.
 pub const CHANNELS: [&str; 11] =
     ["line", "instagram", "facebook", "lazada", "shopee", "tiktok", "whatsapp", "widget", "gmail", "outlook", "drunken_lullabies"];
 
@@ -41,7 +43,7 @@ pub const WHATSAPP: &str = "whatsapp";
 /// Account statuses (decisions, section 2).
 pub const ACCOUNT_STATUSES: [&str; 5] = ["healthy", "degraded", "reauthorization_required", "restricted", DISCONNECTED];
 
-/// The status of an account that is not active, and so never listed.
+/// The status of an inactive account, which is never listed.
 pub const DISCONNECTED: &str = "disconnected";
 
 /// A channel account.
@@ -72,7 +74,7 @@ pub struct Template {
 }
 
 impl Template {
-    /// The text of the body, or none.
+    /// The text of the body; empty if there is none.
     pub fn body(&self) -> String {
         let components: Vec<Value> = serde_json::from_str(&self.components).unwrap_or_default();
         let body = components.iter().find(|component| component["type"] == "BODY");
@@ -80,7 +82,7 @@ impl Template {
     }
 }
 
-/// The most templates that one answer lists (section 8).
+/// The limit of templates in one response (section 8).
 pub const MAX_TEMPLATES: u64 = 100;
 
 /// Template statuses: section 2.12 and decisions, section 2.
@@ -106,10 +108,10 @@ pub const TEMPLATE_CATEGORIES: [&str; 3] = ["MARKETING", "UTILITY", "AUTHENTICAT
 /// Parameter formats of a template.
 pub const PARAMETER_FORMATS: [&str; 2] = ["POSITIONAL", NAMED];
 
-/// The format whose placeholders have names.
+/// The format with named placeholders.
 pub const NAMED: &str = "NAMED";
 
-/// `{id, name, channel}`: an account or a conversation beside the record that refers to it (section 2.13).
+/// `{id, name, channel}`: a reference to an account or a conversation (section 2.13).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChannelRef {
     pub id: String,
@@ -117,10 +119,10 @@ pub struct ChannelRef {
     pub channel: Channel,
 }
 
-/// Which templates are wanted. An absent member does not filter.
+/// A template filter. An absent member does not filter.
 #[derive(Clone, Debug, Default)]
 pub struct TemplateFilter {
-    /// Looked for in name and body, folded.
+    /// Searched in name and body, folded.
     pub search: Option<String>,
     pub language: Option<String>,
     pub status: Option<String>,

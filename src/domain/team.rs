@@ -18,8 +18,8 @@ pub struct User {
 }
 
 impl User {
-    /// The name that answers show. A revision whose contract requires one falls back on the local part of the seat's
-    /// e-mail (decisions, section 5.12).
+    /// The displayed name. With `fallback`, for a revision whose contract requires a name, it is the local part of the seat's
+    /// e-mail by default (decisions, section 5.12).
     pub fn shown_name(&self, fallback: bool) -> Option<&str> {
         match (&self.name, &self.email) {
             (Some(name), _) => Some(name),
@@ -39,17 +39,48 @@ pub struct Role {
     pub name: String,
 }
 
-/// What a role may do in the settings.
-pub const ROLE_KINDS: [&str; 3] = ["owner", "admin", "agent"];
+/// The role kinds, by their permissions on settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RoleKind {
+    Owner,
+    Admin,
+    Agent,
+}
 
-/// A user with the role, when that was asked for and is known.
+impl RoleKind {
+    pub const ALL: [Self; 3] = [Self::Owner, Self::Admin, Self::Agent];
+
+    /// The value of `kind` of a role.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Owner => "owner",
+            Self::Admin => "admin",
+            Self::Agent => "agent",
+        }
+    }
+
+    /// The name of a role that is created for this kind.
+    pub const fn title(self) -> &'static str {
+        match self {
+            Self::Owner => "Owner",
+            Self::Admin => "Admin",
+            Self::Agent => "Agent",
+        }
+    }
+
+    pub fn of(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+/// A user with the role, if that was requested and exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserView {
     pub user: User,
     pub role: Option<Role>,
 }
 
-/// A user beside the record that refers to it. `name` is the shown one.
+/// A reference to a user. `name` is the displayed one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserRef {
     pub user_id: UserId,
@@ -66,7 +97,7 @@ pub struct Team {
     pub created_at: Timestamp,
 }
 
-/// A team with its members, each resolved when that was asked for and the user is known.
+/// A team with its members, each resolved if that was requested and the user exists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TeamView {
     pub team: Team,

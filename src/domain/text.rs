@@ -1,10 +1,10 @@
-//! The one way in which text is folded before it is compared: NFKC, case folded, NFKC again (decisions, sections 5.6
-//! and 5.20). The same fold is applied to what is stored and to what is looked for.
+//! Unicode text folding for comparisons: NFKC, case folded, NFKC again (decisions, sections 5.6 and 5.20). Stored texts and
+//! search texts are folded alike.
 
 use icu_casemap::CaseMapper;
 use icu_normalizer::ComposingNormalizer;
 
-/// `text` without differences of case and of Unicode form.
+/// `text` without differences of case and Unicode form.
 pub fn fold(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();
@@ -27,8 +27,7 @@ pub fn is_unspaced(c: char) -> bool {
         | 0x31a0..=0x31bf | 0x31f0..=0x31ff | 0x1aff0..=0x1b16f)
 }
 
-/// A folded name without the spaces between parts that are written in a script without spaces: people write and look for such a
-/// name in both forms.
+/// A folded name without the spaces between parts in a script without spaces: both spellings of such a name are in use.
 pub fn joined_name(name: &str) -> String {
     let folded = fold(name);
     let mut joined = String::with_capacity(folded.len());
@@ -45,7 +44,7 @@ pub fn joined_name(name: &str) -> String {
     joined + rest
 }
 
-/// `text` with runs of white space as one space, cut after `limit` characters.
+/// `text` with each run of white space as one space, cut after `limit` characters.
 pub fn snippet(text: &str, limit: usize) -> String {
     let mut out = String::new();
     let mut chars = 0;

@@ -1,7 +1,7 @@
-//! The states of a ticket and every move between them: section 3.1 of the contract; decisions, section 7.
+//! Ticket state machine: the states and every transition between them (section 3.1 of the contract; decisions, section 7).
 //!
-//! A ticket is open, snoozed or closed. Whoever changes one goes through here, so that what a move takes with it is said
-//! once. That a conversation has one open ticket at most is held by an index of the database.
+//! A ticket is open, snoozed or closed. Every writer uses these transitions, so their side effects are defined once. A
+//! unique index of the database ensures that a conversation has at most one open ticket.
 
 use super::{
     conversations::Conversation,
@@ -10,16 +10,16 @@ use super::{
     time::Timestamp,
 };
 
-/// Where a ticket stands.
+/// The state of a ticket.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TicketState {
     Open,
-    /// Open, and out of sight until its time comes.
+    /// Open, but hidden until the snooze ends.
     Snoozed,
     Closed,
 }
 
-/// Why a ticket does not move, as the end of "a ticket that …".
+/// Why a transition is refused, as the end of "a ticket that …".
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     #[error("is closed")]
@@ -31,14 +31,14 @@ pub enum Refusal {
     Past,
 }
 
-/// A ticket that got another assignee.
+/// The result of a reassignment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Handover {
     pub previous: Option<UserId>,
 }
 
 impl Ticket {
-    /// The first ticket of a conversation, or the one that follows `former`.
+    /// A new ticket: the first of a conversation, or a follow-up of `former`.
     pub fn open(id: TicketId, number: String, conversation: &Conversation, former: Option<&Self>, now: Timestamp) -> Self {
         Self {
             id,
@@ -72,20 +72,20 @@ impl Ticket {
         }
     }
 
-    /// Closes the ticket and ends its snooze. `false`: it was closed already.
+    /// Closes the ticket and ends its snooze. `false` if it was closed already.
     pub fn close(&mut self, now: Timestamp) -> bool {
         if !self.is_open {
             return false;
         }
         self.is_open = false;
         self.snoozed_until = None;
-        // Never before it opened: a clock may have been set back.
+        // Never before its opening: the clock may have been set back.
         self.closed_at = Some(now.max(self.opened_at).max(self.reopened_at.unwrap_or(now)));
         self.touch(now);
         true
     }
 
-    /// Whether a message that is received `now` reopens this closed ticket. Hours: 0 never, -1 always.
+    /// Whether a message received `now` reopens this closed ticket. Hours: 0 never, -1 always.
     pub fn may_reopen(&self, hours: i64, now: Timestamp) -> bool {
         match (hours, self.closed_at) {
             _ if self.is_open => false,
@@ -95,7 +95,7 @@ impl Ticket {
         }
     }
 
-    /// Opens a closed ticket again, in the hands that it was in. `false`: it was open already.
+    /// Reopens a closed ticket with its former assignee. `false` if it was open already.
     pub fn reopen(&mut self, now: Timestamp) -> bool {
         if self.is_open {
             return false;
@@ -108,8 +108,8 @@ impl Ticket {
         true
     }
 
-    /// Puts the ticket out of sight until then; a snoozed one until then instead. `false`: it sleeps until then already.
-    /// A snooze is no property of the contract, so that `updated_at` stays, here and at its end.
+    /// Snoozes the ticket, or moves the end of its snooze. `false` if nothing changes. A snooze is no property of the contract,
+    /// so it does not change `updated_at`, at its beginning or at its end.
     pub fn snooze(&mut self, until: Timestamp, now: Timestamp) -> Result<bool, Refusal> {
         if !self.is_open {
             return Err(Refusal::Closed);
@@ -120,12 +120,12 @@ impl Ticket {
         Ok(self.snoozed_until.replace(until) != Some(until))
     }
 
-    /// Ends a snooze, for an inbound message or because someone asks. `false`: there was none to end.
+    /// Ends a snooze, for an inbound message or on request. `false` if there was none.
     pub fn wake(&mut self) -> bool {
         self.snoozed_until.take().is_some()
     }
 
-    /// Gives the ticket to a user. `None`: it is theirs already.
+    /// Assigns the ticket to a user. `None` if it was assigned to them already.
     pub fn assign(&mut self, user: &UserId, now: Timestamp) -> Result<Option<Handover>, Refusal> {
         if self.is_spam {
             return Err(Refusal::Spam);
@@ -141,15 +141,15 @@ impl Ticket {
         Ok(Some(Handover { previous }))
     }
 
-    /// Takes the ticket from its assignee, whoever that was. In every state: a closed ticket that reopened would else come
-    /// back to someone who left.
+    /// Removes the assignee. Permitted in every state: otherwise a closed ticket would reopen with the assignee of former
+    /// times.
     pub fn unassign(&mut self, now: Timestamp) -> Option<UserId> {
         let previous = self.assignee_user_id.take()?;
         self.touch(now);
         Some(previous)
     }
 
-    /// Says who resolved the ticket. `false`: that was known.
+    /// Records which user resolved the ticket. `false` if that was known.
     pub fn credit(&mut self, user: UserId, now: Timestamp) -> bool {
         if self.handled_by.as_ref() == Some(&user) {
             return false;
@@ -199,7 +199,7 @@ mod tests {
         }
     }
 
-    /// A ticket that belongs to `u`.
+    /// A ticket that is assigned to `u`.
     fn ticket(state: TicketState) -> Ticket {
         let mut ticket = Ticket::open("t".into(), "1".into(), &conversation(), None, OPENED);
         ticket.assignee_user_id = Some("u".into());
@@ -218,14 +218,14 @@ mod tests {
     enum Trigger {
         Close,
         Reopen,
-        /// Until so many hours from now.
+        /// Until this many hours from now.
         Snooze(i64),
         /// An inbound message, or an explicit call.
         Wake,
         Assign(&'static str),
         Unassign,
         Credit,
-        /// So many hours pass.
+        /// This many hours pass.
         Wait(i64),
     }
 
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn every_state_takes_every_trigger_as_the_table_says() {
+    fn every_trigger_in_every_state_gives_the_state_of_the_table() {
         use Effect::{Moved, Nothing, Refused};
         use TicketState::{Closed, Open, Snoozed};
         use Trigger::{Assign, Close, Credit, Reopen, Snooze, Unassign, Wait, Wake};
@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_move_takes_along_what_belongs_to_it() {
+    fn transitions_have_their_side_effects() {
         let mut it = ticket(TicketState::Snoozed);
         assert!(it.close(NOW));
         assert_eq!((it.closed_at, it.snoozed_until), (Some(NOW), None));
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn spam_is_given_to_nobody() {
+    fn spam_cannot_be_assigned() {
         for state in [TicketState::Open, TicketState::Snoozed, TicketState::Closed] {
             let mut it = Ticket { is_spam: true, ..ticket(state) };
             assert_eq!(it.assign(&"u".into(), NOW), Err(Refusal::Spam));

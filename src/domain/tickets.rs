@@ -23,20 +23,20 @@ pub struct Ticket {
     pub opened_at: Timestamp,
     pub closed_at: Option<Timestamp>,
     pub reopened_at: Option<Timestamp>,
-    /// The end of a snooze, which may have passed. Internal: no revision shows it.
+    /// The end of a snooze, which may have passed. Internal: not part of the API.
     pub snoozed_until: Option<Timestamp>,
     pub assignee_user_id: Option<UserId>,
     pub handled_by: Option<UserId>,
     /// A JSON object of field values and system keys, as text.
     pub fields: String,
     pub fields_updated_at: Option<Timestamp>,
-    /// The newest message of the ticket's window, or `opened_at`: the order of lists.
+    /// The sort key of lists: the newest message of the ticket's window, or `opened_at`.
     pub sort_at: Timestamp,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
 
-/// What `expand` asked for on a ticket.
+/// The `expand` options of a ticket.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TicketExpand {
     pub account: bool,
@@ -45,7 +45,7 @@ pub struct TicketExpand {
     pub handled_by: bool,
 }
 
-/// A ticket with what was asked for and is known.
+/// A ticket with its expanded records, as far as they were requested and exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TicketView {
     pub ticket: Ticket,
@@ -55,28 +55,28 @@ pub struct TicketView {
     pub handled_by: Option<UserRef>,
 }
 
-/// Where a ticket's messages lie: in its conversation, after `after` and not after `until`.
+/// The range of a ticket's messages in its conversation: after `after`, and at or before `until`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TicketWindow {
     pub conversation_id: ConversationId,
     /// When the former ticket of the conversation closed.
     pub after: Option<Timestamp>,
-    /// When this one did.
+    /// When this ticket closed.
     pub until: Option<Timestamp>,
 }
 
-/// Who resolved a ticket (section 4.2), `none` aside.
+/// The resolution statuses (section 4.2), without `none`.
 pub const RESOLUTION_STATUSES: [&str; 4] = ["human", "automation", "ai_full_resolution", "ai_partial_resolution"];
 
-/// Digits of an amount of money, and those of them behind the point (decisions, section 6.4).
+/// The limits of digits of an amount of money, in total and behind the point (decisions, section 6.4).
 const REVENUE_DIGITS: usize = 15;
 const REVENUE_DECIMALS: usize = 4;
 
-/// Whether a number can be a ticket's revenue: none below 0, and exact as a decimal.
+/// Whether a number can be a ticket's revenue: not negative, and exact as a decimal.
 pub fn is_revenue(number: &serde_json::Value) -> bool {
     let text = match (number.as_u64(), number.as_f64()) {
         (Some(whole), _) => whole.to_string(),
-        // Written out in full, with the fewest digits that mean this number.
+        // In full, with the fewest digits that identify this number.
         (None, Some(number)) if number >= 0.0 => number.abs().to_string(),
         _ => return false,
     };

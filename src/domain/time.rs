@@ -1,15 +1,16 @@
-//! Instants in whole milliseconds, UTC: `2026-01-31T09:05:00.123Z` (decisions, section 2).
+//! Timestamps in whole milliseconds, UTC: `2026-01-31T09:05:00.123Z` (decisions, section 2).
 
-use std::{fmt, str::FromStr};
+use std::{borrow::Cow, fmt, str::FromStr};
 
 use chrono::{DateTime, Datelike, Timelike, Utc};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// Milliseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(i64);
 
-/// Years 0001 to 9999: what RFC 3339 can write with four digits.
+/// Years 0001 to 9999, the range of RFC 3339.
 const RANGE: std::ops::RangeInclusive<i64> = -62_135_596_800_000..=253_402_300_799_999;
 
 impl Timestamp {
@@ -21,21 +22,35 @@ impl Timestamp {
         self.0
     }
 
-    /// The stamp that follows this one: now, or a millisecond later than it, so that stamps strictly increase.
+    /// The next stamp: `now`, or a millisecond after this one, so that stamps strictly increase (monotonic clock).
     pub fn next_stamp(self, now: Self) -> Self {
         now.max(self.plus_millis(1))
     }
 
-    /// This instant moved by a number of milliseconds, held inside the years that can be written.
+    /// This instant plus a number of milliseconds, clamped to the permitted years.
     pub fn plus_millis(self, millis: i64) -> Self {
         Self(self.0.saturating_add(millis).clamp(*RANGE.start(), *RANGE.end()))
     }
 }
 
-/// What an unreadable instant is told.
+/// The error for an invalid date-time.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("must be an RFC 3339 date-time with an offset, such as 2026-01-31T09:05:00.123Z")]
 pub struct TimestampError;
+
+impl JsonSchema for Timestamp {
+    fn schema_name() -> Cow<'static, str> {
+        "Timestamp".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "format": "date-time", "examples": ["2026-01-31T09:05:00.123Z"] })
+    }
+}
 
 impl FromStr for Timestamp {
     type Err = TimestampError;
@@ -48,7 +63,7 @@ impl FromStr for Timestamp {
 }
 
 impl Timestamp {
-    /// RFC 3339 in UTC with milliseconds: the one form of an instant on the wire.
+    /// RFC 3339 in UTC with milliseconds: the only output format.
     fn written(self) -> [u8; 24] {
         let at = DateTime::<Utc>::from_timestamp_millis(self.0.clamp(*RANGE.start(), *RANGE.end())).unwrap_or_default();
         let mut text = *b"0000-00-00T00:00:00.000Z";

@@ -1,4 +1,4 @@
-//! What holds of every field value and every record, tried on generated ones.
+//! Property tests of field values and records.
 
 use proptest::{collection::vec, option, prelude::*, test_runner::Config};
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use super::{
 
 const MAX_INTEGER: i64 = 9_007_199_254_740_991;
 
-/// No file of failures beside the sources, and few enough cases that the suite stays quick.
+/// Few cases, so that the suite stays quick, and no file of failures beside the sources.
 fn config(cases: u32) -> Config {
     Config { cases, failure_persistence: None, ..Config::default() }
 }
@@ -40,7 +40,7 @@ fn any_field() -> impl Strategy<Value = Field> {
         .prop_map(|((display, data), max)| field(display, data, max, None))
 }
 
-/// An instant with an offset, spelled in one of the ways that RFC 3339 allows.
+/// An instant with an offset, in any RFC 3339 spelling.
 fn date_time() -> impl Strategy<Value = String> {
     (1..=9999_i32, 1..=12_u32, 1..=31_u32, 0..=24_u32, 0..=60_u32, 0..=60_u32, option::of("[0-9]{1,12}"), -1440..=1440_i32).prop_map(
         |(year, month, day, hour, minute, second, fraction, offset)| {
@@ -54,7 +54,7 @@ fn date_time() -> impl Strategy<Value = String> {
     )
 }
 
-/// A value of that type, as a rule; some lie past a limit.
+/// Usually a value of that type; some are past a limit.
 fn nearly(scalar: Scalar) -> BoxedStrategy<Value> {
     match scalar {
         Scalar::Text => any::<String>().prop_map(Value::from).boxed(),
@@ -114,7 +114,7 @@ fn items(kind: Kind, value: &Value) -> Vec<Value> {
     if kind.multi { value.as_array().unwrap().clone() } else { vec![value.clone()] }
 }
 
-/// The value as it comes out of the text that a record stores.
+/// The value after a round trip through its stored text.
 fn stored(value: &Value) -> Value {
     let text = serde_json::to_string(&Entries(vec![("f".to_owned(), value.clone())])).unwrap();
     serde_json::from_str::<Entries>(&text).unwrap().0.remove(0).1
@@ -129,7 +129,7 @@ proptest! {
         if let Ok(Some(accepted)) = field.validate(value.clone()) {
             prop_assert_eq!(&stored(&accepted), &accepted);
             prop_assert_eq!(field.validate(accepted.clone()), Ok(Some(accepted.clone())));
-            // What the filters compare neither fails nor depends on the spelling.
+            // Computing the comparable forms neither fails nor depends on the spelling.
             let comparables = kind.comparables(&accepted).unwrap();
             prop_assert_eq!(&comparables, &kind.comparables(&value).unwrap());
             let (sent, kept) = (items(kind, &value), items(kind, &accepted));
@@ -175,7 +175,7 @@ proptest! {
     }
 
     #[test]
-    fn whole_numbers_are_taken_up_to_the_limit_and_no_further(
+    fn whole_numbers_are_accepted_up_to_the_limit(
         number in prop_oneof![any::<i64>(), -MAX_INTEGER - 3..=-MAX_INTEGER + 3, MAX_INTEGER - 3..=MAX_INTEGER + 3, -9..=9_i64],
     ) {
         let exact = (-MAX_INTEGER..=MAX_INTEGER).contains(&number);
@@ -183,7 +183,7 @@ proptest! {
             let field = field(display, data, None, None);
             let expected = exact.then(|| Value::from(number));
             prop_assert_eq!(field.validate(Value::from(number)).ok().flatten(), expected.clone(), "{}", display);
-            // With a point it is the same number, where it is one at all.
+            // With a point it is the same number, if it is exact.
             if exact {
                 prop_assert_eq!(field.validate(Value::from(number as f64)).ok().flatten(), expected, "{}", display);
             }
@@ -191,7 +191,7 @@ proptest! {
     }
 
     #[test]
-    fn several_values_keep_their_order_and_none_comes_twice(values in vec(0..6_i64, 1..5), spelled in any::<[bool; 4]>()) {
+    fn several_values_keep_their_order_and_duplicates_are_refused(values in vec(0..6_i64, 1..5), spelled in any::<[bool; 4]>()) {
         let field = field("select", "number", Some(3), None);
         let sent: Vec<Value> =
             values.iter().zip(spelled).map(|(n, point)| if point { json!(*n as f64) } else { json!(n) }).collect();
@@ -201,7 +201,7 @@ proptest! {
     }
 
     #[test]
-    fn a_select_takes_the_values_of_its_nodes_and_no_other(
+    fn a_select_accepts_only_the_values_of_its_nodes(
         texts in any::<bool>(),
         nodes in vec((-3..3_i64, vec(-3..3_i64, 0..3)), 1..4),
         value in -4..4_i64,
@@ -247,7 +247,7 @@ fn instant() -> impl Strategy<Value = String> {
     (-62_135_596_800_000..=253_402_300_799_999_i64).prop_map(|millis| Timestamp::from_millis(millis).to_string())
 }
 
-/// Members of a record, in their order, some of them left out.
+/// Members of a record, in order, with some left out.
 fn members(all: Vec<(&'static str, bool, BoxedStrategy<Value>)>) -> impl Strategy<Value = String> {
     let one = |(name, required, value): (&'static str, bool, BoxedStrategy<Value>)| {
         let value = value.prop_map(move |value| format!("{}:{value}", Value::from(name)));
@@ -273,12 +273,12 @@ fn texts() -> BoxedStrategy<Value> {
     vec(any::<String>(), 0..3).prop_map(Value::from).boxed()
 }
 
-/// Field values, at least one: an object without any is left out.
+/// At least one field value: an empty object is left out of exports.
 fn values() -> BoxedStrategy<Value> {
     vec(("[a-z]{1,3}", json_value()), 1..3).prop_map(|pairs| Value::Object(pairs.into_iter().collect())).boxed()
 }
 
-/// An export of what an import read.
+/// Imports a line and exports it again.
 fn again<T: serde::de::DeserializeOwned + serde::Serialize>(line: &str) -> String {
     serde_json::to_string(&serde_json::from_str::<T>(line).unwrap()).unwrap()
 }

@@ -1,4 +1,4 @@
-//! Subscriptions to events and the rules of their delivery (section 6; decisions, section 8). Pure.
+//! Webhook subscriptions: their events, signatures and retry schedule (section 6; decisions, section 8). Pure.
 
 use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
 use hmac::{Hmac, KeyInit, Mac};
@@ -25,28 +25,28 @@ pub const KINDS: [&str; 11] = [
     "ai.escalated",
 ];
 
-/// The kind of an event that was made to test an endpoint.
+/// The kind of a test event.
 pub const TEST_KIND: &str = "webhook.test";
 
-/// An endpoint that is told of events.
+/// A subscription of an endpoint to events.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Webhook {
     pub id: WebhookId,
     pub url: String,
-    /// Empty: every kind.
+    /// Empty: all kinds.
     pub kinds: Vec<String>,
     /// Set: only events of this account.
     pub account_id: Option<AccountId>,
     pub enabled: bool,
-    /// Why it is not enabled.
+    /// Why the subscription was disabled.
     pub disabled_reason: Option<String>,
-    /// Since when nothing but failures came from it.
+    /// Since when every attempt has failed.
     pub failing_since: Option<Timestamp>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
 }
 
-/// An event to be handed to an endpoint.
+/// An event to be delivered to an endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shipment {
     pub store_id: StoreId,
@@ -56,11 +56,11 @@ pub struct Shipment {
     pub url: String,
     /// The same on every attempt.
     pub body: Vec<u8>,
-    /// With what it is signed; several while the secret is being changed. Otherwise why no secret can be read.
+    /// The signing secrets; several during a rotation. `Err`: why no secret can be decrypted.
     pub secrets: Result<Vec<SigningSecret>, String>,
 }
 
-/// What an endpoint's deliveries are signed with: 32 random bytes.
+/// The signing secret of an endpoint: 32 random bytes.
 #[derive(Clone, PartialEq, Eq)]
 pub struct SigningSecret(pub Vec<u8>);
 
@@ -70,18 +70,18 @@ impl std::fmt::Debug for SigningSecret {
     }
 }
 
-/// Bytes of a secret.
+/// The length of a secret.
 pub const SECRET_BYTES: usize = 32;
 
 impl SigningSecret {
-    /// As its owner is shown it, once.
+    /// The form that is shown to the owner, once.
     pub fn reveal(&self) -> String {
         format!("whsec_{}", BASE64.encode(&self.0))
     }
 
-    /// One signature of Standard Webhooks: over the id, the time in Unix seconds, and the body.
+    /// A Standard Webhooks signature over id, time in Unix seconds, and body.
     pub fn sign(&self, id: &str, seconds: i64, body: &[u8]) -> String {
-        // HMAC takes a key of any length.
+        // HMAC accepts a key of any length.
         let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.0) else { return String::new() };
         mac.update(format!("{id}.{seconds}.").as_bytes());
         mac.update(body);
@@ -89,25 +89,25 @@ impl SigningSecret {
     }
 }
 
-/// How long a superseded secret signs beside the new one, in milliseconds.
+/// How long a rotated secret also signs, in milliseconds.
 pub const ROTATION_MILLIS: i64 = 24 * HOUR;
 
 const SECOND: i64 = 1000;
 const MINUTE: i64 = 60 * SECOND;
 const HOUR: i64 = 60 * MINUTE;
 
-/// The pause after each failed attempt, counted from its end, in milliseconds.
+/// Backoff schedule: the pause after each failed attempt, counted from its end, in milliseconds.
 pub const PAUSES: [i64; 9] = [5 * SECOND, 5 * MINUTE, 30 * MINUTE, 2 * HOUR, 5 * HOUR, 10 * HOUR, 14 * HOUR, 20 * HOUR, 24 * HOUR];
 
-/// How long nothing but failures may come from an endpoint before it is told nothing more, in milliseconds.
+/// After this time without a success, in milliseconds, a failing endpoint is disabled.
 pub const PATIENCE_MILLIS: i64 = 5 * 24 * HOUR;
 
-/// When an event is tried again after so many attempts; none: it is given up. `jitter` in 0..1 spreads it by a fifth.
+/// The time of the next attempt; `None` at the end of the schedule. `jitter` in 0..1 varies it by a fifth.
 pub fn next_attempt(attempts: i64, ended: Timestamp, asked: Option<i64>, jitter: f64) -> Option<Timestamp> {
     retry::next_attempt(&PAUSES, attempts, ended, asked, jitter)
 }
 
-/// How an attempt ended.
+/// The outcome of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempted {
     pub started_at: Timestamp,
@@ -117,9 +117,9 @@ pub struct Attempted {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// With a pause to keep, in milliseconds, if it asks for one.
+    /// The status, with the pause that the endpoint asks for, in milliseconds.
     Status(u16, Option<i64>),
-    /// No answer, and why.
+    /// No response, and why.
     None(String),
 }
 
@@ -128,19 +128,19 @@ impl Answer {
         matches!(self, Self::Status(200..=299, _))
     }
 
-    /// Whether the endpoint says that it is no more.
+    /// Whether the endpoint is permanently gone (410).
     pub fn is_gone(&self) -> bool {
         matches!(self, Self::Status(410, _))
     }
 }
 
-/// What was tried, as the log shows it.
+/// An attempt as the log shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Logged {
     pub position: i64,
     pub event_id: String,
     pub kind: String,
-    /// Where it was sent to.
+    /// The URL at the time of the attempt.
     pub url: String,
     pub attempt: i64,
     pub started_at: Timestamp,
@@ -152,16 +152,16 @@ pub struct Logged {
     pub next_at: Option<Timestamp>,
 }
 
-/// A direction through the log.
+/// A direction of paging through the log.
 #[derive(Clone, Copy, Debug)]
 pub enum Along {
-    /// Behind this position, the oldest first.
+    /// After this position, oldest first.
     After(i64),
-    /// Before this position, the newest first; none: from the newest on.
+    /// Before this position, newest first; `None`: from the newest on.
     Before(Option<i64>),
 }
 
-/// Which events are sent again.
+/// A selection of events to be replayed.
 #[derive(Clone, Debug, Default)]
 pub struct Replay {
     pub event: Option<String>,
@@ -169,7 +169,7 @@ pub struct Replay {
     pub since: Option<Timestamp>,
     /// Exclusive.
     pub until: Option<Timestamp>,
-    /// Only those that never arrived.
+    /// Only events without a successful delivery.
     pub missing: bool,
 }
 
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn attempts_keep_the_schedule() {
+    fn retries_follow_the_schedule() {
         let ended = Timestamp::from_millis(1_000_000);
         let pause = |attempts, asked, jitter| next_attempt(attempts, ended, asked, jitter).map(|at| at.millis() - ended.millis());
         assert_eq!(pause(1, None, 0.5), Some(5_000));

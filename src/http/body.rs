@@ -1,8 +1,12 @@
 //! Request bodies. The bytes are taken, and their size and media type checked, before the query is looked at; their
 //! shape after it (decisions, section 3), first against the published schema, then by the type itself.
 
-use std::marker::PhantomData;
+use std::{
+    io::{self, Read},
+    marker::PhantomData,
+};
 
+use flate2::read::MultiGzDecoder;
 use poem::{RequestBody, http::StatusCode};
 use poem_openapi::{
     ApiExtractor, ApiExtractorType, ExtractParamOptions,
@@ -143,17 +147,60 @@ impl<'a, T: types::Type + DeserializeOwned + 'static, const EMPTY_IS_OBJECT: boo
         let mut bytes = Vec::from(bytes);
         if EMPTY_IS_OBJECT && bytes.is_empty() {
             bytes.extend_from_slice(b"{}");
-        } else if request.headers().get_all("content-type").iter().any(|value| !is_json(value.as_bytes())) {
-            return Err(ApiError::field("content-type", "must be application/json").with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE).into());
+            return Ok(Self { bytes, shape: PhantomData });
+        }
+        let unsupported = |name, reason| ApiError::field(name, reason).with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE);
+        for value in request.headers().get_all("content-type") {
+            media_type(value.as_bytes()).map_err(|reason| unsupported("content-type", reason))?;
+        }
+        let encodings = request.headers().get_all("content-encoding").iter();
+        for encoding in encodings.flat_map(|value| value.as_bytes().split(|byte| *byte == b',')).map(<[u8]>::trim_ascii) {
+            match encoding {
+                b"" => {}
+                known if known.eq_ignore_ascii_case(b"identity") => {}
+                known if known.eq_ignore_ascii_case(b"gzip") || known.eq_ignore_ascii_case(b"x-gzip") => {
+                    bytes = unpacked(&bytes)
+                        .map_err(|error| ApiError::field("body", format!("is not gzip: {error}")))?
+                        .ok_or_else(too_large)?;
+                }
+                other => {
+                    let reason = format!("`{}` is not read; send the body as it is, or with gzip", String::from_utf8_lossy(other));
+                    return Err(unsupported("content-encoding", reason).into());
+                }
+            }
+        }
+        // .NET writes a byte order mark in front of a text.
+        if bytes.starts_with(BYTE_ORDER_MARK) {
+            bytes.drain(..BYTE_ORDER_MARK.len());
         }
         Ok(Self { bytes, shape: PhantomData })
     }
 }
 
-/// `application/json`, with or without parameters.
-fn is_json(media_type: &[u8]) -> bool {
-    let essence = media_type.split(|byte| *byte == b';').next().unwrap_or_default();
-    essence.trim_ascii().eq_ignore_ascii_case(b"application/json")
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// The bytes of a gzip file; nothing where they are more than a body may have.
+fn unpacked(packed: &[u8]) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    MultiGzDecoder::new(packed).take(LIMIT as u64 + 1).read_to_end(&mut bytes)?;
+    Ok((bytes.len() <= LIMIT).then_some(bytes))
+}
+
+/// Refuses all but `application/json`, with or without parameters, of which a `charset` must be that of JSON.
+fn media_type(value: &[u8]) -> Result<(), String> {
+    let mut parts = value.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
+    if !parts.next().is_some_and(|essence| essence.eq_ignore_ascii_case(b"application/json")) {
+        return Err("must be application/json".to_owned());
+    }
+    for parameter in parts {
+        let Some(at) = parameter.iter().position(|byte| *byte == b'=') else { continue };
+        let (name, charset) = (parameter[..at].trim_ascii(), parameter[at + 1..].trim_ascii());
+        let charset = String::from_utf8_lossy(charset).trim_matches('"').to_lowercase();
+        if name.eq_ignore_ascii_case(b"charset") && !["utf-8", "utf8", "us-ascii"].contains(&charset.as_str()) {
+            return Err(format!("has the charset `{charset}`; JSON is UTF-8"));
+        }
+    }
+    Ok(())
 }
 
 impl ApiError {

@@ -2,7 +2,7 @@
 //! asked and answered and in what subscribers are sent. The same in both builds.
 //!
 //! They are made from the committed comparisons when somebody asks for them, which takes a few milliseconds; so a server
-//! that nobody asks holds nothing of them in memory and starts no later. Served by `app`.
+//! that nothing asks for them holds nothing of them in memory and starts no later. Served by `app`.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use poem::{Response, http::header};

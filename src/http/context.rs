@@ -24,7 +24,7 @@ use crate::domain::{
 /// The header that carries the request id, in both directions.
 pub const REQUEST_ID: &str = "x-request-id";
 
-/// What the edge lays beside a request for whoever reads it: in one piece, since each further one costs an allocation and a look-up.
+/// What the edge lays beside a request for the extractors that read it: in one piece, since each further one costs an allocation and a look-up.
 #[derive(Clone)]
 pub struct Arrival {
     pub api: Arc<Api>,

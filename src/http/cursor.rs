@@ -66,7 +66,7 @@ impl Seal {
 
     pub fn close(&self, store: &StoreId, operation: &str, cursor: &Cursor) -> String {
         let mut bytes = Vec::with_capacity(HEAD_BYTES + cursor.position.id.len() + CODE_BYTES);
-        // More weights than a byte can count were made by nobody.
+        // No cursor of ours has more weights than a byte can count.
         let rank = cursor.position.rank.as_ref().and_then(|rank| Some((rank, u8::try_from(rank.weights.len()).ok()?)));
         bytes.push(if rank.is_some() { RANKED } else { VERSION });
         bytes.extend_from_slice(&cursor.binding.0.to_be_bytes());

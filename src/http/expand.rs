@@ -23,6 +23,7 @@ pub struct Expand<T>(pub T);
 
 impl<T: Expandable> QueryParam for Expand<T> {
     const REQUIRED: bool = false;
+    const IS_LIST: bool = true;
 
     fn schema() -> MetaSchema {
         let item = MetaSchema { enum_items: T::VALUES.iter().map(|value| (*value).into()).collect(), ..MetaSchema::new("string") };
@@ -56,7 +57,9 @@ pub struct NoExpand;
 
 impl<'a> poem::FromRequest<'a> for NoExpand {
     async fn from_request(request: &'a poem::Request, _: &mut RequestBody) -> poem::Result<Self> {
-        match Arrival::of(request)?.query.values("expand").find(|value| !value.is_empty()) {
+        let query = &Arrival::of(request)?.query;
+        query.refuse_brackets("expand")?;
+        match query.values("expand").find(|value| !value.is_empty()) {
             Some(value) => Err(unknown(&format!("{value} (nothing can be expanded here)")).into()),
             None => Ok(Self),
         }

@@ -24,6 +24,15 @@ impl Sent {
         Self(url::form_urlencoded::parse(query.as_bytes()).into_owned().collect())
     }
 
+    /// Refuses a list in the spelling of PHP and Rails: `name[]=a`, which would silently do nothing.
+    pub fn refuse_brackets(&self, name: &str) -> Result<(), ApiError> {
+        let spelt = |key: &&String| key.strip_prefix(name).is_some_and(|rest| rest.starts_with('[') && rest.ends_with(']'));
+        match self.0.iter().map(|(key, _)| key).find(spelt) {
+            Some(key) => Err(ApiError::field(key, format!("is not read; send `{name}=a,b`, or `{name}=a&{name}=b`"))),
+            None => Ok(()),
+        }
+    }
+
     /// What was sent under a name.
     pub fn values(&self, name: &str) -> impl Iterator<Item = &str> {
         self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
@@ -33,6 +42,8 @@ impl Sent {
 /// What a query parameter can be read as.
 pub trait QueryParam: Sized + Send {
     const REQUIRED: bool;
+    /// Whether it takes several values.
+    const IS_LIST: bool = false;
 
     fn schema() -> MetaSchema;
 
@@ -71,8 +82,12 @@ impl<'a, T: QueryParam> ApiExtractor<'a> for Query<T> {
 }
 
 fn read<T: QueryParam>(request: &poem::Request, name: &str) -> Result<T, ApiError> {
-    let values: Vec<&str> = Arrival::of(request)?.query.values(name).collect();
-    // The decoder puts U+FFFD where bytes are no text; nobody means the character itself.
+    let query = &Arrival::of(request)?.query;
+    if T::IS_LIST {
+        query.refuse_brackets(name)?;
+    }
+    let values: Vec<&str> = query.values(name).collect();
+    // The decoder puts U+FFFD where bytes are no text; no client means the character itself.
     if values.iter().any(|value| value.contains('\u{fffd}')) {
         return Err(ApiError::field(name, "must be UTF-8"));
     }

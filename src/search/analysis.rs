@@ -1,15 +1,15 @@
-//! What a text is looked for by: the one analysis that index and queries share. Pure.
+//! Text analysis (tokenizer and normalisation), shared by the index and the queries. Pure.
 //!
 //! A text is folded (case, Unicode form, diacritics of Latin, Greek and Cyrillic), then cut into terms:
 //!
 //! - words of scripts with spaces between them;
-//! - in Han, Kana, Thai, Lao, Khmer and Burmese, where only a dictionary could tell words, every two graphemes that follow
-//!   each other, and the last one of a run alone;
-//! - emoji and other symbols, without colour of skin;
-//! - every four digits that follow each other in a number, across the separators of phone numbers;
-//! - what short beginnings of words, and single graphemes, are looked up by, since too many words begin so to look at each.
+//! - bigrams of adjacent graphemes, plus the last grapheme of a run, in Han, Kana, Thai, Lao, Khmer and Burmese, where word
+//!   segmentation would need a dictionary;
+//! - emoji and other symbols, without skin tone;
+//! - 4-grams of the digits of a number, across the separators of phone numbers;
+//! - short prefixes of words, and single graphemes: too many words share these for a prefix query to visit each word.
 //!
-//! Called by `query` and `memory`. Guarantees: a term's place counts graphemes and words, with a gap wherever two
+//! Called by `query` and `memory`. Guarantees: a term's position counts graphemes and words, with a gap wherever two
 //! neighbours must not count as adjacent; no term is longer than [`TERM_MAX`] bytes, whatever the text.
 
 use icu_normalizer::{ComposingNormalizerBorrowed as Composing, DecomposingNormalizerBorrowed as Decomposing};
@@ -17,45 +17,46 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::domain::text::{self, is_unspaced};
 
-/// Raised whenever the same text gives other terms: an index of another version is built anew.
+/// To be raised whenever the terms of a text change: an index of another version is rebuilt.
 pub const VERSION: u32 = 4;
 
-/// Stands between the two graphemes of a pair, and behind one that is alone: no folded text contains it.
+/// Joins the two graphemes of a bigram, and ends a single one: no folded text contains it.
 pub const PAIR: char = '\u{1}';
-/// Begins a term of four digits.
+/// First character of a digit 4-gram.
 pub const DIGITS: char = '\u{2}';
-/// Begins the term of a short beginning, or of a grapheme wherever it stands. It does not count as a term of the text.
+/// First character of the term of a short prefix or of a single grapheme. Such terms do not count towards the length of a
+/// text.
 pub const SHORT: char = '\u{4}';
-/// Parts the properties of a record. What it parts is never adjacent.
+/// Separates the properties of a record: terms on its two sides are never adjacent.
 pub const BREAK: char = '\u{1e}';
 
-/// Digits of a number that are one term.
+/// The length of a digit n-gram.
 pub const DIGIT_RUN: usize = 4;
 
-/// Beginnings of at most so many characters are terms.
+/// Prefixes of up to this many characters are terms.
 pub const SHORT_CHARS: usize = 2;
 
 const WORD_CHARS: usize = 64;
-/// A letter may carry any number of marks; this many code points of a grapheme count.
+/// A grapheme may have any number of combining marks; only this many code points are kept.
 const GRAPHEME_CHARS: usize = 8;
-/// No term is longer, in bytes.
+/// The longest term, in bytes.
 #[cfg(test)]
 pub const TERM_MAX: usize = WORD_CHARS * 4;
 
-/// Between what must not be adjacent.
+/// Added to the position where neighbours must not be adjacent.
 const GAP: u32 = 2;
 const NUMBERS_GAP: u32 = DIGIT_RUN as u32;
 
-/// What a stretch of folded text is.
+/// The kind of a piece of folded text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Word,
-    /// Of a script that is written without spaces.
+    /// In a script that is written without spaces.
     Run,
     Symbol,
 }
 
-/// A stretch of folded text.
+/// A piece of folded text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
     pub kind: Kind,
@@ -63,7 +64,7 @@ pub struct Piece {
     pub to: usize,
 }
 
-/// The text in the form in which it is compared.
+/// Normalises a text for comparison.
 pub fn fold(text: &str) -> String {
     let folded = text::fold(text);
     if folded.is_ascii() {
@@ -75,10 +76,10 @@ pub fn fold(text: &str) -> String {
     let mut chars = bare.chars().peekable();
     while let Some(c) = chars.next() {
         match c {
-            // Where lines may break, and other things that are not seen.
+            // Optional line breaks and other invisible characters.
             '\u{ad}' | '\u{200b}' | '\u{200c}' | '\u{2060}' | '\u{feff}' | '\u{fe0e}' | '\u{fe0f}' => {}
             '\u{1f3fb}'..='\u{1f3ff}' => {}
-            // NFKC takes the vowel am apart, which leaves its first half on the letter before.
+            // NFKC decomposes the vowel am, which leaves its first half on the letter before.
             '\u{e4d}' | '\u{ecd}' => {
                 let (am, aa) = if c == '\u{e4d}' { ('\u{e33}', '\u{e32}') } else { ('\u{eb3}', '\u{eb2}') };
                 let tone = chars.next_if(|next| matches!(next, '\u{e48}'..='\u{e4b}' | '\u{ec8}'..='\u{ecb}'));
@@ -122,7 +123,7 @@ fn without_diacritics(text: &str) -> String {
             continue;
         }
         on_letter = c.is_ascii_alphabetic() || has_diacritic(c);
-        // Letters with a stroke are letters of their own to Unicode.
+        // Unicode does not decompose letters with a stroke.
         out.push(match c {
             'đ' => 'd',
             'ħ' => 'h',
@@ -141,19 +142,19 @@ fn is_symbol(c: char) -> bool {
         || matches!(u32::from(c), 0x20a0..=0x20cf | 0x2100..=0x2bff | 0x1f000..=0x1fbff)
 }
 
-/// Marks that belong to the letter before them and are no letters themselves, the joiner among them.
+/// Combining marks, including the joiner, which are no letters themselves.
 fn is_mark(c: char) -> bool {
     is_diacritic(c) || c == '\u{200d}' || (u32::from(c) >= 0x0590 && !c.is_alphanumeric() && !is_symbol(c) && in_letters(c))
 }
 
-/// Blocks in which whatever is neither letter nor digit is mostly a mark.
+/// Blocks in which most characters that are neither letters nor digits are marks.
 fn in_letters(c: char) -> bool {
     matches!(u32::from(c), 0x0591..=0x05bd | 0x05bf..=0x05c7 | 0x0610..=0x061a | 0x064b..=0x065f | 0x0670 | 0x06d6..=0x06ed | 0x0700..=0x0963
         | 0x0966..=0x0df3 | 0x0f18..=0x0fbc | 0x1712..=0x1773 | 0x180b..=0x180f | 0x1920..=0x193b | 0x1a17..=0x1aff | 0x1b00..=0x1bff
         | 0x20d0..=0x20ff | 0x3099..=0x309a | 0xa802..=0xabff | 0x11000..=0x11fff | 0xe0100..=0xe01ef)
 }
 
-/// The stretches of a folded text, from left to right.
+/// Cuts a folded text into pieces, from left to right.
 pub fn pieces(folded: &str) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = Vec::with_capacity(folded.len() / 6 + 1);
     let mut open: Option<Kind> = None;
@@ -170,7 +171,7 @@ pub fn pieces(folded: &str) -> Vec<Piece> {
         } else if is_unspaced(c) {
             Some(Kind::Run)
         } else if is_mark(c) {
-            // It goes on with whatever it stands on; on nothing it is nothing.
+            // A mark continues its piece; a mark without one is ignored.
             open
         } else if is_symbol(c) {
             Some(Kind::Symbol)
@@ -189,7 +190,7 @@ pub fn pieces(folded: &str) -> Vec<Piece> {
     pieces
 }
 
-/// The first characters of a word, as many as count.
+/// A word, cut to the length that is indexed.
 pub fn word(text: &str) -> &str {
     cut(text, WORD_CHARS)
 }
@@ -201,12 +202,12 @@ fn cut(text: &str, chars: usize) -> &str {
     text.char_indices().nth(chars).map_or(text, |(at, _)| &text[..at])
 }
 
-/// The graphemes of a run, each with as many code points as count.
+/// The graphemes of a run, each cut to the length that is indexed.
 pub fn graphemes(run: &str) -> impl Iterator<Item = &str> {
     run.graphemes(true).map(|grapheme| cut(grapheme, GRAPHEME_CHARS))
 }
 
-/// The symbols of a piece: what a joiner joins counts one by one.
+/// The symbols of a piece; those of a joined sequence count one by one.
 pub fn symbols(piece: &str) -> impl Iterator<Item = &str> {
     piece
         .graphemes(true)
@@ -215,7 +216,7 @@ pub fn symbols(piece: &str) -> impl Iterator<Item = &str> {
         .filter(|symbol| !symbol.is_empty())
 }
 
-/// A number as it is written, separators left out.
+/// A number as written, without its separators.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Number {
     pub digits: String,
@@ -223,8 +224,8 @@ pub struct Number {
     pub to: usize,
 }
 
-/// The numbers of a folded text that have at least [`DIGIT_RUN`] digits. Up to two of the separators that phone numbers are
-/// written with may stand between two digits.
+/// The numbers of a folded text that have at least [`DIGIT_RUN`] digits. Up to two of the usual separators of phone numbers
+/// may stand between two digits.
 pub fn numbers(folded: &str) -> Vec<Number> {
     let bytes = folded.as_bytes();
     let mut numbers = Vec::new();
@@ -255,7 +256,8 @@ pub fn numbers(folded: &str) -> Vec<Number> {
     numbers
 }
 
-/// Calls `term` with each term of a text and its place. A term's places increase, those of [`SHORT`] ones aside, which have none.
+/// Calls `term` with each term of a text and its position. Positions ascend, except those of [`SHORT`] terms, which have
+/// none.
 pub fn analyse(text: &str, mut term: impl FnMut(&str, u32)) {
     let folded = fold(text);
     let mut buffer = String::new();
@@ -296,11 +298,11 @@ pub fn analyse(text: &str, mut term: impl FnMut(&str, u32)) {
             }
         }
     }
-    // Places of their own: no other term begins like these.
+    // Positions of their own: no other term has this prefix.
     let mut place = 0;
     for number in numbers(&folded) {
         if number.digits.len() == DIGIT_RUN && number.to - number.from == DIGIT_RUN && stands_alone(&folded, &number) {
-            // It is a word already.
+            // The number is already indexed as a word.
             continue;
         }
         for from in 0..=number.digits.len() - DIGIT_RUN {
@@ -310,7 +312,7 @@ pub fn analyse(text: &str, mut term: impl FnMut(&str, u32)) {
             term(&buffer, place);
             place += 1;
         }
-        // No run of digits may reach from one number into the next.
+        // Digits of two numbers must not be adjacent.
         place += NUMBERS_GAP;
     }
 }
@@ -321,7 +323,7 @@ pub fn stands_alone(folded: &str, number: &Number) -> bool {
     !folded[..number.from].chars().next_back().is_some_and(part_of_word) && !folded[number.to..].chars().next().is_some_and(part_of_word)
 }
 
-/// Writes the term of a grapheme and the one that follows it.
+/// Writes the bigram of a grapheme and the next one.
 pub fn pair(buffer: &mut String, first: &str, second: Option<&str>) {
     buffer.clear();
     buffer.push_str(first);
@@ -329,7 +331,7 @@ pub fn pair(buffer: &mut String, first: &str, second: Option<&str>) {
     buffer.push_str(second.unwrap_or_default());
 }
 
-/// Writes the term of a beginning, or of a grapheme.
+/// Writes the term of a short prefix, or of a single grapheme.
 pub fn short(buffer: &mut String, beginning: &str) {
     buffer.clear();
     buffer.push(SHORT);
@@ -383,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn words_pairs_symbols_and_digits_are_terms() {
+    fn words_bigrams_symbols_and_digits_are_terms() {
         assert_eq!(terms("Hello, World"), [("hello".to_owned(), 0), ("world".to_owned(), 1)]);
         assert_eq!(terms("你好吗 ok"), [("你|好".to_owned(), 0), ("好|吗".to_owned(), 1), ("吗|".to_owned(), 2), ("ok".to_owned(), 5)]);
         assert_eq!(words("กำลังรอ"), ["กำ|ลั", "ลั|ง", "ง|ร", "ร|อ", "อ|"]);
@@ -398,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn short_beginnings_and_graphemes_are_terms() {
+    fn short_prefixes_and_graphemes_are_terms() {
         let mut shorts = Vec::new();
         analyse("Order a 号是 08123", |term, _| shorts.extend(term.strip_prefix(SHORT).map(str::to_owned)));
         assert_eq!(shorts, ["o", "or", "a", "号", "是", "0", "08"]);

@@ -1,6 +1,6 @@
-//! The page of a search while it fills: the best candidates so far, whichever segment they are of.
+//! Top-k collector: the best candidates of one result page so far, across all segments.
 //!
-//! Called by `searcher`. Guarantees: of two hits with one score and one instant the id decides, which is read only then.
+//! Called by `searcher`. Guarantees: ids break ties of score and instant. An id is read only for such a tie.
 
 use std::cmp::Ordering;
 
@@ -11,7 +11,7 @@ use super::{
     searcher::Hit,
 };
 
-/// Where a hit was found.
+/// The location of a hit.
 #[derive(Clone, Debug)]
 pub enum Place {
     Index {
@@ -35,14 +35,14 @@ pub struct Best<'v> {
     pub columns: &'v [Columns],
     pub kept: Vec<Candidate>,
     pub most: usize,
-    /// What the page is behind: score, instant and packed id.
+    /// The cursor of the page: score, instant and packed id of the last hit before it.
     pub behind: Option<(u32, i64, Vec<u8>)>,
-    /// Of all that were offered, also those before the page.
+    /// The number of all candidates, including those before the page.
     pub total: u64,
 }
 
 impl Best<'_> {
-    /// The last one where the page is full: what is behind it is of no use.
+    /// The last candidate of a full page: the threshold for further candidates.
     pub fn last_of_full(&self) -> Option<&Candidate> {
         self.kept.last().filter(|_| self.kept.len() == self.most)
     }

@@ -1,4 +1,4 @@
-//! Building an index from the database. Called by `follow`, and by `counterpart reindex`.
+//! Index build from the database. Called by `follow`, and by `counterpart reindex`.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -16,17 +16,17 @@ use crate::{
     store::{Db, change_log::log::Mark},
 };
 
-/// Records that are read at a time.
+/// Records per read.
 const PAGE: i64 = 2000;
 
-/// Told how many records are done, and of how many.
+/// Called with the number of indexed records, and of all records.
 pub type Progress = Arc<dyn Fn(u64, u64) + Send + Sync>;
 
-/// Builds the index of every record there is, as one commit: until it is made there is no index.
-/// Answers how many there are, too.
+/// Builds the index of all records as one commit; before that commit the index does not exist. Also returns the number of
+/// records.
 pub async fn build(db: &Db, folder: &Folder, database: &str, progress: Option<Progress>) -> Result<(Index, Mark, u64)> {
     db.adopt_foreign_changes().await?;
-    // Whatever changes from here on is found behind the mark.
+    // Later changes are read from the change log behind this mark.
     let mark = db.mark().await?;
     let total = db.count_searchables().await?;
     let (path, name) = (folder.path.clone(), database.to_owned());
@@ -71,12 +71,12 @@ fn add(index: &Mutex<Index>, records: &[Searchable]) -> Result<()> {
     records.iter().try_for_each(|record| Ok(index.add(record)?))
 }
 
-/// Damage that was not there when the index was opened may show as a panic.
+/// Turns a panic into an error: the index library may panic on damage that appears after the index was opened.
 pub(super) fn unpanicked<T>(read: impl FnOnce() -> tantivy::Result<T>) -> tantivy::Result<T> {
     catch_unwind(AssertUnwindSafe(read)).unwrap_or_else(|_| Err(TantivyError::InternalError("reading it panicked".to_owned())))
 }
 
-/// Runs what waits for the disk, or computes for long, where it holds up nobody.
+/// Runs code that waits for the disk or computes for long on a thread where it blocks no async task.
 pub(super) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     tokio::task::spawn_blocking(work).await.unwrap_or_else(|error| Err(Error::Failed(error.to_string())))
 }

@@ -1,10 +1,11 @@
-//! What a segment of the index tells of a document at once: its standing and its id.
+//! Column store (fast fields) of an index segment: the sort key and the id of each document.
 //!
-//! Ids were a dictionary alone at first, where reading one means to read through half a block of others: a fifth of what a rare
-//! word costs. A UUID and a short text are therefore two numbers, and only longer texts are in a dictionary.
+//! A UUID or a short text is two numeric columns, and only longer ids are in a dictionary: reading an id from a dictionary
+//! decodes half a block of others, which is measurably slow for rare words.
 //!
-//! Called by `index`, which writes the columns, and by `searcher`. Opening a column reads its every block's header, so they are
-//! opened with their segment and not with each search. Guarantee: ids compare as [`pack`] has them, however they are kept.
+//! Called by `index`, which writes the columns, and by `searcher`. Opening a column reads the header of every block, so
+//! columns are opened with their segment and not for each search. Guarantee: ids compare as in [`pack`], whatever their
+//! storage form.
 
 use std::sync::Arc;
 
@@ -20,19 +21,19 @@ const HIGH: &str = "id_high";
 const LOW: &str = "id_low";
 const LONG: &str = "id_long";
 
-/// How an id is kept.
+/// The storage form of an id.
 const UUID: u64 = 0;
 const SHORT: u64 = 1;
 const DICTIONARY: u64 = 2;
 
-/// The most bytes of a text that is kept as two numbers; the last one tells how many there are.
+/// Texts of up to this many bytes are stored as two numbers; the last byte is the length.
 const SHORT_MAX: usize = 15;
 
-/// What the packed form of a UUID and of any other id begins with.
+/// The first byte of a packed UUID, and of any other packed id.
 const OF_UUID: u8 = 0;
 const OF_TEXT: u8 = 1;
 
-/// An id in the form that ties break by: a UUID in 16 bytes.
+/// An id in the form that breaks ties: a UUID in 16 bytes.
 pub fn pack(id: &str) -> Vec<u8> {
     match uuid::Uuid::try_parse(id) {
         Ok(uuid) if uuid.hyphenated().to_string() == id => [&[OF_UUID][..], uuid.as_bytes()].concat(),
@@ -40,7 +41,7 @@ pub fn pack(id: &str) -> Vec<u8> {
     }
 }
 
-/// The id again; what is no id any more is damage.
+/// The reverse of [`pack`]; `None` means damage.
 pub fn unpack(packed: &[u8]) -> Option<String> {
     match packed.split_first()? {
         (&OF_UUID, uuid) => Some(uuid::Uuid::from_slice(uuid).ok()?.hyphenated().to_string()),
@@ -48,7 +49,7 @@ pub fn unpack(packed: &[u8]) -> Option<String> {
     }
 }
 
-/// A packed id as form and number, unless it is too long for that.
+/// A packed id as form and number; `None` if it is too long for that.
 fn number(packed: &[u8]) -> Option<(u64, u128)> {
     match packed.split_first()? {
         (&OF_UUID, uuid) => Some((UUID, u128::from_be_bytes(uuid.try_into().ok()?))),
@@ -62,7 +63,7 @@ fn number(packed: &[u8]) -> Option<(u64, u128)> {
     }
 }
 
-/// The columns of the id in the schema.
+/// The id columns of the schema.
 #[derive(Clone, Copy, Debug)]
 pub struct IdFields {
     form: Field,

@@ -1,8 +1,8 @@
-//! Where an index lives: a folder that one process has to itself.
+//! Index directory, locked by one process.
 //!
-//! Below `--index-dir` stand folders named by database and number. A process takes the lowest number that no other has
-//! locked, and finds there what the process before it left. The lock is the operating system's: it ends with the process,
-//! however that ends.
+//! Below `--index-dir` there are folders named by database and number. A process takes the lowest number that no other
+//! process has locked, and continues with the index that the folder contains. The lock is the operating system's: it ends
+//! with the process, even after a crash.
 
 use std::{
     fs::{File, TryLockError, create_dir_all},
@@ -10,10 +10,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-/// Processes of one machine on one database.
+/// The limit of processes per machine and database.
 const MOST: u32 = 64;
 
-/// A folder of one's own, until it is dropped.
+/// A locked folder; dropping it releases the lock.
 #[derive(Debug)]
 pub struct Folder {
     pub path: PathBuf,
@@ -21,7 +21,7 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// The first free folder; only the very first if `first`.
+    /// Locks the first free folder; with `first`, only the very first.
     pub fn claim(parent: &Path, database: &str, first: bool) -> io::Result<Self> {
         create_dir_all(parent)?;
         for number in 1..=if first { 1 } else { MOST } {
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_process_has_its_own() {
+    fn each_process_has_a_folder_of_its_own() {
         let parent = tempfile::tempdir().unwrap();
         let one = Folder::claim(parent.path(), "d", false).unwrap();
         let two = Folder::claim(parent.path(), "d", false).unwrap();

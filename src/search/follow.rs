@@ -1,8 +1,8 @@
-//! The running search of one process: it answers, and it follows the database.
+//! Search service of one process: answers searches, and keeps the index up to date from the database's change log.
 //!
-//! What was written since the index was committed stands in front of it, in memory (`front`). A search catches up with that first.
-//! A worker does so as well, five times a second, and commits it to the disk about once a second. Where the change log runs far
-//! ahead, as after an import, the worker brings it to the disk without the detour.
+//! Changes since the last index commit are in an in-memory overlay (`front`). A search first catches up with the change
+//! log. A background worker catches up too, five times a second, and commits the overlay to the disk about once a second.
+//! Where the change log is far ahead, as after an import, the worker writes it directly to the disk.
 
 use std::{
     collections::HashSet,
@@ -34,21 +34,25 @@ use crate::{
     supervisor::Pulse,
 };
 
-/// How often the worker looks at the change log.
+/// Poll interval of the worker for the change log.
 const POLL: Duration = Duration::from_millis(200);
-/// How long changes stay in memory.
+/// The longest time that changes stay only in memory.
 const COMMIT_AFTER: Duration = Duration::from_secs(1);
-/// Documents between two commits while the log runs ahead.
+/// Documents per commit while the log is far ahead.
 const BULK: usize = 50_000;
-/// How long a search waits for an index that is being built: that of a small database takes no longer.
+/// How long a search waits for an index that is being built: long enough for a small database.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// After how long the mark of the index goes to the disk where nothing else does: behind one that is too old the log is forgotten.
+/// The interval after which the mark of an idle index is committed: the change log is pruned, also behind an index whose
+/// mark is too old.
 const REMARK: Duration = Duration::from_secs(3600);
-const UNKNOWN: &str = "either the database was put back in time, or nobody followed it for so long that changes were forgotten";
-/// How long the worker rests when it failed.
+/// How long a rebuilt index has to be followed without a failure to count as one that works, where nothing is committed meanwhile.
+const PROVEN: Duration = Duration::from_secs(60);
+const UNKNOWN: &str =
+    "either the database was restored to an older state, or it was not followed for so long that its change log was pruned";
+/// Backoff of the worker after a failure.
 const RECOVERY: Duration = Duration::from_secs(3);
 
-/// The search of one process.
+/// The search service of one process.
 #[derive(Clone)]
 pub struct Searches(Arc<Shared>);
 
@@ -57,13 +61,13 @@ struct Shared {
     database: String,
     front: Front,
     ready: watch::Sender<bool>,
-    /// As many searches at a time as there are processors to compute them.
+    /// Limits concurrent searches to the number of processors.
     permits: Semaphore,
     damaged: AtomicBool,
 }
 
 impl Searches {
-    /// The search of the database with this id; it answers once [`Searches::run`] has opened or built the index below
+    /// The search service of the database with this id. It answers once [`Searches::run`] has opened or built the index below
     /// `parent`.
     pub fn new(db: Db, parent: PathBuf, database: String) -> Self {
         let permits = available_parallelism().map_or(2, usize::from);
@@ -77,7 +81,7 @@ impl Searches {
         }))
     }
 
-    /// A page of hits among everything that was acknowledged before.
+    /// A page of hits. Every write acknowledged before is visible.
     pub async fn find(&self, search: Search) -> Result<Found> {
         let mut ready = self.0.ready.subscribe();
         if !matches!(tokio::time::timeout(PATIENCE, ready.wait_for(|ready| *ready)).await, Ok(Ok(_))) {
@@ -86,7 +90,7 @@ impl Searches {
         self.0.clone().answer(search).await.map_err(|error| self.0.failed(error))
     }
 
-    /// Opens or builds the index and follows the database until `stop` resolves. Failures are logged, and tried again.
+    /// Opens or builds the index and follows the database until `stop` resolves. Failures are logged and retried.
     pub async fn run(self, stop: impl Future<Output = ()>, pulse: Pulse) {
         let mut stop = std::pin::pin!(stop);
         loop {
@@ -95,7 +99,7 @@ impl Searches {
                 followed = self.work(&pulse) => followed.err(),
             };
             if let Some(error) = failed {
-                tracing::error!(%error, "the search index cannot be followed");
+                tracing::error!(%error, "the search index cannot follow the database");
                 pulse.failed();
             }
             tokio::select! {
@@ -107,7 +111,7 @@ impl Searches {
 
     async fn work(&self, pulse: &Pulse) -> Result<()> {
         let shared = &self.0;
-        // A run before this one may have broken off.
+        // A former run may have failed half-way.
         shared.close_view();
         let folder = Folder::claim(&shared.parent, &shared.database, false)?;
         let rebuilt = shared.damaged.swap(false, Ordering::AcqRel);
@@ -126,9 +130,10 @@ impl Searches {
             committed_at: Instant::now(),
             bulk: 0,
             since: None,
+            had_failed: rebuilt,
         };
         let followed = follower.follow(pulse).await;
-        // Whatever went wrong: nothing is answered from an index that does not follow.
+        // Whatever the failure: an index that does not follow the database must not answer.
         shared.close_view();
         if matches!(followed, Err(Error::Failed(_))) {
             shared.damaged.store(true, Ordering::Release);
@@ -136,7 +141,7 @@ impl Searches {
         followed
     }
 
-    /// Builds the index anew, for a process that does nothing else, and tells of how many records.
+    /// Rebuilds the index, for a process that does nothing else; returns the number of records.
     pub async fn reindex(db: &Db, parent: &Path, database: &str, progress: Option<Progress>) -> Result<u64> {
         let folder = Folder::claim(parent, database, true)?;
         let (_, _, records) = build(db, &folder, database, progress).await?;
@@ -151,7 +156,7 @@ fn progress(pulse: &Pulse) -> Progress {
 }
 
 impl Shared {
-    /// Answers nothing until an index follows the database.
+    /// Closes the view: searches are refused until an index follows the database.
     fn close_view(&self) {
         self.ready.send_replace(false);
         *self.front.view.write().unwrap_or_else(PoisonError::into_inner) = None;
@@ -171,23 +176,23 @@ impl Shared {
         .await
     }
 
-    /// A search for so little that crossing to another thread and back would cost as much again.
+    /// Searches on the caller's thread if the search is so small that a thread switch would cost as much.
     fn find_on_the_spot(&self, search: &Search) -> Result<Option<Found>> {
-        // Whoever changes the view may take a while.
+        // A writer of the view may hold the lock for a while.
         let Ok(view) = self.front.view.try_read() else { return Ok(None) };
         let view = self.complete(&view)?;
         Ok(unpanicked(|| view.search_if_small(search))?)
     }
 
-    /// The view, unless it is one that was opened since and has not caught up yet.
+    /// The view, unless it was opened since and has not caught up yet.
     fn complete<'a>(&self, view: &'a Option<Arc<View>>) -> Result<&'a View> {
         view.as_deref().filter(|_| *self.ready.borrow()).ok_or(Error::Building)
     }
 
-    /// What a search is told when the index fails, which is then built anew.
+    /// The error of a search whose index failed. The index is rebuilt.
     fn failed(&self, error: Error) -> Error {
         let Error::Failed(reason) = error else { return error };
-        tracing::error!(reason, "the search index failed and is built anew");
+        tracing::error!(reason, "the search index failed and is rebuilt");
         self.damaged.store(true, Ordering::Release);
         self.front.wake.notify_one();
         Error::Building
@@ -196,13 +201,13 @@ impl Shared {
     async fn open(&self, folder: &Folder) -> Result<Option<(Index, Mark)>> {
         let (path, database) = (folder.path.clone(), self.database.clone());
         let opened = blocking(move || Ok(Index::open(&path, &database)?)).await.unwrap_or_else(|error| {
-            tracing::warn!(%error, "the search index cannot be read and is built anew");
+            tracing::warn!(%error, "the search index cannot be read and is rebuilt");
             None
         });
         match opened {
             Some((index, mark)) if self.front.db.changes_since(&mark, 1).await?.is_some() => Ok(Some((index, mark))),
             Some(_) => {
-                tracing::warn!("the search index cannot go on from the database's change log and is built anew: {UNKNOWN}");
+                tracing::warn!("the search index cannot continue from the database's change log and is rebuilt: {UNKNOWN}");
                 Ok(None)
             }
             None => Ok(None),
@@ -210,28 +215,35 @@ impl Shared {
     }
 }
 
-/// The one who writes the index.
+/// The worker that writes the index.
 struct Follower {
     shared: Arc<Shared>,
     index: Arc<Mutex<Index>>,
-    /// Where the index would be gone on with after a crash, and since when.
+    /// The mark of the last commit, from which the index continues after a crash, and its time.
     committed: Mark,
     committed_at: Instant,
-    /// Documents in the index that are not committed.
+    /// Uncommitted documents in the index.
     bulk: usize,
-    /// Since when something waits for a commit.
+    /// Since when there is something to commit.
     since: Option<Instant>,
+    /// Whether the index is rebuilt after a failure, and nothing has shown yet that it can be written.
+    had_failed: bool,
 }
 
 impl Follower {
-    /// Follows until something fails. The first time through, it catches up before anything is answered.
+    /// Follows the database until something fails. The first pass catches up before searches are answered.
     async fn follow(&mut self, pulse: &Pulse) -> Result<()> {
         self.open_view().await?;
+        let began = Instant::now();
         loop {
             pulse.beat();
             let more = self.take_in().await?;
-            self.commit_if_due(more).await?;
-            pulse.succeeded();
+            let committed = self.commit_if_due(more).await?;
+            // Whether an index that failed can be written again shows with a commit, or with time.
+            if committed || !self.had_failed || began.elapsed() >= PROVEN {
+                self.had_failed = false;
+                pulse.succeeded();
+            }
             if !more {
                 self.shared.front.followed.lock().await.far = false;
                 self.shared.ready.send_if_modified(|ready| !std::mem::replace(ready, true));
@@ -248,7 +260,7 @@ impl Follower {
     async fn open_view(&self) -> Result<()> {
         let mut followed = self.shared.front.followed.lock().await;
         followed.go_on_from(self.committed.clone());
-        // Whatever is among them is behind the mark, or was read by the one who built the index.
+        // The changes of this epoch are behind the mark, or the build has read them.
         self.shared.front.db.end_own_epoch();
         drop(self.shared.front.db.own_changes());
         let index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
@@ -257,7 +269,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Takes a page of the change log in; whether there is more of it.
+    /// Applies a page of the change log; returns whether there is more.
     async fn take_in(&mut self) -> Result<bool> {
         let shared = self.shared.clone();
         let mut followed = shared.front.followed.lock().await;
@@ -284,7 +296,8 @@ impl Follower {
         Ok(behind.more)
     }
 
-    /// Those that are in memory already have to be replaced there, or an older state would follow a newer one to the disk.
+    /// Splits changes: records that are already in the overlay must be replaced there, or an older state would follow a newer
+    /// one to the disk.
     fn part(&self, changes: Vec<Change>) -> (Vec<Change>, Vec<Change>) {
         let view = self.shared.front.view.read().unwrap_or_else(PoisonError::into_inner);
         changes.into_iter().partition(|change| view.as_ref().is_some_and(|view| view.fresh.contains_key(&change.key)))
@@ -306,7 +319,8 @@ impl Follower {
         .await
     }
 
-    async fn commit_if_due(&mut self, more: bool) -> Result<()> {
+    /// Commits to the disk where that is due; whether it was.
+    async fn commit_if_due(&mut self, more: bool) -> Result<bool> {
         let waiting = self.shared.front.view.read().unwrap_or_else(PoisonError::into_inner).as_ref().map_or(0, |view| view.fresh.len());
         if waiting > 0 {
             self.since.get_or_insert_with(Instant::now);
@@ -316,17 +330,17 @@ impl Follower {
         let behind = mark != self.committed && self.committed_at.elapsed() >= REMARK;
         let due = self.bulk >= BULK || waiting > FRESH_MAX || (!more && (self.bulk > 0 || (waiting > 0 && late) || behind));
         if !due {
-            return Ok(());
+            return Ok(false);
         }
         let (shared, index, committed) = (self.shared.clone(), self.index.clone(), mark.clone());
         blocking(move || commit(&shared, &mut index.lock().unwrap_or_else(PoisonError::into_inner), &mark)).await?;
         (self.bulk, self.since) = (0, None);
         (self.committed, self.committed_at) = (committed, Instant::now());
-        Ok(())
+        Ok(true)
     }
 }
 
-/// Brings what is in memory to the disk. What changes meanwhile stays in memory.
+/// Commits the overlay to the disk. Changes that arrive meanwhile stay in memory.
 fn commit(shared: &Shared, index: &mut Index, mark: &Mark) -> Result<()> {
     let written: Vec<(Key, Arc<Fresh>)> = {
         let view = shared.front.view.read().unwrap_or_else(PoisonError::into_inner);

@@ -1,10 +1,11 @@
-//! What stands in front of the index: what was written since the index was committed, in memory.
+//! In-memory overlay of the index (memtable): records that changed since the last index commit.
 //!
-//! Called by `follow`, for each search and by its worker. The change log tells what any process has committed. Each search looks
-//! at it first, one look for all that wait, so that it sees every write that was acknowledged before it. Where the log runs far
-//! ahead, as after an import, no search looks at it, nor waits for more than a part, until the worker has taken all of it in; what
-//! this process itself has committed it still sees, since that is told beside the log: messages that it inserted with what they say,
-//! so that nobody reads them again nor looks for an older state of them, which a twelfth of a send was spent on.
+//! Called by `follow`, for each search and by its worker. The change log lists the commits of all processes. Each search
+//! reads it first, so it sees every write acknowledged before; concurrent searches share one read (single flight). Where
+//! the log is far ahead, as after an import, searches neither read it nor wait for more than one part, until the worker has
+//! caught up. Commits of this process are visible even then, since they are passed on directly, beside the log. A message
+//! inserted by this process is passed on with its content, so it is not read again, nor is an older state of it searched
+//! for.
 
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
@@ -41,52 +42,51 @@ use crate::{
     },
 };
 
-/// How many records are kept in memory, about.
+/// The approximate capacity of the overlay, in records.
 pub const FRESH_MAX: usize = 1000;
-/// Places of the log that are read at a time, and changes that are taken in at a time; where there are more, they are too many
-/// for the memory.
+/// The limit of log positions per read, and of changes per update; more changes than that do not fit into the overlay.
 pub const PLACES: i64 = 500;
 pub const PART: usize = 500;
-/// Changes of which it is remembered that they were taken in.
+/// How many changes are remembered as already applied.
 const REMEMBERED: usize = 20_000;
-/// How long the database may take for one answer. Until then nobody else can follow.
+/// The time-out of a database read, during which no other search can catch up.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What stands in front of the index of one process.
+/// The overlay of one process's index.
 pub struct Front {
     pub db: Db,
-    /// The index and what stands in front of it; none while the index is built.
+    /// The index with its overlay; `None` while the index is built.
     pub view: RwLock<Option<Arc<View>>>,
     pub followed: Queue<Followed>,
-    /// How many searches have asked for a look at the log.
+    /// How many searches have requested a read of the log.
     asked: AtomicU64,
-    /// Told when there is more than the memory takes.
+    /// Wakes the worker when the overlay is full.
     pub wake: Notify,
 }
 
-/// How far the database was followed.
+/// How far this process has followed the database.
 #[derive(Default)]
 pub struct Followed {
-    /// Everything up to here is in the index, committed or not, or in front of it.
+    /// Everything up to here is in the index, committed or not, or in the overlay.
     pub mark: Mark,
-    /// What this process changed that is not.
+    /// Changes of this process that have not been applied yet.
     own: Vec<Logged>,
-    /// The positions of what it changed behind the mark that is.
+    /// Positions behind the mark of this process's changes that have been applied.
     ahead: HashSet<i64>,
-    /// The last position that was looked at, of the log and of `own`.
+    /// The last position read, of the log and of `own`.
     newest: i64,
-    /// Whether the log runs far ahead, and what is behind the mark is left to the worker.
+    /// Whether the log is far ahead, so that only the worker reads behind the mark.
     pub far: bool,
-    /// The searches up to this one had their look at the log.
+    /// Requests up to this number have been served by a read of the log.
     answered: u64,
 }
 
-/// What a record has become.
+/// The new state of a record.
 pub struct Change {
     pub key: Key,
     pub record: Searchable,
     pub gone: bool,
-    /// Whether nobody had it before.
+    /// Whether the record is known to be absent from index and overlay.
     pub new: bool,
 }
 
@@ -96,7 +96,7 @@ impl Front {
         Self { db, view: RwLock::default(), followed: Queue::default(), asked: AtomicU64::new(0), wake: Notify::new() }
     }
 
-    /// Brings in what was committed before, here or by another process.
+    /// Applies what was committed before, by this or another process.
     pub async fn catch_up(&self) -> Result<()> {
         let turn = self.asked.fetch_add(1, Ordering::AcqRel) + 1;
         let mut followed = self.followed.lock().await;
@@ -121,31 +121,31 @@ impl Front {
         Ok(())
     }
 
-    /// What the log tells behind the mark; nothing if it cannot.
+    /// What the log has behind the mark; `None` if it cannot say.
     pub async fn behind(&self, followed: &Followed) -> Result<Option<Behind>> {
         in_time(self.db.changes_since(&followed.mark, PLACES)).await
     }
 
-    /// Brings in what this process committed.
+    /// Applies the changes of this process.
     pub async fn take_in_own(&self, followed: &mut Followed) -> Result<()> {
         followed.own.append(&mut self.db.own_changes());
         if followed.own.is_empty() {
             return Ok(());
         }
         followed.doubt_what_may_be_known(self.db.own_epoch());
-        // If this fails, or whoever waits for it goes away, they stay for the next one.
+        // If this fails or is cancelled, the changes stay queued for the next call.
         self.show(self.changes(followed.own.iter()).await?)?;
         followed.is_ahead();
         Ok(())
     }
 
-    /// What those records have become whose changes were not taken in before the log told of them.
+    /// The current state of the logged records, except for changes that were applied before the log listed them.
     pub async fn unseen(&self, followed: &mut Followed, logged: &[Logged]) -> Result<Vec<Change>> {
         followed.looks_at(logged);
         self.changes(logged.iter().filter(|change| !followed.ahead.remove(&change.position))).await
     }
 
-    /// What the logged records have become.
+    /// The current state of the logged records.
     async fn changes(&self, logged: impl Iterator<Item = &Logged>) -> Result<Vec<Change>> {
         let mut ids: HashMap<(StoreId, Noun), BTreeSet<String>> = HashMap::new();
         let mut inserted: HashMap<Key, Searchable> = HashMap::new();
@@ -177,7 +177,7 @@ impl Front {
                 Change { key, record: Searchable { store: store.clone(), noun, id, at: 0, texts: vec![] }, gone: true, new: false }
             }));
         }
-        // What was changed since is as it was read.
+        // Later changes of a record are covered by this read.
         for change in &changes {
             inserted.remove(&change.key);
         }
@@ -185,12 +185,12 @@ impl Front {
         Ok(changes)
     }
 
-    /// What is searched now. Nobody who brings something in waits for a search: it goes on with what it began with.
+    /// The current snapshot. A search holds no lock while it runs, so a writer does not wait for it.
     pub fn view(&self) -> Option<Arc<View>> {
         self.view.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Puts records in front of the index.
+    /// Puts records into the overlay.
     pub fn show(&self, changes: Vec<Change>) -> Result<()> {
         if changes.is_empty() {
             return Ok(());
@@ -200,7 +200,7 @@ impl Front {
             .map(|Change { key, record, gone, new }| (key, Fresh { terms: Terms::of(&text(&record.texts)), record, gone, new }))
             .collect();
         let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
-        // While there is no index, whatever was committed is found by the one that follows.
+        // While there is no index, the build or its follower finds all commits.
         let Some(view) = view.as_mut().map(Arc::make_mut) else { return Ok(()) };
         for (key, fresh) in fresh {
             if !fresh.new {
@@ -217,7 +217,7 @@ impl Front {
 }
 
 impl Followed {
-    /// Goes on from a mark, whatever was followed before.
+    /// Continues from a mark and forgets the former state.
     pub fn go_on_from(&mut self, mark: Mark) {
         *self = Self { mark, ..Self::default() };
     }
@@ -226,8 +226,8 @@ impl Followed {
         self.newest = newest(self.newest, logged);
     }
 
-    /// Takes a record for one that nobody had only where it cannot have been taken in before: by what the log tells, or with a later
-    /// change of it that was told here first, or by a reader of a whole conversation.
+    /// Keeps `new` only for records that cannot have been applied before: from the log, with a later change that was passed on
+    /// directly, or by a read of a whole conversation.
     fn doubt_what_may_be_known(&mut self, epoch: u64) {
         for one in &mut self.own {
             one.inserted.take_if(|inserted| one.position <= self.newest || inserted.epoch != epoch);
@@ -236,7 +236,7 @@ impl Followed {
     }
 
     fn is_ahead(&mut self) {
-        // Of those that were forgotten a record is taken in twice.
+        // A change that was forgotten here is applied twice.
         if self.ahead.len() > REMEMBERED {
             self.ahead.clear();
         }
@@ -248,7 +248,8 @@ fn newest(before: i64, logged: &[Logged]) -> i64 {
     logged.iter().map(|one| one.position).fold(before, i64::max)
 }
 
-/// Too much for the memory, and for a search to wait for. The messages of a conversation with another subject may be many.
+/// Whether these are too many for the overlay and for a search to wait for. A conversation with a changed subject may have
+/// many messages.
 pub fn is_much(behind: &Behind) -> bool {
     behind.more || behind.changes.len() > PART || behind.changes.iter().any(|change| change.kind == RETITLED)
 }
@@ -276,7 +277,7 @@ mod tests {
         },
     };
 
-    /// What another process than the fixture's has in front of its index, caught up, and how many statements it has run.
+    /// The overlay of another process, caught up, and a counter of its statements.
     async fn elsewhere(fixture: &Fixture) -> (Front, Arc<AtomicU64>) {
         let (counted, on_statement) = counter();
         let front = Front::new(Db::open(&fixture.url, 2, Some(on_statement)).await.unwrap());
@@ -295,7 +296,7 @@ mod tests {
         write.commit().await.unwrap();
     }
 
-    /// Inserts a message whose conversation has a subject, as has the message.
+    /// Inserts a message with a subject, in a conversation with a subject.
     async fn insert(fixture: &Fixture, id: &str, text: &str) -> Write {
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let write = fixture.db.write(&fixture.store, &clock).await.unwrap();
@@ -315,7 +316,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_this_process_inserted_is_known_without_reading_it() {
+    async fn an_insert_of_this_process_is_applied_without_a_read() {
         let (fixture, front, counted) = mailbox().await;
         insert(&fixture, "m", "text").await.commit().await.unwrap();
         let before = counted.load(Ordering::Acquire);
@@ -327,7 +328,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_may_have_been_taken_in_before_is_read() {
+    async fn a_record_that_may_have_been_applied_before_is_read() {
         let (fixture, front, counted) = mailbox().await;
         let mut followed = front.followed.lock().await;
         let read = async |followed: &mut Followed, own: Vec<Logged>| {
@@ -373,7 +374,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_look_at_the_log_serves_all_searches_that_wait_for_it() {
+    async fn concurrent_searches_share_one_read_of_the_log() {
         let fixture = Fixture::alone().await;
         let (front, counted) = elsewhere(&fixture).await;
         let front = Arc::new(front);
@@ -398,14 +399,14 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_far_behind_is_left_to_the_worker() {
+    async fn a_log_far_ahead_is_left_to_the_worker() {
         let fixture = Fixture::alone().await;
         let (front, counted) = elsewhere(&fixture).await;
         let contacts: Vec<String> = (0..=PLACES).map(|contact| format!("k{contact}")).collect();
         change(&fixture, contacts.iter().map(String::as_str)).await;
         let mark = front.followed.lock().await.mark.clone();
         front.catch_up().await.unwrap();
-        timeout(Duration::ZERO, front.wake.notified()).await.expect("the worker is told");
+        timeout(Duration::ZERO, front.wake.notified()).await.expect("the worker is woken");
         let before = counted.load(Ordering::Acquire);
         front.catch_up().await.unwrap();
         assert_eq!(counted.load(Ordering::Acquire), before);
@@ -414,12 +415,12 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_search_was_to_take_in_that_was_given_up_is_taken_in_by_the_next() {
+    async fn changes_of_a_cancelled_search_are_applied_by_the_next() {
         let fixture = Fixture::alone().await;
         let front = Front::new(fixture.db.clone());
         let mut followed = front.followed.lock().await;
         change(&fixture, ["k1"]).await;
-        // A file is read at once, a server is waited for.
+        // SQLite answers at once, PostgreSQL needs an await.
         tokio::select! {
             biased;
             taken_in = front.take_in_own(&mut followed) => taken_in.unwrap(),

@@ -1,12 +1,12 @@
-//! The index on disk: Tantivy's files, what a record becomes in them, and what a commit says of the database.
+//! The inverted index on disk (Tantivy): schema, documents, and commits with their position in the change log.
 //!
-//! Documents stand in the order of their [`Standing`], the shortest first and of those alike the newest; and a term that a
-//! record has more than once has a second list, of the records that have it just so often. In each such list the records
-//! that score best therefore come first, which is what lets `searcher` stop early.
+//! Documents are in the order of their [`Standing`]: the shortest first and, among equals, the newest. A term that a record
+//! contains more than once has a second posting list, of the records with exactly that frequency. Each posting list thus
+//! begins with the records that score best, which lets `searcher` terminate early.
 //!
-//! Called by `build`, `follow`, `front` and `searcher`. Guarantees: the order of documents, after merges too; a commit holds its documents
-//! together with the mark of the change log up to which they are complete, so that a process that dies between two commits goes
-//! on from the former; an index that is damaged, of another database or of another analysis is not opened.
+//! Called by `build`, `follow`, `front` and `searcher`. Guarantees: the document order, after merges too; a commit contains
+//! its documents together with the mark of the change log up to which they are complete, so a process that dies between two
+//! commits continues from the former; an index that is damaged, or of another database or analysis version, is not opened.
 
 use std::{fmt::Write as _, path::Path};
 
@@ -33,28 +33,28 @@ use crate::{
     store::change_log::log::Mark,
 };
 
-/// Bytes that wait in memory to become a segment: while the index is built, and afterwards.
+/// The memory budget of the writer in bytes: during the build, and afterwards.
 const BUILDING: usize = 60_000_000;
 const FOLLOWING: usize = 15_000_000;
 
 const WRITTEN: &str = "counterpart";
-/// Parts the store from what is indexed for it. No id contains it.
+/// Separates the store from its term. No id contains it.
 const END_OF_STORE: char = '\0';
-/// A term of every record, by which the store's are counted.
+/// A term of every record, which counts the records of a store.
 pub const EVERY: &str = "\u{3}";
-/// Begins the list of those who have a term more than once, and parts the term from how often. No term contains them.
+/// First character of a term with a frequency, and the separator before that frequency. No term contains it.
 const OFTEN: char = '\u{5}';
 const TIMES: char = '\0';
-/// Within [`written`]: behind the place of a term, and behind the term.
+/// Separators in [`written`]: behind the position of a term, and behind the term.
 const PLACE: char = '\u{1e}';
 const END: char = '\u{1f}';
 
-/// The columns of the index. A record has a text in the field of its noun alone.
+/// The fields of the index. A record has text only in the field of its noun.
 #[derive(Clone, Copy, Debug)]
 pub struct Fields {
     messages: Field,
     contacts: Field,
-    /// A digest of store, noun and id: what a record is replaced by.
+    /// A hash of store, noun and id, by which a record is replaced.
     key: Field,
     standing: Field,
     id: IdFields,
@@ -90,7 +90,7 @@ impl Fields {
     }
 }
 
-/// Tells records apart.
+/// Identifies a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Key(u64);
 
@@ -106,27 +106,27 @@ impl Key {
     }
 }
 
-/// What stands before every term of a store.
+/// The prefix of every term of a store.
 pub fn prefix(store: &StoreId) -> String {
     format!("{store}{END_OF_STORE}")
 }
 
-/// The term of those who have another so often, and no more often unless that is [`MANY`] times.
+/// The term of the records that contain `term` exactly `times` times, or at least [`MANY`] times.
 fn often(term: &str, times: u32) -> String {
     format!("{OFTEN}{term}{TIMES}{}", char::from_u32(times.min(MANY)).unwrap_or(TIMES))
 }
 
-/// What every such term begins with, whatever the number: of this term, or of all that begin so.
+/// The common prefix of these terms for all frequencies: of one term (`whole`), or of all terms with this prefix.
 pub fn oftens(term: &str, whole: bool) -> String {
     if whole { format!("{OFTEN}{term}{TIMES}") } else { format!("{OFTEN}{term}") }
 }
 
-/// How often, of such a term.
+/// The frequency in such a term.
 pub fn times(often: &[u8]) -> u32 {
     often.last().copied().unwrap_or(0).into()
 }
 
-/// What documents are ordered by: the length of the text, then the instant, the latest first.
+/// The sort key of documents: the length of the text, then the instant, descending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Standing(pub u64);
 
@@ -139,7 +139,7 @@ impl Standing {
         Self(u64::from(length) << Self::BITS | until.unsigned_abs())
     }
 
-    /// The first behind all of this length.
+    /// The first sort key behind all of this length.
     pub fn longer(length: u8) -> Option<Self> {
         Some(Self(u64::from(length.checked_add(1)?) << Self::BITS))
     }
@@ -165,7 +165,7 @@ pub fn text(texts: &[String]) -> String {
     all
 }
 
-/// What the commit says of itself.
+/// The payload of a commit.
 #[derive(Debug, Serialize, Deserialize)]
 struct Payload {
     database: String,
@@ -183,7 +183,7 @@ pub struct Index {
 }
 
 impl Index {
-    /// Opens a finished index of the database; `None` where there is none that can be gone on with.
+    /// Opens a finished index of the database; `None` where there is none that can be continued.
     pub fn open(folder: &Path, database: &str) -> Result<Option<(Self, Mark)>, TantivyError> {
         if !folder.is_dir() {
             return Ok(None);
@@ -191,7 +191,7 @@ impl Index {
         let files = match Files::open_in_dir(folder) {
             Ok(files) => files,
             Err(error) => {
-                tracing::warn!(%error, "the search index cannot be opened and is built anew");
+                tracing::warn!(%error, "the search index cannot be opened and is rebuilt");
                 return Ok(None);
             }
         };
@@ -199,18 +199,18 @@ impl Index {
         let payload = files.load_metas()?.payload.and_then(|payload| serde_json::from_str::<Payload>(&payload).ok());
         let ours = |payload: &Payload| payload.database == database && payload.analysis == analysis::VERSION && files.schema() == schema;
         let Some(payload) = payload.filter(ours) else {
-            tracing::info!("the search index is unfinished, of another version or of another database, and is built anew");
+            tracing::info!("the search index is unfinished, of another version or of another database, and is rebuilt");
             return Ok(None);
         };
         let damaged = files.validate_checksum()?;
         if !damaged.is_empty() {
-            tracing::warn!(?damaged, "the search index is damaged and is built anew");
+            tracing::warn!(?damaged, "the search index is damaged and is rebuilt");
             return Ok(None);
         }
         Ok(Some((Self::with(files, fields, database, FOLLOWING)?, payload.mark)))
     }
 
-    /// An empty index in a new folder. What it holds counts only with the first commit.
+    /// An empty index in a new folder. It is valid only after its first commit.
     pub fn create(folder: &Path, database: &str) -> Result<Self, TantivyError> {
         if folder.exists() {
             std::fs::remove_dir_all(folder)?;
@@ -233,12 +233,12 @@ impl Index {
         Ok(Self { files, reader, writer, fields, database: database.to_owned() })
     }
 
-    /// Adds a record that is not there.
+    /// Adds a record that is not in the index.
     pub fn add(&self, record: &Searchable) -> Result<(), TantivyError> {
         self.add_with(record, &Terms::of(&text(&record.texts)))
     }
 
-    /// The same, where its terms are known.
+    /// [`Self::add`] with terms that were computed before.
     pub fn add_with(&self, record: &Searchable, terms: &Terms) -> Result<(), TantivyError> {
         let mut document = TantivyDocument::new();
         document.add_text(self.fields.text(record.noun), written(&record.store, terms));
@@ -253,7 +253,7 @@ impl Index {
         self.writer.delete_term(self.fields.key(key));
     }
 
-    /// Makes everything durable. The index is complete up to the mark.
+    /// Makes everything durable, complete up to the mark.
     pub fn commit(&mut self, mark: &Mark) -> Result<(), TantivyError> {
         let payload = Payload { database: self.database.clone(), analysis: analysis::VERSION, mark: mark.clone() };
         let payload = serde_json::to_string(&payload).map_err(|error| TantivyError::InternalError(error.to_string()))?;
@@ -263,7 +263,8 @@ impl Index {
         self.reader.reload()
     }
 
-    /// Ends the building: makes one segment of all, since a search looks every term up in each, and gives the memory back.
+    /// Ends the build: merges all segments into one, since a search looks up its terms in each segment, and releases the
+    /// build's memory.
     pub fn settle(self) -> Result<Self, TantivyError> {
         let Self { files, reader, mut writer, fields, database } = self;
         drop(reader);
@@ -276,7 +277,7 @@ impl Index {
     }
 }
 
-/// Takes a text of terms apart that [`written`] put together: Tantivy asks for a tokenizer.
+/// The tokenizer that Tantivy requires: splits a text that [`written`] has joined.
 #[derive(Clone, Default)]
 struct Written {
     token: Token,
@@ -288,7 +289,7 @@ struct Reading<'a> {
     rest: &'a str,
 }
 
-/// The terms of a record as one text, behind its store. The place 0, which all short ones have, is not written.
+/// The terms of a record as one text, with the store as their prefix. Position 0, which all short terms have, is omitted.
 fn written(store: &StoreId, terms: &Terms) -> String {
     let mut text = prefix(store);
     let mut put = |place: u32, term: &str| {
@@ -329,7 +330,7 @@ impl TokenStream for Reading<'_> {
         self.rest = rest;
         self.token.text.truncate(self.store);
         self.token.text.push_str(term);
-        // One that is not written is 0.
+        // An omitted position is 0.
         self.token.position = place.parse().unwrap_or(0);
         true
     }
@@ -348,7 +349,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_shortest_and_of_those_the_newest_rank_first() {
+    fn documents_are_sorted_by_length_then_newest_first() {
         for (length, at) in [(0, 0), (7, 1_767_225_600_000), (7, -1), (255, -62_135_596_800_000), (255, 253_402_300_799_999)] {
             let rank = Standing::of(length, at);
             assert_eq!((rank.length(), rank.at()), (length, at));
@@ -363,7 +364,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_committed_is_not_there() {
+    fn an_uncommitted_document_is_lost() {
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join("index");
         let record = |id: &str| Searchable { store: "s".into(), noun: Noun::Message, id: id.into(), at: 0, texts: vec!["text".into()] };

@@ -1,5 +1,5 @@
-//! A record's terms in memory: what the index makes its document from, how what it has not committed yet is found, and which
-//! property of a contact fulfils a search. Pure.
+//! In-memory terms of one record: the source of its index document, and the evaluation of conditions without an index (for
+//! uncommitted records, and to find which property of a contact matches). Pure.
 
 use std::ops::Range;
 
@@ -8,18 +8,19 @@ use super::{
     query::{Condition, Query},
 };
 
-/// The terms of one text and their places. Many are made, and few are asked: three pieces of memory, and none for each term.
+/// The terms of a text with their positions. Many are built and few are queried, so there are three allocations in total,
+/// and none per term.
 #[derive(Debug)]
 pub struct Terms {
-    /// All of them as they came, one behind the other.
+    /// All terms in text order, concatenated.
     text: String,
-    /// Each once, sorted.
+    /// Each distinct term once, sorted.
     terms: Vec<Term>,
     places: Vec<u32>,
     count: u32,
 }
 
-/// What one term has of the text and of the places.
+/// A term's ranges in the text and in the positions.
 #[derive(Debug)]
 struct Term {
     text: Range<usize>,
@@ -36,7 +37,7 @@ impl Terms {
             found.push((from..all.len(), place));
         });
         let written = |range: &Range<usize>| &all.as_bytes()[range.clone()];
-        // A term's places keep their order.
+        // The sort is stable: positions of a term stay in order.
         found.sort_by(|(one, _), (other, _)| written(one).cmp(written(other)));
         let (mut terms, mut places) = (Vec::<Term>::with_capacity(found.len()), Vec::with_capacity(found.len()));
         for (text, place) in found {
@@ -51,12 +52,12 @@ impl Terms {
         Self { text: all, terms, places, count }
     }
 
-    /// How many there are, those of short beginnings not counted.
+    /// The number of terms, without short prefixes.
     pub fn count(&self) -> u32 {
         self.count
     }
 
-    /// Each of them with its places, in their order.
+    /// Each term with its positions, in order.
     pub fn each(&self) -> impl Iterator<Item = (&str, &[u32])> {
         self.terms.iter().map(|term| (self.text(term), self.places(term)))
     }
@@ -98,7 +99,7 @@ fn count(length: usize) -> u32 {
     u32::try_from(length).unwrap_or(u32::MAX)
 }
 
-/// Those of the texts that fulfil some condition of the search.
+/// Returns the texts that fulfil any condition of the search.
 pub fn matching<T, S: AsRef<str>>(search: &str, texts: impl IntoIterator<Item = (T, S)>) -> Vec<T> {
     let query = Query::of(search);
     let fulfils = |text: &str| {
@@ -128,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn which_text_matches_is_told() {
+    fn the_matching_texts_are_returned() {
         let texts = [("name", "Mia Nguyễn"), ("phone", "+66812345678"), ("note", "likes tea")];
         assert_eq!(matching("nguyen 08123", texts), ["name", "phone"]);
         assert_eq!(matching("tea", texts), ["note"]);

@@ -1,26 +1,29 @@
-//! Search: which messages and contacts have the words, or the parts of words, that somebody typed.
+//! Full-text search of messages and contacts: an inverted index (Tantivy) per process, kept up to date from the database's
+//! change log.
 //!
-//! The database is the truth; an index beside it, one for each process, is made from it and can be made again at any
-//! time. Called by `service` (and `cli`, to build the index); reads records and the change log from `store`.
+//! The database is the source of truth; the index is derived from it and can be rebuilt at any time. Called by `service`
+//! (and `cli`, to build the index); reads records and the change log from `store`.
 //!
-//! - `analysis` cuts texts into terms, `query` turns what was typed into conditions on them. Both are pure.
-//! - `index` is the files: Tantivy keeps term dictionaries, postings with places, and merges; each commit carries the mark
-//!   of the change log that it is complete up to. `folder` is where they are, `build` makes them from nothing.
-//! - `columns` are what a segment tells of a document at once: its place in the order, and its id.
-//! - `postings` and `searcher` find the best hits, `memory` does the same for what is not committed, `score` says how good.
-//! - `front` is what was written since; `follow` answers, and keeps up with the database.
+//! - `analysis` is the tokenizer; `query` parses a search into conditions on terms. Both are pure.
+//! - `index` is the files: Tantivy provides term dictionaries, posting lists with positions, and merges; each commit
+//!   contains the mark of the change log up to which it is complete. `folder` locks their directory, `build` creates them.
+//! - `columns` are the column store of a segment: the sort key and the id of a document.
+//! - `postings` and `searcher` evaluate queries, `best` collects the best hits, `memory` evaluates uncommitted records,
+//!   `score` is the relevance.
+//! - `front` is the in-memory overlay of recent writes; `follow` answers searches and follows the database.
 //!
-//! Why the queries are evaluated here and not by Tantivy: each term begins with its store, so that no store's volume costs
-//! another anything, and scores use no number of the whole index; documents and lists are laid out in the order of those
-//! scores, so that a search ends once its page is full (`searcher` says how); and what a cursor says stays true while data arrives, since
-//! a score depends on the record and on weights that the cursor carries.
+//! Tantivy does not evaluate the queries. Each term has its store as a prefix, so the volume of one store costs another
+//! nothing. Scores use no statistics of the whole index. Documents and posting lists are sorted by what decides those
+//! scores, so a search terminates early once its page is full (see `searcher`). A cursor stays valid while data arrives,
+//! since a score depends only on the record and on weights that the cursor contains.
 //!
-//! What is promised of a walk: the order is by score, then the newest, then id; a record that is not touched meanwhile
-//! comes exactly once. One that is changed may come again, or not at all, as its score or instant moved.
+//! Guarantees of a walk, a paginated search: the order is by score, then newest first, then id; a record that is not
+//! changed meanwhile appears exactly once. A changed record may appear again, or not at all, as its score or instant moved.
 //!
-//! What a search sees: every write of this process that was acknowledged before, and every one of other processes, unless they
-//! wrote more than a search can take in, or gave conversations other subjects: then what they write is seen once the worker has
-//! that in the index. While an index is built, searches are refused and everything else goes on.
+//! Visibility: a search sees every write of this process that was acknowledged before, and every one of other processes.
+//! The exception is a bulk write of another process, larger than a search can apply, or one that changes subjects of
+//! conversations: it becomes visible once the worker has indexed it. While the index is built, searches are refused;
+//! everything else works.
 
 mod analysis;
 mod best;
@@ -48,7 +51,7 @@ pub use searcher::{Found, Hit, Order, Search};
 
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// Why nothing was found.
+/// Why a search failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("the search index is being built")]

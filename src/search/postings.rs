@@ -1,7 +1,7 @@
-//! Where in a segment of the index a condition is fulfilled.
+//! Posting-list iterators: where in an index segment a condition is fulfilled (two-phase iteration).
 //!
-//! A walk moves from candidate to candidate, which are cheap, and says only when asked whether one is a hit, which may mean
-//! reading places. Called by `searcher`.
+//! A walk moves cheaply from candidate to candidate. Only on request does it verify a candidate, which may mean reading
+//! positions. Called by `searcher`.
 
 use std::{
     cmp::Reverse,
@@ -23,13 +23,13 @@ use super::{
 /// A condition in one segment.
 pub struct Part {
     pub walk: Walk,
-    /// Where candidates are fulfilled more than once, as far as [`Walk::bound`] tells, by how often that is.
+    /// Walks over the candidates with a frequency above one, as far as [`Walk::bound`] knows, by that frequency.
     pub often: BTreeMap<u32, Walk>,
-    /// Whether every candidate is a hit, as often as the bound says.
+    /// Whether every candidate is a hit with exactly the frequency of its bound.
     pub sure: bool,
 }
 
-/// The walk of one condition through one segment. Its candidates ascend.
+/// The iterator of one condition through one segment. Its candidates ascend.
 #[derive(Clone)]
 pub enum Walk {
     Nowhere,
@@ -39,7 +39,7 @@ pub enum Walk {
     Any(Box<Union>),
 }
 
-/// The list of a term, a block at a time.
+/// A posting list, read block by block.
 #[derive(Clone)]
 pub struct Blocks {
     block: BlockSegmentPostings,
@@ -48,34 +48,34 @@ pub struct Blocks {
 
 #[derive(Clone)]
 pub struct Phrase {
-    /// The rarest of the phrase's terms: its documents are the candidates.
+    /// The rarest term of the phrase: its documents are the candidates.
     lead: Blocks,
-    /// As many of them as cover the phrase, the rarest first.
+    /// Enough terms to cover the phrase, the rarest first.
     parts: Vec<(u32, SegmentPostings)>,
     starts: Vec<u32>,
     others: Vec<u32>,
 }
 
-/// Several walks as one.
+/// The union of several walks.
 #[derive(Clone)]
 pub struct Union {
     walks: Vec<Walk>,
-    /// Those that stand on the candidate, and where the others are.
+    /// The walks that are at the candidate, and the heap of the others.
     here: Vec<usize>,
     ahead: BinaryHeap<Reverse<(DocId, usize)>>,
     document: DocId,
 }
 
-/// What opens the walks of one search in one segment.
+/// Opens the walks of one search in one segment.
 pub struct Opener<'i> {
     pub index: &'i InvertedIndexReader,
-    /// Stands before every term of the store.
+    /// The prefix of every term of the store.
     pub prefix: &'i str,
-    /// Words that begin alike and may still be looked for.
+    /// How many more words a prefix query may expand to.
     pub budget: usize,
 }
 
-/// Lists of those that have a term more than once, and how often that is.
+/// Posting lists by frequency, for frequencies above one.
 type Often = Vec<(u32, TermInfo)>;
 
 impl Opener<'_> {
@@ -99,19 +99,19 @@ impl Opener<'_> {
                 let (infos, last) = self.range(beginning, beginning, self.budget)?;
                 self.budget = self.budget.saturating_sub(infos.len());
                 let walks = infos.iter().map(|(_, info)| self.list(info)).collect::<tantivy::Result<_>>()?;
-                // Of the same words.
+                // Frequencies of the same words.
                 let often = self.range(&oftens(beginning, false), &oftens(&last, true), usize::MAX)?.0;
                 (Union::of(walks), if infos.is_empty() { vec![] } else { often })
             }
             Condition::Phrase { covers, terms } => {
-                // Places are compared with what is left of the phrase added, so that they are the same where it stands.
+                // A term's distance to the last one is added to its positions, so the positions of a match are equal.
                 let last = terms.iter().map(|(offset, _)| *offset).max().unwrap_or(0);
                 let mut infos = Vec::with_capacity(terms.len());
                 for (offset, term) in terms {
                     let Some(info) = self.info(term)? else { return Ok((Walk::Nowhere, vec![])) };
                     infos.push((last - *offset, term, info));
                 }
-                // The rarest of all is what leads, and is seldom one of those that lie side by side from the beginning on.
+                // The rarest of all terms leads; it is seldom among the adjacent terms that would be chosen from the left.
                 infos.sort_by_key(|(_, _, info)| info.doc_freq);
                 cover(&mut infos, last, *covers);
                 let Some((_, term, rarest)) = infos.first() else { return Ok((Walk::Nowhere, vec![])) };
@@ -125,7 +125,7 @@ impl Opener<'_> {
                 let mut opened = conditions.iter().map(|part| self.open(part)).collect::<tantivy::Result<Vec<_>>>()?;
                 opened.sort_by_key(|(walk, _)| walk.candidates());
                 let (walks, mut oftens): (Vec<_>, Vec<_>) = opened.into_iter().unzip();
-                // The first of them says what the bound is.
+                // The first term determines the bound.
                 let often = oftens.drain(..).next().unwrap_or_default();
                 (if walks.is_empty() { Walk::Nowhere } else { Walk::All(walks) }, often)
             }
@@ -154,18 +154,18 @@ impl Opener<'_> {
         Ok(self.range(&often, &often, usize::MAX)?.0)
     }
 
-    /// The terms from the first of these beginnings to the last of the other, at most so many and at least one, with
-    /// [`times`] of each; and the last term.
+    /// The terms between two prefixes (inclusive), with [`times`] of each; at most `most` and at least one. Also returns the
+    /// last term.
     fn range(&self, from: &str, to: &str, most: usize) -> tantivy::Result<(Often, String)> {
         let from = format!("{}{from}", self.prefix);
         let mut to = format!("{}{to}", self.prefix).into_bytes();
-        // No text has this byte.
+        // No UTF-8 text contains this byte.
         to.push(0xff);
         let (mut infos, mut last) = (Vec::new(), Vec::new());
         let mut terms = self.index.terms().range().ge(&from).lt(&to).into_stream()?;
         while let Some((term, info)) = terms.next() {
             if infos.len() >= most.max(1) {
-                tracing::debug!("a beginning of too many words is looked for in part");
+                tracing::debug!("a prefix with too many words is searched in part");
                 break;
             }
             infos.push((times(term), info.clone()));
@@ -177,7 +177,7 @@ impl Opener<'_> {
 }
 
 impl Walk {
-    /// How many candidates there are at most.
+    /// An upper bound of the number of candidates.
     pub fn candidates(&self) -> u64 {
         match self {
             Self::Nowhere => 0,
@@ -188,7 +188,7 @@ impl Walk {
         }
     }
 
-    /// The candidate that the walk stands on.
+    /// The current candidate.
     pub fn document(&self) -> DocId {
         match self {
             Self::Nowhere => TERMINATED,
@@ -199,7 +199,7 @@ impl Walk {
         }
     }
 
-    /// Moves on to the first candidate from `target` on, unless it stands there already.
+    /// Moves to the first candidate at or behind `target`; stays if it is already there.
     pub fn seek(&mut self, target: DocId) -> DocId {
         match self {
             Self::Nowhere => TERMINATED,
@@ -210,7 +210,7 @@ impl Walk {
         }
     }
 
-    /// How often the condition is fulfilled at most in the candidate: at least once, and [`MANY`] times stand for more.
+    /// An upper bound of the frequency in the candidate: at least 1, and [`MANY`] stands for more.
     pub fn bound(&self) -> u32 {
         let bound = match self {
             Self::Nowhere => 0,
@@ -222,7 +222,7 @@ impl Walk {
         bound.min(MANY)
     }
 
-    /// The same where it is worth a step in the lists of all terms of a phrase: 0 where the candidate turns out to be no hit.
+    /// A tighter bound, which costs a step in the lists of all terms of a phrase: 0 if the candidate turns out to be no hit.
     pub fn most(&mut self) -> u32 {
         match self {
             Self::Phrase(phrase) => phrase.most(phrase.lead.document()).min(MANY),
@@ -230,7 +230,7 @@ impl Walk {
         }
     }
 
-    /// How often it is: 0 where the candidate is no hit.
+    /// The frequency in the candidate: 0 if it is no hit.
     pub fn frequency(&mut self) -> u32 {
         let document = self.document();
         match self {
@@ -268,7 +268,7 @@ impl Blocks {
         match ahead.last() {
             None => TERMINATED,
             Some(last) if *last >= target => {
-                // The next one most of the time.
+                // Usually the next one.
                 self.at += ahead
                     .iter()
                     .take(4)
@@ -323,8 +323,8 @@ impl Union {
     }
 }
 
-/// Leaves as many terms of a phrase as it takes to cover each of its places, the rare ones rather. They stand in the order of
-/// rarity, each with how far before the `last` one it is, and cover so many places from there on.
+/// Keeps as many terms of a phrase as needed to cover each of its positions, preferring rare ones. `terms` are sorted by
+/// rarity, each with its distance before `last`; each covers `covers` positions from there on.
 fn cover<T>(terms: &mut Vec<(u32, &String, T)>, last: u32, covers: u32) {
     let places = |back: u32| (last - back) as usize..(last - back + covers) as usize;
     let mut times = vec![0_u32; (last + covers) as usize];
@@ -336,7 +336,7 @@ fn cover<T>(terms: &mut Vec<(u32, &String, T)>, last: u32, covers: u32) {
         }
         adds
     });
-    // What was taken later may have made one before it needless.
+    // A later choice may have made an earlier one redundant.
     for at in (1..terms.len()).rev() {
         let covered = &mut times[places(terms[at].0)];
         if covered.iter().all(|times| *times > 1) {
@@ -346,13 +346,13 @@ fn cover<T>(terms: &mut Vec<(u32, &String, T)>, last: u32, covers: u32) {
     }
 }
 
-/// Tantivy's own must not be asked to go back.
+/// Tantivy's `seek` must not be called with a target behind the current document.
 fn seek(postings: &mut SegmentPostings, target: DocId) -> DocId {
     if postings.doc() < target { postings.seek(target) } else { postings.doc() }
 }
 
 impl Phrase {
-    /// As often as the term that is there the least.
+    /// The frequency of the phrase's least frequent term.
     fn most(&mut self, document: DocId) -> u32 {
         let mut least = u32::MAX;
         for (_, postings) in &mut self.parts {

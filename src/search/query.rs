@@ -1,19 +1,20 @@
-//! What a search asks for: conditions, all of which must hold. Pure.
+//! Query parser: turns a search text into conditions, all of which must hold (AND). Pure.
 //!
-//! There is no syntax: whatever is typed is analysed as text is, and what is no term is nothing. Called by `searcher` and
-//! `memory`. Guarantees: the number of conditions is bounded by the length of the text; the same text gives the same
-//! conditions in the same order, which the weights in a cursor rely on.
+//! There is no query syntax: a search is analysed like any text, and characters that are no terms are ignored. Called by
+//! `searcher` and `memory`. Guarantees: the number of conditions is bounded by the length of the text; the same text gives
+//! the same conditions in the same order, on which the weights in a cursor rely.
 
 use super::analysis::{self, DIGIT_RUN, DIGITS, Kind, Piece, SHORT_CHARS, pair, short};
 
-/// What a record must fulfil, one way or another.
+/// A condition on a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Condition {
-    /// Has this term.
+    /// Contains this term.
     Term(String),
-    /// Has a term that begins so; the more often, the more often one and the same does.
+    /// Contains a term with this prefix. The frequency is that of the most frequent such term.
     Beginning(String),
-    /// Has these terms at these distances from each other. Each covers so many places; where they overlap, some can be done without.
+    /// Contains these terms at these distances from each other. Each term covers `covers` positions; where they overlap, some
+    /// terms are redundant.
     Phrase {
         covers: u32,
         terms: Vec<(u32, String)>,
@@ -22,13 +23,13 @@ pub enum Condition {
     Any(Vec<Self>),
 }
 
-/// The conditions of a search text; none where it has no terms, which finds nothing.
+/// The conditions of a search text; none if it has no terms, which finds nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {
     pub conditions: Vec<Condition>,
 }
 
-/// A word without a space in it is an e-mail address, or part of one, if it has this.
+/// A word without spaces that contains this is an e-mail address, or part of one.
 const AT: char = '@';
 
 impl Query {
@@ -50,7 +51,7 @@ impl Query {
                 add(number(&folded, &pieces[at..at + length], digits, at + length == pieces.len()));
                 length
             } else if let Some(length) = address(&folded, &pieces[at..]) {
-                // The last word may be unfinished; all before it stand together.
+                // The last word may be incomplete; the words before it form a phrase.
                 let (whole, open) = if at + length == pieces.len() { (length - 1, true) } else { (length, false) };
                 let words = pieces[at..at + whole].iter().zip(0..).map(|(piece, place)| (place, text_of(&folded, piece)));
                 add(Condition::phrase(1, words));
@@ -75,7 +76,7 @@ impl Query {
 }
 
 impl Condition {
-    /// How many terms there are to walk for it at least, or beginnings.
+    /// The least number of terms or prefixes to look up.
     pub fn parts(&self) -> usize {
         match self {
             Self::Term(_) | Self::Beginning(_) => 1,
@@ -84,7 +85,7 @@ impl Condition {
         }
     }
 
-    /// A phrase of one term is that term.
+    /// A phrase of one term becomes that term.
     fn phrase(covers: u32, terms: impl Iterator<Item = (u32, String)>) -> Self {
         let mut terms: Vec<_> = terms.collect();
         if terms.len() == 1 { Self::Term(terms.swap_remove(0).1) } else { Self::Phrase { covers, terms } }
@@ -95,7 +96,7 @@ fn text_of(folded: &str, piece: &Piece) -> String {
     analysis::word(&folded[piece.from..piece.to]).to_owned()
 }
 
-/// A word that may be unfinished.
+/// A word that may be incomplete.
 fn beginning(folded: &str, piece: &Piece) -> Condition {
     let word = text_of(folded, piece);
     if word.chars().count() > SHORT_CHARS {
@@ -106,7 +107,7 @@ fn beginning(folded: &str, piece: &Piece) -> Condition {
     Condition::Term(term)
 }
 
-/// All pairs of a run: which of them are the rarest, the index knows.
+/// All bigrams of a run: only the index knows which are rare.
 fn run(written: &str) -> Condition {
     let graphemes: Vec<&str> = analysis::graphemes(written).collect();
     let mut term = String::new();
@@ -121,7 +122,7 @@ fn run(written: &str) -> Condition {
     Condition::phrase(2, pairs)
 }
 
-/// Numbers that begin and end with pieces: the first piece, how many, and the digits.
+/// Numbers that begin and end with pieces: the first piece, the count of pieces, and the digits.
 fn numbers(folded: &str, pieces: &[Piece]) -> Vec<(usize, usize, String)> {
     let whole = |number: analysis::Number| {
         let from = pieces.iter().position(|piece| piece.from == number.from)?;
@@ -131,14 +132,14 @@ fn numbers(folded: &str, pieces: &[Piece]) -> Vec<(usize, usize, String)> {
     analysis::numbers(folded).into_iter().filter_map(whole).collect()
 }
 
-/// The words as they are written, or the digits in a row within a longer number.
+/// The words as written, or the digits as part of a longer number.
 fn number(folded: &str, pieces: &[Piece], digits: &str, last: bool) -> Condition {
     let words = pieces.iter().enumerate().map(|(at, piece)| match last && at + 1 == pieces.len() {
         true => beginning(folded, piece),
         false => Condition::Term(text_of(folded, piece)),
     });
     let mut ways = vec![Condition::All(words.collect()), in_a_row(digits)];
-    // A number as it is dialled at home has a zero where it is stored with the code of the country.
+    // A number in national format has a leading zero where the stored one has a country code.
     if let Some(abroad) = digits.strip_prefix('0').filter(|rest| rest.len() >= DIGIT_RUN) {
         ways.push(in_a_row(abroad));
     }
@@ -150,7 +151,7 @@ fn in_a_row(digits: &str) -> Condition {
     Condition::phrase(DIGIT_RUN as u32, runs)
 }
 
-/// How many pieces, all of them words, stand without a space between them around an at sign.
+/// The number of pieces, all of them words, that stand without a space around an at sign.
 fn address(folded: &str, pieces: &[Piece]) -> Option<usize> {
     let together = |pair: &&[Piece]| {
         let between = &folded[pair[0].to..pair[1].from];
@@ -179,14 +180,14 @@ mod tests {
     }
 
     #[test]
-    fn the_last_word_may_be_unfinished() {
+    fn the_last_word_may_be_incomplete() {
         assert_eq!(conditions("Refund ORD"), [Term("refund".into()), Beginning("ord".into())]);
         assert_eq!(conditions("refund or"), [Term("refund".into()), Term(format!("{SHORT}or"))]);
         assert_eq!(conditions("ord 你好"), [Term("ord".into()), Term(format!("你{PAIR}好"))]);
     }
 
     #[test]
-    fn runs_are_phrases_of_pairs() {
+    fn runs_are_phrases_of_bigrams() {
         assert_eq!(conditions("你"), [Term(format!("{SHORT}你"))]);
         assert_eq!(conditions("订单号"), [phrase(2, &["订|单", "单|号"])]);
         assert_eq!(conditions("订单号是"), [phrase(2, &["订|单", "单|号", "号|是"])]);
@@ -207,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_stand_together() {
+    fn addresses_are_phrases() {
         assert_eq!(conditions("Mali.N@mail.example"), [phrase(1, &["mali", "n", "mail"]), Beginning("example".into())]);
         assert_eq!(conditions("mali@"), [Beginning("mali".into())]);
     }

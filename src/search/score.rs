@@ -1,21 +1,21 @@
-//! Relevance: BM25 in whole numbers, with what it knows of the other records fixed. Pure.
+//! Relevance score: BM25 in integers, with constant corpus statistics. Pure.
 //!
-//! A hit has every condition of the search, so that how rare each is only weighs them against each other. That weight is
-//! taken when a walk begins and carried in its cursor; the length that counts as usual is a constant. A record that nobody
-//! touches therefore keeps its score through a walk, whatever else is written, and two hits with one score are alike.
+//! A hit fulfils every condition of the search, so the rarity of a condition only weighs it against the others. This weight
+//! is computed when a walk begins and carried in its cursor; the average length is a constant. A record that is not changed
+//! therefore keeps its score through a walk, whatever else is written, and equal scores are exactly equal.
 
 use std::sync::LazyLock;
 
 use tantivy::fieldnorm::FieldNormReader;
 
-/// How fast repetition stops to count, and how much length does.
+/// BM25 parameters: the saturation of term frequency, and the influence of length.
 const K1: f64 = 1.2;
 const B: f64 = 0.5;
-/// Terms of a text of usual length.
+/// The assumed average number of terms of a text.
 const USUAL_LENGTH: f64 = 20.0;
-/// More repetitions than these count as many.
+/// Higher frequencies count as this one.
 pub const MANY: u32 = 16;
-/// Units of a saturation, and of a weight.
+/// The fixed-point scale of a saturation, and of a weight.
 const FINE: f64 = 1000.0;
 const COARSE: f64 = 8.0;
 
@@ -31,24 +31,25 @@ static SATURATION: LazyLock<[[u16; 256]; MANY as usize + 1]> = LazyLock::new(|| 
     table
 });
 
-/// What so many occurrences are worth in a text of this length: never more in a longer one, never less than fewer are.
+/// The BM25 saturation of a term frequency in a text of this length: never higher in a longer text, never lower for a
+/// higher frequency.
 pub fn saturation(frequency: u32, length: u8) -> u32 {
     SATURATION[frequency.min(MANY) as usize][usize::from(length)].into()
 }
 
-/// The form in which the index keeps a number of terms.
+/// The length norm: a number of terms in the lossy form that the index stores.
 pub fn length(terms: u32) -> u8 {
     FieldNormReader::fieldnorm_to_id(terms)
 }
 
-/// What a condition weighs that `having` of `all` records fulfil.
+/// The weight (inverse document frequency) of a condition that `having` of `all` records fulfil.
 pub fn weight(having: u64, all: u64) -> u8 {
     let having = having.min(all) as f64;
     let rarity = 1.0 + (all as f64 - having + 0.5) / (having + 0.5);
     (COARSE * rarity.log2()).round().clamp(1.0, 255.0) as u8
 }
 
-/// The score as it is shown.
+/// The score as shown to clients.
 pub fn shown(score: u32) -> f64 {
     f64::from(score) / (FINE * COARSE)
 }
@@ -58,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rare_short_and_repeated_is_worth_more() {
+    fn rare_terms_short_texts_and_repetition_score_higher() {
         assert!(weight(1, 1_000_000) > weight(1000, 1_000_000));
         assert!(weight(1000, 1000) >= 1 && weight(0, 0) >= 1);
         assert!(saturation(1, length(5)) > saturation(1, length(50)));

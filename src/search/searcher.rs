@@ -1,17 +1,17 @@
-//! Finding the best hits: across the segments of the index and what is not committed yet.
+//! Query evaluation: the top hits across the index segments and the in-memory overlay, with early termination.
 //!
-//! A segment keeps its documents in the order of length, the newest first among those alike, and lists apart who has a term
-//! twice, three times and so on. A pass through the hits that fulfil each condition a known number of times thus meets them
-//! in the order of their scores, and ends as soon as the page is full of better ones; a later page begins with a search for
-//! the rank of its cursor. A term in many records costs hardly more than a rare one. Nothing is kept in memory for it, so the
-//! first search costs what any other does, reading from the disk aside.
+//! A segment sorts its documents by length and, among equals, newest first. It has separate posting lists of the records
+//! that contain a term twice, three times and so on (impact-ordered). A pass visits the hits that fulfil each condition
+//! with a known frequency, so it meets them in the order of their scores. It ends as soon as the page is full of better
+//! hits; a later page begins with a binary search for the sort key of its cursor. A frequent term costs hardly more than a
+//! rare one. There is no cache, so the first search costs the same as later ones, except for disk reads.
 //!
-//! What still grows with the lists: terms that seldom meet, or not as the phrase that is looked for, since the hits are then
-//! rare although the candidates are not; several terms each of which is repeated within many records, since the bound of a
-//! pass takes the others at their most; and counting, which only revision A does, of contacts.
+//! Cost still grows with the lists in three cases. Terms that seldom meet, or seldom as the phrase searched for, have many
+//! candidates but few hits. Several terms that are each repeated within many records weaken the bound of a pass, since it
+//! assumes the maximum of the other terms. Counting visits all hits; only revision A counts, for contacts.
 //!
-//! Called by `follow` and `front`. Guarantees: a hit stands in an order that depends on the record and the walk's weights alone, and the
-//! pages are those that looking at each record would give; another store's records are not even candidates.
+//! Called by `follow` and `front`. Guarantees: the order of a hit depends only on the record and the walk's weights; the
+//! pages equal those of an exhaustive evaluation; records of another store are not even candidates.
 
 use std::{
     cmp::{Ordering, Reverse},
@@ -36,22 +36,22 @@ use crate::domain::{
     search::{Noun, Searchable},
 };
 
-/// In which order hits come.
+/// The sort order of hits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Order {
-    /// By relevance, the newest first of those alike.
+    /// By relevance, then newest first.
     Relevance,
     Newest,
 }
 
-/// What is looked for.
+/// A search request.
 #[derive(Clone, Debug)]
 pub struct Search {
     pub store: StoreId,
     pub noun: Noun,
     pub text: String,
     pub order: Order,
-    /// Unix milliseconds: at or after, and before.
+    /// Unix milliseconds: at or after `from`, before `before`.
     pub from: Option<i64>,
     pub before: Option<i64>,
     pub page: PageRequest,
@@ -65,7 +65,7 @@ pub struct Hit {
     pub score: u32,
 }
 
-/// A page of hits, with one more than asked for if there is one.
+/// A page of hits, with one more than requested if there is one.
 #[derive(Debug, Default, PartialEq)]
 pub struct Found {
     pub hits: Vec<Hit>,
@@ -73,54 +73,54 @@ pub struct Found {
     pub total: Option<u64>,
 }
 
-/// A record that is not in the index yet, or there in an older state.
+/// A record of the overlay: the index has it in an older state, or not at all.
 #[derive(Debug)]
 pub struct Fresh {
     pub record: Searchable,
     pub terms: Terms,
-    /// It is no more: it has no terms, and hides what the index has of it.
+    /// The record was deleted: it has no terms, and hides its document in the index.
     pub gone: bool,
-    /// The index has nothing of it.
+    /// The index does not contain the record.
     pub new: bool,
 }
 
-/// What is searched at one moment. A copy costs little beside a search.
+/// A snapshot of the index with its overlay. A copy costs little beside a search.
 #[derive(Clone)]
 pub struct View {
     searcher: Searcher,
     /// By segment.
     columns: Arc<[Columns]>,
     fields: Fields,
-    /// By key, so that one record is there once.
+    /// By key, so each record is there once.
     pub fresh: HashMap<Key, Arc<Fresh>>,
-    /// Documents of the index that `fresh` holds in a newer state: segment and document.
+    /// Documents of the index that `fresh` supersedes: segment and document.
     pub stale: HashSet<(usize, DocId)>,
 }
 
-/// Words that begin alike which one search looks for; short beginnings are terms of their own.
+/// The number of words that the prefixes of one search may expand to; short prefixes are terms of their own.
 const BUDGET: usize = 10_000;
-/// A text of 150 characters has fewer conditions, unless one character stands for several words.
+/// A text of 150 characters has fewer conditions, unless one character expands to several words.
 const CONDITIONS: usize = 200;
 
-/// How much a search may look at.
+/// The cost limits of a search.
 #[derive(Clone, Copy)]
 struct Limits {
     /// Parts of conditions too.
     conditions: usize,
-    /// Records that are not in the index yet.
+    /// Records in the overlay.
     fresh: usize,
-    /// Words that begin alike.
+    /// Words that prefixes expand to.
     words: usize,
-    /// Candidates of the rarest condition, each of which costs a step in the lists of all others, and of all conditions.
+    /// Candidates of the rarest condition, each of which costs a step in all other lists; and candidates of all conditions.
     candidates: u64,
     lists: u64,
-    /// Whether what is more is not looked at, or the search not made.
+    /// Beyond a limit: whether to search in part, or not at all.
     partly: bool,
 }
 
 const WIDE: Limits =
     Limits { conditions: CONDITIONS, fresh: usize::MAX, words: BUDGET, candidates: u64::MAX, lists: u64::MAX, partly: true };
-/// What takes a fraction of a millisecond, wherever the hits are.
+/// Limits that keep a search far below a millisecond, wherever the hits are.
 const SMALL: Limits = Limits { conditions: 8, fresh: 500, words: 16, candidates: 250, lists: 50_000, partly: false };
 
 impl View {
@@ -128,7 +128,7 @@ impl View {
         Ok(Self { columns: Self::columns(&searcher)?, searcher, fields, fresh: HashMap::new(), stale: HashSet::new() })
     }
 
-    /// Goes on to a newer state of the index. What is before it is the caller's to bring up to date.
+    /// Moves to a newer state of the index. The caller updates the overlay.
     pub fn look_at(&mut self, searcher: Searcher) -> Result<(), TantivyError> {
         self.columns = Self::columns(&searcher)?;
         self.searcher = searcher;
@@ -143,7 +143,7 @@ impl View {
         Ok(self.search_within(WIDE, search)?.unwrap_or_default())
     }
 
-    /// The same where it costs next to nothing; `None` where it may not.
+    /// [`Self::search`] within the limits of a cheap search; `None` if it may exceed them.
     pub fn search_if_small(&self, search: &Search) -> Result<Option<Found>, TantivyError> {
         self.search_within(SMALL, search)
     }
@@ -241,7 +241,7 @@ impl Search {
     }
 }
 
-/// One segment while it is looked through.
+/// One segment during a search.
 struct Segment<'v> {
     view: &'v View,
     number: usize,
@@ -249,8 +249,9 @@ struct Segment<'v> {
     search: &'v Search,
 }
 
-/// Which hits one pass through a segment is after. Each is found in just one pass: that of the first condition that it
-/// fulfils more than once, or the one of those that fulfil each once, as far as [`Walk::bound`] tells.
+/// The hits that one pass through a segment collects. Passes are disjoint. A hit belongs to the pass of the first condition
+/// that it fulfils more than once, or else to the pass of the hits that fulfil each condition once, as far as
+/// [`Walk::bound`] knows.
 #[derive(Clone, Copy)]
 enum Pass {
     All,
@@ -269,11 +270,11 @@ impl Segment<'_> {
         if parts.first().is_none_or(|(_, part)| part.walk.candidates() == 0) {
             return Ok(());
         }
-        // Without relevance a score is what it is.
+        // Without relevance there is one pass.
         if self.search.page.count || self.search.order == Order::Newest {
             return self.pass(Pass::All, &parts, best);
         }
-        // What is repeated the most scores best, which lets the others end early.
+        // The pass with the highest possible scores goes first, so that the others end early.
         let often = parts.iter().enumerate().flat_map(|(number, (_, part))| part.often.keys().map(move |times| (number, *times)));
         let mut passes: Vec<Pass> = often.map(|(number, times)| Pass::Often(number, times)).collect();
         passes.sort_by_key(|pass| Reverse(pass.ceilings(&parts).next()));
@@ -283,7 +284,7 @@ impl Segment<'_> {
         Ok(())
     }
 
-    /// Looks at candidates in the order of their ranks, in which no score of the pass can be higher than the ones before.
+    /// Visits candidates in the order of their sort keys, so the maximum score of the pass never rises.
     fn pass(&self, pass: Pass, parts: &[(u32, Part)], best: &mut Best<'_>) -> Result<(), TantivyError> {
         let ceilings: Vec<u32> = pass.ceilings(parts).collect();
         let sure = pass.sure(parts);
@@ -318,7 +319,7 @@ impl Segment<'_> {
         Ok(())
     }
 
-    /// What to do at a candidate of this rank.
+    /// The next step at a candidate with this sort key.
     fn next(&self, rank: Standing, ceilings: &[u32], sure: bool, best: &Best<'_>) -> Next {
         let (length, at) = (rank.length(), rank.at());
         let longer = Standing::longer(length).map_or(Next::End, Next::Skip);
@@ -336,7 +337,7 @@ impl Segment<'_> {
                 _ => {}
             }
         }
-        // Of those before the page, what is sure to score too well is passed over.
+        // Candidates that certainly belong to earlier pages are skipped.
         match &best.behind {
             Some((score, _, _)) if sure && most > *score => {
                 let from = (0..=u8::MAX).zip(ceilings).find(|(_, most)| *most <= score).map(|(length, _)| length);
@@ -347,7 +348,7 @@ impl Segment<'_> {
         }
     }
 
-    /// The first document of this rank or a later one.
+    /// The first document with this sort key or a later one.
     fn first(&self, from: DocId, rank: Standing) -> DocId {
         let ranks = &self.columns().standings;
         let (mut from, mut to) = (from, ranks.num_vals());
@@ -363,7 +364,7 @@ impl Segment<'_> {
         if !self.search.covers(at) || self.reader.is_deleted(document) || self.view.stale.contains(&(self.number, document)) {
             return Ok(());
         }
-        // Places are read only where the page has room for what they may tell.
+        // Positions are read only if the best possible score would still enter the page.
         if let Some(last) = best.last_of_full().filter(|_| !self.search.page.count) {
             let most: u32 = walks.iter_mut().map(|(weight, walk)| *weight * score::saturation(walk.most(), length)).sum();
             if (most, at) < (last.score, last.at) {
@@ -382,16 +383,16 @@ impl Segment<'_> {
     }
 }
 
-/// How a pass goes on.
+/// The next step of a pass.
 enum Next {
     Look,
-    /// To the first document of this rank or a later one, which is behind this one.
+    /// Skip to the first document with this sort key or a later one, which is behind the current document.
     Skip(Standing),
     End,
 }
 
 impl Pass {
-    /// The most that a hit of each length scores; never more than one that is shorter.
+    /// The maximum score of a hit by length; it never rises with the length.
     fn ceilings(self, parts: &[(u32, Part)]) -> impl Iterator<Item = u32> {
         let most = |(number, (weight, part)): (usize, &(u32, Part))| {
             let times = match self {
@@ -407,7 +408,7 @@ impl Pass {
         (0..=u8::MAX).map(move |length| most.iter().map(|(weight, times)| weight * score::saturation(*times, length)).sum())
     }
 
-    /// Whether each hit scores just that.
+    /// Whether every hit has exactly the maximum score.
     fn sure(self, parts: &[(u32, Part)]) -> bool {
         match self {
             // Without relevance.
@@ -417,7 +418,7 @@ impl Pass {
         }
     }
 
-    /// Whether this pass is the one for the candidate that the walks stand on.
+    /// Whether the current candidate belongs to this pass.
     fn takes(self, walks: &[(u32, Walk)]) -> bool {
         match self {
             Self::All => true,

@@ -1,5 +1,5 @@
-//! Bridges: where the messages of a channel account are handed over. `outbound` hands what is claimed to `delivery` with the
-//! bridge that it goes over.
+//! Bridge settings: which HTTP endpoint delivers the messages of a channel account. `outbound` passes claimed messages to
+//! `delivery` with their bridge.
 
 use serde_json::{Value, json};
 use url::{Host, Url};
@@ -18,11 +18,10 @@ use crate::domain::{
 };
 
 impl Service {
-    /// Gives an account a bridge, or the one that it has another address. A new one comes with the secret that messages are
-    /// signed with.
+    /// Creates an account's bridge, or changes the URL of the existing one. A new bridge comes with its signing secret.
     pub async fn set_bridge(&self, editor: &Editor, account: &AccountId, url: &str) -> Result<(Bridge, Option<SigningSecret>)> {
         self.must_exist(&editor.store_id).await?;
-        check(&checked_url(url)?)?;
+        check(&checked_url(url, self.targets)?)?;
         let secret = fresh_secret()?;
         let mut change = self.begin_edit(editor).await?;
         let found = change.held_account(account).await?.ok_or_else(|| Error::missing("accountId", "account", account))?;
@@ -57,7 +56,7 @@ impl Service {
         Ok(self.db().bridges(store).await?)
     }
 
-    /// A new secret. The former one signs beside it for a day.
+    /// Rotates the secret. The former one also signs for a day.
     pub async fn rotate_bridge(&self, editor: &Editor, account: &AccountId) -> Result<(Bridge, SigningSecret)> {
         let secret = fresh_secret()?;
         let mut change = self.begin_edit(editor).await?;
@@ -70,7 +69,7 @@ impl Service {
         Ok((bridge, secret))
     }
 
-    /// Takes an account's bridge away. What is on its way then has none.
+    /// Removes an account's bridge. Queued messages then have none.
     pub async fn remove_bridge(&self, editor: &Editor, account: &AccountId) -> Result<()> {
         let mut change = self.begin_edit(editor).await?;
         if !change.delete_bridge(account).await? {
@@ -89,7 +88,7 @@ fn unknown(account: &AccountId) -> Error {
     Error::not_found("accountId", format!("there is no bridge on an account `{}` of the store", shown(account)))
 }
 
-/// What contacts are told goes over no open line, unless it stays on this machine.
+/// Messages to contacts are confidential: plain HTTP is refused, except to this machine.
 fn check(url: &Url) -> Result<()> {
     let stays = match url.host() {
         Some(Host::Ipv4(four)) => four.is_loopback(),

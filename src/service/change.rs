@@ -1,8 +1,9 @@
-//! What every write has in common: one transaction, the events of what changed, and an answer that can be repeated.
+//! Write transaction shared by all use-cases: row changes, domain events (transactional outbox) and the idempotent response
+//! commit together.
 //!
 //! A use-case begins with [`Service::begin`], changes rows through [`Change`], notes facts, and ends with
-//! [`Change::finish`], which renders and records the events, keeps the answer under an idempotency key, and commits it all
-//! at once (decisions, sections 6.13 and 8).
+//! [`Change::finish`], which renders and records the events, stores the response under an idempotency key, and commits all
+//! of it at once (decisions, sections 6.13 and 8).
 
 use std::{
     collections::HashSet,
@@ -23,22 +24,22 @@ use crate::{
     store::{self, Write, transaction::write::Kept},
 };
 
-/// Writes an event down in the shapes of the revision. Called inside the transaction; the bytes are what is delivered.
+/// Serialises an event in the format of the revision. Called inside the transaction; exactly these bytes are delivered.
 pub trait Renderer: Send + Sync + 'static {
     fn render(&self, store: &StoreId, event: &Event) -> Vec<u8>;
 }
 
-/// Who writes, and how a repeated request is answered.
+/// The context of a write: store, actor, and idempotency.
 pub struct By<'a, T> {
     pub store: &'a StoreId,
     pub actor: Actor,
     pub once: Option<Once<'a, T>>,
-    /// Set where the write is a change of settings.
+    /// Set for a change of settings.
     pub editor: Option<&'a Editor>,
 }
 
 impl<'a, T> By<'a, T> {
-    /// A write that nobody can ask for twice.
+    /// A write without an idempotency key.
     pub fn alone(store: &'a StoreId, actor: Actor) -> Self {
         Self { store, actor, once: None, editor: None }
     }
@@ -48,52 +49,52 @@ impl<'a, T> By<'a, T> {
         Self { editor: Some(editor), ..Self::alone(&editor.store_id, editor.actor()) }
     }
 
-    /// The same write, answered as before when it is repeated.
+    /// Adds an idempotency key: a repeated request gets the first response.
     pub fn once(self, once: Option<Once<'a, T>>) -> Self {
         Self { once, ..self }
     }
 }
 
-/// A request that carries an idempotency key.
+/// A request with an idempotency key.
 pub struct Once<'a, T> {
     pub operation: &'static str,
     pub key: &'a str,
-    /// A hash of everything that the request asks for.
+    /// A hash of all parameters of the request.
     pub request_hash: String,
-    /// The answer's `data` as it is kept.
+    /// The response's `data` as it is stored.
     pub render: fn(&T) -> Vec<u8>,
 }
 
-/// What a write answers.
+/// The result of a write.
 #[derive(Debug)]
 pub enum Outcome<T> {
     New(T),
-    /// The `data` that the first request of this key was answered with.
+    /// The stored `data` of the first request with this key.
     Replayed(Vec<u8>),
 }
 
-/// How long an answer is kept.
+/// How long a response is stored.
 const KEPT_MILLIS: i64 = 24 * 60 * 60 * 1000;
 
-/// Of so many keys one has its write remove answers that are too old: looking for them costs as much as the write's own keeping.
+/// One in this many keys also deletes expired responses: searching for them costs as much as storing one.
 const FORGETFUL: u64 = 8;
 
-/// Whether it is this one. By the key, whatever its pattern, so that no store's writes are always the others.
+/// Whether this key does. Hashed, whatever the keys' pattern, so that the writes of every store take their share.
 fn forgets(key: &str) -> bool {
     let mut hasher = DefaultHasher::new();
     hasher.write(key.as_bytes());
     hasher.finish().is_multiple_of(FORGETFUL)
 }
 
-/// How often, and with what pause, it is looked whether another process carries out the same request.
+/// How often, and with what pause, to check whether another process is executing the same request.
 const LOOKS: usize = 5;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 
-/// Requests with a key that this process is carrying out.
+/// The requests with a key that this process is executing.
 #[derive(Clone, Default)]
 pub(super) struct InProgress(Arc<Mutex<HashSet<String>>>);
 
-/// Holds one name until it is dropped.
+/// Holds one key until it is dropped.
 struct Held {
     all: InProgress,
     name: String,
@@ -112,7 +113,7 @@ impl Drop for Held {
     }
 }
 
-/// A write that goes on.
+/// A write in progress.
 pub(super) struct Change<'s> {
     service: &'s Service,
     write: Write,
@@ -120,14 +121,14 @@ pub(super) struct Change<'s> {
     facts: Vec<Fact>,
     editor: Option<Editor>,
     entries: Vec<Entry>,
-    /// Whether a message was put on its way.
+    /// Whether a message was queued.
     dispatched: bool,
-    /// Whether there is something for webhooks.
+    /// Whether an event for webhooks was queued.
     delivers: bool,
     held: Option<Held>,
 }
 
-/// A write that goes on, or an answer that is there already.
+/// A write in progress, or a stored response.
 #[expect(clippy::large_enum_variant, reason = "it lives for the length of one match")]
 pub(super) enum Begun<'s> {
     Fresh(Change<'s>),
@@ -141,7 +142,7 @@ impl Service {
         let name = format!("{}\u{1f}{}\u{1f}{}", by.store, once.operation, once.key);
         let held = self.in_progress.hold(name).ok_or_else(busy)?;
         let mut change = self.begin_by(by).await?;
-        // One that was refused just now may hold the name until its rollback has reached the database.
+        // A request that was just refused may hold the key until its rollback has reached the database.
         let mut looks = 0;
         while !change.try_name(&format!("{}\u{1f}{}", once.operation, once.key)).await? {
             looks += 1;
@@ -154,7 +155,7 @@ impl Service {
             if kept.request_hash != once.request_hash {
                 return Err(Error::KeyReused);
             }
-            // The first answer counts only once it is durable.
+            // The first response is valid only once it is durable.
             change.end().await?;
             return Ok(Begun::Replay(kept.body));
         }
@@ -166,7 +167,7 @@ impl Service {
         Ok(Change { editor: by.editor.cloned(), ..self.begin_alone(by.store, by.actor.clone()).await? })
     }
 
-    /// A write that nobody can ask for twice.
+    /// A write without an idempotency key.
     pub(super) async fn begin_alone(&self, store: &StoreId, actor: Actor) -> Result<Change<'_>> {
         Ok(self.change(self.db().write(store, &self.world().clock).await?, actor))
     }
@@ -185,7 +186,7 @@ impl Service {
         }
     }
 
-    /// A change of settings that nobody can ask for twice.
+    /// A change of settings without an idempotency key.
     pub(super) async fn begin_edit(&self, editor: &Editor) -> Result<Change<'_>> {
         Ok(Change { editor: Some(editor.clone()), ..self.begin_alone(&editor.store_id, editor.actor()).await? })
     }
@@ -200,7 +201,7 @@ impl Deref for Change<'_> {
 }
 
 impl Change<'_> {
-    /// Says who causes the change, where that shows only within it.
+    /// Sets the actor, if it is known only within the write.
     pub fn caused_by(&mut self, actor: Actor) {
         self.actor = actor;
     }
@@ -209,37 +210,37 @@ impl Change<'_> {
         &self.actor
     }
 
-    /// Puts a message on its way once this change is committed.
+    /// Queues a message; it is sent after the commit.
     pub fn dispatch(&mut self, parcel: &Parcel) -> store::Result<()> {
         self.dispatched = true;
         self.write.put_parcel(parcel)
     }
 
-    /// Notes what happened; events are recorded in the order of the notes.
+    /// Notes an event; events are recorded in the order of the notes.
     pub fn note(&mut self, fact: Fact) {
         self.facts.push(fact);
     }
 
-    /// Says that the server itself changes settings here.
+    /// Declares the server itself the editor of this settings change.
     pub fn edited_by_system(&mut self) {
         self.editor = Some(Editor::system(self.write.store().clone()));
     }
 
-    /// Notes what is written down of a change of settings. A write of anybody else leaves no such note.
+    /// Notes an audit log entry. Ignored unless the write is a change of settings.
     pub fn audit(&mut self, mut entry: Entry) {
         if let Some(detail) = entry.detail.as_object_mut() {
-            // What is absent is left out.
+            // Absent properties are left out.
             detail.retain(|_, value| !value.is_null());
         }
         self.entries.push(entry);
     }
 
-    /// Queued an event for webhooks.
+    /// Wakes the webhook queue after the commit.
     pub fn deliver(&mut self) {
         self.delivers = true;
     }
 
-    /// Records the events, keeps the answer and commits.
+    /// Records the events, stores the response and commits.
     pub async fn finish<T>(self, by: &By<'_, T>, answer: T) -> Result<Outcome<T>> {
         if let Some(once) = &by.once {
             let kept = Kept { request_hash: once.request_hash.clone(), body: (once.render)(&answer) };
@@ -252,7 +253,7 @@ impl Change<'_> {
         Ok(Outcome::New(answer))
     }
 
-    /// Records the events and commits. Where nothing was changed, what was read is durable then.
+    /// Records the events and commits. If nothing changed, it waits until what was read is durable.
     pub async fn end(self) -> Result<()> {
         let record = |fact| {
             let event = Event { id: self.service.world().ids.fresh(), at: self.write.now(), actor: self.actor.clone(), fact };
@@ -276,7 +277,7 @@ impl Change<'_> {
     }
 }
 
-/// Leaves a use-case with the kept answer when there is one.
+/// Returns the stored response from a use-case, if there is one.
 macro_rules! begin {
     ($service:expr, $by:expr) => {
         match $service.begin($by).await? {
@@ -302,7 +303,7 @@ mod tests {
     };
 
     #[test]
-    fn of_all_sorts_of_keys_some_forget() {
+    fn every_pattern_of_keys_deletes_expired_responses() {
         let numbered = (0..800).map(|i| format!("order-{i}"));
         let random = (0..800).map(|_| RandomIds.fresh());
         let doubled = (0..800).map(|i| format!("{i}-{i}"));
@@ -312,7 +313,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn answers_are_forgotten_faster_than_they_come() {
+    async fn responses_are_deleted_faster_than_they_are_stored() {
         let fixture = Fixture::new().await;
         let clock = MovableClock::at(0);
         let service = service(fixture.db.clone(), clock.clone(), Silent);

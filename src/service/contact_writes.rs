@@ -23,7 +23,7 @@ pub struct ContactFieldUpdate {
     pub field_id: FieldId,
     /// `null` unsets.
     pub value: Value,
-    /// The stamp last seen.
+    /// The stamp that the client has seen (optimistic locking).
     pub stamp: Timestamp,
 }
 
@@ -31,7 +31,7 @@ impl Service {
     pub async fn create_contact(&self, by: &By<'_, Contact>, new: Person) -> Result<Outcome<Contact>> {
         let change = begin!(self, by);
         let contact = self.new_contact(&change, new);
-        // The index decides, so that two who come at once cannot both be let in.
+        // A unique index decides, so concurrent requests cannot both succeed.
         match change.insert_contact(&contact).await {
             Err(store::Error::Unique(index)) => {
                 let field = if index.contains("phone") { "phone" } else { "email" };

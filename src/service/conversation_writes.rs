@@ -33,7 +33,7 @@ impl Service {
         change.finish(by, ()).await
     }
 
-    /// Adds and removes labels; what is there, or not there, already is passed over.
+    /// Adds and removes labels; those that are already present, or absent, are ignored.
     pub async fn update_conversation_labels(&self, by: &By<'_, ()>, update: LabelUpdate) -> Result<Outcome<()>> {
         if let Some(i) = update.remove.iter().position(|id| update.add.contains(id)) {
             return Err(Error::invalid(format!("body.removeLabels[{i}]"), "is also in `addLabels`"));
@@ -77,7 +77,7 @@ impl Service {
         change.finish(by, ()).await
     }
 
-    /// Adds a note that the customer does not see. `author`: whom the key acts for, else the store's oldest owner.
+    /// Adds a note that the customer does not see. `author`: the user of the key, or else the store's oldest owner.
     pub async fn add_internal_comment(
         &self,
         by: &By<'_, ()>,

@@ -10,8 +10,8 @@ use crate::domain::{
 };
 
 impl Service {
-    /// One conversation as a page of one item, or a contact's, most recent last message first. With both ids: the one,
-    /// if it is the contact's.
+    /// One conversation as a page of one item, or a contact's conversations, most recent last message first. With both ids: the
+    /// one conversation, if it is the contact's.
     pub async fn conversations(
         &self,
         store: &StoreId,

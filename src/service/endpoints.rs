@@ -1,12 +1,15 @@
-//! Endpoints of a store's own choice: whether an address can be delivered to at all, and what deliveries are signed with.
-//! Called by `webhooks` and `bridges`. Where an address leads is looked at when a connection is made.
+//! Validation of HTTP endpoints of webhooks and bridges, and their signing secrets. Called by `webhooks` and `bridges`. The
+//! addresses of a DNS name are checked at connection time.
 
 use url::{Host, Url};
 
 use super::{Error, Result};
-use crate::domain::webhooks::{SECRET_BYTES, SigningSecret};
+use crate::domain::{
+    targets::Targets,
+    webhooks::{SECRET_BYTES, SigningSecret},
+};
 
-/// The longest address that is taken, in characters.
+/// The limit of characters in a URL.
 const MAX_URL_CHARS: usize = 2048;
 
 pub(super) fn fresh_secret() -> Result<SigningSecret> {
@@ -15,7 +18,7 @@ pub(super) fn fresh_secret() -> Result<SigningSecret> {
     Ok(SigningSecret(bytes))
 }
 
-pub(super) fn checked_url(text: &str) -> Result<Url> {
+pub(super) fn checked_url(text: &str, targets: Targets) -> Result<Url> {
     let refuse = |reason: &str| Err(Error::invalid("url", reason.to_owned()));
     if text.chars().count() > MAX_URL_CHARS {
         return refuse("must be at most 2048 characters long");
@@ -29,6 +32,13 @@ pub(super) fn checked_url(text: &str) -> Result<Url> {
     }
     match url.host() {
         Some(Host::Domain("")) | None => refuse("must name a host"),
+        Some(host) if targets.check_entered(&url).is_err() => {
+            let reason = format!(
+                "must not lead to `{host}`, which is not a public address; nothing is delivered to it unless the server is started with \
+                 `--allow-private-targets`"
+            );
+            refuse(&reason)
+        }
         Some(_) => Ok(url),
     }
 }

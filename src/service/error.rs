@@ -1,4 +1,4 @@
-//! What a use-case can fail with. Knows no HTTP; the edge gives each a status.
+//! Errors of the use-cases. No HTTP here; the HTTP layer maps each to a status.
 
 use crate::{domain::ids::MAX_ID_CHARS, search, store};
 
@@ -6,30 +6,30 @@ pub type Result<T> = std::result::Result<T, Error>;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Input that does not fit a definition or a state. `field` as the request spells it: `body.labels[0]`, `pageSize`.
+    /// Input that does not fit a definition or a state. `field` is a path in the request: `body.labels[0]`, `pageSize`.
     #[error("`{field}` {reason}")]
     Invalid { field: String, reason: String },
-    /// A record that is not in the store. `field` is the member that names it, as the request spells it.
+    /// A record that is not in the store. `field` is the request property with its id.
     #[error("`{field}`: {reason}")]
     NotFound { field: String, reason: String },
-    /// The record changed, is in another state, or would collide with another. `field` as the request spells it.
+    /// The record changed, is in another state, or would collide with another. `field` is a path in the request.
     #[error("`{field}` {reason}")]
     Conflict { field: String, reason: String },
-    /// The caller may not do this. `field` as the request spells it.
+    /// The caller is not permitted to do this. `field` is a path in the request.
     #[error("`{field}` {reason}")]
     Forbidden { field: String, reason: String },
-    /// The store has as many of something as it may have.
+    /// The store has reached a limit.
     #[error("{0}")]
     Full(String),
     #[error("`Idempotency-Key` was used for another request; send a new key")]
     KeyReused,
-    /// The same request is being carried out; worth a retry after so many seconds.
+    /// The same request is in progress; retry after so many seconds.
     #[error("{reason}")]
     InProgress { reason: String, retry_after: u32 },
-    /// Not now; worth a retry after so many seconds.
+    /// Temporarily unavailable; retry after so many seconds.
     #[error("{reason}")]
     Unavailable { reason: String, retry_after: u32 },
-    /// Ours to fix. The text is for the log alone.
+    /// A failure of the server. The text is only for the log.
     #[error("{0}")]
     Internal(String),
 }
@@ -51,13 +51,13 @@ impl Error {
         Self::NotFound { field: field.into(), reason: reason.into() }
     }
 
-    /// No such record in the store, which includes another store's.
+    /// No such record in the store. Records of other stores count as missing.
     pub fn missing(field: impl Into<String>, noun: &str, id: impl std::fmt::Display) -> Self {
         Self::not_found(field, format!("no {noun} with id `{}` in this store", shown(id)))
     }
 }
 
-/// An id as a message shows it: a request may send any text for one.
+/// An id for an error text, shortened: a request may send any text as an id.
 pub(super) fn shown(id: impl std::fmt::Display) -> String {
     let text = id.to_string();
     match text.char_indices().nth(MAX_ID_CHARS) {
@@ -69,7 +69,10 @@ pub(super) fn shown(id: impl std::fmt::Display) -> String {
 impl From<store::Error> for Error {
     fn from(error: store::Error) -> Self {
         match error {
-            store::Error::Busy => Self::Unavailable { reason: "another write is in progress; try again".to_owned(), retry_after: 5 },
+            store::Error::Busy => {
+                tracing::warn!("a statement timed out on a lock, or was cancelled by the database");
+                Self::Unavailable { reason: "another write is in progress; try again".to_owned(), retry_after: 5 }
+            }
             store::Error::Unavailable(detail) => {
                 tracing::error!(%detail, "the database cannot be reached");
                 Self::Unavailable { reason: "the database cannot be reached; try again".to_owned(), retry_after: 5 }
@@ -79,7 +82,7 @@ impl From<store::Error> for Error {
                 Self::Unavailable { reason: "the database cannot do this at present; try again".to_owned(), retry_after: 5 }
             }
             store::Error::Unusable(detail) => {
-                tracing::error!(%detail, "the database is unusable until it is mended");
+                tracing::error!(%detail, "the database is unusable until it is repaired");
                 Self::Unavailable { reason: "the database is out of order; try again later".to_owned(), retry_after: 60 }
             }
             store::Error::SecretKey(detail) => {

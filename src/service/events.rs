@@ -3,7 +3,7 @@
 use super::{Error, Result, Service};
 use crate::{domain::events::numbered, domain::ids::StoreId, store};
 
-/// A recorded event as it is told.
+/// A recorded event with its number.
 #[derive(Debug)]
 pub struct Told {
     pub sequence: i64,
@@ -12,15 +12,17 @@ pub struct Told {
 }
 
 impl Service {
-    /// At most `limit` events behind a number, in their order; none at the end. Those that have no number yet get one first,
-    /// unless another process writes for so long that only those which have one can be told.
+    /// At most `limit` events after a sequence number, in order; empty at the end. Events without a number get one first,
+    /// unless another process holds the write lock for too long; then only numbered events are returned.
     pub async fn events_after(&self, store: &StoreId, sequence: i64, limit: i64) -> Result<Vec<Told>> {
         let db = self.db();
         let mut events = db.events_after(store, sequence, limit).await?;
         if i64::try_from(events.len()).is_ok_and(|found| found < limit) {
             match db.number_events(self.world().now()).await {
                 Ok(()) => events = db.events_after(store, sequence, limit).await?,
-                Err(store::Error::Busy) => tracing::warn!("other writers hold the database; events without a number are left out"),
+                Err(store::Error::Busy) => {
+                    tracing::warn!("other writers hold the write lock; events without a sequence number are left out")
+                }
                 Err(error) => return Err(error.into()),
             }
         }

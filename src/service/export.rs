@@ -1,6 +1,6 @@
-//! Export of a store's records: the lines that an import reads, parents first and then by id (decisions, section 9).
-//! Called by `cli`. Guarantees: one moment's state, a bounded number of records in memory, and the same bytes for the
-//! same records.
+//! Export of a store as NDJSON, in the format of an import: parents first, then by id (decisions, section 9). Called by
+//! `cli`. Guarantees: a consistent snapshot, a bounded number of records in memory, and byte-identical output for equal
+//! records.
 
 use std::io::{self, Write};
 
@@ -12,10 +12,10 @@ use crate::{
     store::{self, Db},
 };
 
-/// Records that are read at once.
+/// Records per read.
 const PAGE: u64 = 1_000;
 
-/// Why nothing, or not everything, was exported.
+/// Why an export failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     #[error("there is no store `{0}`")]
@@ -30,12 +30,12 @@ pub enum Failure {
 struct Line<'a> {
     kind: &'static str,
     record: &'a Record,
-    /// Lets the import take what it would refuse of a new record.
+    /// Lets the import accept a record that is over a length limit.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     oversized: bool,
 }
 
-/// Writes every record of a store; answers how many.
+/// Writes every record of a store; returns their number.
 pub async fn run(db: &Db, store: &StoreId, out: &mut (impl Write + Send)) -> Result<u64, Failure> {
     let export = db.begin_export(store).await?.ok_or_else(|| Failure::NoStore(store.clone()))?;
     let mut count = 0;

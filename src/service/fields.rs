@@ -7,8 +7,8 @@ use crate::domain::{
 };
 
 impl Service {
-    /// In display order. With accounts: those of a field that exist, in the field's order; none for a field that lists
-    /// none.
+    /// In display order. With accounts: the existing accounts of a field, in the field's order; empty for a field without
+    /// accounts.
     pub async fn ticket_fields(&self, store: &StoreId, with_accounts: bool) -> Result<Vec<TicketFieldView>> {
         let fields = self.db().ticket_fields(store).await?;
         if !with_accounts {

@@ -1,4 +1,4 @@
-//! What writes and imports leave behind is what filters by labels and fields find.
+//! Filters by labels and fields after writes and imports.
 
 use std::sync::Arc;
 
@@ -54,7 +54,7 @@ impl Shop {
         import::run(&self.fixture.db, self.service.world(), &self.fixture.store, spool, import::Options::default()).await.unwrap();
     }
 
-    /// The tickets that were imported, and those that came since as `new`.
+    /// The tickets that were imported by id, and later ones as `new`.
     async fn found(&self, filter: TicketFilter) -> String {
         let filter = TicketFilter { statuses: vec![Status::Open, Status::Closed], ..filter };
         let page = self.service.tickets(&self.fixture.store, filter, first(9), TicketExpand::default()).await.unwrap();
@@ -116,7 +116,7 @@ fn ticket<'a>(id: &str, conversation: &str, closed: bool, fields: Value) -> (&'a
 }
 
 #[tokio::test]
-async fn what_is_written_is_found_and_what_is_gone_is_not() {
+async fn filters_find_current_values_and_no_former_ones() {
     use FieldOperator::{ContainsAll, Equal, IsOneOf, StartsWith};
     use LabelOperator::{ContainsAll as All, ContainsAny as Any, DoesNotContainAny as Without};
     let shop = Shop::open().await;
@@ -160,7 +160,7 @@ async fn what_is_written_is_found_and_what_is_gone_is_not() {
     assert_eq!(shop.having("score", Equal, json!(9)).await, "k1");
     assert_eq!(shop.having("tags", ContainsAll, json!(["a"])).await, "k1");
 
-    // A ticket that opens in a conversation has its labels.
+    // A new ticket has the labels of its conversation.
     let closing = Closing {
         ticket_id: "k1".into(),
         handled_by: None,
@@ -187,7 +187,7 @@ async fn what_is_written_is_found_and_what_is_gone_is_not() {
     shop.service.receive(&shop.fixture.store, inbound).await.unwrap();
     assert_eq!(shop.labelled(All, &["l2", "l3"]).await, "k1 k2 new");
 
-    // Tickets follow a conversation that is replaced, and a ticket that is replaced keeps its conversation's labels.
+    // Tickets follow a replaced conversation, and a replaced ticket keeps the labels of its conversation.
     shop.import([conversation("v1", &["l1"]), ticket("k3", "v2", false, json!({"region": "west"}))]).await;
     assert_eq!(shop.labelled(Any, &["l1"]).await, "k1 k2 new");
     assert_eq!(shop.labelled(Any, &["l2", "l3"]).await, "");

@@ -1,4 +1,4 @@
-//! What tests of this room and of `delivery` serve with.
+//! Test fixtures of this module and of `delivery`.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::{
     store::Db,
 };
 
-/// Events of which nothing is told.
+/// A renderer without output.
 pub(crate) struct Silent;
 
 impl Renderer for Silent {

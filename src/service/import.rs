@@ -1,20 +1,22 @@
-//! Import of a store's records, all or nothing (decisions, section 9). Called by `cli` and the demo.
+//! NDJSON import of a store, all or nothing (decisions, section 9). Called by `cli` and the demo.
 //!
-//! The input is read twice: definitions first, since values are checked against them, then everything else, so that the
-//! order of lines does not matter; and once before that where the rows that will change are held at first. A thread of its
-//! own reads and checks while the database writes; between the two lie a few batches, and that is all that is held, beside
-//! a hash of each id and the accounts of conversations that came lately.
+//! The input is read twice: definitions first, since values are checked against them, then everything else, so the order of
+//! lines does not matter. A database that locks the affected rows beforehand needs one more pass before these. A separate
+//! thread reads and checks while the database writes, with a bounded queue of batches between them. Memory use is bounded:
+//! the queue, a hash of each id, and the accounts of recent conversations.
 //! - `spool`: the lines.
 //! - `parse`: a line as a record.
 //! - `channel`: senders and payloads.
-//! - `check`: whether a record's values are allowed.
-//! - `definitions`: field definitions, and values that fit them.
+//! - `check`: validation of a record's values.
+//! - `definitions`: field definitions, and the validation of field values.
+//! - `schema`: the JSON Schema of a line, and an example.
 
 mod channel;
 mod check;
 mod definitions;
 mod parse;
 mod reader;
+mod schema;
 mod spool;
 
 use std::{io, sync::Arc};
@@ -32,23 +34,24 @@ use crate::{
 use definitions::Definitions;
 use parse::Peek;
 use reader::{Held, Reader, Step};
+pub use schema::{EXAMPLE, schema};
 pub use spool::{MAX_LINE_BYTES, Spool};
 
-/// Batches between the reading thread and the database.
+/// The capacity of the queue between the reading thread and the database, in batches.
 const QUEUE: usize = 2;
 
-/// Told how many bytes of how many are done.
+/// Called with the bytes done, and all bytes.
 pub type Progress = Arc<dyn Fn(u64, u64) + Send + Sync>;
 
-/// How an import is to be done.
+/// The options of an import.
 #[derive(Clone, Default)]
 pub struct Options {
-    /// Everything is done and then taken back.
+    /// Do everything, then roll back.
     pub dry_run: bool,
     pub progress: Option<Progress>,
 }
 
-/// What an import took: records of each kind, those that are none left out.
+/// The result of an import: the number of records of each kind, without zeros.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     pub counts: Vec<(Kind, u64)>,
@@ -60,13 +63,13 @@ impl Summary {
     }
 }
 
-/// Why nothing was imported.
+/// Why an import failed. Nothing was imported.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// A line is at fault; `place` names kind and property, where there is one.
+    /// An invalid line; `place` names kind and property, where there is one.
     #[error("line {line}: {place}{sep}{reason}", sep = if place.is_empty() { "" } else { ": " })]
     Line { line: u64, place: String, reason: String },
-    /// The records are at fault together.
+    /// The records contradict each other.
     #[error("{0}")]
     Records(String),
     #[error("there is no store `{0}`; `counterpart store create --id {0} --name NAME` makes it")]
@@ -85,7 +88,7 @@ impl Failure {
     }
 }
 
-/// Imports into a store. On any failure, and when the process dies, the store is as it was.
+/// Imports into a store. On any failure, and on a crash, the store is unchanged.
 pub async fn run(db: &Db, world: &World, store: &StoreId, spool: Spool, options: Options) -> Result<Summary, Failure> {
     let now = world.now();
     let mut import = db.begin_import(store, now).await?.ok_or_else(|| Failure::NoStore(store.clone()))?;
@@ -100,12 +103,12 @@ pub async fn run(db: &Db, world: &World, store: &StoreId, spool: Spool, options:
         (spool, outcome)
     });
     let written = write(&mut import, &mut steps).await;
-    // A closed queue ends the reader, should it still be at work.
+    // Closing the queue stops the reader, if it is still running.
     drop(steps);
     let (spool, read) = reading.await.map_err(|_| Failure::Reader)?;
 
     let outcome = match (written, read) {
-        // What the reader found is about an earlier line than what the database would say next.
+        // An error of the reader concerns an earlier line than the next error of the database.
         (Ok(Ok(())), Ok(end)) => match import.missing_account(&end.accounts).await? {
             Some(account) => Err(Failure::Records(format!(
                 "ticketField.accountIds: there is no account `{account}`, neither in the file nor in the store"
@@ -123,9 +126,9 @@ pub async fn run(db: &Db, world: &World, store: &StoreId, spool: Spool, options:
         }
         Ok(summary) => {
             import.commit().await?;
-            // Batches and replaced tickets leave parts of the totals, which every first page of a list that tells its total adds up until then.
+            // Batches and replaced tickets leave partial totals. Until they are folded, every first page with a total has to sum them up.
             if let Err(error) = db.fold_totals().await {
-                tracing::warn!(%error, "the parts of totals could not be put together; a server does it later");
+                tracing::warn!(%error, "partial totals could not be folded; a server will do it later");
             }
             Ok(summary)
         }
@@ -153,7 +156,7 @@ async fn write(import: &mut Import, steps: &mut mpsc::Receiver<Step>) -> store::
     Ok(Ok(()))
 }
 
-/// A fault as a failure that names a line: the input is searched for it, since nothing of it was kept.
+/// Finds the line of a database error: the input is read again, since its records were not kept.
 async fn located(spool: &Spool, outcome: Outcome) -> Result<(), Failure> {
     let Err(Fault { at, property, reason }) = outcome else { return Ok(()) };
     let (kinds, sought, value) = match at {

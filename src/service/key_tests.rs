@@ -1,4 +1,4 @@
-//! Keys at the edges of their time, with a clock that is moved (section 3.2; decisions, section 7), and the log of changes.
+//! API key lifetimes, with a fake clock (section 3.2; decisions, section 7), and the audit log.
 
 use std::sync::Arc;
 
@@ -62,7 +62,7 @@ impl Keyring {
         self.clock.pass(instant.millis() - self.clock.now().millis());
     }
 
-    /// What both processes make of a secret: its scopes, or nobody.
+    /// The scopes of a secret in both processes; `None` if it is invalid.
     async fn scopes(&self, secret: &Secret) -> Option<ScopeSet> {
         let one = self.one.authenticate(secret.reveal()).await.unwrap().map(|known| known.caller.scopes);
         let other = self.other.authenticate(secret.reveal()).await.unwrap().map(|known| known.caller.scopes);
@@ -78,7 +78,7 @@ impl Keyring {
         self.other.keys(&self.fixture.store).await.unwrap().into_iter().find(|key| key.id == *id).unwrap()
     }
 
-    /// Asserts that a secret opens until this instant and not at it.
+    /// Asserts that a secret is valid until this instant and not at it.
     async fn opens_until(&self, secret: &Secret, end: Timestamp) {
         self.go_to(end.plus_millis(-1));
         assert!(self.opens(secret).await, "it should open a millisecond before {end}");
@@ -109,7 +109,7 @@ async fn a_key_ends_six_calendar_months_after_it_was_made() {
 }
 
 #[tokio::test]
-async fn rotation_begins_the_six_months_anew_and_leaves_the_former_secret_two_hours() {
+async fn rotation_restarts_the_six_months_and_leaves_the_former_secret_two_hours() {
     let ring = Keyring::at("2026-03-31T12:00:00.000Z").await;
     let (key, first) = ring.key(&[Scope::TicketsWrite]).await;
     ring.go_to(instant("2026-08-31T12:00:00.000Z"));
@@ -143,7 +143,7 @@ async fn each_superseded_secret_keeps_its_own_two_hours() {
 }
 
 #[tokio::test]
-async fn secrets_of_one_millisecond_are_told_apart() {
+async fn secrets_of_one_millisecond_are_distinct() {
     let ring = Keyring::at("2026-03-01T00:00:00.000Z").await;
     let (key, first) = ring.key(&[Scope::LabelsRead]).await;
     let second = ring.rotate(&key.id).await;
@@ -157,7 +157,7 @@ async fn secrets_of_one_millisecond_are_told_apart() {
 async fn a_former_secret_does_not_outlive_its_own_end() {
     let ring = Keyring::at("2026-03-01T00:00:00.000Z").await;
     let (key, first) = ring.key(&[Scope::LabelsRead]).await;
-    // An hour before it would have ended.
+    // An hour before its expiry.
     ring.go_to(key.expires_at.plus_millis(-HOUR));
     let second = ring.rotate(&key.id).await;
     ring.opens_until(&first, key.expires_at).await;
@@ -165,7 +165,7 @@ async fn a_former_secret_does_not_outlive_its_own_end() {
 }
 
 #[tokio::test]
-async fn a_suspended_key_opens_nothing_and_its_time_runs_on() {
+async fn a_suspended_key_is_refused_and_its_expiry_runs_on() {
     let ring = Keyring::at("2026-03-01T00:00:00.000Z").await;
     let (key, first) = ring.key(&[Scope::LabelsRead]).await;
     let second = ring.rotate(&key.id).await;
@@ -186,7 +186,7 @@ async fn a_suspended_key_opens_nothing_and_its_time_runs_on() {
 }
 
 #[tokio::test]
-async fn an_edit_is_for_every_secret_and_at_once() {
+async fn an_edit_applies_to_every_secret_at_once() {
     let ring = Keyring::at("2026-03-01T00:00:00.000Z").await;
     let (key, first) = ring.key(&[Scope::TicketsWrite, Scope::LabelsRead]).await;
     let second = ring.rotate(&key.id).await;
@@ -219,7 +219,7 @@ async fn deletion_ends_every_secret_at_once_and_for_good() {
 }
 
 #[tokio::test]
-async fn rotations_at_once_each_leave_a_secret() {
+async fn concurrent_rotations_each_leave_a_secret() {
     let ring = Keyring::at("2026-03-01T00:00:00.000Z").await;
     let (key, first) = ring.key(&[Scope::LabelsRead]).await;
     let editor = ring.editor();
@@ -231,7 +231,7 @@ async fn rotations_at_once_each_leave_a_secret() {
 }
 
 #[tokio::test]
-async fn the_last_use_is_seen_at_once_here_and_elsewhere_once_it_was_written_down() {
+async fn the_last_use_is_visible_at_once_here_and_elsewhere_once_saved() {
     let ring = Keyring::at("2026-03-01T00:00:00.000Z").await;
     let (key, secret) = ring.key(&[Scope::LabelsRead]).await;
     let last = async |service: &Service| service.keys(&ring.fixture.store).await.unwrap()[0].last_used_at;
@@ -242,7 +242,7 @@ async fn the_last_use_is_seen_at_once_here_and_elsewhere_once_it_was_written_dow
     assert_eq!((last(&ring.one).await, last(&ring.other).await), (Some(used), None));
     ring.one.save_key_uses().await.unwrap();
     assert_eq!((last(&ring.one).await, last(&ring.other).await), (Some(used), Some(used)));
-    // An older use that is written down later changes nothing.
+    // Saving an older use later changes nothing.
     ring.clock.pass(10);
     ring.other.authenticate(secret.reveal()).await.unwrap().unwrap();
     ring.clock.pass(-3);
@@ -250,7 +250,7 @@ async fn the_last_use_is_seen_at_once_here_and_elsewhere_once_it_was_written_dow
     ring.other.save_key_uses().await.unwrap();
     ring.one.save_key_uses().await.unwrap();
     assert_eq!((last(&ring.one).await, last(&ring.other).await), (Some(used.plus_millis(10)), Some(used.plus_millis(10))));
-    // Nobody's secret is nobody's use, and a key that is gone is no failure.
+    // An unknown secret is no use, and the use of a deleted key is no failure.
     assert!(ring.one.authenticate("cp_nonsense").await.unwrap().is_none());
     ring.one.authenticate(secret.reveal()).await.unwrap().unwrap();
     ring.one.delete_key(&ring.editor(), &key.id).await.unwrap();

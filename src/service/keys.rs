@@ -1,6 +1,6 @@
-//! API keys (sections 3.2 and 5; decisions, section 7). Called by `http` and `cli`.
+//! API key management and authentication (sections 3.2 and 5; decisions, section 7). Called by `http` and `cli`.
 //!
-//! When a key was last used is kept in memory and written down once in a while, since a write for each request would cost
+//! The last use of a key is kept in memory and written periodically (write-behind), since a write per request would cost
 //! more than most requests do.
 
 use std::{
@@ -23,16 +23,16 @@ use crate::{
 /// The longest name of a key, in characters.
 const MAX_NAME_CHARS: usize = 100;
 
-/// What a new key is made of.
+/// The properties of a new key.
 #[derive(Debug)]
 pub struct NewKey {
     pub name: String,
     pub scopes: ScopeSet,
-    /// The user in whose name it acts; absent: the store's oldest owner.
+    /// The user for whom the key acts; absent: the store's oldest owner.
     pub owner: Option<UserId>,
 }
 
-/// When keys were last used, as far as that is not written down yet.
+/// Last uses that have not been written yet.
 #[derive(Clone, Default)]
 pub(super) struct Uses(Arc<Mutex<HashMap<KeyId, (StoreId, Timestamp)>>>);
 
@@ -55,7 +55,7 @@ impl Uses {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Notes again what could not be written down.
+    /// Puts back uses whose write failed.
     fn put_back(&self, store: &StoreId, uses: Vec<(KeyId, Timestamp)>) {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         for (key, at) in uses {
@@ -66,8 +66,8 @@ impl Uses {
 }
 
 impl Service {
-    /// Who presents this secret. Looked up on every call, unless the store knows that nothing has changed, so that a change of a key is
-    /// seen at once by every process. What his request names may be looked up with him.
+    /// Authenticates a secret. Looked up on every call, unless the store's cache is known to be current, so that all processes
+    /// see a change of a key at once. The records that the request names may be looked up with the key.
     pub async fn authenticate(&self, secret: &str) -> Result<Option<Known>> {
         let now = self.world().now();
         let found = self.db().find_caller(&SecretHash::of(secret), now).await?;
@@ -77,21 +77,21 @@ impl Service {
         Ok(found)
     }
 
-    /// A secret of the server itself, made when it is first asked for.
+    /// A secret of the server itself, generated on first use.
     pub async fn server_secret(&self, name: &str) -> Result<Vec<u8>> {
         let mut fresh = vec![0_u8; 32];
         getrandom::fill(&mut fresh).map_err(|error| Error::Internal(format!("no randomness: {error}")))?;
         Ok(self.db().server_secret(name, fresh).await?)
     }
 
-    /// Makes a key. The secret is told here and never again.
+    /// Creates a key. Its secret is returned only here.
     pub async fn create_key(&self, editor: &Editor, new: NewKey) -> Result<(ApiKey, Secret)> {
         check(Some(&new.name), Some(new.scopes))?;
         self.must_exist(&editor.store_id).await?;
         let secret = fresh_secret(PREFIX)?;
         let mut change = self.begin_edit(editor).await?;
         Self::must_have_room("keys", "--max-keys", change.count_keys().await?, self.bounds.keys)?;
-        // Without a user a key acts in the name of an owner, which an admin's may not.
+        // A key without a user acts for an owner, which an admin must not grant.
         let owner = new.owner.or_else(|| editor.user_id.clone().filter(|_| !editor.is_owner));
         if let Some(user) = &owner {
             if change.known_users(&[user]).await?.is_empty() {
@@ -130,7 +130,7 @@ impl Service {
         Ok(keys)
     }
 
-    /// Changes name or scopes; what is `None` stays. The secret stays too.
+    /// Changes name or scopes; `None` leaves a property unchanged, as the secret is.
     pub async fn edit_key(&self, editor: &Editor, id: &KeyId, name: Option<String>, scopes: Option<ScopeSet>) -> Result<ApiKey> {
         check(name.as_deref(), scopes)?;
         let mut change = self.begin_edit(editor).await?;
@@ -146,7 +146,7 @@ impl Service {
         Ok(key)
     }
 
-    /// Suspends a key, or lifts the suspension. Its expiry runs on.
+    /// Suspends a key, or ends its suspension. Its expiry runs on.
     pub async fn set_key_active(&self, editor: &Editor, id: &KeyId, active: bool) -> Result<ApiKey> {
         let mut change = self.begin_edit(editor).await?;
         let mut key = known(&change, id).await?;
@@ -159,7 +159,7 @@ impl Service {
         Ok(key)
     }
 
-    /// Gives a key a new secret and six more months; each former one stays valid for two hours, its own expiry permitting.
+    /// Gives a key a new secret and six more months; each former one stays valid for two hours, unless it expires earlier.
     pub async fn rotate_key(&self, editor: &Editor, id: &KeyId) -> Result<(ApiKey, Secret)> {
         let secret = fresh_secret(PREFIX)?;
         let mut change = self.begin_edit(editor).await?;
@@ -180,7 +180,7 @@ impl Service {
         Ok((key, secret))
     }
 
-    /// Removes a key and every secret of it, at once and for good.
+    /// Deletes a key with all its secrets, at once and permanently.
     pub async fn delete_key(&self, editor: &Editor, id: &KeyId) -> Result<()> {
         let mut change = self.begin_edit(editor).await?;
         let key = known(&change, id).await?;
@@ -189,7 +189,7 @@ impl Service {
         change.end().await
     }
 
-    /// Writes down when keys were last used. What cannot be written now is written the next time.
+    /// Writes the pending last uses. After a failure the next call writes them.
     pub async fn save_key_uses(&self) -> Result<()> {
         let mut stores: HashMap<StoreId, Vec<(KeyId, Timestamp)>> = HashMap::new();
         for (key, (store, at)) in self.uses.take() {
@@ -197,7 +197,7 @@ impl Service {
         }
         let mut outcome = Ok(());
         for (store, mut uses) in stores {
-            // Two processes that write down the same keys must not wait for each other.
+            // A fixed order prevents deadlocks with another process that writes the same keys.
             uses.sort();
             if let Err(error) = self.save_uses(&store, &uses).await {
                 self.uses.put_back(&store, uses);
@@ -224,7 +224,7 @@ fn changed(action: &'static str, key: &ApiKey) -> Entry {
     Entry { action, subject: Subject::Key, subject_id: key.id.to_string(), detail }
 }
 
-/// A secret that nobody knows yet.
+/// A new random secret.
 pub(super) fn fresh_secret(prefix: &str) -> Result<Secret> {
     Secret::generate(prefix, getrandom::fill).map_err(|error| Error::Internal(format!("the system gives no random bytes: {error}")))
 }

@@ -10,8 +10,8 @@ use crate::domain::{
 };
 
 impl Service {
-    /// Newest first: a conversation's, or those in a ticket's window. With both ids, the ticket must be the
-    /// conversation's.
+    /// Newest first: the messages of a conversation, or those in a ticket's window. With both ids, the ticket must belong to
+    /// the conversation.
     pub async fn messages(
         &self,
         store: &StoreId,
@@ -33,7 +33,7 @@ impl Service {
         };
         let Page { rows, next, total } = self.db().messages(store, &window, &page).await?;
         let thread = match expand.conversation || expand.account || rows.is_empty() {
-            // All rows are of one conversation. Without rows it is only asked whether there is one.
+            // All rows belong to one conversation. Without rows, only its existence is checked.
             true => Some(self.thread(store, &window.conversation_id).await?),
             false => None,
         };

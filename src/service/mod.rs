@@ -1,4 +1,5 @@
-//! Use-cases, one file a noun. Called by `http` and `cli`; calls `store`; owns the transaction of every write.
+//! Use-cases (application services), one file per noun. Called by `http` and `cli`; calls `store`; owns the transaction of
+//! every write.
 
 pub mod accounts;
 pub mod bridges;
@@ -38,6 +39,7 @@ mod threads;
 pub mod ticket_states;
 pub mod ticket_writes;
 pub mod tickets;
+pub mod users;
 mod values;
 pub mod webhooks;
 
@@ -46,7 +48,7 @@ use std::sync::Arc;
 use tokio::sync::Notify;
 
 use crate::{
-    domain::{clock::World, ids::StoreId, rules::Rules, settings::Bounds},
+    domain::{clock::World, ids::StoreId, rules::Rules, settings::Bounds, targets::Targets},
     search::Searches,
     store::Db,
 };
@@ -57,7 +59,7 @@ pub use error::{Error, Result};
 use change::InProgress;
 use keys::Uses;
 
-/// Every use-case of one deployment.
+/// The use-cases of one deployment.
 #[derive(Clone)]
 pub struct Service {
     db: Db,
@@ -65,13 +67,15 @@ pub struct Service {
     rules: Rules,
     events: Arc<dyn Renderer>,
     bounds: Bounds,
+    /// The permitted targets of endpoints.
+    targets: Targets,
     in_progress: InProgress,
     uses: Uses,
-    /// Absent where nothing is searched.
+    /// Absent where there is no search.
     searches: Option<Searches>,
-    /// Told of each message that was put on its way.
+    /// Notified of each queued message.
     parcels: Arc<Notify>,
-    /// Told of each event that was recorded or queued.
+    /// Notified of each recorded or queued event.
     deliveries: Arc<Notify>,
 }
 
@@ -83,6 +87,7 @@ impl Service {
             rules,
             events,
             bounds: Bounds::default(),
+            targets: Targets::Any,
             in_progress: InProgress::default(),
             uses: Uses::default(),
             searches: None,
@@ -91,18 +96,24 @@ impl Service {
         }
     }
 
-    /// The same with other bounds.
+    /// A copy with other limits.
     #[must_use]
     pub fn bounded_by(self, bounds: Bounds) -> Self {
         Self { bounds, ..self }
     }
 
-    /// The same with a search.
+    /// A copy with these permitted targets of endpoints.
+    #[must_use]
+    pub fn delivering_to(self, targets: Targets) -> Self {
+        Self { targets, ..self }
+    }
+
+    /// A copy with a search.
     pub fn searched_by(self, searches: Searches) -> Self {
         Self { searches: Some(searches), ..self }
     }
 
-    /// The same, with reads on the standby of the database.
+    /// A copy that reads from the standby of the database.
     #[must_use]
     pub fn on_replica(&self) -> Self {
         Self { db: self.db.on_replica(), ..self.clone() }
@@ -126,7 +137,7 @@ impl Service {
         &self.rules
     }
 
-    /// Refuses one more of what a store has so many of.
+    /// Refuses a record over a limit of the store.
     fn must_have_room(noun: &str, option: &str, count: i64, most: u32) -> Result<()> {
         if count < i64::from(most) {
             return Ok(());

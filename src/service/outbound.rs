@@ -1,4 +1,4 @@
-//! The way of a message to its channel, as `delivery` walks it: claimed, tried, settled (decisions, section 7).
+//! The outbox of messages as `delivery` uses it: claim under a lease, and settle (decisions, section 7).
 
 use super::{Result, Service};
 use crate::{
@@ -14,47 +14,47 @@ use crate::{
     },
 };
 
-/// How an attempt ended.
+/// The outcome of an attempt.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The channel has the message.
+    /// The channel accepted the message.
     Accepted {
-        /// The message, as the channel names it.
+        /// The channel's id of the message.
         external_id: Option<String>,
-        /// The thread, where the channel names it otherwise than we did.
+        /// The channel's id of the thread, if it differs from ours.
         reference_id: Option<String>,
     },
-    /// Worth another attempt, after so many milliseconds where the channel says so.
+    /// Retry, after the pause in milliseconds that the channel asks for, if any.
     Again { reason: String, after: Option<i64> },
-    /// No attempt will do.
+    /// Do not retry.
     Refused { reason: String },
 }
 
-/// How long an attempt may take before another process may make it, in milliseconds.
+/// The lease of an attempt in milliseconds: when it expires, another process may repeat the attempt.
 pub const LEASE_MILLIS: i64 = 60_000;
 
-/// The longest reason that is kept, in characters.
+/// The limit of characters in a stored reason.
 const MAX_REASON_CHARS: usize = 500;
 
 impl Service {
-    /// Resolves once a message was put on its way by this process.
+    /// Resolves once this process has queued a message.
     pub async fn parcel_put(&self) {
         self.parcels.notified().await;
     }
 
-    /// When there is something to be tried next.
+    /// When the next message is due.
     pub async fn next_parcel_at(&self) -> Result<Option<Timestamp>> {
         Ok(self.db().next_parcel_at().await?)
     }
 
-    /// Messages that are due, each for one attempt of at most [`LEASE_MILLIS`].
+    /// Claims due messages, each for one attempt of at most [`LEASE_MILLIS`].
     pub async fn claim_parcels(&self, room: Room<'_, Place>) -> Result<Vec<Claimed>> {
         let now = self.world().now();
         let claim = self.world().ids.fresh();
         Ok(self.db().claim_parcels(now, now.plus_millis(LEASE_MILLIS), &claim, room).await?)
     }
 
-    /// Writes down how an attempt ended. `jitter` in 0..1 spreads the next one.
+    /// Records the outcome of an attempt. `jitter` in 0..1 varies the next pause.
     pub async fn settle_parcel(&self, claimed: &Claimed, verdict: Verdict, jitter: f64) -> Result<()> {
         let parcel = &claimed.parcel;
         let mut change = self.begin_alone(&parcel.store_id, parcel.actor.clone()).await?;
@@ -62,7 +62,7 @@ impl Service {
             Verdict::Accepted { external_id, reference_id } => {
                 let reference_id = reference_id.filter(|name| *name != parcel.reference_id);
                 if reference_id.is_some() {
-                    // The thread before its message, as every other writer holds them.
+                    // Lock order: the thread before its message, as in every other writer.
                     change.conversation(&parcel.conversation_id).await?;
                 }
                 if change.take_parcel(claimed).await?
@@ -71,7 +71,7 @@ impl Service {
                     if let Some(external_id) = external_id
                         && !change.name_message(&message, &external_id).await?
                     {
-                        tracing::warn!(message = %message.id, external_id, "the channel names a message as it named another before");
+                        tracing::warn!(message = %message.id, external_id, "the channel's id of a message belongs to another message already");
                     }
                     if let Some(reference_id) = reference_id {
                         change.name_thread(&message, &reference_id).await?;
@@ -83,7 +83,7 @@ impl Service {
             Verdict::Refused { reason } => reason,
             Verdict::Again { reason, after } => match next_attempt(claimed.attempts, change.now(), after, jitter) {
                 Some(due_at) => {
-                    tracing::info!(message = %parcel.message_id, reason, "a message was not taken and is tried again");
+                    tracing::info!(message = %parcel.message_id, reason, "a message was not accepted and will be retried");
                     change.postpone_parcel(claimed, due_at).await?;
                     return change.end().await;
                 }
@@ -98,7 +98,7 @@ impl Service {
         change.end().await
     }
 
-    /// The messages of a store that the channel does not have: on their way, or given up.
+    /// The messages of a store that their channel has not accepted: queued, or given up.
     pub async fn undelivered(&self, store: &StoreId) -> Result<Vec<Undelivered>> {
         Ok(self.db().undelivered(store).await?)
     }

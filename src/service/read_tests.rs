@@ -1,4 +1,4 @@
-//! Reads as a caller sees them: what is missing, what is refused, what expands.
+//! Reads: missing records, refused parameters, expansion.
 
 use std::sync::{Arc, atomic::Ordering};
 
@@ -40,7 +40,7 @@ fn shape<T>(result: super::Result<T>) -> String {
 const EVERYTHING: TicketExpand = TicketExpand { account: true, conversation: true, assignee: true, handled_by: true };
 
 #[tokio::test]
-async fn tickets_expand_what_is_known_in_three_statements() {
+async fn tickets_expand_existing_records_in_three_statements() {
     let (count, on_statement) = counter();
     let fixture = Fixture::open(Some(on_statement)).await;
     fixture.user("s1", Some("u1"), Some("Ann"), 0).await;
@@ -85,7 +85,7 @@ async fn tickets_expand_what_is_known_in_three_statements() {
 }
 
 #[tokio::test]
-async fn field_filters_meet_the_definitions() {
+async fn field_filters_are_checked_against_the_definitions() {
     let fixture = Fixture::new().await;
     fixture.field("when", "datetime", "date").await;
     fixture.field("tags", "multi_select", "string").await;
@@ -123,7 +123,7 @@ async fn field_filters_meet_the_definitions() {
 }
 
 #[tokio::test]
-async fn ids_that_do_not_belong_together_are_missing() {
+async fn ids_that_do_not_belong_together_are_not_found() {
     let fixture = Fixture::new().await;
     fixture.contact("k2", 0).await;
     fixture.conversation("other", |_| {}).await;

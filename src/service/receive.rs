@@ -1,4 +1,4 @@
-//! Messages from contacts: the thread, its contact and its ticket are found or made (decisions, section 7).
+//! Receiving inbound messages: find or create the thread, its contact and its ticket (decisions, section 7).
 
 use serde_json::json;
 
@@ -25,12 +25,12 @@ use crate::{
 };
 
 impl Service {
-    /// Takes a message. One that was taken before changes nothing and is answered as it was.
+    /// Receives a message, idempotently: a repeated delivery changes nothing and gets the first response.
     pub async fn receive(&self, store: &StoreId, inbound: Inbound) -> Result<Received> {
         self.take(&By::alone(store, Actor::System), inbound).await
     }
 
-    /// The same from a bridge, which comes through the settings.
+    /// [`Self::receive`] for a bridge, which authenticates through the settings.
     pub async fn receive_from_bridge(&self, editor: &Editor, inbound: Inbound) -> Result<Received> {
         self.take(&By::editor(editor), inbound).await
     }
@@ -52,18 +52,18 @@ impl Service {
     }
 
     async fn try_receive(&self, by: &By<'_, ()>, account: &Account, inbound: &Inbound) -> std::result::Result<Received, Halt> {
-        // The contact causes the change; who that is shows within.
+        // The actor is the contact, which is known only within the write.
         let mut change = self.begin_by(by).await?;
-        // Held before the look for a former delivery, so that of two at once the second sees what the first did.
+        // The thread is locked before the check for a former delivery, so of two concurrent deliveries the second sees the first.
         let thread = thread_of(&change, account, &inbound.reference_id).await?;
         if let Some(former) = change.message_of_channel(&account.id, &inbound.external_id).await? {
             let ticket_id = change.ticket_at(&former.conversation_id, former.received_at).await?;
             let (message_id, conversation_id) = (former.message_id, former.conversation_id);
-            // That it is there may be said only once that is durable.
+            // A duplicate is reported only once the first delivery is durable.
             change.end().await?;
             return Ok(Received { message_id, conversation_id, ticket_id, duplicate: true });
         }
-        // Held before the clock is asked: the ticket cannot close any more, and so not after the message.
+        // The ticket is locked before the clock is read, so it cannot close at a later time than the message.
         let former = match &thread {
             Some(conversation) => change.latest_ticket(&conversation.id).await?,
             None => None,
@@ -118,7 +118,7 @@ impl Service {
             account_id: conversation.account_id.clone(),
             inbound: true,
             sent_at: inbound.sent_at.unwrap_or(now),
-            // What is empty is absent, as an import has it.
+            // Empty texts count as absent, as in an import.
             text: inbound.text.clone().filter(|text| !text.is_empty()),
             images: inbound.images.clone().filter(|images| !images.is_empty()),
             kind: None,
@@ -131,7 +131,7 @@ impl Service {
         })
     }
 
-    /// The ticket that the message belongs to and, where it opened with it, whether it had been closed before.
+    /// The ticket of the message and, if the message opened it, whether it had been closed before.
     async fn ticket_for(
         &self,
         change: &Change<'_>,
@@ -163,7 +163,8 @@ impl Service {
     }
 }
 
-/// When a message counts as received: behind the end of a ticket that closed before it, or it would be that ticket's.
+/// The receipt time of a message: after the end of a ticket that closed before it, or the message would belong to that
+/// ticket.
 fn received_at(now: Timestamp, former: Option<&Ticket>) -> Timestamp {
     former.and_then(|ticket| ticket.closed_at).map_or(now, |closed_at| now.max(closed_at.plus_millis(1)))
 }

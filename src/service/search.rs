@@ -1,4 +1,4 @@
-//! Searching messages and contacts.
+//! Search of messages and contacts: hits from the index, rows from the database.
 
 use std::collections::HashMap;
 
@@ -30,7 +30,7 @@ impl Service {
         Ok(found.page(&page, rows, |contact| contact.id.as_str()).map(|(_, contact)| contact_hit(text, contact)))
     }
 
-    /// The contacts that a filter with `search` finds.
+    /// Contacts filtered by `search`.
     pub(super) async fn found_contacts(&self, store: &StoreId, filter: ContactFilter, page: PageRequest) -> Result<Page<Contact>> {
         let text = filter.search.unwrap_or_default();
         let order = if self.rules().contacts_by_relevance { Order::Relevance } else { Order::Newest };
@@ -46,7 +46,7 @@ impl Service {
         Ok(found.page(&page, rows, |contact| contact.id.as_str()).map(|(_, contact)| contact))
     }
 
-    /// Where what the index has found is read: a standby may not show it yet.
+    /// The primary database, from which hits are read: a standby may lag behind the index.
     fn indexed(&self) -> Db {
         self.db().on_primary()
     }
@@ -63,7 +63,7 @@ fn search(store: &StoreId, noun: Noun, text: &str, page: PageRequest) -> Search 
     Search { store: store.clone(), noun, text: text.to_owned(), order: Order::Relevance, from: None, before: None, page }
 }
 
-/// Hits in their order.
+/// Hits in order.
 struct Ordered {
     found: Found,
     ranked: bool,
@@ -74,7 +74,7 @@ impl Ordered {
         self.found.hits.iter().map(|hit| hit.id.as_str()).collect()
     }
 
-    /// The page of those whose rows are there. The index tells a row that went away a moment longer.
+    /// The page of those hits whose rows exist. The index may still contain deleted rows for a moment.
     fn page<T>(self, page: &PageRequest, rows: Vec<T>, id: impl Fn(&T) -> &str) -> Page<(Hit, T)> {
         let Found { mut hits, weights, total } = self.found;
         let size = page.size as usize;

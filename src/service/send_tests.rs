@@ -1,4 +1,4 @@
-//! Messages in both directions at a time, and tickets that close meanwhile.
+//! Concurrent messages in both directions, and tickets that close meanwhile.
 
 use std::sync::{
     Arc,
@@ -44,7 +44,7 @@ fn closing(ticket_id: TicketId) -> Closing {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn whatever_is_written_at_a_time_agrees_afterwards() {
+async fn concurrent_writes_leave_consistent_records() {
     const SENDS: usize = 60;
     let fixture = Arc::new(Fixture::new().await);
     let service = service(fixture.db.clone(), Arc::new(SystemClock), Silent);
@@ -74,7 +74,7 @@ async fn whatever_is_written_at_a_time_agrees_afterwards() {
     assert_eq!(messages, SENDS as i64 + 1 + SENDS.div_ceil(3) as i64);
 }
 
-/// Has another write come before the one that asks for the time.
+/// A clock that runs another write before the write that reads it.
 struct Meddler {
     fixture: Arc<Fixture>,
     left: AtomicU32,
@@ -82,7 +82,7 @@ struct Meddler {
 
 impl Clock for Meddler {
     fn now(&self) -> Timestamp {
-        // The first time is asked for when a write begins, before it holds anything.
+        // A write first reads the clock at its beginning, before it holds any lock.
         if self.left.load(Ordering::Relaxed) > 0 && self.left.fetch_sub(1, Ordering::Relaxed) == 1 {
             let meddle = self.fixture.execute("UPDATE conversations SET unread_count = 5 WHERE id = 'ct'");
             tokio::task::block_in_place(|| tokio::runtime::Handle::current().block_on(meddle)).unwrap();
@@ -92,10 +92,10 @@ impl Clock for Meddler {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_text_that_another_write_came_before_is_sent_once() {
+async fn a_text_that_lost_a_race_is_sent_once() {
     let fixture = Arc::new(Fixture::alone().await);
     if fixture.is_sqlite() {
-        // There the clock is asked while the write holds everything.
+        // There the clock is read while the write holds all locks.
         return;
     }
     fixture.ticket("t", |_| {}).await;

@@ -1,8 +1,8 @@
-//! Messages to contacts: text, e-mail, templates (section 4.3; decisions, sections 6.10 to 6.12 and 7).
+//! Sending messages to contacts: text, e-mail, templates (section 4.3; decisions, sections 6.10 to 6.12 and 7).
 //!
-//! A message is stored at once, with a parcel for the channel in the same transaction; `delivery` hands the parcel over
-//! and has [`Service::settle_parcel`](super::outbound) write down what became of it. A channel that is our own has the
-//! message once it is stored: its event commits with it.
+//! Transactional outbox: a message is stored with its outbox entry (parcel) in one transaction. `delivery` sends the parcel
+//! and records the outcome with [`Service::settle_parcel`](super::outbound). A channel of this server has the message once
+//! it is stored: its event is part of the same commit.
 
 use serde_json::Value;
 
@@ -29,7 +29,7 @@ use crate::{
     store::queues::outbound::Mail,
 };
 
-/// What an e-mail says, and to whom.
+/// The content and the recipients of an e-mail.
 #[derive(Clone, Debug)]
 pub struct Letter {
     /// At least one.
@@ -48,13 +48,13 @@ pub struct Filling {
     pub variables: Vec<String>,
 }
 
-/// What begins a thread, if there is none.
+/// How to begin a thread, if there is none.
 enum First<'a> {
     Mail(&'a Letter),
     Template { phone: &'a str, filling: &'a Filling },
 }
 
-/// A conversation and its open ticket, held.
+/// A conversation and its open ticket, locked.
 async fn thread(change: &Change<'_>, id: &ConversationId) -> Result<(Conversation, Option<TicketId>)> {
     let found = change.conversation_with_ticket(id).await?;
     found.ok_or_else(|| Error::missing("body.conversationId", "conversation", id))
@@ -90,7 +90,7 @@ impl Service {
         change.finish(by, ()).await
     }
 
-    /// A mail that begins a conversation, with the contact whose primary e-mail is the first address.
+    /// Sends an e-mail that begins a conversation. Its contact is the one with the first address as primary e-mail.
     pub async fn send_mail(&self, by: &By<'_, ()>, account: AccountId, letter: Letter) -> Result<Outcome<()>> {
         self.send_first(by, account, First::Mail(&letter)).await
     }
@@ -107,7 +107,7 @@ impl Service {
         change.finish(by, ()).await
     }
 
-    /// A template to a phone that may have no thread on the account yet.
+    /// Sends a template to a phone number that may have no thread on the account yet.
     pub async fn send_template(&self, by: &By<'_, ()>, account: AccountId, phone: String, filling: Filling) -> Result<Outcome<()>> {
         self.send_first(by, account, First::Template { phone: &phone, filling: &filling }).await
     }
@@ -135,7 +135,7 @@ impl Service {
                 }
                 let (id, content) = self.mail(&account, (*letter).clone(), vec![], None);
                 let opening = Opening {
-                    // The channel's name for the thread is known once it took the mail.
+                    // The channel's id of the thread is known only after it accepts the e-mail.
                     reference_id: mail_reference(&content),
                     person: correspondents_person(&letter.to),
                     email_subject: letter.subject.clone().filter(|subject| !subject.is_empty()),
@@ -151,7 +151,7 @@ impl Service {
                 let thread = match thread_of(&change, &account, phone).await? {
                     Some(conversation) => {
                         let ticket = change.open_ticket(&conversation.id).await?;
-                        // The message goes to the phone, whatever the conversation's reference.
+                        // The message goes to the phone number, whatever the conversation's reference.
                         (Conversation { reference_id: (*phone).to_owned(), ..conversation }, ticket)
                     }
                     None => {
@@ -167,7 +167,7 @@ impl Service {
         Ok(change.finish(by, ()).await?)
     }
 
-    /// Stores a message to a conversation and its open ticket, and puts it on its way.
+    /// Stores a message of a conversation and its open ticket, and queues it.
     async fn send(
         &self,
         change: &mut Change<'_>,
@@ -183,7 +183,7 @@ impl Service {
             account_id: conversation.account_id.clone(),
             inbound: false,
             sent_at: now,
-            // What is empty is absent, as an import has it.
+            // Empty texts count as absent, as in an import.
             text: content.text().filter(|text| !text.is_empty()).map(str::to_owned),
             images: None,
             kind: kind.map(str::to_owned),
@@ -235,7 +235,8 @@ impl Service {
         Error::invalid("body.conversationId", reason)
     }
 
-    /// A mail of its own id. `references`: the thread, the oldest first; `answers`: the one among them that it replies to.
+    /// An e-mail with a new Message-ID. `references`: the thread, oldest first; `answers`: the message among them to which it
+    /// replies.
     fn mail(&self, account: &Account, letter: Letter, references: Vec<String>, answers: Option<String>) -> (MessageId, Content) {
         let id = MessageId::from(self.world().ids.fresh());
         let from = Some(account.name.as_str()).filter(|name| is_email(name)).map(|email| Mailbox { email: email.to_owned(), name: None });
@@ -252,7 +253,7 @@ impl Service {
             letter.subject = reply_subject(thread.email_subject.as_deref());
         }
         let mut references: Vec<String> = mails.iter().filter_map(mail_name).collect();
-        // What the contact wrote last is what is answered; else what we did.
+        // The reply refers to the contact's last message, or else to the last outbound one.
         let answered = mails.iter().filter(|mail| mail.inbound).find_map(mail_name).or_else(|| references.first().cloned());
         references.reverse();
         Ok(self.mail(&account, letter, references, answered))
@@ -264,7 +265,7 @@ fn not_of_channel(noun: &str, channel: &str, wanted: &str) -> String {
     format!("names {article} {noun} of the channel `{channel}`; it must be one of {wanted}")
 }
 
-/// The address that a thread is answered at: whoever wrote last, else the contact's, else the thread's own name.
+/// The recipient of a reply: the last sender, or else the contact's address, or else the thread's reference.
 async fn correspondent(change: &Change<'_>, thread: &Conversation, mails: &[Mail]) -> Result<Mailbox> {
     let writer = mails.iter().find(|mail| mail.inbound).and_then(|mail| mail.sender.as_deref());
     let writer = writer.and_then(|sender| serde_json::from_str::<Value>(sender).ok()).and_then(|sender| {
@@ -280,7 +281,7 @@ async fn correspondent(change: &Change<'_>, thread: &Conversation, mails: &[Mail
     Ok(Mailbox { email, name: None })
 }
 
-/// The contact that a mail's first address stands for.
+/// The contact of an e-mail, by its first address.
 fn correspondents_person(to: &[Mailbox]) -> Person {
     let (email, name) = to.first().map(|to| (to.email.clone(), to.name.clone())).unwrap_or_default();
     let local = email.split('@').next().unwrap_or_default().to_owned();
@@ -295,7 +296,7 @@ fn mail_reference(content: &Content) -> String {
     }
 }
 
-/// The Message-ID of a mail, in its angle brackets.
+/// The Message-ID of an e-mail, in angle brackets.
 fn mail_name(mail: &Mail) -> Option<String> {
     let payload = mail.payload.as_deref().and_then(|payload| serde_json::from_str::<Value>(payload).ok());
     let told = payload.and_then(|payload| payload["email"]["messageId"].as_str().map(str::to_owned));

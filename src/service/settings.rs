@@ -1,8 +1,7 @@
-//! Who may change a store's settings, and the changes that no other noun has: seats, access to accounts, the log of changes
-//! (section 5; decisions, section 7).
+//! Settings access (grants), seats, account access, and the audit log (section 5; decisions, section 7).
 //!
-//! A grant is proved by its secret, of which only the hash is stored. Role and seat are looked up on every request, so that
-//! whoever loses one of them loses the settings at once.
+//! A grant is authenticated by its secret, of which only the hash is stored. Role and seat are looked up on every request,
+//! so a user who loses one of them loses access to the settings at once.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,17 +17,17 @@ use crate::domain::{
     team::User,
 };
 
-/// The most users that an account lists.
+/// The limit of users of an account.
 const MAX_ACCOUNT_USERS: usize = 1000;
 
-/// A channel account with the users that it lists; none: everybody.
+/// A channel account with its permitted users; empty: all users.
 #[derive(Debug)]
 pub struct AccountAccess {
     pub account: Account,
     pub users: Vec<UserId>,
 }
 
-/// What a change took from users.
+/// The effects of removing access.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Taken {
     /// Tickets that lost their assignee.
@@ -36,7 +35,7 @@ pub struct Taken {
 }
 
 impl Service {
-    /// A link or a token for a user of the store. The secret is told here and never again.
+    /// Creates a link or a token for a user of the store. Its secret is returned only here.
     pub async fn grant(&self, editor: &Editor, user: &UserId, kind: GrantKind) -> Result<(Secret, Manager)> {
         self.must_exist(&editor.store_id).await?;
         let secret = fresh_secret(GRANT_PREFIX)?;
@@ -53,12 +52,12 @@ impl Service {
         Ok((secret, found.ok_or_else(|| Error::Internal("a grant that was made is gone".to_owned()))?))
     }
 
-    /// Who presents the secret of a grant of that kind.
+    /// Authenticates the secret of a grant of this kind.
     pub async fn manager(&self, secret: &str, kind: GrantKind) -> Result<Option<Manager>> {
         Ok(self.db().find_manager(&SecretHash::of(secret), kind, self.world().now()).await?)
     }
 
-    /// Uses a link up. Of two who come with the same one, one opens a session.
+    /// Exchanges a link for a session. Of concurrent requests with one link, only one gets a session.
     pub async fn open_session(&self, link: &str, manager: &Manager, request_id: &str) -> Result<Option<(Secret, Manager)>> {
         let secret = fresh_secret(GRANT_PREFIX)?;
         let editor = Editor {
@@ -69,7 +68,7 @@ impl Service {
             request_id: Some(request_id.to_owned()),
         };
         let mut change = self.begin_edit(&editor).await?;
-        // Kept as it is, or whoever ends all of the user's grants at this moment would not see the session.
+        // The user row is locked, so that a concurrent revocation of the user's grants sees the session.
         if change.known_users(&[&manager.user_id]).await?.is_empty() {
             return Ok(None);
         }
@@ -84,7 +83,7 @@ impl Service {
         Ok(Some((secret, Manager { expires_at, ..manager.clone() })))
     }
 
-    /// Ends the grant that is presented.
+    /// Deletes the presented grant.
     pub async fn end_session(&self, editor: &Editor, secret: &str) -> Result<()> {
         let mut change = self.begin_edit(editor).await?;
         change.delete_grant(&SecretHash::of(secret)).await?;
@@ -93,7 +92,7 @@ impl Service {
         change.end().await
     }
 
-    /// Ends every link, session and token of a user; how many there were.
+    /// Deletes every link, session and token of a user; returns their number.
     pub async fn revoke_grants(&self, editor: &Editor, user: &UserId) -> Result<u64> {
         self.must_exist(&editor.store_id).await?;
         let mut change = self.begin_edit(editor).await?;
@@ -107,13 +106,13 @@ impl Service {
         Ok(count)
     }
 
-    /// At most `limit` changes of settings before a position, the newest first.
+    /// At most `limit` audit log entries before a position, newest first.
     pub async fn audited(&self, store: &StoreId, subject: Option<Subject>, before: Option<i64>, limit: i64) -> Result<Vec<Audited>> {
         Ok(self.db().audited(store, subject, before, limit).await?)
     }
 
-    /// Removes a seat. The tickets of who sat there lose their assignee, the keys act in the name of the oldest owner from
-    /// now on, and sessions and tokens end. The last owner stays.
+    /// Removes a seat. The user's tickets lose their assignee, the user's keys act for the oldest owner from then on, and the
+    /// user's sessions and tokens end. The last owner cannot be removed.
     pub async fn remove_user(&self, editor: &Editor, id: &SeatId) -> Result<Taken> {
         let mut change = self.begin_edit(editor).await?;
         let seats = change.seat_and_owners(id).await?;
@@ -141,7 +140,7 @@ impl Service {
         Ok(taken)
     }
 
-    /// Every channel account, the disconnected ones too, with the users that it lists, oldest first.
+    /// Every channel account, including disconnected ones, with its permitted users, oldest first.
     pub async fn account_access(&self, store: &StoreId) -> Result<Vec<AccountAccess>> {
         let mut users: HashMap<AccountId, Vec<UserId>> = HashMap::new();
         for (account, user) in self.db().all_account_users(store).await? {
@@ -151,8 +150,8 @@ impl Service {
         Ok(accounts.into_iter().map(|account| AccountAccess { users: users.remove(&account.id).unwrap_or_default(), account }).collect())
     }
 
-    /// Opens an account to these users alone, or to all when there are none. Tickets on it that belong to anybody else lose
-    /// their assignee.
+    /// Restricts an account to these users, or opens it to all if there are none. Tickets of the account that are assigned to
+    /// other users lose their assignee.
     pub async fn set_account_users(&self, editor: &Editor, id: &AccountId, users: Vec<UserId>) -> Result<(AccountAccess, Taken)> {
         if users.len() > MAX_ACCOUNT_USERS {
             return Err(Error::invalid("body.userIds", format!("must hold at most {MAX_ACCOUNT_USERS} ids")));
@@ -183,8 +182,8 @@ impl Service {
     }
 }
 
-/// Takes tickets from those of their assignees who are to lose them; how many. Whoever got one since it was looked for keeps
-/// it. Conversations are held before their tickets, as a message that comes in holds them.
+/// Removes the assignee of those tickets whose assignee loses access; returns their number. A ticket that was reassigned
+/// meanwhile keeps its new assignee. Lock order: conversations before their tickets, as for an inbound message.
 async fn unassign(change: &mut Change<'_>, tickets: Vec<TicketId>, loses: impl Fn(&UserId) -> bool) -> Result<usize> {
     change.hold_conversations_of(&tickets).await?;
     let mut count = 0;

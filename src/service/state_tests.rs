@@ -1,4 +1,4 @@
-//! Moves of tickets on a database: what is stored, which events they leave, and what is refused.
+//! Ticket transitions on a database: the stored rows, the events, and the refusals.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ use crate::{
     store::fixture::{self, Fixture, first},
 };
 
-/// Writes down what of an event is told apart here.
+/// Serialises the properties of an event that the tests check.
 struct Heard;
 
 impl Renderer for Heard {
@@ -71,7 +71,7 @@ impl Desk {
         self.clock.pass(millis);
     }
 
-    /// What was recorded since the last look.
+    /// The events recorded since the last call.
     async fn heard(&self, seen: &mut i64) -> Vec<Value> {
         self.fixture.db.number_events(self.clock.now()).await.unwrap();
         let recorded = self.fixture.db.events_after(&self.fixture.store, *seen, 99).await.unwrap();
@@ -83,7 +83,7 @@ impl Desk {
         self.fixture.db.ticket(&self.fixture.store, &id.into()).await.unwrap().unwrap()
     }
 
-    /// The tickets that the list shows when nothing is asked for.
+    /// The tickets of a list without filters.
     async fn listed(&self) -> Vec<TicketId> {
         let page = self.service.tickets(&self.fixture.store, TicketFilter::default(), first(9), TicketExpand::default()).await.unwrap();
         page.rows.into_iter().map(|view| view.ticket.id).collect()
@@ -144,7 +144,7 @@ fn shown(result: Result<Outcome<crate::domain::tickets::TicketView>, Error>) -> 
 }
 
 #[tokio::test]
-async fn an_assignee_is_taken_once_and_from_a_closed_ticket_too() {
+async fn an_assignee_is_removed_once_and_from_a_closed_ticket_too() {
     let desk = Desk::open().await;
     let mut seen = 0;
     for (id, is_open, assignee) in [("held", true, Some("u1")), ("free", true, None), ("done", false, Some("u1"))] {
@@ -184,19 +184,19 @@ async fn a_snooze_ends_by_time_message_close_or_call() {
     // Time.
     desk.wait(10);
     assert_eq!(desk.listed().await.len(), 2);
-    // A call; once more, or where there is no snooze, it changes nothing.
+    // An explicit call; a second one, or one without a snooze, changes nothing.
     desk.snooze("1", NOW + 99).await.unwrap();
     assert_eq!(desk.unsnooze("1").await.unwrap().snoozed_until, None);
     assert_eq!(desk.unsnooze("1").await.unwrap().snoozed_until, None);
     assert_eq!(desk.listed().await.len(), 2);
     assert_eq!(desk.heard(&mut seen).await, Vec::<Value>::new());
-    // A message.
+    // An inbound message.
     desk.snooze("1", NOW + 99).await.unwrap();
     desk.receive("c1", "m1").await;
     let woken = desk.ticket("1").await;
     assert_eq!((woken.snoozed_until, woken.sort_at.millis(), woken.updated_at.millis()), (None, NOW + 10, 0));
     assert_eq!(desk.heard(&mut seen).await, [json!(["message.received", "contact", null])]);
-    // Closing; a reopened ticket is not snoozed again.
+    // A close; a reopened ticket is not snoozed again.
     desk.snooze("1", NOW + 99).await.unwrap();
     assert_eq!(desk.close("1").await.unwrap().snoozed_until, None);
     let closed = desk.ticket("1").await;
@@ -218,7 +218,7 @@ async fn a_snooze_ends_by_time_message_close_or_call() {
 }
 
 #[tokio::test]
-async fn the_ai_hands_over_with_the_open_ticket() {
+async fn an_escalation_names_the_open_ticket() {
     let desk = Desk::open().await;
     let mut seen = 0;
     desk.fixture.ticket("1", |_| {}).await;
@@ -246,7 +246,7 @@ async fn the_ai_hands_over_with_the_open_ticket() {
 }
 
 #[tokio::test]
-async fn a_message_of_the_moment_in_which_a_ticket_closed_is_of_the_next_one() {
+async fn a_message_at_the_closing_instant_belongs_to_the_next_ticket() {
     let desk = Desk::open().await;
     let settings = Settings { reopen_window_hours: Some(0), ..Settings::default() };
     stores::edit(&desk.fixture.db, &desk.fixture.store, settings).await.unwrap();

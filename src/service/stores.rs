@@ -10,13 +10,13 @@ use crate::{
     store::Db,
 };
 
-/// Currency of a store that names none.
+/// The default currency of a store.
 pub const DEFAULT_CURRENCY: &str = "THB";
 
-/// Hours within which an inbound message reopens a closed ticket, unless the store says otherwise.
+/// The default reopen window: hours within which an inbound message reopens a closed ticket.
 pub const DEFAULT_REOPEN_WINDOW_HOURS: i64 = 24;
 
-/// A store's settings that can be changed; what is `None` stays.
+/// The changeable settings of a store; `None` leaves one unchanged.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     pub name: Option<String>,
@@ -26,7 +26,7 @@ pub struct Settings {
     pub reopen_window_hours: Option<i64>,
 }
 
-/// Makes a store.
+/// Creates a store.
 pub async fn create(db: &Db, world: &World, id: StoreId, settings: Settings) -> Result<Store> {
     check(&settings)?;
     let length = id.as_str().chars().count();

@@ -11,7 +11,7 @@ use crate::domain::{
 };
 
 impl Service {
-    /// Oldest first. An id that is nobody's gives none.
+    /// Oldest first. An unknown id gives an empty list.
     pub async fn users(&self, store: &StoreId, user: Option<&UserId>, with_role: bool) -> Result<Vec<UserView>> {
         let users = self.db().users(store, user).await?;
         Ok(users.into_iter().map(|(user, role)| UserView { user, role: role.filter(|_| with_role) }).collect())
@@ -34,13 +34,13 @@ impl Service {
             .map(|team: Team| TeamView { members: members.remove(&team.id).unwrap_or_default().into_iter().map(member).collect(), team }))
     }
 
-    /// The users among `ids` that can be shown by name; no statement without ids.
+    /// The named users among `ids`; no statement if `ids` is empty.
     pub(super) async fn user_refs(&self, store: &StoreId, ids: Vec<&UserId>) -> Result<HashMap<UserId, UserRef>> {
         let users = self.db().users_by_id(store, ids).await?;
         Ok(users.into_iter().filter_map(|user| self.user_ref(user)).map(|user| (user.user_id.clone(), user)).collect())
     }
 
-    /// A seat nobody took, and a user without a name, cannot stand beside a record.
+    /// `None` for a seat whose invitation is not accepted, and for a user without a name: they cannot be shown beside a record.
     fn user_ref(&self, user: User) -> Option<UserRef> {
         let name = user.shown_name(self.rules().user_name_fallback)?.to_owned();
         Some(UserRef { user_id: user.user_id?, name, role_id: user.role_id })

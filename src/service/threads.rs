@@ -1,4 +1,4 @@
-//! Threads with contacts, which messages in both directions find or begin, and count (decisions, section 7).
+//! Conversation threads: found, begun and counted by messages in both directions (decisions, section 7).
 
 use super::{Error, Service, change::Change};
 use crate::{
@@ -14,12 +14,12 @@ use crate::{
     store::{self, transaction::write::Changed},
 };
 
-/// How often a message is tried whose thread, contact or ticket another one made at the same time.
+/// How often a message is retried that lost a race for its thread, contact or ticket.
 pub(super) const ATTEMPTS: usize = 8;
 
-/// Why an attempt ended.
+/// Why an attempt ended without a result.
 pub(super) enum Halt {
-    /// Another transaction made the same row first.
+    /// Another transaction created the same row first.
     Raced,
     Failed(Error),
 }
@@ -39,7 +39,7 @@ impl From<Error> for Halt {
     }
 }
 
-/// What a thread begins with.
+/// The properties of a new thread.
 pub(super) struct Opening {
     pub reference_id: String,
     pub person: Person,
@@ -47,7 +47,7 @@ pub(super) struct Opening {
 }
 
 impl Service {
-    /// A conversation for a thread that is not known, of a contact that may be.
+    /// Creates a conversation for an unknown thread, of a contact that may exist.
     pub(super) async fn open_thread(&self, change: &Change<'_>, account: &Account, opening: Opening) -> store::Result<Conversation> {
         let Opening { reference_id, person, email_subject } = opening;
         let contact = match change.contact_known_by(person.email.as_deref(), person.phone.as_deref()).await? {
@@ -59,7 +59,7 @@ impl Service {
                 contact
             }
         };
-        // Asked for behind the wait for the contact.
+        // Read after the wait for the contact's lock.
         let now = change.now();
         let conversation = Conversation {
             id: ConversationId::from(self.world().ids.fresh()),
@@ -83,7 +83,7 @@ impl Service {
         Ok(conversation)
     }
 
-    /// A contact with what is known of a person, not stored yet.
+    /// A new contact from the known properties of a person, not stored yet.
     pub(super) fn new_contact(&self, change: &Change<'_>, person: Person) -> Contact {
         Contact {
             id: ContactId::from(self.world().ids.fresh()),
@@ -104,8 +104,8 @@ impl Service {
     }
 }
 
-/// The conversation of a thread, held. One on WhatsApp is found by its contact's phone too: an import may have given it another
-/// reference.
+/// The conversation of a thread, locked. One on WhatsApp is also found by its contact's phone number: an import may have
+/// given it another reference.
 pub(super) async fn thread_of(change: &Change<'_>, account: &Account, reference_id: &str) -> store::Result<Option<Conversation>> {
     let found = change.conversation_of_thread(&account.id, reference_id).await?;
     if found.is_none() && account.channel.as_str() == WHATSAPP && is_e164(reference_id) {
@@ -114,7 +114,7 @@ pub(super) async fn thread_of(change: &Change<'_>, account: &Account, reference_
     Ok(found)
 }
 
-/// What the channel calls a thread: the phone on WhatsApp, even where an import gave the conversation another reference.
+/// The channel's id of a thread: the phone number on WhatsApp, even if an import gave the conversation another reference.
 pub(super) async fn channel_reference(change: &Change<'_>, conversation: &Conversation) -> store::Result<String> {
     let known = &conversation.reference_id;
     if conversation.channel.as_str() == WHATSAPP && !is_e164(known) {
@@ -124,7 +124,7 @@ pub(super) async fn channel_reference(change: &Change<'_>, conversation: &Conver
     Ok(known.clone())
 }
 
-/// Counts a message that was just inserted, and shows it if it is the newest.
+/// Counts a new message, and updates the conversation's last message if it is the newest.
 pub(super) async fn count(change: &Change<'_>, conversation: &mut Conversation, message: &Message) -> store::Result<()> {
     conversation.message_count += 1;
     if message.inbound {

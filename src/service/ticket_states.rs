@@ -1,5 +1,5 @@
-//! Moves of tickets that no operation of `/v1` asks for: taking one from its assignee, snoozing it, and the AI that hands
-//! a conversation over (decisions, sections 7 and 8). Called by the settings plane.
+//! Ticket transitions without an operation in `/v1`: unassign, snooze, and the escalation from the AI (decisions, sections
+//! 7 and 8). Called by the settings plane.
 
 use serde_json::{Value, json};
 
@@ -13,10 +13,10 @@ use crate::domain::{
     time::Timestamp,
 };
 
-/// The longest reason that the AI may give, in characters.
+/// The limit of characters in the AI's reason.
 const MAX_REASON_CHARS: usize = 1000;
 
-/// What the AI says of a conversation that it hands over.
+/// An escalation: the AI hands a conversation over to humans.
 #[derive(Debug)]
 pub struct Escalation {
     pub conversation_id: ConversationId,
@@ -25,7 +25,7 @@ pub struct Escalation {
 }
 
 impl Service {
-    /// Takes a ticket from its assignee. One that nobody has stays as it is; a closed one loses its assignee like any other.
+    /// Removes the assignee of a ticket, also of a closed one. A ticket without one is unchanged.
     pub async fn unassign_ticket(&self, by: &By<'_, TicketView>, id: TicketId, expand: TicketExpand) -> Result<Outcome<TicketView>> {
         let mut change = begin!(self, by);
         let mut ticket = change.ticket(&id).await?.ok_or_else(|| Error::missing("ticketId", "ticket", &id))?;
@@ -38,7 +38,7 @@ impl Service {
         change.finish(by, view).await
     }
 
-    /// Puts an open ticket out of sight until then.
+    /// Snoozes an open ticket.
     pub async fn snooze_ticket(
         &self,
         by: &By<'_, TicketView>,
@@ -62,7 +62,7 @@ impl Service {
         change.finish(by, view).await
     }
 
-    /// Ends a ticket's snooze; one that is not snoozed stays as it is.
+    /// Ends a ticket's snooze; a ticket that is not snoozed is unchanged.
     pub async fn unsnooze_ticket(&self, by: &By<'_, TicketView>, id: TicketId, expand: TicketExpand) -> Result<Outcome<TicketView>> {
         let mut change = begin!(self, by);
         let mut ticket = change.ticket(&id).await?.ok_or_else(|| Error::missing("ticketId", "ticket", &id))?;
@@ -74,8 +74,8 @@ impl Service {
         change.finish(by, view).await
     }
 
-    /// Tells subscribers that the AI hands a conversation over, with its open ticket if there is one. Nothing else changes,
-    /// and whoever passes the word on, the AI is the one who did it.
+    /// Emits the escalation event of a conversation, with its open ticket if there is one. Nothing else changes. The actor is
+    /// the AI, whichever client forwards the escalation.
     pub async fn escalate(&self, by: &By<'_, ()>, escalation: Escalation) -> Result<Outcome<()>> {
         let reason = escalation.reason.map(|reason| reason.trim().to_owned()).filter(|reason| !reason.is_empty());
         if reason.as_ref().is_some_and(|reason| reason.chars().count() > MAX_REASON_CHARS) {

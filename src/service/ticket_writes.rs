@@ -22,18 +22,18 @@ use crate::{
     store::fields::Noun,
 };
 
-/// One field's new value.
+/// A new value of a field.
 #[derive(Debug)]
 pub struct FieldUpdate {
     pub ticket_id: TicketId,
     pub field_id: FieldId,
     /// `null` unsets.
     pub value: Value,
-    /// The stamp last seen; absent writes whatever there is.
+    /// The stamp that the client has seen (optimistic locking); absent: overwrite.
     pub stamp: Option<Timestamp>,
 }
 
-/// What closing a ticket records.
+/// The properties of a close.
 #[derive(Debug)]
 pub struct Closing {
     pub ticket_id: TicketId,
@@ -45,7 +45,7 @@ pub struct Closing {
     pub fields: Entries,
 }
 
-/// One ticket's new assignee.
+/// A new assignee of a ticket.
 #[derive(Debug)]
 pub struct Assignment {
     pub ticket_id: TicketId,
@@ -99,7 +99,7 @@ impl Service {
         let sent: Vec<_> = closing.fields.0.iter().map(|(key, value)| (FieldId::from(key.as_str()), value)).collect();
         let mut judged = self.judge(by.store, Noun::Ticket, MAX_VALUES, &sent).await?;
         let mut change = begin!(self, by);
-        // The user before the ticket, as whoever removes a user.
+        // Lock order: the user before the ticket, as in the removal of a user.
         let handler_known = match &closing.handled_by {
             Some(user) => !change.known_users(&[user]).await?.is_empty(),
             None => true,
@@ -157,7 +157,7 @@ impl Service {
         change.finish(by, view).await
     }
 
-    /// All or none. The tickets come back in the order of the assignments.
+    /// All or none. Returns the tickets in the order of the assignments.
     pub async fn assign_tickets(
         &self,
         by: &By<'_, Vec<TicketView>>,
@@ -170,7 +170,7 @@ impl Service {
         }
         let mut change = begin!(self, by);
         let ids: Vec<&TicketId> = items.iter().map(|item| &item.ticket_id).collect();
-        // Users and accounts before the tickets, as whoever removes a user or takes access away.
+        // Lock order: users and accounts before tickets, as in the removal of a user or of access.
         let users: HashSet<UserId> =
             change.known_users(&items.iter().map(|item| &item.assignee).collect::<Vec<_>>()).await?.into_iter().collect();
         change.keep_accounts_of(&ids).await?;
@@ -219,8 +219,8 @@ impl Service {
     }
 }
 
-/// Sets fields on a ticket and in the rows that filters compare; what really changed, in the order of the request. The
-/// ticket itself is not saved yet.
+/// Sets fields on a ticket and in the rows that filters read; returns the actual changes, in the order of the request. Does
+/// not save the ticket itself.
 async fn set_fields(change: &Change<'_>, ticket: &mut Ticket, values: Vec<(FieldId, Kind, Option<Value>)>) -> Result<Vec<FieldChange>> {
     let mut fields: Entries =
         serde_json::from_str(&ticket.fields).map_err(|error| Error::Internal(format!("ticket {}: {error}", ticket.id)))?;
@@ -252,7 +252,7 @@ pub(super) fn must_be_active(field: &Field, place: &str) -> Result<()> {
     if field.active { Ok(()) } else { Err(Error::invalid(place, "names a field that is not active")) }
 }
 
-/// A sum of money as it is stored.
+/// An amount of money in its stored form.
 fn exact_amount(text: &str) -> Result<Value> {
     let wrong = || Error::invalid("body.totalRevenue", "must be 0 or more, with at most 15 digits, four of them behind the point");
     amount(text).ok_or_else(wrong)

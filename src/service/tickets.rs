@@ -1,4 +1,4 @@
-//! Reading tickets and what they refer to.
+//! Reading tickets and the records to which they refer.
 
 use std::collections::HashMap;
 
@@ -34,7 +34,7 @@ impl Service {
         Ok(Page { rows: self.expand_tickets(store, rows, expand).await?, next, total })
     }
 
-    /// The filters on fields, checked against their kinds, which are looked up at once.
+    /// The field filters, checked against the field definitions, which are read in one statement.
     async fn field_tests(&self, store: &StoreId, filters: Vec<FieldFilter>) -> Result<Vec<FieldTest>> {
         let ids = filters.iter().map(|filter| &filter.field_id).filter(|id| Kind::of_system_key(id.as_str()).is_none()).collect();
         let kinds = self.db().kinds_of_ticket_fields(store, ids).await?;
@@ -48,7 +48,7 @@ impl Service {
         filters.into_iter().enumerate().map(test).collect()
     }
 
-    /// At most one statement each for accounts, conversations and users, however many tickets there are.
+    /// At most one statement each for accounts, conversations and users, for any number of tickets.
     pub(super) async fn expand_tickets(&self, store: &StoreId, tickets: Vec<Ticket>, expand: TicketExpand) -> Result<Vec<TicketView>> {
         let accounts = match expand.account {
             true => self.db().account_refs(store, tickets.iter().map(|ticket| &ticket.account_id).collect()).await?,

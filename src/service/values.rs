@@ -1,5 +1,5 @@
-//! Field values held against the patterns of their fields before a write begins: a pattern may look at a long text for a while, and
-//! others wait for a write.
+//! Pattern matching of field values before the write transaction begins: a regular expression may take long on a long text,
+//! and a write transaction makes other writers wait.
 
 use std::{collections::HashMap, sync::LazyLock};
 
@@ -17,20 +17,20 @@ use crate::{
     store::fields::Noun,
 };
 
-/// Texts of so many bytes are matched where they are: even the largest pattern takes some milliseconds for them.
+/// Texts up to this many bytes are matched on the async thread: even the largest pattern takes only milliseconds for them.
 const SHORT: usize = 1024;
 
-/// Longer texts are matched one at a time, so that a processor is left for other requests.
+/// Longer texts are matched one at a time, so that other processors stay free for requests.
 static LONG: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(1));
 
 type Verdict = std::result::Result<Option<Value>, ValueError>;
 
-/// Verdicts on values, each with the definition that it is by.
+/// Validation results by field, each with the definition that it is based on.
 #[derive(Default)]
 pub(super) struct Judged(HashMap<FieldId, (Field, Verdict)>);
 
 impl Judged {
-    /// The value as it is stored. Judged now where the field has no pattern, or became another since.
+    /// The value in its stored form. Validated now if the field has no pattern, or its definition has changed since.
     pub fn value(&mut self, field: &Field, most: i64, value: Value) -> Verdict {
         match self.0.remove(&field.id) {
             Some((judged, verdict)) if judged == *field => verdict,
@@ -40,7 +40,7 @@ impl Judged {
 }
 
 impl Service {
-    /// Judges the values of fields that have a pattern. `most`: values where a definition names no number.
+    /// Validates the values of fields with a pattern. `most`: the limit of values for definitions without one.
     pub(super) async fn judge(&self, store: &StoreId, noun: Noun, most: i64, values: &[(FieldId, &Value)]) -> Result<Judged> {
         let texts: HashMap<&FieldId, &Value> =
             values.iter().filter(|(_, value)| bytes_of_texts(value) > 0).map(|(id, value)| (id, *value)).collect();

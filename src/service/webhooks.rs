@@ -1,6 +1,6 @@
-//! Subscriptions to events: made, changed, delivered to, and delivered to again (section 6; decisions, section 8).
+//! Webhook subscriptions: management, queue, replay and attempt log (section 6; decisions, section 8).
 //!
-//! `delivery` claims what is queued, tries it, and has [`Service::settle_delivery`] write down how that ended.
+//! `delivery` claims queued events, attempts them, and records the outcome with [`Service::settle_delivery`].
 
 use serde_json::{Value, json};
 
@@ -26,31 +26,32 @@ use crate::{
     },
 };
 
-/// What can be said of a subscription; absent stays.
+/// The settings of a subscription; `None` leaves one unchanged.
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     pub url: Option<String>,
-    /// Empty: every kind.
+    /// Empty: all kinds.
     pub kinds: Option<Vec<String>>,
-    /// `Some(None)`: every account.
+    /// `Some(None)`: all accounts.
     pub account_id: Option<Option<AccountId>>,
 }
 
-/// How long an attempt may take before another process may make it, in milliseconds. An endpoint has 15 seconds.
+/// The lease of an attempt in milliseconds: when it expires, another process may repeat the attempt. The time-out of an
+/// endpoint is 15 seconds.
 pub const LEASE_MILLIS: i64 = 60_000;
 
-/// Events that a replay queues in one transaction. Whoever numbers events waits for it.
+/// Batch size of a replay, in events per transaction: the numbering of events waits for it.
 const REPLAYED_AT_ONCE: i64 = 5_000;
 
-/// Rows of a webhook that are removed in one transaction.
+/// Batch size of the deletion of a webhook's rows.
 const FORGOTTEN_AT_ONCE: u64 = 10_000;
 
 impl Service {
-    /// A new subscription, and the secret that its deliveries are signed with.
+    /// Creates a subscription; also returns its signing secret.
     pub async fn create_webhook(&self, editor: &Editor, settings: Settings) -> Result<(Webhook, SigningSecret)> {
         self.must_exist(&editor.store_id).await?;
         let url = settings.url.ok_or_else(|| Error::invalid("url", "is missing"))?;
-        checked_url(&url)?;
+        checked_url(&url, self.targets)?;
         let secret = fresh_secret()?;
         self.number_former().await?;
         let mut change = self.begin_edit(editor).await?;
@@ -81,7 +82,7 @@ impl Service {
 
     pub async fn edit_webhook(&self, editor: &Editor, id: &WebhookId, settings: Settings) -> Result<Webhook> {
         if let Some(url) = &settings.url {
-            checked_url(url)?;
+            checked_url(url, self.targets)?;
         }
         let kinds = settings.kinds.map(checked_kinds).transpose()?;
         self.number_former().await?;
@@ -104,7 +105,7 @@ impl Service {
         Ok(webhook)
     }
 
-    /// Tells an endpoint of events again from now on, or of nothing more. What happened meanwhile is a replay away.
+    /// Enables or disables an endpoint. An enabled endpoint gets later events; earlier ones need a replay.
     pub async fn enable_webhook(&self, editor: &Editor, id: &WebhookId, enabled: bool) -> Result<Webhook> {
         self.number_former().await?;
         let mut change = self.begin_edit(editor).await?;
@@ -121,7 +122,7 @@ impl Service {
         Ok(webhook)
     }
 
-    /// A new secret. The former one signs beside it for a day.
+    /// Rotates the secret. The former one also signs for a day.
     pub async fn rotate_webhook(&self, editor: &Editor, id: &WebhookId) -> Result<(Webhook, SigningSecret)> {
         let secret = fresh_secret()?;
         let mut change = self.begin_edit(editor).await?;
@@ -135,7 +136,7 @@ impl Service {
     }
 
     pub async fn delete_webhook(&self, editor: &Editor, id: &WebhookId) -> Result<()> {
-        // What may be much goes part by part, so that nobody waits for all of it.
+        // Deleted in batches, so that other writers need not wait for all of it.
         loop {
             let change = self.begin_alone(&editor.store_id, editor.actor()).await?;
             let forgotten = change.forget_attempts(id, FORGOTTEN_AT_ONCE).await?;
@@ -151,7 +152,7 @@ impl Service {
         change.end().await
     }
 
-    /// Queues a made-up event for one endpoint; the event's id.
+    /// Queues a test event for one endpoint; returns its id.
     pub async fn test_webhook(&self, editor: &Editor, id: &WebhookId) -> Result<String> {
         let mut change = self.begin_edit(editor).await?;
         let webhook = change.webhook(id).await?.ok_or_else(|| unknown(id))?;
@@ -170,8 +171,9 @@ impl Service {
         Ok(event)
     }
 
-    /// Queues events again; how many. `dry_run` only counts them. Many are queued part by part, each for good, so that nobody
-    /// waits for all of them; one that is cut off is made again with `missing`.
+    /// Replays events; returns their number. `dry_run` only counts them. Large replays are queued in batches, each in a
+    /// transaction of its own, so that other writers need not wait for all of it. After an interruption a replay with `missing`
+    /// continues.
     pub async fn replay(&self, editor: &Editor, id: &WebhookId, replay: Replay, dry_run: bool) -> Result<i64> {
         self.number_former().await?;
         let store = &editor.store_id;
@@ -210,13 +212,13 @@ impl Service {
         }
     }
 
-    /// Queues what happened before a change of a subscription by what the subscription was: events are queued when they are
-    /// numbered, which may be later than they are recorded.
+    /// Queues former events by the former settings of a subscription: events are queued when they get their number, which may
+    /// be later than they are recorded.
     async fn number_former(&self) -> Result<()> {
         Ok(self.db().number_events(self.world().now()).await?)
     }
 
-    /// At most `limit` attempts of the log in one direction; none at its end.
+    /// At most `limit` attempts of the log in one direction; empty at its end.
     pub async fn attempts(&self, store: &StoreId, id: &WebhookId, along: Along, limit: i64) -> Result<Vec<Logged>> {
         let page = self.db().attempts(store, id, along, limit).await?;
         if page.is_empty() {
@@ -225,12 +227,12 @@ impl Service {
         Ok(page)
     }
 
-    /// Resolves once this process recorded an event or queued one again.
+    /// Resolves once this process has recorded or queued an event.
     pub async fn delivery_queued(&self) {
         self.deliveries.notified().await;
     }
 
-    /// Numbers and queues what was recorded, if anybody wants to hear of it, and says when something is to be tried next.
+    /// Numbers and queues recorded events, if there are subscriptions, and returns when the next delivery is due.
     pub async fn next_delivery_at(&self) -> Result<Option<Timestamp>> {
         if self.db().is_subscribed_to().await? {
             self.db().number_events(self.world().now()).await?;
@@ -238,14 +240,14 @@ impl Service {
         Ok(self.db().next_delivery_at().await?)
     }
 
-    /// What is due, each for one attempt of at most [`LEASE_MILLIS`].
+    /// Claims due deliveries, each for one attempt of at most [`LEASE_MILLIS`].
     pub async fn claim_deliveries(&self, room: Room<'_, Place>) -> Result<Vec<Claimed>> {
         let now = self.world().now();
         let claim = self.world().ids.fresh();
         Ok(self.db().claim_deliveries(now, now.plus_millis(LEASE_MILLIS), &claim, room).await?)
     }
 
-    /// Writes down how an attempt ended. `jitter` in 0..1 spreads the next one.
+    /// Records the outcome of an attempt. `jitter` in 0..1 varies the next pause.
     pub async fn settle_delivery(&self, claimed: &Claimed, attempted: Attempted, jitter: f64) -> Result<()> {
         let shipment = &claimed.shipment;
         let mut change = self.begin_alone(&shipment.store_id, Actor::System).await?;
@@ -261,17 +263,17 @@ impl Service {
         } else if let Some((url, since)) = change.health(id).await? {
             moved = url != shipment.url;
             if since.is_none() || disables(since, &attempted).is_some() {
-                // Held only where it changes, or whatever fails there would stand in line for it, and in the way of all
-                // others. And before its queue, as in every other change of both: else two might wait for each other.
+                // The subscription is locked only if it changes; otherwise all of its failures would queue for the lock and block other
+                // writers. Lock order: the subscription before its queue, as in every other change of both, which prevents deadlocks.
                 webhook = change.webhook(id).await?.filter(|webhook| webhook.enabled);
                 moved = webhook.as_ref().is_some_and(|webhook| webhook.url != shipment.url);
             }
         }
-        // What another endpoint answered says nothing of the one that the event is for by now.
+        // A response of the former URL does not count for the new one.
         let gone = attempted.answer.is_gone() && !moved;
         let mut next_at = if arrived || gone { None } else { next_attempt(claimed.attempts, attempted.ended_at, asked, jitter) };
         if !change.settle_delivery(claimed, arrived, next_at).await? {
-            // Whoever took over writes down what becomes of it; that this attempt was made is true all the same.
+            // The lease was lost: its new holder records the outcome. This attempt is logged all the same.
             if change.webhook(id).await?.is_some() {
                 if arrived {
                     change.note_arrival(claimed).await?;
@@ -315,7 +317,7 @@ impl Service {
     }
 }
 
-/// Why an endpoint is told nothing more after a failure: it says that it is gone, or has failed for too long.
+/// The reason to disable an endpoint after a failure: it is gone (410), or has failed for too long.
 fn disables(failing_since: Option<Timestamp>, attempted: &Attempted) -> Option<&'static str> {
     let failing = failing_since.map_or(0, |since| attempted.ended_at.millis().saturating_sub(since.millis()));
     if attempted.answer.is_gone() {

@@ -132,7 +132,7 @@ mod tests {
         fixture.execute(&format!("DELETE FROM api_key_secrets WHERE hash = '{}'", hash.as_str())).await.unwrap();
         assert!(!at(1).await);
         other.close().await.unwrap();
-        // Nor by whoever has closed the file.
+        // Nor by a process that has closed the file.
         fixture.db.clone().close().await.unwrap();
         assert!(fixture.db.find_caller(&hash, Timestamp::from_millis(1)).await.is_err());
     }

@@ -11,7 +11,12 @@
 //! that looks something up never waits for another write to end, and a small pool of SeaORM's. Look-ups by key are batched
 //! (`postgres::batched_lookup`).
 
-use std::{path::Path, str::FromStr, sync::Arc};
+use std::{
+    path::Path,
+    str::FromStr,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use counterpart_migrations::{Migrator, MigratorTrait};
 use sea_orm::{
@@ -27,6 +32,7 @@ use sqlx::{
 use crate::store::{
     Error, Result,
     change_log::own_changes::Own,
+    last_failure::LastFailure,
     limits::WRITE_WAIT,
     postgres::{
         connection::Server,
@@ -35,17 +41,19 @@ use crate::store::{
         replica::{self, Replica, Transaction},
     },
     settings::secret_keys::SecretKeys,
-    sql::Sql,
     sqlite::{checkpoint::LAST, connection::PAGE_BYTES, file_identity::FileIdentity, group_commit::Writer, library, reader_pool::Readers},
     statement::sought::Gathered,
     tickets::broad_conditions::BroadConditions,
 };
 
-/// Held by whoever migrates a PostgreSQL database, until its transaction ends. The number is this program's own.
+/// The advisory lock of the transaction that migrates a PostgreSQL database. The number is this program's own.
 const MIGRATION_LOCK: &str = "SELECT pg_advisory_xact_lock(7305809155955060)";
 
 /// Connections to PostgreSQL for what is rarely read, through SeaORM: stores, keys, the audit log, secrets of the server at its start.
 const FOR_ENTITIES: u32 = 2;
+
+/// How long to wait between two tries to reach a PostgreSQL server at the start.
+const BETWEEN_TRIES: Duration = Duration::from_millis(200);
 
 /// From how many pages on the log of a SQLite file is copied into it: 64 MB, since what many writes change is copied once each time.
 /// With a quarter of that a send costs 4 to 6 in 100 more. (Of a file with larger pages it is as much longer.)
@@ -77,6 +85,7 @@ pub struct Db {
     /// What store transactions run on.
     writes: Writes,
     own: Arc<Own>,
+    last_read_failure: LastFailure,
     broad: BroadConditions,
     gathered: Arc<Gathered>,
     on_statement: Option<OnStatement>,
@@ -127,7 +136,8 @@ impl Db {
             let planned_once = options.clone().options([("plan_cache_mode", "force_generic_plan")]);
             let reads = Lines::new(Server::of(&options).into(), connections, WRITE_WAIT);
             let writes = Kept::new(Server::of(&planned_once).into(), connections.max(2), WRITE_WAIT);
-            let read = open_postgres(options.clone(), FOR_ENTITIES).await?;
+            // Nothing stays prepared there: what is read rarely is to outlast a change of the schema.
+            let read = open_postgres(options.clone().statement_cache_capacity(0), FOR_ENTITIES).await?;
             (Address::Postgres(options.into()), read, None, Reads::Postgres(reads), Writes::Postgres(writes))
         } else {
             return Err(Error::Unavailable("the database URL must begin with sqlite:// or postgres://".to_owned()));
@@ -139,6 +149,7 @@ impl Db {
             reads,
             writes,
             own: Arc::default(),
+            last_read_failure: LastFailure::default(),
             broad: BroadConditions::default(),
             gathered: Arc::default(),
             on_statement,
@@ -216,6 +227,11 @@ impl Db {
         &self.writes
     }
 
+    /// When a read of this process last failed for want of disk or right.
+    pub(in crate::store) fn last_read_failure(&self) -> &LastFailure {
+        &self.last_read_failure
+    }
+
     /// What this process commits to the change log.
     pub(in crate::store) fn own(&self) -> &Arc<Own> {
         &self.own
@@ -253,6 +269,7 @@ impl Db {
     /// Brings the schema up to date; does nothing when it is. Processes that start at once wait for the first of them.
     pub async fn migrate_up(&self) -> Result<()> {
         let connection = self.connect().await?;
+        refuse_what_is_not_ours(&connection).await?;
         if !is_migrated(&connection).await? {
             let mut options = TransactionOptions::default();
             if self.backend() == DbBackend::Sqlite {
@@ -283,12 +300,6 @@ impl Db {
         Ok(all.into_iter().map(|one| (one.name().to_owned(), one.status() == counterpart_migrations::MigrationStatus::Applied)).collect())
     }
 
-    /// Answers once the database does, the way requests ask it.
-    pub async fn ping(&self) -> Result<()> {
-        // Beside those that are bounded by their keys, so that it waits for none that may take long.
-        self.first(Sql::fixed("SELECT 1"), |_| Ok(())).await.map(|_| ())
-    }
-
     /// Closes every connection; on SQLite the write-ahead log is folded into the file, where it is being copied once that has ended.
     pub async fn close(self) -> Result<()> {
         match &self.reads {
@@ -309,6 +320,32 @@ impl Db {
         }
         Ok(())
     }
+}
+
+/// Refuses a SQLite file with the tables of another program, and a schema that a newer version of this one made.
+async fn refuse_what_is_not_ours(connection: &DatabaseConnection) -> Result<()> {
+    let backend = connection.get_database_backend();
+    let recorded = match backend {
+        DbBackend::Sqlite => {
+            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%' ORDER BY name <> 'seaql_migrations'"
+        }
+        _ => "SELECT 'seaql_migrations' AS name WHERE to_regclass('seaql_migrations') IS NOT NULL",
+    };
+    let Some(first) = connection.query_one_raw(Statement::from_string(backend, recorded)).await? else { return Ok(()) };
+    let first: String = first.try_get("", "name")?;
+    if first != "seaql_migrations" {
+        return Err(Error::Unusable(format!("the file holds the table `{first}` of another program; name another file")));
+    }
+    let applied = Statement::from_string(backend, "SELECT version FROM seaql_migrations ORDER BY version");
+    let ours: Vec<String> = Migrator::migrations().iter().map(|migration| migration.name().to_owned()).collect();
+    for row in connection.query_all_raw(applied).await? {
+        let version: String = row.try_get("", "version")?;
+        if !ours.contains(&version) {
+            let what_helps = "run that version, or restore a back-up from before it";
+            return Err(Error::Unusable(format!("its schema has `{version}`, which a newer version of counterpart made; {what_helps}")));
+        }
+    }
+    Ok(())
 }
 
 async fn is_migrated(connection: &DatabaseConnection) -> Result<bool> {
@@ -332,7 +369,6 @@ async fn open_sqlite(url: &str, connections: u32) -> Result<(Address, DatabaseCo
     }
     let base = SqliteConnectOptions::from_str(url)
         .map_err(unreadable)?
-        .create_if_missing(true)
         .page_size(PAGE_BYTES)
         .journal_mode(SqliteJournalMode::Wal)
         .synchronous(SqliteSynchronous::Full)
@@ -342,10 +378,10 @@ async fn open_sqlite(url: &str, connections: u32) -> Result<(Address, DatabaseCo
         .statement_cache_capacity(256)
         .disable_statement_logging();
     let file = base.get_filename().to_owned();
+    // It makes the file and sets its journal mode. No later connection does: a file that was removed meanwhile is not to be made anew.
+    Address::Sqlite(base.clone().create_if_missing(true).into()).connect().await?.close().await?;
     let read = sqlite_pool(connections.max(1)).connect_lazy_with(base.clone().pragma("query_only", "ON"));
-    // It makes the file and sets its journal mode, which a query_only connection cannot.
     let address = Address::Sqlite(base.into());
-    address.connect().await?.close().await?;
     let file = FileIdentity::of(&file)?.into();
     Ok((address, SqlxSqliteConnector::from_sqlx_sqlite_pool(read), file))
 }
@@ -411,7 +447,34 @@ fn postgres_options(url: &str) -> Result<PgConnectOptions> {
     Ok(options.statement_cache_capacity(256).options([("lock_timeout", "10s"), ("jit", "off")]).disable_statement_logging())
 }
 
+fn reason(error: &sqlx::Error) -> String {
+    match error {
+        // Without the place in the server's sources.
+        sqlx::Error::Database(inner) => inner.message().to_owned(),
+        other => other.to_string(),
+    }
+}
+
 async fn open_postgres(options: PgConnectOptions, connections: u32) -> Result<DatabaseConnection> {
+    let server = match options.get_socket() {
+        Some(folder) => folder.display().to_string(),
+        None => format!("{}:{}", options.get_host(), options.get_port()),
+    };
+    let failed = |error: &sqlx::Error| Error::Unavailable(format!("the PostgreSQL server at `{server}`: {}", reason(error)));
+    // The pool tries again for as long as it waits, and does not tell why.
+    if let Err(error) = options.connect().await {
+        if !matches!(error, sqlx::Error::Io(_)) {
+            return Err(failed(&error));
+        }
+        tracing::warn!(server, %error, "the PostgreSQL server does not answer yet; it is tried for {} seconds", WRITE_WAIT.as_secs());
+        let until = Instant::now() + WRITE_WAIT;
+        while let Err(error) = options.connect().await {
+            if Instant::now() >= until {
+                return Err(failed(&error));
+            }
+            tokio::time::sleep(BETWEEN_TRIES).await;
+        }
+    }
     let pool = PgPoolOptions::new()
         .max_connections(connections)
         .acquire_timeout(WRITE_WAIT)
@@ -424,8 +487,10 @@ async fn open_postgres(options: PgConnectOptions, connections: u32) -> Result<Da
 
 #[cfg(test)]
 mod tests {
+    use sea_orm::EntityTrait;
+
     use super::*;
-    use crate::store::fixture::Fixture;
+    use crate::store::{entity::stores, fixture::Fixture, sql::Sql};
 
     #[tokio::test]
     async fn a_file_that_is_made_has_small_pages() {
@@ -433,6 +498,23 @@ mod tests {
         if db.backend() == DbBackend::Sqlite {
             let bytes: Option<i64> = db.first(Sql::fixed("PRAGMA page_size"), |cells| cells.take()).await.unwrap();
             assert_eq!(bytes, Some(PAGE_BYTES.into()));
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_read_rarely_outlasts_a_change_of_the_schema() {
+        let Fixture { db, .. } = &Fixture::alone().await;
+        if db.backend() == DbBackend::Postgres {
+            for kind in ["varchar(1000)", "text"] {
+                // On each of its connections.
+                for _ in 0..2 * FOR_ENTITIES {
+                    stores::Entity::find().all(db.read()).await.unwrap();
+                }
+                let tx = db.begin().await.unwrap();
+                tx.script(&format!("ALTER TABLE stores ALTER COLUMN name TYPE {kind}")).await.unwrap();
+                tx.commit().await.unwrap();
+            }
+            stores::Entity::find().all(db.read()).await.unwrap();
         }
     }
 }

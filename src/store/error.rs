@@ -103,7 +103,7 @@ pub(super) fn lets_nobody_in_yet(error: &tokio_postgres::Error) -> bool {
     }
 }
 
-/// What kept a server from being reached. A value that cannot be sent is told the same way.
+/// What kept a server from being reached. A value that cannot be sent is reported the same way.
 fn of_the_network(error: &tokio_postgres::Error) -> Option<ErrorKind> {
     let kind = error.source()?.downcast_ref::<std::io::Error>()?.kind();
     (kind != ErrorKind::InvalidInput).then_some(kind)
@@ -166,15 +166,21 @@ impl Error {
             "23503" => Some(Self::ForeignKey(message.to_owned())),
             // Lock and statement time-outs, and what it takes back because of another transaction: a deadlock's victim, a write that
             // cannot be serialized.
-            "55P03" | "57014" | "40P01" | "40001" => Some(Self::Busy),
-            // It lets nobody in, ends a connection, or has too many.
-            "55000" | "57P01" | "57P02" | "57P03" | "57P04" | "57P05" | "25P03" | "53300" | "3D000" => {
+            "55P03" | "55006" | "57014" | "40P01" | "40001" => Some(Self::Busy),
+            // It accepts no connection, ends one, or has too many.
+            "55000" | "57P01" | "57P02" | "57P03" | "57P04" | "57P05" | "25P03" | "25P04" | "40003" | "53300" | "3D000" => {
                 Some(Self::Unavailable(message.to_owned()))
             }
-            // It only reads, or has no room on its disk, in its memory or by its settings, or its disk fails.
-            "25006" | "53000" | "53100" | "53200" | "53400" | "58000" | "58030" => Some(Self::Failing(message.to_owned())),
+            // A connection broke, or is not let in.
+            code if code.starts_with("08") || code.starts_with("28") => Some(Self::Unavailable(message.to_owned())),
+            // It only reads, or has no room on its disk, in its memory or by its settings, or its disk fails or lacks a file.
+            "25006" | "53000" | "53100" | "53200" | "53400" | "54001" | "58000" | "58030" | "58P01" | "XX000" => {
+                Some(Self::Failing(message.to_owned()))
+            }
             // A table, schema, column or function is missing, or may not be used; stored data is damaged.
-            "42P01" | "3F000" | "42703" | "42883" | "42501" | "XX001" | "XX002" => Some(Self::Unusable(message.to_owned())),
+            "42P01" | "3F000" | "42703" | "42704" | "42804" | "42846" | "42883" | "42P10" | "42501" | "23502" | "XX001" | "XX002" => {
+                Some(Self::Unusable(message.to_owned()))
+            }
             _ => None,
         }
     }
@@ -193,8 +199,12 @@ impl Error {
             | sqlite::SQLITE_PROTOCOL
             | sqlite::SQLITE_NOLFS => Some(Self::Failing(message.to_owned())),
             sqlite::SQLITE_CORRUPT | sqlite::SQLITE_NOTADB => Some(Self::Unusable(message.to_owned())),
-            // The general code; only its text tells a table that is missing from a mistake in a statement.
-            sqlite::SQLITE_ERROR if message.contains("no such table") => Some(Self::Unusable(message.to_owned())),
+            // The general code; only its text tells a table or column that is missing from a mistake in a statement.
+            sqlite::SQLITE_ERROR
+                if ["no such table", "no such column", "has no column named"].iter().any(|text| message.contains(text)) =>
+            {
+                Some(Self::Unusable(message.to_owned()))
+            }
             _ => None,
         }
     }

@@ -1,6 +1,6 @@
 //! Recorded events: their numbers, and reading them back.
 //!
-//! A write records its events without a number. Whoever wants to read numbers the committed ones first, one process at a
+//! A write records its events without a number. A reader numbers the committed ones first, one process at a
 //! time; so a reader that has seen a number has seen all below it, and writers never wait for the sequence.
 
 use sea_orm::DbBackend;
@@ -10,7 +10,7 @@ use crate::{
     store::{Db, Result, sql::Sql},
 };
 
-/// Held by whoever numbers on PostgreSQL, until the transaction ends. The number is this program's own.
+/// The advisory lock of the transaction that numbers events on PostgreSQL. The number is this program's own.
 const NUMBER_LOCK: &str = "SELECT pg_advisory_xact_lock(7305809155955061)";
 
 /// Whether the event `e` is of interest to the subscription `w`, behind other conditions.

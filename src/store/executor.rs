@@ -7,7 +7,7 @@ use sea_orm::{
 
 use crate::store::{
     db::{Db, Reads},
-    error::Result,
+    error::{Error, Result},
     postgres::pipelined_clients::Lines,
     rows::Cells,
     sql::{Reach, Sql},
@@ -23,17 +23,23 @@ impl Db {
         if self.is_apart() && matches!(sql.reach(), Reach::Keys) {
             sql.unbounded();
         }
-        match self.reads() {
+        let outcome = match self.reads() {
             Reads::Sqlite(readers) => {
                 self.count_statement();
                 readers.all(sql, decode).await
             }
             // In a box since it is large, and every future around it is moved as a whole several times a request, on SQLite too.
             // Each row is given back as soon as it was decoded: a long answer is not in memory twice.
-            Reads::Postgres(lines) => {
-                Box::pin(self.rows(lines, &sql)).await?.into_iter().map(|row| decode(&mut Cells::postgres(&row))).collect()
+            Reads::Postgres(lines) => Box::pin(self.rows(lines, &sql))
+                .await
+                .and_then(|rows| rows.into_iter().map(|row| decode(&mut Cells::postgres(&row))).collect()),
+        };
+        // A damaged page is no reason to turn every request away: what all need is seen by a look at the database.
+        outcome.inspect_err(|error| {
+            if matches!(error, Error::Failing(_)) {
+                self.last_read_failure().note(error);
             }
-        }
+        })
     }
 
     /// The rows of a statement on PostgreSQL.

@@ -72,7 +72,7 @@ pub struct Fault {
     pub reason: String,
 }
 
-/// Where a fault is. The database knows no lines, so that some are told by what stands on them.
+/// Where a fault is. The database knows no lines, so that some are named by what stands on them.
 #[derive(Debug)]
 pub enum At {
     Line {

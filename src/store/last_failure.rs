@@ -1,4 +1,4 @@
-//! When a write last failed for want of disk or right, shared by the database and its writers.
+//! When a statement last failed for want of disk or right, shared by the database, its readers and its writers.
 
 use std::{
     sync::{Arc, Mutex},

@@ -118,9 +118,9 @@ impl Sql {
         self
     }
 
-    /// Has the rows held until the end of the transaction, waiting for whoever holds them. PostgreSQL's own. Not `FOR UPDATE`: that
+    /// Has the rows held until the end of the transaction, waiting for transactions that hold them. PostgreSQL's own. Not `FOR UPDATE`: that
     /// is for those whose key goes, and keeps others from referring to them. A ticket that is changed twice in a transaction has its
-    /// reference to its conversation asked for at the commit, by someone who holds the ticket; whoever holds the conversation may be
+    /// reference to its conversation asked for at the commit, by a transaction that holds the ticket; the one that holds the conversation may be
     /// waiting for that.
     pub fn hold(&mut self) -> &mut Self {
         self.holds = true;
@@ -290,7 +290,7 @@ pub(in crate::store) fn text_value(text: &str) -> Param {
 
 /// PostgreSQL refuses a text with U+0000, which no stored text contains. Nor does any contain what takes its place.
 pub(in crate::store) fn without_nul(text: &str) -> Cow<'_, str> {
-    /// Random, so that nobody can store it.
+    /// Random, so that it cannot be stored.
     static NOWHERE: LazyLock<String> = LazyLock::new(|| RandomIds.fresh());
     if text.contains('\0') { text.replace('\0', &NOWHERE).into() } else { text.into() }
 }

@@ -9,9 +9,9 @@ use sea_orm::{
 
 use crate::{
     domain::{
-        ids::{StoreId, TeamId, UserId},
+        ids::{RoleId, StoreId, TeamId, UserId},
         paging::{Page, PageRequest, Position},
-        team::{Label, Role, Team, User},
+        team::{Label, Role, RoleKind, Team, User},
         time::Timestamp,
     },
     store::{
@@ -107,6 +107,12 @@ impl Db {
             Ok((user, role))
         })
         .await
+    }
+
+    /// The first role of this kind.
+    pub async fn role_of_kind(&self, store: &StoreId, kind: RoleKind) -> Result<Option<RoleId>> {
+        let of_kind = roles::Entity::find().filter(roles::Column::StoreId.eq(store.as_str())).filter(roles::Column::Kind.eq(kind.name()));
+        Ok(of_kind.order_by_asc(roles::Column::Id).one(self.read()).await?.map(|row| row.id.into()))
     }
 
     /// The users among `ids` that are in the store, in any order.

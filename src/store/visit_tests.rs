@@ -185,7 +185,7 @@ async fn what_few_tickets_have_is_where_their_list_starts() {
     }
 }
 
-/// On SQLite they are put in order when they are listed; nobody else's are looked at.
+/// On SQLite they are put in order when they are listed; no other store's are looked at.
 #[tokio::test]
 async fn a_contact_s_conversations_are_listed_from_its_own() {
     let fixture = Fixture::alone().await;
@@ -220,7 +220,7 @@ async fn a_contact_s_conversations_are_listed_from_its_own() {
     assert_eq!(walked, right);
 }
 
-/// Whatever PostgreSQL believes of a table: nothing as long as nobody counted, or that stores are small.
+/// Whatever PostgreSQL believes of a table: nothing before the first ANALYZE, or that stores are small.
 #[tokio::test]
 async fn rows_are_looked_up_by_their_ids() {
     let fixture = Fixture::alone().await;

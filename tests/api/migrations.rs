@@ -7,7 +7,7 @@ use crate::harness::{BINARY, Database};
 /// Takes back all migrations; how many those are.
 fn taken_back(database: &Database) -> usize {
     let steps = database.run(&["migrate", "status"]).lines().count();
-    database.run(&["migrate", "down", "--steps", &steps.to_string()]);
+    database.run(&["migrate", "down", "--yes", "--steps", &steps.to_string()]);
     let status = database.run(&["migrate", "status"]);
     assert!(steps > 0 && status.lines().all(|line| line.ends_with("pending")), "{status}");
     steps

@@ -1,5 +1,7 @@
 //! The protocol around the operations: the order of checks, headers, methods, paths and bodies (decisions, section 3).
 
+use std::io::Write;
+
 use serde_json::json;
 
 use crate::{
@@ -157,13 +159,55 @@ fn a_body_may_lack_a_content_type_but_not_have_a_wrong_one() {
     for wrong in ["text/plain", "application/xml", "application/x-www-form-urlencoded", "multipart/form-data", "nonsense"] {
         list().header("content-type", wrong).bytes("{}").send().fails(415);
     }
+    for (charset, named) in [("iso-8859-1", "iso-8859-1"), ("\"UTF-16\"", "utf-16")] {
+        let message = list().header("content-type", &format!("application/json; charset={charset}")).bytes("{}").send().fails(415);
+        assert!(message.starts_with("`content-type`") && message.contains(named), "{message}");
+    }
+}
+
+#[test]
+fn a_body_may_begin_with_a_byte_order_mark_and_be_compressed_with_gzip() {
+    let list = || one().call("POST", "/tickets/list");
+    let packed = |bytes: &[u8]| {
+        let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+        packer.write_all(bytes).expect("to memory");
+        packer.finish().expect("to memory")
+    };
+    // Their bytes are not the JSON that the document describes.
+    list().bytes("\u{feff}{}").attempt().expect("an answer").lists(&OPEN);
+    list().header("content-encoding", "gzip").bytes(packed(b"{}")).attempt().expect("an answer").lists(&OPEN);
+    list().header("content-encoding", "GZIP").bytes(packed("\u{feff}{}".as_bytes())).attempt().expect("an answer").lists(&OPEN);
+    list().header("content-encoding", "identity").bytes("{}").attempt().expect("an answer").lists(&OPEN);
+    let mut long = b"{}".to_vec();
+    long.resize(MIB, b' ');
+    list().header("content-encoding", "gzip").bytes(packed(&long)).attempt().expect("an answer").lists(&OPEN);
+    long.push(b' ');
+    list().header("content-encoding", "gzip").bytes(packed(&long)).send().fails(413);
+    // A hundred mebibytes in a hundred kibibytes.
+    list().header("content-encoding", "gzip").bytes(packed(&vec![b' '; 100 * MIB])).send().fails(413);
+    list().header("content-encoding", "gzip").bytes("{}").send().refuses("body");
+    let cut = packed(b"{}");
+    list().header("content-encoding", "gzip").bytes(cut[..cut.len() - 4].to_vec()).send().refuses("body");
+    for wrong in ["br", "deflate", "gzip, br"] {
+        let message = list().header("content-encoding", wrong).bytes(packed(b"{}")).send().fails(415);
+        assert!(message.starts_with("`content-encoding`") && message.contains("gzip"), "{message}");
+    }
+}
+
+#[test]
+fn a_list_in_brackets_is_refused_with_the_right_form() {
+    for (path, name) in [("/labels", "expand[]"), ("/conversations", "expand[0]"), ("/users", "expand[]")] {
+        let message = one().get(path).query("contactId", "k-mia").query("pageSize", 1).query(name, "account").send().fails(400);
+        assert!(message.starts_with(&format!("`{name}`")) && message.contains("expand=a,b"), "{path}: {message}");
+    }
+    one().get("/labels").query("colour[]", "red").send().ok();
 }
 
 #[test]
 fn a_body_that_is_not_json_is_refused() {
     for path in ["/tickets/list", "/contacts/list"] {
         for bad in
-            ["{", "{}{}", "nothing", "[]", "\"{}\"", "5", "null", "{\"a\":}", "{'statuses':[]}", "{\"isSpam\":NaN}", " ", "\u{feff}{}"]
+            ["{", "{}{}", "nothing", "[]", "\"{}\"", "5", "null", "{\"a\":}", "{'statuses':[]}", "{\"isSpam\":NaN}", " ", " \u{feff}{}"]
         {
             one().call("POST", path).bytes(bad).send().fails(400);
         }

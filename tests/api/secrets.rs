@@ -298,7 +298,7 @@ fn rotations_that_are_killed_or_run_at_once_lose_no_secret() {
 #[test]
 fn processes_that_start_at_once_encrypt_with_one_key() {
     let database = Database::of(crate::harness::BINARY);
-    let starts: Vec<_> = (0..4).map(|_| started(&database, &["store", "list"])).collect();
+    let starts: Vec<_> = ["a", "b", "c", "d"].map(|id| started(&database, &["store", "create", "--id", id, "--name", "Shop"])).into();
     for start in starts {
         let outcome = start.wait_with_output().expect("it ends");
         assert!(outcome.status.success(), "{}", String::from_utf8_lossy(&outcome.stderr));

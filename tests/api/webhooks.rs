@@ -103,10 +103,11 @@ fn webhooks_are_kept_by_the_command_line() {
     assert_eq!(run(&database, "disable", &chosen, &[]), "");
     let off = listed(&database).remove(1);
     assert_eq!((&off["enabled"], &off["disabledReason"]), (&json!(false), &json!("disabled by its owner")));
-    for action in ["test", "replay"] {
-        assert!(database.fails(&of(action, &chosen)).contains("is disabled"), "{action}");
+    for (action, more) in [("test", &[][..]), ("replay", &["--all"])] {
+        assert!(database.fails(&[&of(action, &chosen)[..], more].concat()).contains("is disabled"), "{action}");
     }
-    assert_eq!(run(&database, "replay", &chosen, &["--dry-run"]), "0");
+    assert_eq!(run(&database, "replay", &chosen, &["--all", "--dry-run"]), "0");
+    assert!(database.fails(&of("replay", &chosen)).contains("--all"), "every event is sent again only where that was said");
     assert_eq!(run(&database, "enable", &chosen, &[]), "");
     let on = listed(&database).remove(1);
     assert_eq!((&on["enabled"], on.get("disabledReason")), (&json!(true), None));
@@ -123,7 +124,8 @@ fn webhooks_are_kept_by_the_command_line() {
     assert_eq!(run(&database, "delete", &chosen, &[]), "");
     assert_eq!(listed(&database), shown[..1]);
     for action in ["enable", "disable", "rotate", "test", "log", "replay", "delete"] {
-        assert!(database.fails(&of(action, &chosen)).contains("no webhook with id"), "{action}");
+        let more: &[&str] = if action == "replay" { &["--all"] } else { &[] };
+        assert!(database.fails(&[&of(action, &chosen)[..], more].concat()).contains("no webhook with id"), "{action}");
     }
 }
 
@@ -158,7 +160,7 @@ fn what_cannot_be_is_refused() {
         ("rotate", &[]),
         ("test", &[]),
         ("log", &[]),
-        ("replay", &[]),
+        ("replay", &["--all"]),
         ("delete", &[]),
     ] {
         for (store, id) in [("other", id), ("shop", "none"), ("none", id)] {

@@ -141,7 +141,9 @@ fn only_the_store_knows_the_database() {
 
 #[test]
 fn the_domain_is_pure() {
-    let names = ["poem", "tokio", "std::env", "std::fs", "std::net", "SystemTime::now", "reqwest"];
+    // Addresses of `std::net` are plain data; its sockets and name look-ups are not.
+    let names =
+        ["poem", "tokio", "std::env", "std::fs", "TcpStream", "TcpListener", "UdpSocket", "ToSocketAddrs", "SystemTime::now", "reqwest"];
     none("the domain reaches outside", lines("src").iter().filter(|line| line.room == "domain" && contains(line, &names)).map(Line::at));
 }
 

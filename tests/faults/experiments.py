@@ -5,7 +5,7 @@ Each experiment runs a server under load, causes a fault, ends it, waits for the
 and looks for every acknowledged message in the database. Called by tests/faults.sh, which provides what it needs in the environment.
 
 usage: experiments.py [--long] [NAME ...]"""
-import contextlib, http.server, json, os, resource, shutil, signal, socket, subprocess, sys, tempfile, threading, time
+import contextlib, http.server, os, resource, shutil, signal, sqlite3, subprocess, sys, tempfile, threading, time
 
 from server import Load, Server, STORE
 
@@ -85,14 +85,17 @@ def verdict(server, load, seconds, stopped_at=None):
             "refused": load.refused, "unanswered": load.unanswered, "excepted": stopped_at is not None}
 
 
-def through(server, cause, end, during=1.0, rounds=1, unready=True):
-    """The usual course of an experiment: `rounds` times cause and end under load."""
+def through(server, cause, end, during=1.0, rounds=1, unready=503):
+    """The usual course of an experiment: `rounds` times cause and end under load. `unready` is what /readyz has to say before the end: 503,
+    0 for no answer, None where it is not asked (the fault is shorter than an answer is remembered, or writes may succeed meanwhile)."""
     load, slowest = Load(server), 0.0
     check(load.writes_again(time.monotonic()) is not None, "no write before the fault")
     for _ in range(rounds):
         cause()
         time.sleep(during)
-        if unready: check(server.get("/readyz")[0] != 200, "/readyz says 200 while writes fail")
+        if unready is not None:
+            status, body = server.get("/readyz")
+            check(status == unready, f"/readyz says {status} {body} while writes fail")
         end()
         seconds = load.writes_again(time.monotonic())
         check(seconds is not None, f"no write within 30 s of the end of the fault; {server.tail()}")
@@ -106,20 +109,17 @@ def through(server, cause, end, during=1.0, rounds=1, unready=True):
 
 # Storage, SQLite
 
-def ignore_size_signal(): signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-
-
 @experiment("file size limit")
 def size_limit(bench):
-    server = bench.server(before=ignore_size_signal)
+    server = bench.server()
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     limit = lambda bytes: resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (bytes, hard))
-    return through(server, lambda: limit(4096), lambda: limit(hard), during=0.3, rounds=4, unready=False)
+    return through(server, lambda: limit(4096), lambda: limit(hard), during=0.3, rounds=4, unready=None)
 
 
 @experiment("file size limit, seconds")
 def size_limit_long(bench):
-    server = bench.server(before=ignore_size_signal)
+    server = bench.server()
     _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     limit = lambda bytes: resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (bytes, hard))
     return through(server, lambda: limit(4096), lambda: limit(hard), during=2.5)
@@ -167,17 +167,24 @@ def writes_fail(bench): return injected(bench, "write", rounds=2)
 def syncs_fail(bench): return injected(bench, "sync", rounds=2)
 
 
+@experiment("writes fail (EROFS)", needs=needs_shim)
+def became_read_only(bench): return injected(bench, "write EROFS", rounds=2)
+
+
 @experiment("reads and writes fail (EIO)", needs=needs_shim)
 def reads_fail(bench): return injected(bench, "read write sync", rounds=2)
 
 
-def stops(bench, cause, end=None):
-    """A fault after which writes must stop and say so, whatever they could still do to files without a name."""
+def stops(bench, cause, end=None, is_paused=False):
+    """A fault after which writes must stop and say so, whatever they could still do to files without a name. Without an `end` the files
+    are left as the fault made them, so that only what was acknowledged behind it counts as lost."""
     server = bench.server()
     load = Load(server)
     check(load.writes_again(time.monotonic()) is not None, "no write before the fault")
     time.sleep(0.5)
+    if is_paused: load.stop()
     cause()
+    if is_paused: load.go_on()
     # What was acknowledged after this instant began before the fault, or was written to no file.
     stopped_at = time.monotonic() + 0.1
     time.sleep(2)
@@ -195,6 +202,29 @@ def stops(bench, cause, end=None):
     load.stop()
     end()
     return verdict(server, load, seconds, stopped_at)
+
+
+@experiment("write lock held by another process")
+def lock_held(bench):
+    """The server stays ready as long as a write waits, then says that it is not until the lock is let go; no write waits longer."""
+    server = bench.server()
+    load = Load(server)
+    check(load.writes_again(time.monotonic()) is not None, "no write before the fault")
+    with contextlib.closing(sqlite3.connect(bench.file, isolation_level=None, timeout=10)) as other:
+        other.execute("BEGIN IMMEDIATE")
+        began, answers = time.monotonic(), []
+        while time.monotonic() < began + 25:
+            answers.append(server.get("/readyz", timeout=15)[0])
+            time.sleep(0.25)
+        other.execute("ROLLBACK")
+    seconds = load.writes_again(time.monotonic())
+    check(answers[0] == 200 and answers[-1] == 503, f"/readyz says {answers[0]} at first and {answers[-1]} at last")
+    check(200 not in answers[answers.index(503):], f"/readyz goes back to 200: {answers}")
+    check(load.slowest < 11, f"a request waited for {load.slowest:.1f} s")
+    check(seconds is not None, "no write after the lock was let go")
+    time.sleep(1.5)
+    check(server.get("/readyz")[0] == 200, f"/readyz does not say 200 after the fault: {server.get('/readyz')}")
+    return verdict(server, load, seconds)
 
 
 def aside(path): return lambda: os.rename(path, path + ".aside")
@@ -224,6 +254,44 @@ def index_removed(bench): return stops(bench, aside(bench.file + "-shm"), back(b
 
 @experiment("database file shortened")
 def file_shortened(bench): return stops(bench, lambda: os.truncate(bench.file, os.path.getsize(bench.file) // 2))
+
+
+@experiment("something else written over the database file")
+def file_written_over(bench):
+    def cause():
+        with open(bench.file, "r+b") as file: file.write(b"something else" * 1000)
+    return stops(bench, cause)
+
+
+@experiment("log shortened")
+def log_shortened(bench):
+    # Between writes: one that is shortened within a write is as long again when the write is looked at.
+    def cause():
+        log = bench.file + "-wal"
+        os.truncate(log, os.path.getsize(log) // 2)
+    return stops(bench, cause, is_paused=True)
+
+
+@experiment("log's index shortened")
+def index_shortened(bench):
+    """The index is memory that processes share: the system ends one that touches what was cut off. Nothing acknowledged is lost."""
+    server = bench.server()
+    load = Load(server)
+    time.sleep(0.5)
+    os.truncate(bench.file + "-shm", 0)
+    time.sleep(1)
+    load.stop()
+    ended = not server.alive()
+    check(not ended or server.process.returncode == -signal.SIGBUS, f"the server ended with {server.process.returncode}; {server.tail()}")
+    server.kill()
+    began = time.monotonic()
+    again = Load(server.start())
+    seconds = again.writes_again(began)
+    check(seconds is not None, "no write after a restart")
+    result = verdict(server, again, seconds)
+    kept = set(server.exported().values())
+    result["lost"] += sum(text not in kept for text in load.acknowledged)
+    return {**result, "acknowledged": result["acknowledged"] + len(load.acknowledged), "wrong": result["wrong"] + load.wrong, "limit": RESTART}
 
 
 @experiment("start on a file without the right to write", needs=needs_root)
@@ -282,7 +350,7 @@ def log_fails(bench, stderr, after_start=lambda: None, is_queued=False):
     """Every message is delivered to a webhook, beside one whose endpoint does not exist, while no log line can be written."""
     sink = Sink()
     server = bench.server(start=False, env={"COUNTERPART_LOG": "debug"}, stderr=stderr, arguments=["--allow-private-targets"])
-    for url in [sink.url, "http://127.0.0.1:9/"]: server.run("webhook", "create", "--store", STORE, "--url", url, "--events", "message.sent")
+    for url in [sink.url, "http://127.0.0.1:9/"]: server.run("webhook", "create", "--allow-private-targets", "--store", STORE, "--url", url, "--events", "message.sent")
     server.start()
     after_start()
     load = Load(server)
@@ -339,14 +407,14 @@ def start_without_stderr(bench):
 def stopped_and_continued(bench):
     server = bench.server()
     pid = server.process.pid
-    return through(server, lambda: os.kill(pid, signal.SIGSTOP), lambda: os.kill(pid, signal.SIGCONT), during=3)
+    return through(server, lambda: os.kill(pid, signal.SIGSTOP), lambda: os.kill(pid, signal.SIGCONT), during=3, unready=0)
 
 
 def descriptors(bench):
     server = bench.server()
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     limit = lambda number: resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE, (number, hard))
-    return through(server, lambda: limit(8), lambda: limit(1024), during=1)
+    return through(server, lambda: limit(8), lambda: limit(1024), during=1, unready=0)
 
 
 def killed(bench):
@@ -389,7 +457,7 @@ def terminated(bench):
         for _ in range(10):
             sql(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = '{bench.name}'")
             time.sleep(0.05)
-    return through(server, cause, lambda: None, during=0, rounds=2, unready=False)
+    return through(server, cause, lambda: None, during=0, rounds=2, unready=None)
 
 
 def pg_ctl(*arguments):
@@ -428,9 +496,9 @@ def altered(setting, value, terminate=True, **options):
 
 
 experiment("read-only", "postgres")(altered("default_transaction_read_only", "on"))
-experiment("statement time-out", "postgres")(altered("statement_timeout", "1ms", unready=False))
-experiment("idle session time-out", "postgres")(altered("idle_session_timeout", "20ms", unready=False))
-experiment("idle transaction time-out", "postgres")(altered("idle_in_transaction_session_timeout", "1ms", unready=False))
+experiment("statement time-out", "postgres")(altered("statement_timeout", "1ms", unready=None))
+experiment("idle session time-out", "postgres")(altered("idle_session_timeout", "20ms", unready=None))
+experiment("idle transaction time-out", "postgres")(altered("idle_in_transaction_session_timeout", "1ms", unready=None))
 
 
 @experiment("no connections left", "postgres")
@@ -454,7 +522,7 @@ def type_changed(bench):
         # A transaction each: one of two tables may lock them in another order than the server does.
         for column in ("messages ALTER COLUMN failure", "conversations ALTER COLUMN display_name", "contacts ALTER COLUMN first_name"):
             sql("SET lock_timeout = '10s'; ALTER TABLE " + column + f" TYPE {kind}", bench.name)
-    result = through(server, lambda: change("varchar(1000)"), lambda: change("text"), during=0.5, rounds=2, unready=False)
+    result = through(server, lambda: change("varchar(1000)"), lambda: change("text"), during=0.5, rounds=2, unready=None)
     check(result["refused"] <= 40, f"{result['refused']} requests were refused")
     return result
 
@@ -476,35 +544,44 @@ def pg_stopped(bench):
     return through(server, cause, end, during=3)
 
 
-class Proxy:
-    """Leads connections to one of several servers, and breaks them when that changes."""
+@experiment("out of memory", "postgres")
+def out_of_memory(bench):
+    """A trigger raises what the server says where it has no memory: each send and each probe meets it."""
+    server = bench.server()
+    raises = "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RAISE EXCEPTION ''out of memory'' USING ERRCODE = ''53200''; END'"
+    sql(raises, bench.name)
+    triggers = [("messages", "INSERT"), ("write_probes", "INSERT OR UPDATE")]
+    def cause():
+        for table, when in triggers: sql(f"CREATE TRIGGER refuse BEFORE {when} ON {table} FOR EACH ROW EXECUTE FUNCTION refuse()", bench.name)
+    def end():
+        for table, _ in triggers: sql(f"DROP TRIGGER refuse ON {table}", bench.name)
+    return through(server, cause, end, during=1.5, rounds=2)
 
-    def __init__(self, port):
-        self.to, self.pairs, self.lock = port, [], threading.Lock()
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self.listener.getsockname()[1]
-        threading.Thread(target=self.accept, daemon=True).start()
 
-    def accept(self):
-        while True:
-            here, _ = self.listener.accept()
-            try: there = socket.create_connection(("127.0.0.1", self.to))
-            except OSError: here.close(); continue
-            with self.lock: self.pairs.append((here, there))
-            for one, other in [(here, there), (there, here)]: threading.Thread(target=self.pass_on, args=(one, other), daemon=True).start()
-
-    def pass_on(self, one, other):
-        with contextlib.suppress(OSError):
-            while data := one.recv(65536): other.sendall(data)
-        for end in (one, other):
-            with contextlib.suppress(OSError): end.shutdown(socket.SHUT_RDWR)
-
-    def lead_to(self, port):
-        self.to = port
-        with self.lock: pairs, self.pairs = self.pairs, []
-        for pair in pairs:
-            for end in pair:
-                with contextlib.suppress(OSError): end.shutdown(socket.SHUT_RDWR)
+@experiment("disk full", "postgres", needs_root)
+def pg_disk_full(bench):
+    """A tablespace on a small disk, which the database moves to."""
+    with small_disk(bench, "64m") as disk:
+        space = os.path.join(disk, "space")
+        os.mkdir(space)
+        shutil.chown(space, "postgres")
+        os.chmod(disk, 0o777)
+        sql(f"CREATE TABLESPACE {bench.name} LOCATION '{space}'")
+        server = bench.server(start=False)
+        sql(f"ALTER DATABASE {bench.name} SET TABLESPACE {bench.name}")
+        server.start()
+        filler = os.path.join(disk, "filler")
+        def fill():
+            with contextlib.suppress(OSError), open(filler, "wb", buffering=0) as file:
+                while file.write(bytes(65536)) == 65536: pass
+            with contextlib.suppress(OSError), open(filler, "ab", buffering=0) as file:
+                while file.write(bytes(512)) == 512: pass
+        try: return through(server, fill, lambda: os.remove(filler), during=3)
+        finally:
+            server.kill()
+            sql(f"DROP DATABASE {bench.name} WITH (FORCE)")
+            sql(f"DROP TABLESPACE {bench.name}")
+            bench.name = None
 
 
 @experiment("failed over to an empty server", "postgres")

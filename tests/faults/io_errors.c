@@ -1,6 +1,7 @@
-/* I/O error injection: a preloaded library whose writes, syncs or reads of database files fail with EIO while a control file exists.
+/* I/O error injection: a preloaded library whose writes, syncs or reads of database files fail while a control file exists.
  *
- * FAULTS_CONTROL names the control file. Its content says which calls fail: any of the words write, sync, read. */
+ * FAULTS_CONTROL names the control file. Its content says which calls fail: any of the words write, sync, read. They fail with EIO, or
+ * with EROFS where the file has that word. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -11,7 +12,8 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-static int fails(const char *call, int fd) {
+/* The error that a call fails with; 0 where it does not. */
+static int failure(const char *call, int fd) {
     const char *control = getenv("FAULTS_CONTROL");
     if (!control || access(control, F_OK) != 0) return 0;
     char words[64] = "", link[64], path[512];
@@ -25,10 +27,11 @@ static int fails(const char *call, int fd) {
     length = readlink(link, path, sizeof path - 1);
     if (length <= 0) return 0;
     path[length] = 0;
-    return strstr(path, ".db") != NULL && strstr(path, ".db.index") == NULL && strstr(path, "-shm") == NULL;
+    if (strstr(path, ".db") == NULL || strstr(path, ".db.index") != NULL || strstr(path, "-shm") != NULL) return 0;
+    return strstr(words, "EROFS") ? EROFS : EIO;
 }
 
-#define FAILING(word, fd) if (fails(word, fd)) { errno = EIO; return -1; }
+#define FAILING(word, fd) { int error = failure(word, fd); if (error) { errno = error; return -1; } }
 
 ssize_t pwrite64(int fd, const void *bytes, size_t count, off64_t at) {
     FAILING("write", fd)

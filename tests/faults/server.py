@@ -19,10 +19,10 @@ def records():
 
 
 class Server:
-    """One process on one database. `env` and `before` (run in the child before the program) make it meet its faults."""
+    """One process on one database. `env` has it meet faults."""
 
-    def __init__(self, binary, url, folder, env=None, before=None, stderr=None, arguments=()):
-        self.binary, self.url, self.folder, self.before, self.arguments = binary, url, folder, before, arguments
+    def __init__(self, binary, url, folder, env=None, stderr=None, arguments=()):
+        self.binary, self.url, self.folder, self.arguments = binary, url, folder, arguments
         self.env = {**os.environ, "DATABASE_URL": url, "COUNTERPART_INDEX_DIR": os.path.join(folder, "index"), **(env or {})}
         self.log = os.path.join(folder, "server.log")
         self.stderr = stderr
@@ -46,7 +46,7 @@ class Server:
         stderr = self.stderr if self.stderr is not None else open(self.log, "ab")
         command = [self.binary, "serve", "--listen", f"127.0.0.1:{port}", *self.arguments]
         self.process = subprocess.Popen(command, env=self.env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=stderr,
-                                        preexec_fn=self.before, cwd=self.folder)
+                                        cwd=self.folder)
         line = self.process.stdout.readline().decode()
         if not line.startswith("listening on"):
             self.process.wait()
@@ -92,10 +92,15 @@ class Load:
     def __init__(self, server, writers=4, readers=2):
         self.server, self.lock = server, threading.Lock()
         self.acknowledged, self.wrong, self.refused, self.unanswered = {}, [], 0, 0
-        self.last_write = 0.0
+        self.slowest = 0.0
+        self.writers, self.readers = writers, readers
+        self.go_on()
+
+    def go_on(self):
+        """Starts, or starts again after a stop."""
         self.going = True
-        self.threads = [threading.Thread(target=self.write, args=(n,), daemon=True) for n in range(writers)]
-        self.threads += [threading.Thread(target=self.read, args=(n,), daemon=True) for n in range(readers)]
+        self.threads = [threading.Thread(target=self.write, args=(n,), daemon=True) for n in range(self.writers)]
+        self.threads += [threading.Thread(target=self.read, args=(n,), daemon=True) for n in range(self.readers)]
         for thread in self.threads: thread.start()
 
     def call(self, connection, method, path, body=None):
@@ -107,6 +112,7 @@ class Load:
     def ask(self, method, path, body, text=None):
         """One request on a connection of its own, so that a broken one costs one request."""
         connection = http.client.HTTPConnection("127.0.0.1", self.server.port, timeout=40)
+        began = time.monotonic()
         try:
             status, retry, answer = self.call(connection, method, path, body)
         except (OSError, http.client.HTTPException):
@@ -116,10 +122,10 @@ class Load:
         finally:
             connection.close()
         with self.lock:
+            self.slowest = max(self.slowest, time.monotonic() - began)
             if status == 200:
                 if text is not None:
                     self.acknowledged[text] = time.monotonic()
-                    self.last_write = time.monotonic()
             elif status == 503 and retry is not None:
                 self.refused += 1
             else:

@@ -1,4 +1,4 @@
-"""Judges what the fuzzer calls a failure by exemptions.toml, and fails where an exemption is no longer needed."""
+"""Applies exemptions.toml to the failures of the fuzzer, and fails if an exemption is no longer needed."""
 
 import json
 import os
@@ -33,12 +33,12 @@ EXEMPTIONS = read()
 
 
 def message_of(response):
-    """What a refusal says; an answer that is none says nothing."""
+    """The error message of a response; empty for a success."""
     return json.loads(response.text).get("error", {}).get("message", "")
 
 
 def exempt(check):
-    """The check under its own name, which lets pass what an exemption covers."""
+    """A check of the same name that ignores exempted failures."""
 
     def judged(ctx, response, case):
         try:
@@ -60,7 +60,7 @@ for name in sorted({exemption.check for exemption in EXEMPTIONS}):
 
 @schemathesis.check
 class EveryExemptionIsNeeded:
-    """An exemption that nothing needed is to be taken out of exemptions.toml."""
+    """Fails if an exemption was not used: it must be removed from exemptions.toml."""
 
     def after_run(self, ctx):
         idle = [f"{one.check}: {one.reason}" for one in EXEMPTIONS if not one.used]

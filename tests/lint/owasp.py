@@ -1,8 +1,8 @@
-"""owasp.py FINDINGS BASELINE [--write]: holds Spectral's findings against those of the committed baseline, one by one.
+"""owasp.py FINDINGS BASELINE [--write]: compares Spectral's OWASP findings with the committed baseline, one by one.
 
 A line of the baseline is RULE PLACE DOCUMENT WHERE…: the findings of a rule at one place of several operations or schemas. The
-place is within them, and names a parameter instead of numbering it. What is new fails, and so does what is gone: its name is
-then to be taken out, so that the baseline stays true.
+place is relative to them, with parameters by name instead of index. New findings fail, and so do missing ones: their names must
+be removed, so that the baseline stays exact.
 """
 
 import json
@@ -15,7 +15,7 @@ documents = {}
 
 
 def finding(one):
-    """Rule, place, document, and the operation, schema or part that the place is in."""
+    """Rule, place, document, and the operation, schema or part of the document that contains the place."""
     source, path = Path(one["source"]), one["path"]
     node = documents.setdefault(source.stem, json.loads(source.read_text()))
     steps = []

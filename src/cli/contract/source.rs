@@ -1,7 +1,7 @@
-//! Where a document comes from: a file, standard input, a URL, or a file of a git revision (`git:REV:PATH`).
+//! Sources of OpenAPI documents: a file, standard input, a URL, or a file of a git revision (`git:REV:PATH`).
 //!
-//! References to other files are read from the same place, below the folder of the document. A link out of that folder is
-//! refused.
+//! References to other files are resolved in the same source, below the folder of the document. A link out of that folder
+//! is refused.
 
 use std::{
     fs,
@@ -18,7 +18,7 @@ use url::Url;
 
 use crate::cli::Failed;
 
-/// The bytes of one file that are read.
+/// The size limit of a file, in bytes.
 const LARGEST: usize = 256 * 1024 * 1024;
 
 enum Source {
@@ -28,7 +28,7 @@ enum Source {
     Git { revision: String, path: String },
 }
 
-/// Reads the document that an argument names, and the files that it refers to.
+/// Reads the document of an argument, and the files to which it refers.
 pub(super) fn document(argument: &str) -> Result<Document, Failed> {
     let source = Source::of(argument)?;
     let text = source.text().map_err(|reason| Failed(format!("{} cannot be read: {reason}", named(argument))))?;
@@ -131,14 +131,14 @@ impl Source {
     }
 }
 
-/// The bytes of a file, and one more than allowed at most.
+/// Reads a file, but at most one byte more than allowed.
 fn limited(file: impl Read) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     file.take(LARGEST as u64 + 1).read_to_end(&mut bytes).map_err(|error| error.to_string())?;
     Ok(bytes)
 }
 
-/// An error and its causes.
+/// An error with its causes.
 fn explained(error: &reqwest::Error) -> String {
     let causes = std::iter::successors(std::error::Error::source(error), |cause| cause.source());
     causes.fold(error.to_string(), |all, cause| format!("{all}: {cause}"))

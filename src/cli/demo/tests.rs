@@ -1,6 +1,5 @@
-//! The examples of the documents (`http::examples`) are what a fresh demo store answers, and what it tells its subscribers.
-//! Where something else is right by now, it is written down by `cargo test --lib record_the_examples -- --ignored`, in both
-//! revisions.
+//! Golden tests of the documents' examples (`http::examples`): they must equal the responses of a fresh demo store, and its
+//! events. To update the files, run `cargo test --lib record_the_examples -- --ignored`, in both revisions.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -32,7 +31,7 @@ use crate::{
     store::queues::room::Room,
 };
 
-/// Ids by what they are made for, so that an example does not change when there is one more before it.
+/// Ids derived from the name of what they identify, so that an example does not change when another is inserted before it.
 #[derive(Default)]
 struct NamedIds(Mutex<(u32, u16)>);
 
@@ -51,7 +50,7 @@ impl Ids for NamedIds {
     }
 }
 
-/// A demo store, and everything that is served over it. Nothing is delivered.
+/// A demo store with all its routers. Nothing is delivered.
 struct Bench {
     endpoint: BoxEndpoint<'static, Response>,
     service: Service,
@@ -100,7 +99,7 @@ impl Bench {
             request.body(body.as_ref().map(Value::to_string).unwrap_or_default())
         };
         let mut response = self.endpoint.get_response(request()).await;
-        // Until the search index is there.
+        // Until the search index is ready.
         while response.status() == StatusCode::SERVICE_UNAVAILABLE {
             tokio::time::sleep(std::time::Duration::from_millis(20)).await;
             response = self.endpoint.get_response(request()).await;
@@ -109,14 +108,14 @@ impl Bench {
         assert_eq!(status, StatusCode::OK, "{} {query} {body:?}: {text}", route.operation_id);
         let mut data: Value = serde_json::from_str::<Value>(&text).unwrap()["data"].take();
         if let Some(items) = data.as_array_mut() {
-            // Two of them show what a list is.
+            // Two items are enough for an example of a list.
             items.truncate(2);
         }
         settle(&mut data);
         data
     }
 
-    /// One attempt of whatever waits for an endpoint, which takes it; what it was sent.
+    /// Makes one attempt at each delivery of an endpoint, which accepts it; returns the bodies.
     async fn deliver(&self) -> Vec<Value> {
         let (busy, mut sent) = (HashMap::new(), Vec::new());
         for claimed in self.service.claim_deliveries(Room { all: 99, each: 99, busy: &busy }).await.unwrap() {
@@ -132,7 +131,7 @@ impl Bench {
 const SECRET: &str = "cp_0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcd";
 const SIGNING_SECRET: &str = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 
-/// Puts constants where an answer holds what chance decides, and the revision, which the document of the settings does not know.
+/// Replaces random values of a response by constants, and the revision, which the settings document leaves open.
 fn settle(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(settle),
@@ -153,12 +152,12 @@ fn settle(value: &mut Value) {
     }
 }
 
-/// Every operation of a document, by the whole path.
+/// Every operation of a document, with its full path.
 fn routes(document: &Value, prefix: &str) -> Vec<Route> {
     document::routes(document).into_iter().map(|route| Route { path: format!("{prefix}{}", route.path), ..route }).collect()
 }
 
-/// What is answered to each request of a document's examples.
+/// The response to each request of a document's examples.
 async fn answers(examples: &Examples, document: Value, prefix: &str) -> BTreeMap<String, Value> {
     let bench = Bench::new().await;
     let routes = routes(&document, prefix).into_iter();
@@ -172,7 +171,7 @@ async fn answers(examples: &Examples, document: Value, prefix: &str) -> BTreeMap
     answers
 }
 
-/// The first event of each kind that is sent while the examples of the contract are made, and what the settings can do beside.
+/// The first event of each kind that the examples of the contract and some changes of the settings cause.
 async fn events() -> BTreeMap<String, Value> {
     const BESIDE: [&str; 4] = ["escalateConversation", "unassignTicket", "receiveMessage", "testWebhook"];
     let (bench, settings) = (Bench::new().await, plane::examples());
@@ -187,7 +186,7 @@ async fn events() -> BTreeMap<String, Value> {
         let route = routes.iter().find(|route| route.operation_id == request.operation).unwrap();
         bench.answer(route, request).await;
         if request.operation == "sendTextMessage" {
-            // Alone, since several would come in any order.
+            // One at a time: the order of several is random.
             let connectors = Connectors::every(Arc::new(Simulator));
             Worker::new(Messages::new(bench.service.clone(), connectors, Targets::Public).unwrap()).drain().await.unwrap();
         }
@@ -201,7 +200,7 @@ async fn events() -> BTreeMap<String, Value> {
     events
 }
 
-/// The answers to the examples of both documents, and the events: those written down and those given, and where they are written down.
+/// The expected and the actual examples of both documents and of the events, and the file of the expected ones.
 async fn all() -> [(BTreeMap<String, Value>, BTreeMap<String, Value>, String); 3] {
     let (contract, settings) = (examples::contract(), plane::examples());
     let given = answers(&contract, document::document(), PREFIX).await;
@@ -213,7 +212,7 @@ async fn all() -> [(BTreeMap<String, Value>, BTreeMap<String, Value>, String); 3
 }
 
 #[tokio::test]
-async fn the_examples_are_what_the_demo_answers() {
+async fn the_examples_equal_the_responses_of_the_demo() {
     for (written, given, file) in all().await {
         let stale = given.iter().filter(|(operation, data)| written.get(*operation) != Some(data));
         let stale: Vec<_> = stale.map(|(operation, data)| format!("{operation}: {data}")).collect();

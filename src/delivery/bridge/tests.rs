@@ -1,4 +1,4 @@
-//! Messages over bridges to local endpoints that do as they are told, with a clock that can be moved.
+//! Bridge delivery to scripted local endpoints, with a fake clock.
 
 use std::{
     collections::HashMap,
@@ -46,7 +46,7 @@ impl Renderer for Kinds {
     }
 }
 
-/// A store on a database of its own: claims look at all stores.
+/// A store on a database of its own, since claims read all stores.
 struct Bench {
     fixture: Fixture,
     hands: Arc<MovableClock>,
@@ -93,13 +93,13 @@ impl Bench {
         self.service.claim_parcels(Room { all: 10, each: 10, busy: &none }).await.unwrap()
     }
 
-    /// State and reason of each message that its channel does not have.
+    /// State and reason of each message that its channel has not accepted.
     async fn undelivered(&self) -> Vec<(String, String)> {
         let all = self.service.undelivered(&self.fixture.store).await.unwrap();
         all.into_iter().map(|one| (one.state, one.reason.unwrap_or_default())).collect()
     }
 
-    /// Milliseconds until something is tried.
+    /// Milliseconds until the next attempt is due.
     async fn due(&self) -> Option<i64> {
         let now = self.service.world().now().millis();
         self.service.next_parcel_at().await.unwrap().map(|at| at.millis() - now)
@@ -110,7 +110,7 @@ impl Bench {
         self.fixture.db.events_after(&self.fixture.store, 0, 1000).await.unwrap().len()
     }
 
-    /// What becomes of an inbound message that a channel names so.
+    /// Receives an inbound message with these ids of the channel.
     async fn receive(&self, external_id: &str, reference_id: &str) -> Received {
         let inbound = Inbound {
             account_id: ACCOUNT.into(),
@@ -141,7 +141,7 @@ fn body(seen: &testing::Seen) -> Value {
 }
 
 #[tokio::test]
-async fn what_is_answered_decides_what_becomes_of_a_message() {
+async fn the_response_decides_the_state_of_a_message() {
     let elsewhere = Local::new(takes("x")).await;
     let redirect = |status: &str| Reply::Says(format!("{status}\r\nlocation: {}", elsewhere.url));
     let padded = |length: usize| answers("200 OK", &format!("{{\"externalId\":\"x\"}}{}", " ".repeat(length - 18)));
@@ -172,7 +172,7 @@ async fn what_is_answered_decides_what_becomes_of_a_message() {
 }
 
 #[tokio::test]
-async fn what_may_be_repeated_is_told_by_its_id() {
+async fn every_attempt_has_the_message_id_as_its_idempotency_key() {
     let (bench, local, secret) = Bench::bridged(Reply::Hang).await;
     let mut worker = bench.worker();
     bench.text("x").await;
@@ -199,7 +199,7 @@ async fn what_may_be_repeated_is_told_by_its_id() {
 }
 
 #[tokio::test]
-async fn what_never_is_taken_is_given_up_with_the_reason() {
+async fn a_permanent_failure_is_final_and_keeps_its_reason() {
     let (bench, local, _) = Bench::bridged(answers("500 Broken", r#"{"error":"no line"}"#)).await;
     let mut worker = bench.worker();
     bench.text("x").await;
@@ -210,7 +210,7 @@ async fn what_never_is_taken_is_given_up_with_the_reason() {
     }
     assert_eq!((local.count(), bench.sent().await), (7, 0));
     assert_eq!(bench.undelivered().await, [("failed".to_owned(), "the bridge answered 500: no line".to_owned())]);
-    // Nobody listens: the address is kept out of the reason.
+    // Nothing listens there: the reason must not contain the address.
     bench.bridge(ACCOUNT, "http://127.0.0.1:1/secret").await;
     bench.text("x").await;
     worker.drain().await.unwrap();
@@ -241,7 +241,7 @@ async fn a_bridge_may_ask_for_a_longer_pause() {
 }
 
 #[tokio::test]
-async fn a_superseded_secret_signs_beside_the_new_one_for_a_day() {
+async fn a_rotated_secret_also_signs_for_a_day() {
     let (bench, local, first) = Bench::bridged(takes("x")).await;
     let mut worker = bench.worker();
     let mut signed = async |secrets: &[&SigningSecret]| {
@@ -272,7 +272,7 @@ async fn a_superseded_secret_signs_beside_the_new_one_for_a_day() {
 }
 
 #[tokio::test]
-async fn of_those_who_begin_a_bridge_at_once_one_gets_the_secret() {
+async fn of_concurrent_first_writes_of_a_bridge_one_gets_the_secret() {
     let bench = Bench::new().await;
     let set = (0..6).map(|n| {
         let (service, store) = (bench.service.clone(), bench.fixture.store.clone());
@@ -302,7 +302,7 @@ async fn nothing_goes_to_a_private_address() {
 }
 
 #[tokio::test]
-async fn a_name_within_the_network_fails_like_one_that_does_not_exist() {
+async fn a_private_name_fails_like_one_that_does_not_exist() {
     let (bench, local, _) = Bench::bridged(takes("x")).await;
     let port = Url::parse(&local.url).unwrap().port().unwrap();
     let mut worker = bench.worker_with(Connectors::every(Arc::new(Simulator)), Targets::Public);
@@ -320,7 +320,7 @@ async fn a_name_within_the_network_fails_like_one_that_does_not_exist() {
 }
 
 #[tokio::test]
-async fn a_message_that_waits_goes_where_its_account_leads_then() {
+async fn a_queued_message_goes_to_the_current_bridge_of_its_account() {
     let (bench, local, _) = Bench::bridged(answers("500 Broken", "")).await;
     let moved = Local::new(answers("500 Broken", "")).await;
     let mut worker = bench.worker();
@@ -334,7 +334,7 @@ async fn a_message_that_waits_goes_where_its_account_leads_then() {
     bench.hands.pass(bench.due().await.unwrap());
     worker.drain().await.unwrap();
     assert_eq!((moved.count(), bench.undelivered().await), (1, vec![("failed".to_owned(), "no_connector".to_owned())]));
-    // A bridge anew has a secret anew.
+    // A new bridge has a new secret.
     assert!(bench.bridge(ACCOUNT, &moved.url).await.is_some());
     moved.now(takes("x"));
     bench.text("y").await;
@@ -343,10 +343,10 @@ async fn a_message_that_waits_goes_where_its_account_leads_then() {
 }
 
 #[tokio::test]
-async fn an_attempt_that_nobody_ended_is_made_again() {
+async fn an_unsettled_attempt_is_retried_after_its_lease() {
     let (bench, local, _) = Bench::bridged(takes("x")).await;
     bench.text("x").await;
-    // By one that died.
+    // By a worker that died.
     let claimed = bench.claim().await;
     let mut worker = bench.worker();
     worker.drain().await.unwrap();
@@ -359,10 +359,10 @@ async fn an_attempt_that_nobody_ended_is_made_again() {
 }
 
 #[tokio::test]
-async fn a_name_that_another_message_has_stays_there() {
+async fn an_external_id_of_another_message_is_not_moved() {
     let (bench, local, _) = Bench::bridged(takes("same")).await;
     let mut worker = bench.worker();
-    // What the channel sends back of a message may come before the answer does.
+    // The channel's echo of a message may arrive before the response does.
     let former = bench.receive("same", "c0").await;
     bench.text("first").await;
     bench.text("second").await;

@@ -1,4 +1,4 @@
-//! The way of a message with a clock that can be moved and channels that do as they are told.
+//! Delivery of outbound messages, with a fake clock and scripted channels.
 
 use std::{
     collections::HashMap,
@@ -29,7 +29,7 @@ use crate::{
     supervisor::Pulse,
 };
 
-/// Tells the kind of an event alone.
+/// Serialises only the kind of an event.
 struct Kinds;
 
 impl Renderer for Kinds {
@@ -38,7 +38,7 @@ impl Renderer for Kinds {
     }
 }
 
-/// A store on a database of its own: claims look at all stores.
+/// A store on a database of its own, since claims read all stores.
 struct Bench {
     fixture: Fixture,
     clock: Arc<MovableClock>,
@@ -77,7 +77,7 @@ impl Bench {
         Outbound::new(Messages::new(self.service.clone(), Connectors::every(connector), Targets::Public).unwrap())
     }
 
-    /// State, reason and attempts of each message that its channel does not have.
+    /// State, reason and attempts of each message that its channel has not accepted.
     async fn undelivered(&self) -> Vec<(String, Option<String>, Option<i64>)> {
         let all = self.service.undelivered(&self.fixture.store).await.unwrap();
         all.into_iter().map(|one| (one.state, one.reason, one.attempts)).collect()
@@ -89,7 +89,7 @@ impl Bench {
     }
 }
 
-/// Tries what is due until nothing is.
+/// Makes attempts until none is due.
 async fn round(worker: &mut Outbound) {
     loop {
         worker.begin_due().await.unwrap();
@@ -107,7 +107,7 @@ async fn one_ends(worker: &mut Outbound) {
     worker.ended(ended);
 }
 
-/// A channel that answers as it is told, and remembers what it was handed.
+/// A scripted channel that records the parcels it gets.
 struct Channel<F> {
     answer: F,
     handed: Mutex<Vec<(MessageId, i64)>>,
@@ -146,7 +146,7 @@ fn down(after: Option<Duration>) -> NotTaken {
 }
 
 #[tokio::test]
-async fn a_message_is_tried_at_growing_pauses_and_then_given_up() {
+async fn a_message_is_retried_with_backoff_and_then_given_up() {
     let bench = Bench::new().await;
     let channel = Channel::new(|_, _| Err(down(None)));
     let mut worker = bench.worker(channel.clone());
@@ -189,7 +189,7 @@ async fn a_channel_may_ask_for_a_longer_pause() {
 }
 
 #[tokio::test]
-async fn messages_of_a_conversation_wait_for_the_first_and_others_do_not() {
+async fn messages_of_one_conversation_are_sent_in_order() {
     let bench = Bench::new().await;
     bench.fixture.conversation("c1", |_| {}).await;
     let order = Arc::new(Mutex::new(Vec::new()));
@@ -216,7 +216,7 @@ async fn messages_of_a_conversation_wait_for_the_first_and_others_do_not() {
 }
 
 #[tokio::test]
-async fn an_attempt_is_a_lease_that_runs_out() {
+async fn the_lease_of_an_attempt_expires() {
     let bench = Bench::new().await;
     bench.text("c0", "x").await;
     let none = HashMap::new();
@@ -228,7 +228,7 @@ async fn an_attempt_is_a_lease_that_runs_out() {
     let second = bench.service.claim_parcels(room).await.unwrap().remove(0);
     assert_eq!((first.attempts, second.attempts), (1, 2));
     assert_eq!(first.parcel, second.parcel);
-    // Whatever the first says now, it comes too late.
+    // The lease of the first worker has expired: its verdict is ignored.
     let taken = || Verdict::Accepted { external_id: Some("x-1".to_owned()), reference_id: None };
     bench.service.settle_parcel(&first, taken(), 0.5).await.unwrap();
     bench.service.settle_parcel(&first, Verdict::Refused { reason: "no".to_owned() }, 0.5).await.unwrap();
@@ -257,7 +257,7 @@ async fn what_a_connector_cannot_send_is_refused() {
 }
 
 #[tokio::test]
-async fn a_name_of_the_channels_own_is_kept_where_it_is_free() {
+async fn the_channels_own_reference_id_is_kept_if_no_other_thread_has_it() {
     let bench = Bench::new().await;
     bench.fixture.conversation("c1", |_| {}).await;
     let names = |parcel: &Parcel, _| {
@@ -266,7 +266,7 @@ async fn a_name_of_the_channels_own_is_kept_where_it_is_free() {
     };
     let mut worker = bench.worker(Channel::new(names));
     bench.text("c0", "new name").await;
-    // A name that another thread has.
+    // A reference id that another thread has.
     bench.text("c1", "new name").await;
     round(&mut worker).await;
     let mut threads = Vec::new();
@@ -279,7 +279,7 @@ async fn a_name_of_the_channels_own_is_kept_where_it_is_free() {
     assert_eq!((bench.undelivered().await, bench.events().await), (vec![], 2));
 }
 
-/// A channel that hangs until it is let go.
+/// A channel that hangs until the test releases it.
 #[derive(Default)]
 struct Hanging {
     going: AtomicUsize,
@@ -307,7 +307,7 @@ impl Connector for Hanging {
 }
 
 #[tokio::test]
-async fn an_account_that_hangs_holds_its_own_messages_alone() {
+async fn a_hanging_account_delays_only_its_own_messages() {
     let bench = Bench::new().await;
     bench.fixture.account("a2", "line").await;
     bench.fixture.conversation("other", |row| row.account_id = "a2".to_owned()).await;
@@ -324,7 +324,7 @@ async fn an_account_that_hangs_holds_its_own_messages_alone() {
     assert_eq!(bench.events().await, 1, "the other account's message is sent");
     assert_eq!(worker.begin_due().await.unwrap(), REST, "what cannot be tried is not asked for again and again");
     assert_eq!(worker.attempts.len(), PLACE_MAX);
-    // Places that become free are taken.
+    // Slots that become free are used.
     for go in channel.waiting.lock().unwrap().drain(..3) {
         _ = go.send(());
     }
@@ -336,7 +336,7 @@ async fn an_account_that_hangs_holds_its_own_messages_alone() {
     assert_eq!((worker.attempts.len(), channel.going.load(Ordering::SeqCst)), (PLACE_MAX, PLACE_MAX));
 }
 
-/// A channel that notices what is handed to it twice at once.
+/// A channel that detects a parcel sent twice at the same time.
 #[derive(Default)]
 struct Watching {
     going: Mutex<Vec<(MessageId, String)>>,
@@ -365,7 +365,7 @@ impl Connector for Watching {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn two_workers_hand_nothing_over_twice() {
+async fn two_workers_send_nothing_twice() {
     let bench = Bench::new().await;
     let channel = Arc::new(Watching::default());
     let (mut workers, mut stops) = (Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! Deliveries to local endpoints, with a clock that can be moved.
+//! Webhook delivery to local endpoints, with a fake clock.
 
 mod bench;
 mod concurrency;

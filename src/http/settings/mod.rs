@@ -4,7 +4,7 @@
 //!
 //! Called by `app`; calls `service`. Guarantees: the same in both revisions (an event's `data` is free-form here, and the
 //! envelope's arrival time is always a date-time); every operation but the one that opens a session knows who asks, and
-//! refuses whoever is neither owner nor admin; every change is written down in the transaction that makes it.
+//! refuses users who are neither owner nor admin; every change is written down in the transaction that makes it.
 
 mod audit;
 mod auth;

@@ -1,6 +1,6 @@
 //! The page at `/settings`: static files in the binary, which ask the plane for everything else.
 //!
-//! Nothing on it comes from elsewhere, and the browser is told to accept nothing else; so it works without the internet,
+//! Nothing on it comes from elsewhere, and its content security policy allows nothing else; so it works without the internet,
 //! and what somebody types into a name cannot run.
 
 use poem::{Response, http::header};

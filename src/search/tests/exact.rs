@@ -1,11 +1,12 @@
-//! Stopping early changes nothing: walks through generated records beside what looking at every one of them gives.
+//! Property test of early termination: paginated searches over generated records equal an exhaustive evaluation.
 
 use proptest::prelude::*;
 
 use super::*;
 use crate::search::{columns::pack, query::Query, score};
 
-/// What texts and searches are made of: words that begin alike, runs whose pairs repeat, numbers that are part of others.
+/// The vocabulary of texts and searches: words with common prefixes, runs with repeated bigrams, numbers within other
+/// numbers.
 const PIECES: [&str; 24] = [
     "order ",
     "order ",
@@ -79,7 +80,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
 
     #[test]
-    fn walks_are_what_looking_at_everything_gives(
+    fn walks_equal_an_exhaustive_evaluation(
         steps in prop::collection::vec(step(), 50..400),
         searches in prop::collection::vec((prop::collection::vec(0..PIECES.len(), 1..4), 1..12_u32), 12),
         merged in any::<bool>(),

@@ -1,4 +1,4 @@
-//! The search beside a database: what it sees and when, and what it survives.
+//! The search with a database: visibility of writes, and recovery after crashes and damage.
 
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -45,7 +45,7 @@ impl Running {
         self.task.await.unwrap();
     }
 
-    /// Ends it where it stands.
+    /// Aborts it.
     async fn kill(self) {
         self.task.abort();
         _ = self.task.await;
@@ -58,7 +58,7 @@ impl Running {
     }
 }
 
-/// Logs a message as a write of this process that has just changed it.
+/// Logs a change of a message as a write of this process.
 async fn log(db: &Db, fixture: &Fixture, id: &str) {
     let clock: Arc<dyn Clock> = Arc::new(SystemClock);
     let write = db.write(&fixture.store, &clock).await.unwrap();
@@ -102,7 +102,7 @@ async fn a_write_is_seen_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_inserted_here_is_found_once_and_as_it_was_changed_since() {
+async fn an_insert_of_this_process_is_found_once_in_its_current_state() {
     let (fixture, home) = (Fixture::alone().await, tempfile::tempdir().unwrap());
     let running = Running::start(&fixture.db, home.path()).await_ready(&fixture).await;
     let change = async |text: &str| {
@@ -113,7 +113,7 @@ async fn what_was_inserted_here_is_found_once_and_as_it_was_changed_since() {
     change("second same").await;
     assert_eq!((running.finds(&fixture, "same").await, running.finds(&fixture, "first").await.len()), (vec!["m".to_owned()], 0));
     write(&fixture, "n", "third same").await;
-    // By then both are in the index on the disk.
+    // By then both are committed to the index.
     tokio::time::sleep(Duration::from_millis(1500)).await;
     change("fourth same").await;
     assert_eq!((running.finds(&fixture, "same").await.len(), running.finds(&fixture, "second").await.len()), (2, 0));
@@ -145,7 +145,7 @@ async fn a_write_of_another_process_is_seen_at_once_by_each_of_many_searches() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_import_that_memory_does_not_take_is_found_beside_what_is_written() {
+async fn an_import_larger_than_the_overlay_is_found_beside_other_writes() {
     let (fixture, home) = (Fixture::alone().await, tempfile::tempdir().unwrap());
     let running = Running::start(&fixture.db, home.path()).await_ready(&fixture).await;
     let names: Vec<String> = (0..1300).map(|number| format!("imported{number:04}")).collect();
@@ -171,7 +171,7 @@ async fn an_import_that_memory_does_not_take_is_found_beside_what_is_written() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_killed_process_left_is_gone_on_with() {
+async fn the_index_of_a_killed_process_is_continued() {
     let (fixture, home) = (Fixture::alone().await, tempfile::tempdir().unwrap());
     write(&fixture, "first", "first").await;
     let running = Running::start(&fixture.db, home.path()).await_ready(&fixture).await;
@@ -187,7 +187,7 @@ async fn what_a_killed_process_left_is_gone_on_with() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_missing_damaged_or_foreign_index_is_built_anew() {
+async fn a_missing_damaged_or_foreign_index_is_rebuilt() {
     let (fixture, home) = (Fixture::alone().await, tempfile::tempdir().unwrap());
     write(&fixture, "m", "text").await;
     let folder = home.path().join("d-1");
@@ -220,7 +220,7 @@ async fn a_missing_damaged_or_foreign_index_is_built_anew() {
 }
 
 #[tokio::test]
-async fn the_mark_of_an_index_that_nothing_is_added_to_goes_on() {
+async fn the_mark_of_an_idle_index_advances() {
     let (fixture, home) = (Fixture::alone().await, tempfile::tempdir().unwrap());
     let running = Running::start(&fixture.db, home.path()).await_ready(&fixture).await;
     let committed = || {
@@ -231,7 +231,7 @@ async fn the_mark_of_an_index_that_nothing_is_added_to_goes_on() {
     };
     let behind = async |mark: &Mark| fixture.db.changes_since(mark, 10).await.unwrap().unwrap().changes.len();
     let transaction = if fixture.url.starts_with("sqlite:") { "0" } else { "pg_current_xact_id()::text::bigint" };
-    // Nothing that is searched for.
+    // A change of something that is not indexed.
     let log =
         format!("INSERT INTO changes (store_id, kind, record_ids, changed_at, transaction_id) VALUES ('s', 'other', '', 1, {transaction})");
     fixture.execute(&log).await.unwrap();
@@ -290,7 +290,7 @@ async fn a_contact_is_found_in_its_newest_state() {
 }
 
 impl Running {
-    /// Once it answers.
+    /// Waits until it answers.
     async fn await_ready(self, fixture: &Fixture) -> Self {
         self.finds(fixture, "nothing in particular").await;
         self

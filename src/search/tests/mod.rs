@@ -1,4 +1,4 @@
-//! The search as a whole, without a database in `table`, `recall`, `exact` and `walks`, and with one in `following`.
+//! Tests of the whole search: without a database in `table`, `recall`, `exact` and `walks`, and with one in `following`.
 
 mod exact;
 mod following;
@@ -25,7 +25,7 @@ pub(super) fn message(store: &str, id: &str, at: i64, text: &str) -> Searchable 
     Searchable { store: store.into(), noun: Noun::Message, id: id.into(), at, texts: vec![text.to_owned()] }
 }
 
-/// An index of these records, and what goes with it when it is dropped.
+/// An index of these records, and the guards that must outlive it.
 pub(super) fn indexed(records: &[Searchable]) -> (View, Index, tempfile::TempDir) {
     let home = tempfile::tempdir().unwrap();
     let mut index = Index::create(&home.path().join("index"), "d").unwrap();
@@ -35,7 +35,7 @@ pub(super) fn indexed(records: &[Searchable]) -> (View, Index, tempfile::TempDir
     (view, index, home)
 }
 
-/// Puts records in front of an index.
+/// Puts records into the overlay.
 pub(super) fn freshen(view: &mut View, records: &[Searchable]) {
     for record in records {
         let key = Key::of(&record.store, record.noun, &record.id);

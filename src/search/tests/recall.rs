@@ -1,4 +1,4 @@
-//! Nothing that is in a text is missed: the search beside a scan for the folded query, on generated messages.
+//! Property test of recall: the search finds every generated message that contains the folded query.
 
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -8,7 +8,7 @@ use crate::search::analysis::fold;
 const MESSAGES: usize = 20_000;
 const QUERIES: usize = 25;
 
-/// Pieces of the scripts without spaces that are put together at random.
+/// Vocabulary of the scripts without spaces, combined at random.
 const SCRIPTS: [(&str, &[&str]); 6] = [
     (
         "Thai",
@@ -67,7 +67,7 @@ const WORDS: &[&str] = &[
     "ok👍",
 ];
 
-/// The same numbers on every run.
+/// A seeded random generator: the same numbers on every run.
 struct Dice(u64);
 
 impl Dice {
@@ -104,7 +104,7 @@ fn found(view: &View, query: &str) -> HashSet<usize> {
     view.search(&search).unwrap().hits.iter().map(|hit| hit.id.parse().unwrap()).collect()
 }
 
-/// A part of a text of the script: two graphemes or more, cut between graphemes.
+/// A part of a text of the script: at least two graphemes, cut at grapheme boundaries.
 fn part(dice: &mut Dice, pieces: &[&str]) -> String {
     let run: String = (0..1 + dice.below(3)).map(|_| *dice.pick(pieces)).collect();
     let graphemes: Vec<&str> = run.graphemes(true).collect();
@@ -148,7 +148,7 @@ fn nothing_is_missed() {
     }
 }
 
-/// Whether a stretch of a text begins and ends between graphemes.
+/// Whether a stretch of a text begins and ends at grapheme boundaries.
 fn on_boundaries(text: &str, from: usize, length: usize) -> bool {
     let mut cursor = unicode_segmentation::GraphemeCursor::new(from, text.len(), true);
     let begins = cursor.is_boundary(text, 0).unwrap();

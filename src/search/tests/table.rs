@@ -1,4 +1,4 @@
-//! What queries in many scripts find among the messages and contacts of a shop.
+//! Table test: queries in many scripts against the messages and contacts of a shop.
 
 use super::*;
 
@@ -39,9 +39,9 @@ const MESSAGES: &[(&str, &str)] = &[
     ("url", "https://shop.example/item?id=998877&ref=line"),
 ];
 
-/// A query and the messages that it finds, whatever the order.
+/// A query and the messages that it finds, in any order.
 const QUERIES: &[(&str, &[&str])] = &[
-    // Thai: whole words, parts of compounds, what a dictionary would cut elsewhere, single graphemes.
+    // Thai: whole words, parts of compounds, cuts other than a dictionary's, single graphemes.
     ("สินค้า", &["th1", "th2"]),
     ("สินค้าชำรุด", &["th1"]),
     ("ชำรุด", &["th1"]),
@@ -90,7 +90,7 @@ const QUERIES: &[(&str, &[&str])] = &[
     ("hoan tien", &["vi2"]),
     ("san pham hong", &["vi2"]),
     ("hủy rồi", &["vi3"]),
-    // English: words, beginnings of the last one, never of others, never the middle.
+    // English: words, prefixes of the last word only, never the middle of a word.
     ("order", &["en1", "en2"]),
     ("orders", &["en2"]),
     ("ord", &["en1", "en2"]),
@@ -106,7 +106,7 @@ const QUERIES: &[(&str, &[&str])] = &[
     ("xl", &["en6"]),
     ("100%", &["en6"]),
     ("no such word", &[]),
-    // Lao, Khmer with unseen spaces, Burmese.
+    // Lao, Khmer with invisible spaces, Burmese.
     ("ສິນຄ້າ", &["lo1"]),
     ("ຢູ່ໃສ", &["lo1"]),
     ("ທຳ", &[]),
@@ -122,13 +122,13 @@ const QUERIES: &[(&str, &[&str])] = &[
     ("Ещё пришел", &["ru1"]),
     ("παραγγελια", &["el1"]),
     ("ΠΟΎ ΕΊΝΑΙ", &["el1"]),
-    // Scripts in one text, without a space between them.
+    // Several scripts in one text, without a space between them.
     ("iphone15", &["mix"]),
     ("手机壳", &["mix"]),
     ("手机 ราคา", &["mix"]),
     ("iphone15手机", &["mix"]),
     ("ราคา", &["em3", "mix"]),
-    // Numbers: from any four digits on, across separators, with and without the code of the country.
+    // Numbers: any four or more adjacent digits, across separators, with and without the country code.
     ("0812345678", &["en5", "th5"]),
     ("081 234 5678", &["en5", "th5"]),
     ("+66812345678", &["en5"]),
@@ -148,7 +148,7 @@ const QUERIES: &[(&str, &[&str])] = &[
     ("smith.john@example.com", &[]),
     ("example.com", &["en3"]),
     ("shop.example", &["url"]),
-    // Emoji, whatever the colour of the skin, and other symbols.
+    // Emoji, whatever the skin tone, and other symbols.
     ("👍", &["em1"]),
     ("🙏", &["em1"]),
     ("👍🏿", &["em1"]),
@@ -159,7 +159,7 @@ const QUERIES: &[(&str, &[&str])] = &[
     ("🇻🇳", &[]),
     ("฿250", &["em3"]),
     ("thanks 👍", &[]),
-    // What is syntax elsewhere is text here, or nothing.
+    // Query syntax of other engines is text here, or ignored.
     ("\"order\"", &["en1", "en2"]),
     ("order AND refund", &[]),
     ("order*", &["en1", "en2"]),
@@ -185,7 +185,7 @@ fn the_queries_find_what_they_should() {
 }
 
 #[test]
-fn what_is_not_committed_is_found_alike() {
+fn uncommitted_records_are_found_alike() {
     let (committed, _index, _home) = indexed(&messages());
     let (mut fresh, _other, _there) = indexed(&[]);
     freshen(&mut fresh, &messages());
@@ -193,7 +193,7 @@ fn what_is_not_committed_is_found_alike() {
         let page = search(Noun::Message, query, 100);
         let found = fresh.search(&page).unwrap();
         assert_eq!(ids(&found.hits), *expected, "{query:?}");
-        // The same order and scores, once the weights are the same.
+        // With equal weights, order and scores are equal.
         let first = committed.search(&search(Noun::Message, query, 1)).unwrap();
         let Some(best) = first.hits.first() else { continue };
         let rank = Some(Rank { score: u32::MAX, weights: first.weights.clone() });
@@ -234,7 +234,7 @@ fn contacts_are_found_by_all_their_properties_together() {
         ("李", &["li"]),
         ("example", &["li", "mia", "split"]),
         ("example.com", &["li", "mia"]),
-        // The last word of an address is looked for wherever it stands.
+        // The last word of an address also matches outside of an address.
         ("ann@c", &["split"]),
         ("ann@b", &["split"]),
         ("tea coffee", &[]),

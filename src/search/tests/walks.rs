@@ -1,4 +1,4 @@
-//! Walks in the order of relevance, while data arrives.
+//! Paginated walks in the order of relevance, while data arrives.
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn greetings(count: usize) -> Vec<Searchable> {
         3 => "订单号 order".to_owned(),
         _ => format!("the order of {number}"),
     };
-    // Many at one instant.
+    // Many records at one instant.
     (0..count).map(|number| message("s", &format!("m{number:05}"), (number / 50) as i64, &text(number))).collect()
 }
 
@@ -35,7 +35,7 @@ fn a_walk_has_every_hit_once_in_order() {
 }
 
 #[test]
-fn what_arrives_meanwhile_neither_repeats_nor_hides_what_was_there() {
+fn arriving_records_neither_repeat_nor_hide_existing_hits() {
     let records = greetings(300);
     let (mut view, mut index, _home) = indexed(&records);
     for query in ["order", "订单号 order", "my ord"] {
@@ -43,7 +43,7 @@ fn what_arrives_meanwhile_neither_repeats_nor_hides_what_was_there() {
         let before = walk(&mut view, &wanted, |_| {});
         let mut number = 0;
         let hits = walk(&mut view, &wanted, |view| {
-            // Common words become rarer and rare ones more common, some on the disk and some before it.
+            // Frequent words become rarer and rare ones more frequent, in the index and in the overlay.
             number += 1;
             let id = |kind: &str| format!("{kind}-{query}-{number}");
             index.add(&message("s", &id("new"), 1000 + number, "another order 订单号 order my")).unwrap();
@@ -71,7 +71,7 @@ fn another_store_changes_no_score() {
 }
 
 #[test]
-fn a_hit_that_changed_shows_its_new_state_alone() {
+fn a_changed_hit_appears_only_in_its_new_state() {
     let (mut view, _index, _home) = indexed(&[message("s", "m", 1, "an old text"), message("s", "n", 1, "an old text")]);
     freshen(&mut view, &[message("s", "m", 2, "a new text")]);
     let found = |query: &str| view.search(&search(Noun::Message, query, 10)).unwrap().hits;
@@ -96,7 +96,7 @@ fn a_long_query_costs_a_bounded_amount_of_work() {
 }
 
 #[test]
-fn of_very_many_words_that_begin_alike_the_first_are_found_however_often_they_stand() {
+fn a_prefix_with_too_many_words_finds_the_first_words() {
     let records: Vec<Searchable> =
         (0..10_100).map(|number| message("s", &format!("m{number}"), 0, &format!("word{number:05} word{number:05}"))).collect();
     let (view, _index, _home) = indexed(&records);
@@ -106,7 +106,7 @@ fn of_very_many_words_that_begin_alike_the_first_are_found_however_often_they_st
 }
 
 #[test]
-fn only_a_small_search_is_made_on_the_spot() {
+fn only_a_small_search_runs_on_the_callers_thread() {
     let mut records: Vec<Searchable> = (0..300).map(|number| message("s", &format!("m{number}"), 0, "a common text")).collect();
     records.extend((0..20).map(|number| message("s", &format!("n{number}"), 0, &format!("varied{number}"))));
     records.push(message("s", "rare", 0, "an uncommon text"));
@@ -122,7 +122,7 @@ fn only_a_small_search_is_made_on_the_spot() {
 
 #[test]
 fn digits_of_two_numbers_are_not_in_a_row() {
-    // What the phrase is looked for by is the rarest: runs at both ends and one in the middle.
+    // The phrase is looked up by its rarest terms: runs at both ends and one in the middle.
     let common = (0..5).flat_map(|number| [(number, "x81234"), (number + 5, "y34567")]);
     let mut records: Vec<Searchable> = common.map(|(number, text)| message("s", &format!("m{number}"), 0, text)).collect();
     records.push(message("s", "two", 0, "call 0812345, ref 56789"));

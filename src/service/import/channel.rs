@@ -1,4 +1,5 @@
-//! What channels tell of a message: its sender and its payload (decisions, section 2). Called by `check`.
+//! Validation of the channel-specific parts of a message: its sender and its payload (decisions, section 2). Called by
+//! `check`.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
@@ -6,7 +7,7 @@ use serde_json::{Value, value::RawValue};
 use super::check::{Wrong, one_of, read};
 use crate::domain::entries::Object;
 
-/// Who or what sent a message (decisions, section 2).
+/// The sender of a message (decisions, section 2).
 #[derive(Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Sender {
@@ -23,7 +24,7 @@ pub const SENDERS: [&str; 4] = ["contact", "user", "bot", "system"];
 
 const PAYLOADS: [&str; 6] = ["text", "image", "file", "email", "template", "other"];
 
-/// What a message carries, as the channel tells it (decisions, section 2).
+/// The channel payload of a message (decisions, section 2).
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[expect(dead_code, reason = "read for its shape: what is stored is the text it came as")]
@@ -78,7 +79,7 @@ struct Template {
     variables: Option<Vec<String>>,
 }
 
-/// The payload's text and images, once its shape is that of the contract and no property is null.
+/// The payload's text and images, if it has the contract's shape and no property is null.
 pub fn payload(raw: &RawValue) -> Result<(Option<String>, Option<Vec<String>>), Wrong> {
     let Object(payload) = read::<Object<Payload>>("payload", raw)?;
     one_of("payload.type", &payload.kind, &PAYLOADS)?;
@@ -86,7 +87,7 @@ pub fn payload(raw: &RawValue) -> Result<(Option<String>, Option<Vec<String>>), 
     Ok((payload.text, payload.images))
 }
 
-/// What is absent is left out, so that answers never show a null.
+/// Refuses nulls: absent properties must be left out, so that responses never contain a null.
 pub fn no_null(place: &str, value: &Value) -> Result<(), Wrong> {
     match value {
         Value::Null => Err(Wrong::new(place, "must not be null; leave it out")),
@@ -119,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_payload_lends_its_text_and_images_and_holds_no_null() {
+    fn text_and_images_come_from_the_payload_and_nulls_are_refused() {
         let read = |text: &str| payload(&RawValue::from_string(text.to_owned()).unwrap()).map_err(|wrong| wrong.place);
         let images = vec!["https://example.com/a.png".to_owned()];
         assert_eq!(read(r#"{"type":"image","text":"a","images":["https://example.com/a.png"]}"#), Ok((Some("a".to_owned()), Some(images))));

@@ -1,4 +1,4 @@
-//! Whether a record's own values are allowed, and their stored form.
+//! Validation of imported records, and their conversion to the stored form.
 
 use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
@@ -15,10 +15,10 @@ use crate::domain::{
     messages::MESSAGE_TYPES,
     records::{Account, Comment, Contact, ContactField, Conversation, Label, Message, Role, Team, Template, Ticket, TicketField, User},
     store::{ACCOUNT_STATUSES, CHANNELS, PARAMETER_FORMATS, TEMPLATE_CATEGORIES, TEMPLATE_STATUSES},
-    team::ROLE_KINDS,
+    team::RoleKind,
 };
 
-/// A value that is not allowed: its place below the record, and why.
+/// A validation error: the path in the record, and the reason.
 #[derive(Debug)]
 pub struct Wrong {
     pub place: String,
@@ -35,16 +35,16 @@ impl Wrong {
     }
 }
 
-/// A record that can be checked.
+/// A record that can be validated.
 pub trait Check {
     fn id(&self) -> &str;
 
-    /// What is too long in it, where the contract gives no limit.
+    /// The first text that is too long, where the contract gives no limit.
     fn too_long(&self) -> Option<TooLong> {
         None
     }
 
-    /// Refuses what is not allowed, and brings values into the form in which they are stored.
+    /// Validates the values and converts them to their stored form.
     fn check(&mut self, definitions: &Definitions) -> Result<(), Wrong>;
 }
 
@@ -56,7 +56,7 @@ impl Check for Role {
     fn check(&mut self, _: &Definitions) -> Result<(), Wrong> {
         id("id", self.id.as_str())?;
         not_blank("name", &self.name)?;
-        one_of("kind", &self.kind, &ROLE_KINDS)
+        one_of("kind", &self.kind, &RoleKind::ALL.map(RoleKind::name))
     }
 }
 
@@ -67,7 +67,7 @@ impl Check for User {
 
     fn check(&mut self, _: &Definitions) -> Result<(), Wrong> {
         id("id", self.id.as_str())?;
-        // A seat without a name has one made up where a name must be shown, and so has one with a blank name.
+        // A blank name counts as absent: where a name must be shown, one is derived.
         self.name = self.name.take().filter(|name| !name.trim().is_empty());
         optional_id("roleId", self.role_id.as_ref().map(|id| id.as_str()))?;
         if let Some(user) = &mut self.user_id {
@@ -283,7 +283,7 @@ impl Check for Message {
         self.text = self.text.take().filter(|text| !text.is_empty());
         self.images = self.images.take().filter(|images| !images.is_empty());
         if let Some(raw) = &self.payload {
-            // Either revision shows what the other was given: the payload lends its text and images.
+            // Text and images are also taken from the payload, so that both revisions show the message.
             let (text, images) = payload(raw)?;
             self.text = agreed("text", self.text.take(), text)?;
             self.images = agreed("images", self.images.take(), images)?;
@@ -310,7 +310,7 @@ impl Check for Comment {
     }
 }
 
-/// What a message and its payload say together; what is empty is left out.
+/// Merges a property of a message with that of its payload, which must agree; empty values are left out.
 fn agreed<T: PartialEq + Default>(property: &str, own: Option<T>, lent: Option<T>) -> Result<Option<T>, Wrong> {
     match (own, lent) {
         (Some(own), Some(lent)) if own != lent => {
@@ -320,7 +320,7 @@ fn agreed<T: PartialEq + Default>(property: &str, own: Option<T>, lent: Option<T
     }
 }
 
-/// JSON of a known shape, which is otherwise kept as it came.
+/// JSON of a known shape, which is stored unchanged.
 pub fn read<'de, T: Deserialize<'de>>(place: &str, raw: &'de RawValue) -> Result<T, Wrong> {
     let mut reader = serde_json::Deserializer::from_str(raw.get());
     serde_path_to_error::deserialize(&mut reader).map_err(|error| {
@@ -332,9 +332,9 @@ pub fn read<'de, T: Deserialize<'de>>(place: &str, raw: &'de RawValue) -> Result
     })
 }
 
-/// An id: 1 to 64 characters, none of them a control character.
+/// Validates an id: 1 to 64 characters, none of them a control character.
 pub fn id(place: &str, id: &str) -> Result<(), Wrong> {
-    // As many bytes are at least as many characters.
+    // A text has at most as many characters as bytes.
     let length = if id.len() <= MAX_ID_CHARS { id.len() } else { id.chars().count() };
     if length == 0 || length > MAX_ID_CHARS {
         return Err(Wrong::new(place, format!("must have 1 to {MAX_ID_CHARS} characters")));
@@ -380,7 +380,7 @@ fn people(place: &str, users: &mut [UserId]) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// A UUID in its lower-case form, since that is how a request's UUID is looked up. What is none stays as it is.
+/// Lower-cases a UUID, since requests look UUIDs up in that form. Other ids are unchanged.
 fn person(user: &mut UserId) {
     if user.as_str().len() == 36
         && user.as_str().bytes().any(|byte| byte.is_ascii_uppercase())
@@ -402,7 +402,7 @@ mod tests {
         }
     }
 
-    /// A record checked: as it would be stored, or the place at fault.
+    /// The stored form of a record, or the path of the error.
     fn checked<T: serde::de::DeserializeOwned + serde::Serialize + Check>(record: &str) -> Result<String, String> {
         let mut record: T = serde_json::from_str(record).unwrap();
         record.check(&Definitions::default()).map_err(|wrong| wrong.place)?;
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn objects_hold_no_null_and_no_array_in_their_place() {
+    fn nulls_and_arrays_are_refused_for_objects() {
         let account = |metadata: &str| {
             checked::<Account>(&format!(r#"{{"id":"a","name":"A","channel":"line","status":"healthy","metadata":{metadata}}}"#))
         };
@@ -472,7 +472,7 @@ mod tests {
     }
 
     #[test]
-    fn people_are_written_in_lower_case() {
+    fn user_ids_are_stored_in_lower_case() {
         let mut user = UserId::from("00000000-0000-4000-8000-00000000000A");
         person(&mut user);
         assert_eq!(user.as_str(), "00000000-0000-4000-8000-00000000000a");

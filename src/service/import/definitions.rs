@@ -1,4 +1,4 @@
-//! Field definitions: whether they are sound, and whether values fit them.
+//! Validation of field definitions, and of field values against them.
 
 use std::collections::HashMap;
 
@@ -35,17 +35,17 @@ const SHOW_OPERATORS: [&str; 10] = [
     "not_in",
 ];
 
-/// The limit of section 8 on the options of contact fields.
+/// The depth limit of contact field options (section 8).
 const CONTACT_OPTIONS_DEPTH: usize = 4;
 
-/// What the fields of a store hold: those stored, and those of the file.
+/// The value types of a store's fields, from the database and from the input.
 #[derive(Default)]
 pub struct Definitions {
     ticket: HashMap<String, Kind>,
     contact: HashMap<String, Kind>,
 }
 
-/// What the filters compare of a ticket's values, by field.
+/// The comparable values of a ticket for the filters, by field.
 pub type Values = Vec<(FieldId, Vec<Comparable>)>;
 
 impl Definitions {
@@ -56,7 +56,7 @@ impl Definitions {
         Self { ticket: kinds(ticket), contact: kinds(contact) }
     }
 
-    /// Adds those of the file, and refuses conditions on fields that are nowhere.
+    /// Adds the definitions of the input, and refuses conditions on unknown fields.
     pub fn add(&mut self, batch: &Batch) -> Result<(), Failure> {
         for line in &batch.contact_fields {
             let field = &line.record;
@@ -88,7 +88,7 @@ impl Definitions {
         Kind::of_system_key(key).or_else(|| self.ticket.get(key).copied())
     }
 
-    /// Checks a contact's values and brings them into their stored form.
+    /// Validates a contact's values and converts them to their stored form.
     pub fn contact_values(&self, fields: &mut Entries) -> Result<(), Wrong> {
         let values = fit(fields, "customFields", "contact field", |key| self.contact.get(key).copied())?;
         match values.iter().find(|(_, values)| values.len() as i64 > MAX_CONTACT_VALUES) {
@@ -97,7 +97,7 @@ impl Definitions {
         }
     }
 
-    /// Checks a ticket's values, brings them into their stored form, and makes the two spellings of its resolution one.
+    /// Validates a ticket's values, converts them to their stored form, and merges the two spellings of its resolution.
     pub fn ticket_values(&self, ticket: &mut Ticket) -> Result<Values, Wrong> {
         if let Some(status) = &ticket.resolution_status {
             one_of(RESOLUTION_STATUS, status, &RESOLUTION_STATUSES)?;
@@ -129,7 +129,7 @@ impl Definitions {
     }
 }
 
-/// An empty array is no value and is left out.
+/// An empty array counts as no value and is left out.
 fn fit(fields: &mut Entries, place: &str, noun: &str, kind_of: impl Fn(&str) -> Option<Kind>) -> Result<Values, Wrong> {
     let mut values = Vec::with_capacity(fields.0.len());
     let mut kept = Vec::with_capacity(fields.0.len());
@@ -151,7 +151,7 @@ fn fit(fields: &mut Entries, place: &str, noun: &str, kind_of: impl Fn(&str) -> 
     Ok(values)
 }
 
-/// JSON can write a minus before zero, which says nothing and which not every reader takes for zero.
+/// JSON permits `-0`, which equals zero but is not read as zero by every parser.
 fn without_minus_zero(value: Value) -> Value {
     match value {
         Value::Number(number) if number.as_f64().is_some_and(|number| number == 0.0 && number.is_sign_negative()) => Value::from(0),
@@ -218,7 +218,7 @@ pub fn check_contact_field(field: &ContactField) -> Result<(), Wrong> {
     Ok(())
 }
 
-/// What both kinds of definition have in common.
+/// The common part of both kinds of definition.
 struct Shape<'a> {
     id: &'a str,
     name: &'a str,

@@ -1,4 +1,4 @@
-//! A line as a record. What does not fit is named by its place: `ticket.openedAt`.
+//! Parser of one input line. An error has the path of the property: `ticket.openedAt`.
 
 use std::borrow::Cow;
 
@@ -8,11 +8,11 @@ use serde_json::value::RawValue;
 use super::Failure;
 use crate::domain::{entries::Object, records::Kind};
 
-/// A line before its record is read.
+/// A line whose record has not been parsed yet.
 pub struct Peek<'a> {
     pub line: u64,
     pub kind: Kind,
-    /// An export says that the record was stored with a text longer than allowed.
+    /// Set by an export for a record that was stored with a text over the limit.
     pub oversized: bool,
     raw: &'a RawValue,
 }
@@ -44,19 +44,19 @@ impl<'a> Peek<'a> {
         Ok(Self { line, kind, oversized: outer.oversized, raw: outer.record })
     }
 
-    /// The whole record.
+    /// Parses the whole record.
     pub fn record<T: DeserializeOwned>(&self) -> Result<T, Failure> {
-        // The place costs time; only a record that does not fit is read once more for it.
+        // Tracking the path is slow; only an invalid record is parsed a second time for it.
         serde_json::from_str(self.raw.get()).map(|Object(record)| record).map_err(|_| self.failure::<T>())
     }
 
-    /// One string property of the record, if it is there.
+    /// One string property of the record, if present.
     pub fn property(&self, name: &str) -> Option<String> {
         let record: serde_json::Value = serde_json::from_str(self.raw.get()).ok()?;
         Some(record.get(name)?.as_str()?.to_owned())
     }
 
-    /// The id alone.
+    /// Parses only the id.
     pub fn id(&self) -> Result<Cow<'a, str>, Failure> {
         #[derive(Deserialize)]
         struct Id<'a> {
@@ -68,7 +68,7 @@ impl<'a> Peek<'a> {
         Ok(id.id)
     }
 
-    /// The conversation that the record belongs to, where it names one.
+    /// The conversation of the record, if it names one.
     pub fn conversation(&self) -> Option<String> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
@@ -106,18 +106,18 @@ impl<'a> Peek<'a> {
     }
 }
 
-/// The text between a beginning and the next backtick.
+/// The text between a prefix and the next backtick.
 fn quoted<'a>(text: &'a str, beginning: &str) -> Option<&'a str> {
     text.strip_prefix(beginning)?.split('`').next()
 }
 
-/// The reason without the place that serde_json adds, which counts inside the record.
+/// The reason without serde_json's position, which counts inside the record.
 fn reason(error: &serde_json::Error) -> String {
     let text = error.to_string();
     text.rfind(" at line ").map_or(text.clone(), |end| text[..end].to_owned())
 }
 
-/// Whether a string of the line holds U+0000, which PostgreSQL cannot store.
+/// Whether a string of the line contains U+0000, which PostgreSQL cannot store.
 fn has_nul(text: &str) -> bool {
     text.match_indices("\\u0000").any(|(at, _)| text[..at].bytes().rev().take_while(|byte| *byte == b'\\').count() % 2 == 0)
 }
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn the_place_and_the_reason_are_named() {
+    fn errors_name_the_path_and_the_reason() {
         for (text, expected) in [
             (r#"{"kind":"message","record":{"id":"a","sentAt":"yesterday"}}"#, "line 7: message.sentAt: must be an RFC 3339"),
             (r#"{"kind":"message","record":{"id":"a"}}"#, "line 7: message.conversationId: is required"),

@@ -1,4 +1,4 @@
-//! The thread that reads: two walks over the lines, checked records out, in batches.
+//! Reader thread of an import: passes over the lines, and sends batches of validated records.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -21,40 +21,40 @@ use crate::{
     store::import::Batch,
 };
 
-/// Lines of one batch, and their bytes: whichever is reached first.
+/// The limits of a batch, in lines and bytes.
 const BATCH_LINES: usize = 2_000;
 const BATCH_BYTES: usize = 4 * 1024 * 1024;
 
-/// What the database is to do next.
+/// A step for the database.
 pub enum Step {
     Reach(Vec<String>),
     ReachFormer(Kind, Vec<String>),
-    /// With the kinds that the import brings.
+    /// The kinds of records in the import.
     Hold(HashSet<Kind>),
     Park(Kind, Vec<String>),
     Put(Box<Batch>),
 }
 
-/// What is known once everything was read.
+/// The results of the complete passes.
 pub struct End {
     pub summary: Summary,
-    /// Accounts that ticket fields name.
+    /// Accounts that ticket fields refer to.
     pub accounts: Vec<AccountId>,
 }
 
-/// What there is in the store before the import.
+/// The state of the store before the import.
 pub struct Held {
     pub kinds: Vec<Kind>,
-    /// Whether to say at first what will be changed.
+    /// Whether the affected rows must be locked beforehand.
     pub holds: bool,
 }
 
 pub struct Reader<'a> {
     spool: &'a Spool,
     definitions: Definitions,
-    /// Kinds that the store has records of: only theirs can be replaced.
+    /// Kinds with records in the store: only these can be replaced.
     held: Vec<Kind>,
-    /// Whether the database wants to know at first what will be changed.
+    /// Whether the affected rows must be locked beforehand.
     holds: bool,
     progress: Option<Progress>,
     out: mpsc::Sender<Step>,
@@ -63,7 +63,7 @@ pub struct Reader<'a> {
     counts: BTreeMap<Kind, u64>,
 }
 
-/// The other side hung up: it found a fault and says which.
+/// The receiver was dropped: the database side failed and reports the error.
 struct Hung;
 
 impl<'a> Reader<'a> {
@@ -82,7 +82,7 @@ impl<'a> Reader<'a> {
         Ok(End { summary: Summary { counts: self.counts.into_iter().collect() }, accounts })
     }
 
-    /// A walk before the others: what the import will change.
+    /// The pass before the others: which rows the import will change.
     fn scout(&mut self) -> Result<(), Failure> {
         let mut reached = HashSet::new();
         let mut conversations = Vec::new();
@@ -94,7 +94,7 @@ impl<'a> Reader<'a> {
             kinds.insert(peek.kind);
             let conversation = match peek.kind {
                 Kind::Conversation => Some(peek.id()?.into_owned()),
-                // Where there is none, the second walk says so.
+                // If it is missing, the second pass reports that.
                 Kind::Ticket | Kind::Message | Kind::Comment => peek.conversation(),
                 _ => None,
             };
@@ -108,7 +108,7 @@ impl<'a> Reader<'a> {
                 return Ok(());
             }
         }
-        // Nobody listens any more: the fault is told there.
+        // An error means that the receiver was dropped; its side reports the reason.
         let _ = self.reach(&mut conversations, &mut former).and_then(|()| self.send(Step::Hold(kinds)));
         Ok(())
     }
@@ -118,7 +118,7 @@ impl<'a> Reader<'a> {
         std::mem::take(former).into_iter().try_for_each(|(kind, ids)| self.send(Step::ReachFormer(kind, ids)))
     }
 
-    /// First walk: definitions, and what records that are there already must give up for a while.
+    /// First pass: definitions, and the unique values that existing records must release for the duration of the import.
     fn survey(&mut self) -> Result<Vec<AccountId>, Failure> {
         let mut batch = Batch::default();
         let mut parked: BTreeMap<Kind, Vec<String>> = BTreeMap::new();
@@ -151,12 +151,12 @@ impl<'a> Reader<'a> {
             batch.ticket_fields.iter().flat_map(|line| line.record.account_ids.iter().flatten().cloned()).collect();
         accounts.sort_unstable();
         accounts.dedup();
-        // Nobody listens any more: the fault is told there.
+        // An error means that the receiver was dropped; its side reports the reason.
         let _ = self.send(Step::Put(Box::new(batch)));
         Ok(accounts)
     }
 
-    /// Second walk: everything else.
+    /// Second pass: everything else.
     fn walk(&mut self) -> Result<(), Failure> {
         let mut batch = Box::<Batch>::default();
         let (mut pending, mut bytes) = (0, 0);
@@ -202,7 +202,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// The record of a line, its values checked and its id seen for the first time.
+    /// The record of a line, validated, with an id that has not appeared before.
     fn checked<T: DeserializeOwned + Check>(&mut self, peek: &Peek<'_>) -> Result<T, Failure> {
         let mut record: T = peek.record()?;
         record.check(&self.definitions).map_err(|wrong| wrong.on(peek))?;
@@ -220,7 +220,7 @@ impl<'a> Reader<'a> {
         Ok(record)
     }
 
-    /// Ends the walk that is under way.
+    /// Ends the current pass.
     fn first_line_of(&self, kind: Kind, id: &str) -> Result<u64, Failure> {
         let mut lines = self.spool.lines()?;
         while let Some((number, text)) = lines.next()? {
@@ -243,7 +243,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Kinds whose records hold something that is unique in the store.
+/// Kinds with a unique value per store.
 fn replaces(kind: Kind) -> bool {
     matches!(kind, Kind::User | Kind::Contact | Kind::Conversation | Kind::Ticket | Kind::Message)
 }

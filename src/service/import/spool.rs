@@ -1,4 +1,4 @@
-//! The lines of an import, readable more than once and one at a time.
+//! Rereadable line input of an import, with bounded memory.
 
 use std::{
     fs::File,
@@ -10,13 +10,13 @@ use super::Failure;
 
 const MIB: u64 = 1024 * 1024;
 
-/// The longest line that is read, so that a file without line ends cannot fill the memory.
+/// The limit of a line, so that a file without line ends cannot fill the memory.
 pub const MAX_LINE_BYTES: u64 = 16 * 1024 * 1024;
 
-/// The most that is copied of a pipe or a device, which may never end.
+/// The limit of a copy: a pipe or a device may never end.
 const MAX_COPIED_BYTES: u64 = 4 * 1024 * 1024 * 1024;
 
-/// What some editors begin a UTF-8 file with.
+/// Some editors write it at the start of UTF-8 files.
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
 /// The whole input as a file that can be read again.
@@ -26,7 +26,7 @@ pub struct Spool {
 }
 
 impl Spool {
-    /// A file as it is; what cannot be read twice (a pipe, a device) is copied first.
+    /// Opens a file in place; input that can be read only once (a pipe, a device) is copied first.
     pub fn open(path: &Path) -> io::Result<Self> {
         let file = File::open(path)?;
         let meta = file.metadata()?;
@@ -36,7 +36,7 @@ impl Spool {
         if meta.is_file() { Ok(Self { file, bytes: meta.len() }) } else { Self::copy(file) }
     }
 
-    /// A copy, in a nameless temporary file, of what a reader gives.
+    /// Copies a reader to an unnamed temporary file.
     pub fn copy(reader: impl Read) -> io::Result<Self> {
         Self::copy_at_most(reader, MAX_COPIED_BYTES)
     }
@@ -67,7 +67,7 @@ impl Spool {
         }
     }
 
-    /// Lines that are made in the process.
+    /// Lines made by this process.
     pub fn of_lines(lines: impl IntoIterator<Item = String>) -> io::Result<Self> {
         let mut file = io::BufWriter::new(tempfile::tempfile()?);
         let mut bytes = 0;
@@ -83,7 +83,7 @@ impl Spool {
         self.bytes
     }
 
-    /// All lines from the first on. One such walk at a time: they share the place in the file.
+    /// Iterates over all lines. One iteration at a time: they share the file position.
     pub fn lines(&self) -> Result<Lines<'_>, Failure> {
         let mut file = &self.file;
         file.seek(SeekFrom::Start(0))?;
@@ -95,7 +95,7 @@ fn too_much(reason: String) -> io::Error {
     io::Error::new(io::ErrorKind::FileTooLarge, reason)
 }
 
-/// A walk over the lines.
+/// An iteration over the lines.
 pub struct Lines<'a> {
     reader: BufReader<&'a File>,
     buffer: Vec<u8>,
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_numbered_past_blank_ones_and_read_again() {
+    fn blank_lines_count_and_lines_can_be_read_again() {
         let spool = Spool::copy("\u{feff}a\r\n\n  \nb".as_bytes()).unwrap();
         for _ in 0..2 {
             let mut lines = spool.lines().unwrap();
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_not_text_are_named() {
+    fn invalid_utf8_is_reported_with_its_line() {
         let spool = Spool::copy(&b"ok\n\xff\n"[..]).unwrap();
         let mut lines = spool.lines().unwrap();
         lines.next().unwrap();
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_ends_is_copied_up_to_a_bound() {
+    fn endless_input_is_copied_up_to_a_limit() {
         let reason = |reader: &mut dyn Read| Spool::copy_at_most(reader, 2 * MAX_LINE_BYTES).err().map(|error| error.to_string());
         assert_eq!(reason(&mut io::repeat(b'x')).as_deref(), Some("a line is longer than 16 MiB"));
         assert_eq!(reason(&mut io::repeat(b'\n')).as_deref(), Some("a pipe or device may bring 32 MiB; a file may have any length"));

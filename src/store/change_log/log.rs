@@ -69,7 +69,7 @@ impl Db {
         std::mem::take(&mut *self.own().changes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Which epoch it is. What a write inserted that began in an earlier one may have been read by whoever follows.
+    /// Which epoch it is. What a write inserted that began in an earlier one may have been read by a follower.
     pub fn own_epoch(&self) -> u64 {
         self.own().epoch()
     }
@@ -89,7 +89,7 @@ impl Db {
         Ok(found.unwrap_or_default())
     }
 
-    /// Whether there may be something behind a mark. Where that is cheaper to tell than what it is, it is told exactly.
+    /// Whether there may be something behind a mark. Where that is cheaper to find out than what it is, the answer is exact.
     pub async fn may_be_behind(&self, mark: &Mark) -> Result<bool> {
         match self.backend() {
             DbBackend::Sqlite => {
@@ -100,7 +100,7 @@ impl Db {
         }
     }
 
-    /// What stands in at most `limit` places of the log behind a mark. Nothing if that cannot be told: some of it was
+    /// What stands in at most `limit` places of the log behind a mark. Nothing if that is not known: some of it was
     /// forgotten, or the mark is none of this database, as far as can be seen.
     pub async fn changes_since(&self, mark: &Mark, limit: i64) -> Result<Option<Behind>> {
         match self.backend() {

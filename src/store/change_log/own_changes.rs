@@ -25,7 +25,7 @@ pub struct Logged {
     pub inserted: Option<Inserted>,
 }
 
-/// A record that nobody had before, as it was when its write was committed.
+/// A record that was not there before, as it was when its write was committed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inserted {
     pub record: Searchable,
@@ -44,7 +44,7 @@ impl Logged {
     }
 }
 
-/// What this process changed and nobody has asked for yet.
+/// What this process changed and the follower has not asked for yet.
 #[derive(Default)]
 pub(in crate::store) struct Own {
     pub followed: AtomicBool,
@@ -52,8 +52,8 @@ pub(in crate::store) struct Own {
     pub changes: Mutex<Vec<Logged>>,
 }
 
-/// Of how many changes that nobody has asked for the records are kept, too, and of how many bytes each at most: twenty megabytes where
-/// nobody asks, as while an index is built.
+/// Of how many changes that were not asked for yet the records are kept, too, and of how many bytes each at most: twenty megabytes where
+/// no follower asks, as while an index is built.
 const RECORDS_KEPT: usize = 10_000;
 const RECORD_BYTES: usize = 2_000;
 

@@ -102,7 +102,7 @@ impl Db {
     }
 
     /// Makes those changes ones of now that bear transactions which there were not yet: a dump of another server was restored,
-    /// which numbers them on its own. Followers would be told of them again and again, and no standby would seem to show them.
+    /// which numbers them on its own. Followers would read them again and again, and no standby would seem to show them.
     pub async fn adopt_foreign_changes(&self) -> Result<()> {
         if self.backend() == DbBackend::Sqlite {
             return Ok(());
@@ -176,7 +176,7 @@ mod tests {
             self.mark_now().await
         }
 
-        /// How many changes there are behind a mark, if that can be told.
+        /// How many changes there are behind a mark, if that is known.
         async fn told(&self, mark: &Mark) -> Option<usize> {
             Some(self.db.changes_since(mark, 10_000).await.unwrap()?.changes.len())
         }

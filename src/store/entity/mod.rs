@@ -1,5 +1,7 @@
 //! SeaORM entities: the one description of every table, held to the migrated schema by `schema_tests`. They never leave `store`.
 
+use sea_orm::DbBackend;
+
 pub mod account_users;
 pub mod accounts;
 pub mod api_key_secrets;
@@ -39,6 +41,30 @@ pub mod webhook_kinds;
 pub mod webhook_secrets;
 pub mod webhooks;
 pub mod write_probes;
+
+/// Whether a database has this column. A total is one row on SQLite, which has one writer; PostgreSQL has statistics of what the labels of
+/// tickets are.
+pub(in crate::store) fn is_there(backend: DbBackend, table: &str, column: &str) -> bool {
+    match backend {
+        DbBackend::Postgres => table != "labelled_tickets",
+        _ => (table, column) != ("totals", "part"),
+    }
+}
+
+/// Calls a generic function with this argument for the entity of each table; an array of what it returned.
+macro_rules! for_each_entity {
+    ($function:ident, $argument:expr) => {
+        for_each_entity! { $function($argument):
+            account_users accounts api_key_secrets api_keys attempts audit bridge_secrets bridges changes comments
+            contact_fields contacts conversation_labels conversations counters deliveries events forgotten_changes grants
+            idempotency_keys labelled_tickets labels messages outbound roles server_secrets stores team_members teams
+            templates ticket_field_values ticket_fields tickets totals users webhook_kinds webhook_secrets webhooks
+            write_probes
+        }
+    };
+    ($function:ident($argument:expr): $($table:ident)*) => { [$($function::<$crate::store::entity::$table::Entity>($argument)),*] };
+}
+pub(in crate::store) use for_each_entity;
 
 #[cfg(test)]
 mod schema_tests;

@@ -73,7 +73,7 @@ impl Import {
     }
 
     /// Refuses a key that two records of the batch bring, or that another record holds: those that the import replaces were
-    /// parked, so that whoever holds it keeps it. Some of the batch's own rows may be there.
+    /// parked, so that the record that holds it keeps it. Some of the batch's own rows may be there.
     async fn claim(&self, Claims { kind, property, columns, only, rule, claims }: Claims) -> Result<Outcome> {
         let mut owners: HashMap<&[String], &Claim> = HashMap::with_capacity(claims.len());
         let fault = |claim: &Claim, holder: &str| Fault {

@@ -1,7 +1,7 @@
 //! What follows from all records together, made anew for the conversations that the import touched.
 //!
 //! Walks in the order of a temporary table join it by `CROSS JOIN`: SQLite then keeps the order of the tables, and need not
-//! read and sort all that is left for each stretch of it. Both tables are told where the stretch begins: PostgreSQL would
+//! read and sort all that is left for each stretch of it. The statement gives both tables the beginning of the stretch: PostgreSQL would
 //! else walk the second from its first row on.
 
 use sea_orm::{DbBackend, Value};
@@ -185,7 +185,7 @@ impl Import {
     async fn derive_conversations(&self) -> Result<()> {
         let counted = match self.backend {
             DbBackend::Postgres => {
-                // Rows that nobody has seen yet have to be fetched to be counted, which is faster in the order of the table
+                // Rows that no transaction has read yet have to be fetched to be counted, which is faster in the order of the table
                 // than conversation by conversation.
                 let sql = "INSERT INTO import_counts (id, messages) SELECT conversation_id, COUNT(*) FROM messages \
                            WHERE store_id = ? AND conversation_id IN (SELECT id FROM import_touched) GROUP BY conversation_id";

@@ -4,8 +4,8 @@
 //! place is a page to fetch and one to write: the more rows there are, the slower they come. Sorted at the end, an index is
 //! written from its first page to its last.
 //!
-//! SQLite alone, where an index that is gone is gone for nobody else before the commit, and back if there is none. On
-//! PostgreSQL whoever reads the table would wait for the end of the import. Unique indexes stay, since they say at which
+//! SQLite alone, where an index that is gone is gone for no other connection before the commit, and back if there is none. On
+//! PostgreSQL readers of the table would wait for the end of the import. Unique indexes stay, since they say at which
 //! record a value is there twice; so do primary keys. Sorting takes as much room for temporary files as the index does.
 
 use sea_orm::DbBackend;

@@ -46,7 +46,7 @@ struct Newest<A> {
     ended: oneshot::Receiver<()>,
 }
 
-/// Whoever waits for a look-up; nobody more can once it has begun.
+/// The requests that wait for a look-up; none can join once it has begun.
 struct Asked<A>(Mutex<Option<Vec<Waiting<A>>>>);
 
 struct Waiting<A> {
@@ -74,7 +74,7 @@ impl<A> Asked<A> {
     }
 }
 
-/// Timers that were set for a wait that ended before they rang. To set one that rings before all others has the runtime wake whoever
+/// Timers that were set for a wait that ended before they rang. To set one that rings before all others has the runtime wake the thread that
 /// sleeps until the next of them; so one that is set is used again, and set anew where it rings too early.
 #[derive(Default)]
 struct Alarms(Mutex<Vec<Pin<Box<Sleep>>>>);

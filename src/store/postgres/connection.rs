@@ -345,7 +345,7 @@ mod tests {
             let error = server(&format!("postgres://user@127.0.0.1:1/name?{query}")).connect().await.err();
             assert!(matches!(&error, Some(Error::Unavailable(reason)) if reason.contains(told)), "{query}: {error:?}");
         }
-        // Nobody is asked for them there.
+        // No certificate is asked for there.
         for query in ["sslmode=require&sslrootcert=/nowhere/root.pem", "sslmode=disable&sslcert=/nowhere/client.pem"] {
             assert!(matches!(server(&format!("postgres://user@127.0.0.1:1/name?{query}")).connect().await, Ok(Err(_))), "{query}");
         }

@@ -149,7 +149,7 @@ impl Lines {
         Ok((connection, false))
     }
 
-    /// Closes the connections; whoever asks for one afterwards is refused.
+    /// Closes the connections; later requests for one are refused.
     pub async fn close(&self) {
         self.0.closed.store(true, Ordering::Relaxed);
         for line in &self.0.lines {
@@ -233,7 +233,7 @@ mod tests {
         assert_eq!(all.len(), 1, "{all:?}");
         assert!(poll!(&mut long).is_pending());
         assert!(!all.contains(&long.await.unwrap()[0].get(0)));
-        // Whoever goes away leaves the connection in order.
+        // A caller that goes away leaves the connection in order.
         for _ in 0..3 {
             assert!(timeout(Duration::from_millis(20), process(&lines, "0.1")).await.is_err());
         }

@@ -33,7 +33,7 @@ pub(in crate::store) const RESTED: Duration = Duration::from_secs(5);
 pub(in crate::store) const FORGOTTEN: Duration = Duration::from_secs(600);
 /// How old a connection gets: its process in the server keeps what it has learnt.
 pub(in crate::store) const OLD: Duration = Duration::from_secs(1800);
-/// How often a server that lets nobody in is tried.
+/// The pause between two tries to connect to a server that accepts no connection.
 const AGAIN: Duration = Duration::from_millis(100);
 
 /// The connections to one server.
@@ -95,7 +95,7 @@ impl Kept {
     }
 
     /// A connection, and the rows of its first statement, which changes nothing: where the connection had rested and turns out to
-    /// be lost, the statement is repeated on another. `last` ends what the statement may have begun when nobody waits for it any
+    /// be lost, the statement is repeated on another. `last` ends what the statement may have begun when no caller waits for it any
     /// more.
     pub async fn first(&self, sql: &Sql, last: &'static str) -> Result<(Lent, Vec<Row>)> {
         loop {
@@ -143,12 +143,12 @@ impl Kept {
         let mut others = self.lock();
         others.retain(|other| other.since.elapsed() < FORGOTTEN);
         others.push(idle);
-        // Whoever has the right to one finds it there.
+        // The next holder of a permit finds it there.
         drop(others);
         drop(permit);
     }
 
-    /// Takes a connection back whose statement failed, or that nobody waits for any more, once it has answered a last command. The
+    /// Takes a connection back whose statement failed, or that no caller waits for any more, once it has answered a last command. The
     /// server may still be at work for it; until that has ended it counts as one of those that are allowed.
     pub fn recover(&self, lent: Lent, last: &'static str) {
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
@@ -164,7 +164,7 @@ impl Kept {
         lock(&self.0.idle)
     }
 
-    /// Closes the connections; whoever asks for one afterwards is refused.
+    /// Closes the connections; later requests for one are refused.
     pub async fn close(&self) {
         self.0.permits.close();
         let idle = std::mem::take(&mut *self.lock());
@@ -174,7 +174,7 @@ impl Kept {
     }
 }
 
-/// A new connection, once the server lets somebody in: whoever waits for that loses patience otherwise.
+/// A new connection, once the server accepts one: a waiting caller would give up otherwise.
 pub(in crate::store) async fn made(server: &Server) -> Result<Connection> {
     loop {
         match server.connect().await? {
@@ -184,7 +184,7 @@ pub(in crate::store) async fn made(server: &Server) -> Result<Connection> {
     }
 }
 
-/// Nobody may have a connection any more.
+/// No connection is given out any more.
 pub(in crate::store) fn closed() -> Error {
     Error::Unavailable("the database is being closed".to_owned())
 }
@@ -225,7 +225,7 @@ mod tests {
         for _ in 0..3 {
             assert!(kept.rows(&Sql::fixed("SELECT 1 / 0")).await.is_err());
         }
-        // Those that nobody waits for any more are at work until they end, and no others are made for that.
+        // Those that no caller waits for any more are at work until they end, and no others are made for that.
         let long = Sql::fixed("SELECT pg_sleep(1)");
         for _ in 0..2 {
             assert!(timeout(Duration::from_millis(50), kept.rows(&long)).await.is_err());

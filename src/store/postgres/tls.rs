@@ -1,5 +1,5 @@
 //! How a connection to PostgreSQL is encrypted, by libpq's names: `sslmode`, `sslrootcert`, `sslcert` and `sslkey`, as the
-//! other connections of the process take them. `prefer`, where none is named, and `require` encrypt and trust whoever answers;
+//! other connections of the process take them. `prefer`, where none is named, and `require` encrypt and trust any server that answers;
 //! `verify-ca` asks for a certificate of an authority that is trusted, `verify-full` for one with the server's name. Where
 //! `sslrootcert` names authorities no others are trusted here, as by libpq; sqlx, which SeaORM's connections are, trusts public ones too.
 
@@ -29,7 +29,7 @@ pub(super) fn mode(mode: PgSslMode) -> SslMode {
     }
 }
 
-/// `told` has the certificates as query parameters, as sqlx tells them.
+/// `told` has the certificates as query parameters, in sqlx's form.
 pub(super) fn connector(mode: PgSslMode, told: &Url) -> Result<MakeRustlsConnect> {
     let provider = Arc::new(ring::default_provider());
     let named = |name: &str| told.query_pairs().find(|(key, _)| key == name).map(|(_, value)| Pem::of(&value));

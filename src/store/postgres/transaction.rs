@@ -58,15 +58,19 @@ impl Begun {
     }
 
     /// Runs statements one after the other in one flight. A first flight is repeated where its connection had rested and turns out to
-    /// be lost, or where the schema has changed since its statements were prepared: nothing of it is left.
+    /// be lost, and once where the schema has changed since its statements were prepared: nothing of it is left.
     pub async fn flight(&self, statements: &[Sql]) -> Result<Vec<Answer>> {
         let mut place = self.lent.lock().await;
+        let mut prepared_anew = false;
         loop {
             let lent = place.as_mut().ok_or_else(ended)?;
             let is_first = !self.begun.swap(true, Ordering::Relaxed);
             match lent.connection().flight(is_first.then_some(BEGIN), statements, None).await {
                 Err(error) if is_first && is_lost(&error) && lent.has_served() => *place = None,
-                Err(error) if is_first && is_outdated(&error) => lent.connection().command(ROLLBACK).await?,
+                Err(error) if is_first && is_outdated(&error) && !prepared_anew => {
+                    prepared_anew = true;
+                    lent.connection().command(ROLLBACK).await?;
+                }
                 outcome => return self.noted(outcome),
             }
             self.begun.store(false, Ordering::Relaxed);
@@ -184,7 +188,7 @@ mod tests {
         rename(&other, "Taken back").await;
         other.rollback().await.unwrap();
         assert_eq!(name().await, "Shop");
-        // One whose statement failed, and one that nobody waits for any more.
+        // One whose statement failed, and one that no caller waits for any more.
         let [failed, left] = [kept.begin().await.unwrap(), kept.begin().await.unwrap()];
         rename(&failed, "Failed").await;
         assert!(failed.rows(&Sql::fixed("SELECT 1 / 0")).await.is_err());
@@ -198,5 +202,28 @@ mod tests {
         assert_eq!(name().await, "Renamed");
         kept.close().await;
         assert!(matches!(kept.begin().await, Err(Error::Unavailable(_))));
+    }
+
+    /// As from a server behind a pooler that keeps no statements.
+    #[tokio::test]
+    async fn a_first_flight_whose_statements_are_always_gone_is_repeated_once() {
+        let fixture = Fixture::new().await;
+        if fixture.db.backend() != DbBackend::Postgres {
+            return;
+        }
+        let server = Server::of(&PgConnectOptions::from_str(&fixture.url).unwrap());
+        let kept = Kept::new(server.into(), 1, Duration::from_secs(5));
+        let begun = kept.begin().await.unwrap();
+        begun.script("CREATE SEQUENCE pg_temp.runs").await.unwrap();
+        let gone = "CREATE FUNCTION pg_temp.gone() RETURNS bigint LANGUAGE plpgsql AS \
+                    'BEGIN PERFORM nextval(''pg_temp.runs''); RAISE EXCEPTION ''gone'' USING ERRCODE = ''26000''; END'";
+        begun.script(gone).await.unwrap();
+        begun.commit(&[]).await.unwrap();
+        let begun = kept.begin().await.unwrap();
+        let flight = timeout(Duration::from_secs(20), begun.rows(&Sql::fixed("SELECT pg_temp.gone()"))).await;
+        assert!(matches!(flight, Ok(Err(Error::Unavailable(_)))), "{flight:?}");
+        begun.rollback().await.unwrap();
+        let runs = kept.begin().await.unwrap().rows(&Sql::fixed("SELECT last_value FROM pg_temp.runs")).await.unwrap();
+        assert_eq!(runs[0].get::<_, i64>(0), 2);
     }
 }

@@ -84,7 +84,7 @@ impl Write {
         let mut update = self.sql("UPDATE tickets SET sort_at = CASE WHEN sort_at < ");
         update.integer(at.millis()).push(" THEN ").integer(at.millis());
         update.push(" ELSE sort_at END, waiting_since = CASE WHEN waiting_since <= ");
-        // Who waits now is whoever wrote after this answer.
+        // What waits now was written after this answer.
         update.integer(at.millis()).push(
             " THEN (SELECT MIN(m.sent_at) FROM messages m WHERE m.store_id = tickets.store_id \
              AND m.conversation_id = tickets.conversation_id AND m.inbound = TRUE AND m.sent_at > ",

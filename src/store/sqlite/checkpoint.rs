@@ -10,14 +10,15 @@
 //! while this process lives, and the next process that opens the file alone copies it from its beginning. A log that could not be copied
 //! here is copied by SQLite, within commits, once it is [`LAST`] times as long; that of an import, within its own.
 
-use std::{path::Path, time::Duration};
+use std::time::Duration;
 
 use rusqlite::Connection;
 
 use crate::store::{
     Result,
     sqlite::{
-        connection::{PAGE_BYTES, open_writer},
+        connection::{PAGE_BYTES, log, open_writer},
+        file_identity::FileIdentity,
         library,
     },
 };
@@ -37,12 +38,6 @@ pub(in crate::store) const LONG_PAUSE: Duration = Duration::from_secs(1);
 pub(in crate::store) struct Copying {
     pub pages: u32,
     pub underway: bool,
-}
-
-/// What there is of a log, in pages, and what of that is copied.
-pub(in crate::store) struct Log {
-    pages: i64,
-    copied: i64,
 }
 
 impl Copying {
@@ -69,17 +64,12 @@ pub(in crate::store) enum Checkpointed {
     Refused,
 }
 
-impl Log {
-    /// Whether it is long, and not copied to its end. A checkpoint of somebody else's hides what there is.
-    pub fn is_left(&self, pages: u32) -> bool {
-        self.pages < 0 || (self.pages >= pages.into() && self.copied < self.pages)
-    }
-}
-
 /// Copies until little is left, or nothing more can be copied. False: the disk refused some, and the log is kept from starting
 /// over.
-pub(in crate::store) fn rounds(path: &Path, sync: impl Fn(&Connection) -> Result<()>) -> Result<bool> {
-    let (connection, keeper) = (open_writer(path)?, open_writer(path)?);
+pub(in crate::store) fn rounds(file: &FileIdentity, sync: impl Fn(&Connection) -> Result<()>) -> Result<bool> {
+    let (connection, keeper) = (open_writer(file.path())?, open_writer(file.path())?);
+    // The path may lead to another file by now.
+    file.check()?;
     let mut copied = -1;
     for _ in 0..ROUNDS {
         // A reader, from before anything is copied that the disk may refuse.
@@ -110,14 +100,10 @@ pub(in crate::store) fn sync(connection: &Connection) -> Result<()> {
     library::sync_file(connection)
 }
 
-/// The log as it is after this kind of checkpoint. Where another connection is at one, nothing is done.
-pub(in crate::store) fn log(connection: &Connection, checkpoint: &str) -> Result<Log> {
-    let mut statement = connection.prepare_cached(&format!("PRAGMA wal_checkpoint({checkpoint})"))?;
-    Ok(statement.query_row((), |row| Ok(Log { pages: row.get(1)?, copied: row.get(2)? }))?)
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::Path;
+
     use tokio::time::{sleep, timeout};
 
     use super::*;
@@ -263,12 +249,12 @@ mod tests {
         let reader = Connection::open(&path).unwrap();
         reader.execute_batch("BEGIN; SELECT * FROM t").unwrap();
         write(&writer, 0).await;
-        assert!(!rounds(&path, refuses).unwrap());
+        assert!(!rounds(&opened(&path), refuses).unwrap());
         reader.execute_batch("COMMIT").unwrap();
         for _ in 0..3 {
             let before = pages(&file);
             write(&writer, 0).await;
-            assert!(rounds(&path, sync).unwrap());
+            assert!(rounds(&opened(&path), sync).unwrap());
             assert!(log(&file, "PASSIVE").unwrap().copied <= before, "what is behind the keeper");
             assert!(pages(&file) > before, "it starts over");
         }

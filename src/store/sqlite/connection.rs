@@ -14,7 +14,7 @@ use crate::store::{
 /// in a few places each, and the log takes whole pages: with pages twice as large a tenth fewer come in a second, and reads cost no less.
 pub(in crate::store) const PAGE_BYTES: u32 = 2048;
 
-/// A connection to a file that is there: whoever opens it here had SeaORM open it for writing first.
+/// A connection to a file that exists: SeaORM has opened it for writing before.
 pub(in crate::store) fn open(path: &Path) -> Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags)?;
@@ -28,6 +28,25 @@ pub(in crate::store) fn open_writer(path: &Path) -> Result<Connection> {
     // The writer waits for the lock itself, without blocking a thread.
     connection.execute_batch("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA busy_timeout = 0;")?;
     Ok(connection)
+}
+
+/// What there is of a log, in pages, and what of that is copied.
+pub(in crate::store) struct Log {
+    pub pages: i64,
+    pub copied: i64,
+}
+
+impl Log {
+    /// Whether it is long, and not copied to its end. A checkpoint of somebody else's hides what there is.
+    pub fn is_left(&self, pages: u32) -> bool {
+        self.pages < 0 || (self.pages >= pages.into() && self.copied < self.pages)
+    }
+}
+
+/// The log as it is after this kind of checkpoint. Where another connection is at one, nothing is done.
+pub(in crate::store) fn log(connection: &Connection, checkpoint: &str) -> Result<Log> {
+    let mut statement = connection.prepare_cached(&format!("PRAGMA wal_checkpoint({checkpoint})"))?;
+    Ok(statement.query_row((), |row| Ok(Log { pages: row.get(1)?, copied: row.get(2)? }))?)
 }
 
 /// Runs a statement that returns rows.

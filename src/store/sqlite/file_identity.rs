@@ -1,11 +1,16 @@
-//! File identity: whether the path of a SQLite database still leads to the files that are open.
+//! File identity: whether the path of a SQLite database still leads to the files that are open, and whether they are intact.
 //!
 //! An open file outlives its name. When the database, its log or the log's index is deleted or replaced under a running server,
 //! SQLite goes on in files without a name, and everything it acknowledges is lost with the last process that has them open. A file
-//! that was cut short has lost pages that nothing has asked for yet. The writer therefore compares names and files before it begins a
-//! group and before it acknowledges one; readers compare before they open a connection.
+//! that was cut short has lost pages that nothing has asked for yet, and one that another was copied over has pages of both. The writer
+//! therefore looks at names and files before it begins a group and before it acknowledges one; readers do before they open a connection.
 //!
-//! Guarantee: a write that is acknowledged went to the files that the path led to after its commit.
+//! A look costs three calls of `stat`. Only where a length or the time of the last change differs from the look before, as after a
+//! checkpoint, the header is read, and a database that became shorter is compared with the length that it states. A log that became
+//! shorter is compared with the number of pages that its index says it has.
+//!
+//! Guarantee: a write that is acknowledged went to the files that the path led to after its commit. Not noticed are a log that is cut
+//! short in the few milliseconds between the two looks, and a whole SQLite database that was copied over this one within that time.
 
 use std::{
     fs::{self, File, Metadata},
@@ -13,17 +18,14 @@ use std::{
     mem::ManuallyDrop,
     os::unix::fs::{FileExt, MetadataExt},
     path::{Path, PathBuf},
-    sync::{
-        Mutex, OnceLock,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::{Mutex, OnceLock},
     thread::sleep,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rusqlite::{Connection, OpenFlags};
 
-use crate::store::{Error, Result, lock::lock};
+use crate::store::{Error, Result, lock::lock, sqlite::connection};
 
 /// What SQLite appends to the name of a database for its write-ahead log and for the log's index.
 const LOG: &str = "-wal";
@@ -43,18 +45,44 @@ pub(in crate::store) struct FileIdentity {
     /// Opened when the header is first asked for, and never closed: whichever of a process's descriptors of a file is closed, the system
     /// drops the locks that SQLite holds on it (https://www.sqlite.org/howtocorrupt.html, 2.2).
     header: OnceLock<ManuallyDrop<File>>,
-    /// The length at the last look, in bytes. A checkpoint behind a VACUUM shortens the file and writes the new length into its header.
-    length: AtomicU64,
+    seen: Mutex<Seen>,
+    /// What looked wrong, and since when it has not changed.
+    suspicion: Mutex<Option<(Seen, Instant)>>,
+    /// How long it must not change to be taken for a fault.
+    quiet: Duration,
+    /// What somebody else did to the content of the files, which cannot be mended while they are open.
+    broken: OnceLock<String>,
 }
 
-/// How often a length that contradicts the header is looked at again: a checkpoint of another process may be under way.
+/// What a look saw.
+#[derive(Clone, Copy, PartialEq)]
+struct Seen {
+    /// The length of the database, in bytes. A checkpoint behind a VACUUM shortens the file and writes the new length into its header.
+    length: u64,
+    /// When the database was last changed, in seconds and nanoseconds.
+    changed: (i64, i64),
+    /// The length of the log, in bytes.
+    log: u64,
+}
+
+/// How often a look that found something wrong is repeated before a write is refused for it.
 const LOOKS: u32 = 3;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(20);
 
-/// Where a SQLite file's header has the bytes of a page (two of them, big-endian, 1 for 65,536) and the number of pages (four).
+/// How long files that look wrong must not change to be taken for broken. A checkpoint of another process writes the header first, and
+/// the file reaches the length that the header states with its last page.
+const QUIET: Duration = Duration::from_secs(2);
+
+/// What a SQLite file begins with, and where its header has the bytes of a page (two of them, big-endian, 1 for 65,536) and the number of
+/// pages (four): https://www.sqlite.org/fileformat2.html#the_database_header.
+const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 const PAGE_BYTES_AT: usize = 16;
 const PAGES_AT: usize = 28;
 const HEADER: usize = PAGES_AT + 4;
+
+/// The bytes of a log's header, and of what stands before each of its pages.
+const LOG_HEADER: u64 = 32;
+const FRAME_HEADER: u64 = 24;
 
 const WHAT_HELPS: &str = "writes are refused; stop the server, put the file back, and start it again";
 
@@ -65,15 +93,19 @@ impl FileIdentity {
         // To read is to open the log.
         keeper.query_row("SELECT COUNT(*) FROM sqlite_schema", (), |row| row.get::<_, i64>(0))?;
         let look = |path: &Path| fs::metadata(path).map_err(|error| Error::Unavailable(format!("`{}`: {error}", path.display())));
-        let found = look(path)?;
+        let (found, log) = (look(path)?, look(&beside(path, LOG))?);
         Ok(Self {
             path: path.to_owned(),
             inode: inode(&found),
-            log: inode(&look(&beside(path, LOG))?),
+            log: inode(&log),
             index: inode(&look(&beside(path, INDEX))?),
             keeper: Mutex::new(Some(keeper)),
             header: OnceLock::new(),
-            length: AtomicU64::new(found.len()),
+            // The first look reads the header.
+            seen: Mutex::new(Seen { length: found.len(), changed: (0, 0), log: log.len() }),
+            suspicion: Mutex::default(),
+            quiet: QUIET,
+            broken: OnceLock::new(),
         })
     }
 
@@ -81,20 +113,78 @@ impl FileIdentity {
         &self.path
     }
 
-    /// Fails unless the names lead to the files that were opened first, and the database is as long as its header says.
+    /// Fails unless the names lead to the files that were opened first, and they were neither cut short nor written over.
     pub fn check(&self) -> Result<()> {
-        same(&beside(&self.path, LOG), self.log)?;
+        if let Some(reason) = self.broken.get() {
+            return Err(Error::Unusable(reason.clone()));
+        }
+        let before = *lock(&self.seen);
+        let now = self.look()?;
+        if now == before {
+            return Ok(());
+        }
+        let Some(now) = self.compared(before, now)? else { return Ok(()) };
+        *lock(&self.seen) = now;
+        Ok(())
+    }
+
+    /// The files as they are.
+    fn look(&self) -> Result<Seen> {
+        let log = same(&beside(&self.path, LOG), self.log)?.len();
         same(&beside(&self.path, INDEX), self.index)?;
         let found = same(&self.path, self.inode)?;
-        let (length, before) = (found.len(), self.length.load(Ordering::Relaxed));
-        if length < before && self.is_cut_short(length) {
-            let path = self.path.display();
-            return Err(Error::Unusable(format!("`{path}` was cut short to {length} bytes while it was open; {WHAT_HELPS}")));
+        Ok(Seen { length: found.len(), changed: (found.mtime(), found.mtime_nsec()), log })
+    }
+
+    /// What is to be remembered of files that differ from the look before; nothing where that is not known.
+    fn compared(&self, before: Seen, mut now: Seen) -> Result<Option<Seen>> {
+        for look in 1.. {
+            // What cannot be read is for SQLite to report.
+            let Ok(header) = self.header() else { return Ok(None) };
+            let Some(pages) = self.pages_of_log() else { return Ok(None) };
+            let wrong = match header {
+                Some(header) if now.length < before.length && now.length < header.length => Some(("", "was cut short")),
+                Some(header) if now.log < before.log && now.log < log_length(pages, header.page) => Some((LOG, "was cut short")),
+                Some(_) => None,
+                None if now.length < before.length => Some(("", "was cut short")),
+                None => Some(("", "was written over")),
+            };
+            match wrong {
+                None => {
+                    *lock(&self.suspicion) = None;
+                    return Ok(Some(now));
+                }
+                Some((suffix, what)) if look == LOOKS => return Err(self.suspect(now, &beside(&self.path, suffix), what)),
+                Some(_) => {
+                    sleep(BETWEEN_LOOKS);
+                    now = self.look()?;
+                }
+            }
         }
-        if length != before {
-            self.length.store(length, Ordering::Relaxed);
+        Ok(None)
+    }
+
+    /// Notes that a file looks wrong. The files count as broken once they have not changed for a while.
+    fn suspect(&self, now: Seen, path: &Path, what: &str) -> Error {
+        let mut suspicion = lock(&self.suspicion);
+        let path = path.display();
+        match *suspicion {
+            Some((seen, since)) if seen == now && since.elapsed() >= self.quiet => {
+                let reason = format!("`{path}` {what} while it was open; {WHAT_HELPS}");
+                Error::Unusable(self.broken.get_or_init(|| reason).clone())
+            }
+            kept => {
+                if kept.is_none_or(|(seen, _)| seen != now) {
+                    *suspicion = Some((now, Instant::now()));
+                }
+                Error::Unavailable(format!("`{path}` {what}, unless a checkpoint of another process is under way; it is looked at again"))
+            }
         }
-        Ok(())
+    }
+
+    /// The bytes of the log at the last look.
+    pub fn log_length(&self) -> u64 {
+        lock(&self.seen).log
     }
 
     /// Lets SQLite fold the log into the database and remove it with the last other connection. To be called when all of this process
@@ -103,8 +193,8 @@ impl FileIdentity {
         drop(lock(&self.keeper).take());
     }
 
-    /// The length that the file's header states, in bytes.
-    fn header_length(&self) -> io::Result<u64> {
+    /// The file's header; `None` where the file does not begin with one.
+    fn header(&self) -> io::Result<Option<Header>> {
         let file = match self.header.get() {
             Some(file) => file,
             None => {
@@ -112,37 +202,42 @@ impl FileIdentity {
                 self.header.get_or_init(|| opened)
             }
         };
-        let mut header = [0; HEADER];
-        match file.read_exact_at(&mut header, 0) {
-            Ok(()) => Ok(stated_length(&header)),
-            // Not even a header is left.
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(u64::MAX),
+        let mut bytes = [0; HEADER];
+        match file.read_exact_at(&mut bytes, 0) {
+            Ok(()) => Ok(Header::of(&bytes)),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    fn is_cut_short(&self, mut length: u64) -> bool {
-        for look in 1.. {
-            // A header that cannot be read is for SQLite to report.
-            let Ok(expected) = self.header_length() else { return false };
-            if length >= expected || look == LOOKS {
-                return length < expected;
-            }
-            sleep(BETWEEN_LOOKS);
-            length = fs::metadata(&self.path).map_or(length, |found| found.len());
-        }
-        false
+    /// The pages that the log has, by its index; `None` where it is not known.
+    fn pages_of_log(&self) -> Option<u64> {
+        let keeper = lock(&self.keeper);
+        u64::try_from(connection::log(keeper.as_ref()?, "NOOP").ok()?.pages).ok()
     }
 }
 
-/// The length that a SQLite header states, in bytes.
-fn stated_length(header: &[u8; HEADER]) -> u64 {
-    let number = |at: usize, bytes: usize| header[at..at + bytes].iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
-    let page = match number(PAGE_BYTES_AT, 2) {
-        1 => 65_536,
-        bytes => bytes,
-    };
-    page * number(PAGES_AT, 4)
+/// What is read of a SQLite header.
+struct Header {
+    /// The bytes of a page, and of the whole file.
+    page: u64,
+    length: u64,
+}
+
+impl Header {
+    fn of(bytes: &[u8; HEADER]) -> Option<Self> {
+        let number = |at: usize, length: usize| bytes[at..at + length].iter().fold(0, |number, byte| number << 8 | u64::from(*byte));
+        let page = match number(PAGE_BYTES_AT, 2) {
+            1 => 65_536,
+            bytes => bytes,
+        };
+        bytes.starts_with(MAGIC).then(|| Self { page, length: page * number(PAGES_AT, 4) })
+    }
+}
+
+/// The bytes of a log with so many pages.
+fn log_length(pages: u64, page: u64) -> u64 {
+    if pages == 0 { 0 } else { LOG_HEADER + pages * (FRAME_HEADER + page) }
 }
 
 fn beside(path: &Path, suffix: &str) -> PathBuf {
@@ -189,6 +284,17 @@ mod tests {
         matches!(checked, Err(Error::Unusable(reason)) if reason.contains(what))
     }
 
+    /// One that takes for broken at once what it sees a second time.
+    fn hasty(path: &Path) -> FileIdentity {
+        FileIdentity { quiet: Duration::ZERO, ..FileIdentity::of(path).unwrap() }
+    }
+
+    /// Refused at first, and for good where nothing changes.
+    fn says_at_last(identity: &FileIdentity, what: &str) -> bool {
+        let first = identity.check();
+        matches!(first, Err(Error::Unavailable(reason)) if reason.contains(what)) && says(identity.check(), what)
+    }
+
     #[test]
     fn a_file_that_is_removed_replaced_or_cut_short_is_noticed() {
         let home = tempfile::tempdir().unwrap();
@@ -205,10 +311,60 @@ mod tests {
         let length = fs::metadata(&path).unwrap().len();
         let cut = |length| File::options().write(true).open(&path).unwrap().set_len(length).unwrap();
         for short in [length - 1, 20, 0] {
+            let identity = hasty(&path);
+            identity.check().unwrap();
+            let whole = fs::read(&path).unwrap();
             cut(short);
-            assert!(says(identity.check(), "was cut short"), "{short}");
-            assert!(says(identity.check(), "was cut short"), "{short}, again");
+            assert!(says_at_last(&identity, "was cut short"), "{short}");
+            fs::write(&path, whole).unwrap();
+            assert!(says(identity.check(), "was cut short"), "{short}: connections may have read what was there meanwhile");
         }
+    }
+
+    #[test]
+    fn a_file_that_something_else_was_written_over_is_noticed() {
+        let home = tempfile::tempdir().unwrap();
+        let (path, _open) = file(&home);
+        let identity = hasty(&path);
+        identity.check().unwrap();
+        fs::write(&path, vec![0; 300_000]).unwrap();
+        assert!(says_at_last(&identity, "was written over"));
+    }
+
+    #[test]
+    fn a_log_that_was_cut_short_is_noticed_and_one_that_starts_over_is_none() {
+        let home = tempfile::tempdir().unwrap();
+        let (path, open) = file(&home);
+        let identity = hasty(&path);
+        for _ in 0..3 {
+            open.execute_batch("INSERT INTO t VALUES (zeroblob(300000))").unwrap();
+            identity.check().unwrap();
+            open.execute_batch("PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+            identity.check().unwrap();
+        }
+        open.execute_batch("INSERT INTO t VALUES (zeroblob(300000))").unwrap();
+        identity.check().unwrap();
+        let log = File::options().write(true).open(beside(&path, LOG)).unwrap();
+        log.set_len(log.metadata().unwrap().len() - 1).unwrap();
+        assert!(says_at_last(&identity, "-wal` was cut short"));
+    }
+
+    /// As while another process copies its log into a file that was shorter before: the header comes first, the last page last.
+    #[test]
+    fn a_file_that_still_grows_to_what_its_header_states_is_refused_for_a_while_only() {
+        let home = tempfile::tempdir().unwrap();
+        let (path, open) = file(&home);
+        let identity = FileIdentity::of(&path).unwrap();
+        open.execute_batch("INSERT INTO t VALUES (zeroblob(300000)); PRAGMA wal_checkpoint(TRUNCATE)").unwrap();
+        identity.check().unwrap();
+        let whole = fs::read(&path).unwrap();
+        let grown = |length: usize| fs::write(&path, &whole[..length]).unwrap();
+        for length in [100_000, 200_000, 300_000] {
+            grown(length);
+            assert!(matches!(identity.check(), Err(Error::Unavailable(_))), "{length}");
+        }
+        grown(whole.len());
+        identity.check().unwrap();
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! SQLite lets one connection write at a time, and a commit waits for the disk. Writers therefore take turns on one connection, in the
 //! order in which they came, and commit together: the first of a group opens the transaction, each has a savepoint of its own, and when
-//! those who were waiting meanwhile have had their turns, one commit makes the whole group durable. A writer is told that its work is
+//! those who were waiting meanwhile have had their turns, one commit makes the whole group durable. A writer learns that its work is
 //! durable after that commit, never before; a writer that is refused, or given up half-way, rolls back its own savepoint alone.
 //! Statements run inline: crossing to sqlx's thread and back costs several times what they do.
 //!
@@ -19,7 +19,10 @@
 
 use std::{
     ops::RangeInclusive,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -37,7 +40,7 @@ use crate::store::{
     sql::Sql,
     sqlite::{
         checkpoint::{self, Checkpointed, Copying},
-        connection::{bind, open_writer, read},
+        connection::{bind, log, open_writer, read},
         file_identity::FileIdentity,
         library,
     },
@@ -67,7 +70,10 @@ const POLL: Duration = Duration::from_millis(1);
 const STRETCH: Duration = Duration::from_millis(200);
 const BREATH: Duration = Duration::from_millis(3);
 
-/// Whoever sits here writes.
+/// How often a log that is not copied any more is looked at.
+const BETWEEN_WARNINGS: Duration = Duration::from_secs(10);
+
+/// The writer's place: its holder writes.
 pub(in crate::store) struct Seat {
     pub(in crate::store) file: Arc<FileIdentity>,
     pub(in crate::store) connection: Option<Connection>,
@@ -90,7 +96,12 @@ struct Group {
 
 /// The seat and the queue before it.
 #[derive(Clone)]
-pub(in crate::store) struct Writer(Arc<Queue<Seat>>, LastFailure);
+pub(in crate::store) struct Writer {
+    seat: Arc<Queue<Seat>>,
+    last_failure: LastFailure,
+    /// How often the disk refused what the log was copied to.
+    refused_copies: Arc<AtomicU64>,
+}
 
 /// The seat while it is taken.
 type Taken = OwnedMutexGuard<Seat>;
@@ -128,28 +139,37 @@ impl Writer {
             stretch: None,
             last_failure: last_failure.clone(),
         };
-        Self(Arc::new(Queue::new(seat)), last_failure)
+        Self { seat: Arc::new(Queue::new(seat)), last_failure, refused_copies: Arc::default() }
     }
 
     /// Known without waiting for a turn.
     pub fn last_failure(&self) -> &LastFailure {
-        &self.1
+        &self.last_failure
+    }
+
+    pub fn refused_copies(&self) -> u64 {
+        self.refused_copies.load(Ordering::Relaxed)
+    }
+
+    async fn sit_until(&self, until: Instant) -> Result<Taken> {
+        tokio::time::timeout_at(until.into(), self.seat.clone().lock_owned()).await.map_err(|_| Error::Busy)
     }
 
     pub(in crate::store) async fn sit(&self) -> Result<Taken> {
-        tokio::time::timeout(WRITE_WAIT, self.0.clone().lock_owned()).await.map_err(|_| Error::Busy)
+        self.sit_until(Instant::now() + WRITE_WAIT).await
     }
 
     /// The next turn, once those before have had theirs.
     pub async fn turn(&self) -> Result<Turn> {
-        let mut seat = self.sit().await?;
+        let until = Instant::now() + WRITE_WAIT;
+        let mut seat = self.sit_until(until).await?;
         seat.is_open()?;
         if seat.group.is_some() && seat.ending.as_ref().is_none_or(JoinHandle::is_finished) {
             tracing::error!("the task that commits writes ended without committing; its writes are taken back");
             seat.abandon();
         }
         if seat.group.is_none() {
-            seat.begin().await?;
+            seat.begin(until).await?;
             seat.ending = Some(tokio::spawn(self.clone().end_group()));
         }
         seat.step("SAVEPOINT turn")?;
@@ -169,7 +189,7 @@ impl Writer {
     async fn end_group(self) {
         let mut before = 0;
         for look in 1.. {
-            let mut seat = self.0.clone().lock_owned().await;
+            let mut seat = self.seat.clone().lock_owned().await;
             // None where somebody came first who wanted the seat without.
             let Some(Group { waiting }) = &seat.group else { return };
             if waiting.len() == before || waiting.len() >= ENOUGH || look == LOOKS {
@@ -192,8 +212,9 @@ impl Writer {
         }
     }
 
-    /// Begins a transaction on a connection of its own, which is set up as `settings` say and lets nobody else write.
+    /// Begins a transaction on a connection of its own, which is set up as `settings` say and keeps all others from writing.
     pub async fn alone(&self, settings: &str) -> Result<Alone> {
+        let until = Instant::now() + WRITE_WAIT;
         let sole = self.sole().await?;
         let file = sole.with(|seat| seat.file.clone());
         file.check()?;
@@ -201,13 +222,13 @@ impl Writer {
         connection.execute_batch(settings)?;
         // A shared borrow of it could not be sent to another thread.
         let own = &mut connection;
-        begin(move || Ok(own.execute_batch("BEGIN IMMEDIATE")?)).await?;
+        begin(until, move || Ok(own.execute_batch("BEGIN IMMEDIATE")?)).await?;
         Ok(Alone { connection, file, _sole: sole })
     }
 
     /// Closes the connection once everything is committed.
     pub async fn close(&self) {
-        let mut seat = self.0.clone().lock_owned().await;
+        let mut seat = self.seat.clone().lock_owned().await;
         self.commit_group(&mut seat);
         (seat.connection, seat.closed) = (None, true);
     }
@@ -219,19 +240,19 @@ impl Writer {
     pub fn copy_if_due(&self, seat: &mut Seat) {
         if seat.connection.as_ref().is_some_and(|connection| seat.copying.is_due(connection)) {
             seat.copying.underway = true;
-            let (writer, path) = (self.clone(), seat.file.path().to_owned());
-            tokio::spawn(async move { writer.copy(path).await });
+            let (writer, file) = (self.clone(), seat.file.clone());
+            tokio::spawn(async move { writer.copy(file).await });
         }
     }
 
-    async fn copy(&self, path: std::path::PathBuf) {
+    async fn copy(&self, file: Arc<FileIdentity>) {
         let mut pause = checkpoint::PAUSE;
         loop {
-            match self.copy_once(path.clone()).await {
+            match self.copy_once(file.clone()).await {
                 Ok(Checkpointed::Done) => return,
                 Ok(Checkpointed::Refused) => {
-                    tracing::error!("the disk refused what the log of the database was copied to; the log is kept until a restart");
-                    return;
+                    self.refused_copies.fetch_add(1, Ordering::Relaxed);
+                    return self.warn_of_log(&file).await;
                 }
                 // An import has the seat, or a reader is in the way.
                 Ok(Checkpointed::Left) | Err(Error::Busy) => {}
@@ -246,16 +267,30 @@ impl Writer {
         }
     }
 
-    async fn copy_once(&self, path: std::path::PathBuf) -> Result<Checkpointed> {
+    /// Says each time that a log which is not copied any more has doubled, until the file is closed.
+    async fn warn_of_log(&self, file: &FileIdentity) {
+        let mut warned = 0;
+        while !self.sit().await.is_ok_and(|seat| seat.closed) {
+            let bytes = file.log_length();
+            if bytes >= 2 * warned {
+                warned = bytes.max(1);
+                let log_mib = bytes >> 20;
+                tracing::error!(log_mib, "the disk refused what the log of the database was copied to; the log grows until a restart");
+            }
+            tokio::time::sleep(BETWEEN_WARNINGS).await;
+        }
+    }
+
+    async fn copy_once(&self, file: Arc<FileIdentity>) -> Result<Checkpointed> {
         let broke_off = |error: tokio::task::JoinError| Error::Unavailable(error.to_string());
-        if !tokio::task::spawn_blocking(move || checkpoint::rounds(&path, checkpoint::sync)).await.map_err(broke_off)?? {
+        if !tokio::task::spawn_blocking(move || checkpoint::rounds(&file, checkpoint::sync)).await.map_err(broke_off)?? {
             return Ok(Checkpointed::Refused);
         }
         let sole = self.sole().await?;
         let last = move || {
             sole.with(|seat| {
                 let left = match &seat.connection {
-                    Some(connection) => checkpoint::log(connection, "PASSIVE")?.is_left(seat.copying.pages),
+                    Some(connection) => log(connection, "PASSIVE")?.is_left(seat.copying.pages),
                     // A commit failed, and the next opens another.
                     None => !seat.closed,
                 };
@@ -277,7 +312,7 @@ fn closed() -> Error {
 }
 
 impl Seat {
-    /// Nobody writes behind the last copying of the log.
+    /// Nothing is written behind the last checkpoint.
     fn is_open(&self) -> Result<()> {
         if self.closed { Err(closed()) } else { Ok(()) }
     }
@@ -300,8 +335,8 @@ impl Seat {
         Ok(self.connection()?.prepare_cached(sql)?.raw_execute().map(|_| ())?)
     }
 
-    /// Opens the transaction of a group; other processes may hold the lock.
-    async fn begin(&mut self) -> Result<()> {
+    /// Opens the transaction of a group; other processes may hold the lock until then.
+    async fn begin(&mut self, until: Instant) -> Result<()> {
         let now = Instant::now();
         match &mut self.stretch {
             Some((since, last)) if now.duration_since(*last) < BREATH => {
@@ -312,13 +347,21 @@ impl Seat {
             }
             _ => self.stretch = Some((now, now)),
         }
-        begin(|| self.step("BEGIN IMMEDIATE")).await.inspect_err(|error| self.last_failure.note(error))?;
-        self.group = Some(Group::default());
-        self.file.check().inspect_err(|_| self.abandon())
+        let begun = begin(until, || self.step("BEGIN IMMEDIATE")).await.and_then(|()| self.file.check());
+        match &begun {
+            Ok(()) => self.group = Some(Group::default()),
+            // Nothing is to be held against a connection that only could not have the lock.
+            Err(Error::Busy) => {}
+            Err(error) => {
+                self.last_failure.note(error);
+                self.abandon();
+            }
+        }
+        begun
     }
 
     /// Closes the connection, whatever its state, which takes back what is not committed; the next writer opens another. Writers that
-    /// wait for the group are told by the end of their channels.
+    /// wait for the group notice by the end of their channels.
     fn abandon(&mut self) {
         (self.connection, self.group) = (None, None);
     }
@@ -329,12 +372,12 @@ impl Seat {
         // The files are compared once the commit is in them: what went to a file without a name is not acknowledged.
         let outcome = self.step("COMMIT").and_then(|()| self.file.check());
         if let Err(error) = &outcome {
-            tracing::error!(%error, writers = group.waiting.len(), "a commit failed; nothing of it was kept");
+            tracing::error!(%error, writers = group.waiting.len(), "a commit failed; its writes are not acknowledged");
             self.last_failure.note(error);
             self.abandon();
         }
         for waiting in group.waiting {
-            // Nobody hears it where the request was given up meanwhile.
+            // There is no receiver where the request was given up meanwhile.
             _ = waiting.send(match &outcome {
                 Ok(()) => Ok(()),
                 Err(error) => Err(error.of_the_database().unwrap_or_else(|| Error::Unavailable(error.to_string()))),
@@ -475,9 +518,8 @@ fn wake_another() {
     }
 }
 
-/// Tries to begin a transaction until it succeeds: other processes may hold the lock.
-async fn begin(mut attempt: impl FnMut() -> Result<()>) -> Result<()> {
-    let until = Instant::now() + WRITE_WAIT;
+/// Tries to begin a transaction until it succeeds, or this time has come: other processes may hold the lock.
+async fn begin(until: Instant, mut attempt: impl FnMut() -> Result<()>) -> Result<()> {
     loop {
         match attempt() {
             Err(Error::Busy) if Instant::now() < until => tokio::time::sleep(POLL).await,

@@ -57,7 +57,7 @@ struct Reader {
 enum Left {
     /// On the spot: how many times it is asked whether it goes on, and until when.
     Asks(u32, Instant),
-    /// As long as there is whoever waits for it.
+    /// As long as a caller waits for it.
     WhileWanted(Weak<()>),
 }
 
@@ -280,7 +280,7 @@ mod tests {
             readers.run(readers.spots.here(), &Sql::fixed("SELECT 1"), &|cells| cells.take::<i64>(), None).unwrap();
             let idle = readers.spots.here().lock();
             assert_eq!(idle.len(), 1);
-            // SAFETY: the address is told, and nothing is done with it.
+            // SAFETY: only the address is compared; the handle is not used.
             let connection = unsafe { idle[0].connection.handle() as usize };
             (std::ptr::from_ref(readers.spots.here()) as usize, connection)
         };

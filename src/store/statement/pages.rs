@@ -145,7 +145,7 @@ pub(in crate::store) fn fenced_count_sql(table: &str, mut conditions: Sql) -> Sq
     count_sql(table, conditions)
 }
 
-/// One row more than the page holds, so that it is known whether there is another; each with what is told beside it.
+/// One row more than the page holds, so that it is known whether there is another; each with the columns that are selected beside it.
 pub(in crate::store) fn page_sql<T: Listed>(source: &Source<'_>, mut sql: Sql, page: &PageRequest, beside: Option<&str>) -> Sql {
     let Source { table, order } = source;
     let (columns, (at, id)) = (T::COLUMNS, order.unwrap_or((T::SORT, "id")));

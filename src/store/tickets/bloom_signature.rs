@@ -98,7 +98,7 @@ impl FromIterator<Self> for Marks {
 }
 
 impl Sieve {
-    /// `None`: nothing is told by marks.
+    /// `None`: the marks prove nothing.
     fn any(column: &'static str, marks: impl IntoIterator<Item = Marks>) -> Option<Self> {
         Some(Self { column, choices: filled(marks)?, rare: Vec::new() })
     }
@@ -239,7 +239,7 @@ fn is(field: &FieldId, value: &Comparable) -> Marks {
 /// That of numbers from a million on.
 const LARGEST: u64 = 22;
 
-/// Of more of them than this nothing is told: nearly all numbers are of one.
+/// Of more of them than this the filter proves nothing: nearly all numbers are of one.
 const MOST_MAGNITUDES: usize = 20;
 
 /// From where on numbers are large, and the magnitude of that.
@@ -257,7 +257,7 @@ fn magnitude(number: f64) -> u64 {
     }
 }
 
-/// The characters of a folded text, each with the one behind it. A bit a pair: whoever asks for a part asks for several.
+/// The characters of a folded text, each with the one behind it. A bit a pair: a search for a part asks for several.
 fn pairs(field: &FieldId, folded: &str) -> Marks {
     let seed = number(&hashed(&["pairs", field.as_str()]), 0);
     let mut marks = Marks::default();

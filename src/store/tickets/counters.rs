@@ -10,7 +10,7 @@ use crate::{
     store::{Db, Result, sql::Sql},
 };
 
-/// Held by whoever puts parts together, until the transaction ends: two who took them in different orders would wait for each other.
+/// The advisory lock of the transaction that puts parts together: two that took them in different orders would wait for each other.
 /// The number is this program's own.
 const FOLD_LOCK: &str = "SELECT pg_advisory_xact_lock(7305809155955062)";
 

@@ -204,7 +204,7 @@ impl Db {
     }
 }
 
-/// The index that SQLite is told to walk. It has no statistics here and would count the columns that are tested for equality: the
+/// The index that SQLite has to walk (INDEXED BY). It has no statistics here and would count the columns that are tested for equality: the
 /// state would win over a conversation or an assignee, and a small answer cost a walk through every open ticket. PostgreSQL has
 /// statistics and chooses its index itself.
 fn ticket_index(filter: &TicketFilter, shown: Shown) -> &'static str {

@@ -111,8 +111,8 @@ mod tests {
     async fn a_full_disk_leaves_no_lock_behind() {
         let fixture = Fixture::new().await;
         let Writes::Sqlite(writer) = fixture.db.writes() else { return };
-        fixture.db.prove_writable(Timestamp::from_millis(0)).await.unwrap();
-        assert!(!fixture.db.failed_a_write_within(Duration::from_secs(60)));
+        fixture.db.prove_usable(Timestamp::from_millis(0)).await.unwrap();
+        assert!(!fixture.db.failed_within(Duration::from_secs(60)));
         let full = |is_full: bool| async move {
             let turn = writer.turn().await.unwrap();
             let pages = turn.all(&Sql::fixed("PRAGMA page_count"), &|cells| cells.take::<i64>()).unwrap()[0];
@@ -125,8 +125,8 @@ mod tests {
             let refused = fixture.db.insert_store(&store("large", 200_000)).await;
             assert!(matches!(refused, Err(Error::Failing(_))), "{round}: {refused:?}");
             // A smaller write fits, which must not hide that.
-            fixture.db.prove_writable(Timestamp::from_millis(round)).await.unwrap();
-            assert!(fixture.db.failed_a_write_within(Duration::from_secs(60)));
+            fixture.db.prove_usable(Timestamp::from_millis(round)).await.unwrap();
+            assert!(fixture.db.failed_within(Duration::from_secs(60)));
             full(false).await;
         }
         assert!(fixture.db.insert_store(&store("large", 200_000)).await.unwrap());
@@ -134,7 +134,7 @@ mod tests {
         let file = rusqlite::Connection::open(fixture.url.trim_start_matches("sqlite://")).unwrap();
         let stored: i64 = file.query_row("SELECT COUNT(*) FROM stores WHERE id = 'large'", (), |row| row.get(0)).unwrap();
         assert_eq!(stored, 1);
-        // And nobody holds the lock.
+        // And the lock is free.
         file.execute_batch("BEGIN IMMEDIATE; ROLLBACK").unwrap();
     }
 

@@ -12,7 +12,7 @@ const BATCH: u64 = 50;
 
 impl Write {
     /// Removes some of the store's answers that were kept until `since` and are too old to be repeated, unless another
-    /// transaction is at it: nobody waits for that. The last thing that a transaction does.
+    /// transaction is at it: no request waits for that. The last thing that a transaction does.
     pub async fn forget_kept(&self, since: Timestamp) -> Result<()> {
         if !self.try_name("forget kept answers").await? {
             return Ok(());

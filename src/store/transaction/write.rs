@@ -173,7 +173,7 @@ impl Write {
         }
     }
 
-    /// Runs a statement whose outcome nobody asks for, at the latest before the next other one, which fails with it. On PostgreSQL it
+    /// Runs a statement whose outcome is not needed, at the latest before the next other one, which fails with it. On PostgreSQL it
     /// leaves with that one, in the order of the calls.
     pub(in crate::store) fn run_along(&self, sql: Sql) -> Result<()> {
         self.wrote.store(true, Ordering::Relaxed);
@@ -267,13 +267,13 @@ impl Write {
         }
     }
 
-    /// Notes a changed record for whoever follows the change log.
+    /// Notes a changed record for followers of the change log.
     pub fn changed(&self, record: Changed<'_>) {
         let (kind, id) = record.parts();
         lock(&self.log).insert((kind, id.to_owned()), None);
     }
 
-    /// Notes a message that this write inserts, for whoever follows the change log: nobody needs to read it again. `subject`: of its
+    /// Notes a message that this write inserts, for followers of the change log: none needs to read it again. `subject`: of its
     /// conversation.
     pub fn inserted(&self, message: &Message, subject: Option<&str>) {
         let (kind, id) = Changed::Message(&message.id).parts();

@@ -88,11 +88,30 @@ fn what_does_not_fit_makes_no_subscription() {
     assert_eq!(plane.changes(), before);
 }
 
+#[test]
+fn a_private_address_is_refused_where_it_is_entered() {
+    let plane = Plane::open();
+    let id = text(&plane.post("/webhooks", json!({"url": "https://example.com/"})).ok()["webhook"]["id"]);
+    for url in
+        ["http://127.0.0.1:9/", "https://10.0.0.1/", "http://localhost:3000/hooks", "http://[::ffff:127.0.0.1]/", "http://2130706433/"]
+    {
+        for (method, body) in [("POST", json!({"url": url})), ("PATCH", json!({"webhookId": id, "url": url}))] {
+            let message = plane.call(method, "/webhooks").json(body).send().fails(400);
+            assert!(message.starts_with("`body.url`") && message.contains("not a public address"), "{method} {url}: {message}");
+        }
+    }
+    let settings = &[("COUNTERPART_ALLOW_PRIVATE_TARGETS", "false")];
+    let create = ["webhook", "create", "--store", "desk", "--url", "http://127.0.0.1:9/"];
+    let complaint = plane.desk.server.database.fails_with(settings, &create);
+    assert!(complaint.contains("`--allow-private-targets`"), "{complaint}");
+}
+
 /// Nothing is delivered to this machine, which is an end that an attempt can have.
 #[test]
 fn the_log_tells_every_attempt_the_newest_first() {
     let plane = Plane::open();
-    let id = text(&plane.post("/webhooks", json!({"url": "http://127.0.0.1:9/"})).ok()["webhook"]["id"]);
+    let made = plane.desk.server.database.run(&["webhook", "create", "--store", "desk", "--url", "http://127.0.0.1:9/", "--json"]);
+    let id = text(&serde_json::from_str::<Value>(&made).expect("JSON")["id"]);
     let attempts = |query: &[(&str, String)]| {
         let call =
             query.iter().fold(plane.get("/webhooks/attempts").query("webhookId", &id), |call, (name, value)| call.query(name, value));

@@ -1,4 +1,4 @@
-"""The typed calls that both revisions have, by the package that openapi-python-client makes of the document."""
+"""Typed calls of both revisions, with the client package that openapi-python-client generates from the document."""
 
 import os
 from http import HTTPStatus

@@ -1,4 +1,4 @@
-"""The typed calls that only the newer revision has; made after those of calls.py."""
+"""Typed calls of the newer revision only; run after those of calls.py."""
 
 import os
 from http import HTTPStatus

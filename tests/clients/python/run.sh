@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# run.sh REVISION TOOLS SCRATCH: generates the Python client, checks the calls with mypy and makes them. COUNTERPART_URL and
+# run.sh REVISION TOOLS SCRATCH: generates the Python client, type-checks the calls with mypy and runs them. COUNTERPART_URL and
 # COUNTERPART_KEY name a live server of that revision.
 set -euo pipefail
 revision=$1 tools=$2 scratch=$3/python-$1

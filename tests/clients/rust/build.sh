@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# build.sh TOOLS: generates the Rust clients of both revisions and builds the calls as TOOLS/target/debug/calls. What did not
-# change is not made again.
+# build.sh TOOLS: generates the Rust clients of both revisions and builds the calls as TOOLS/target/debug/calls. Unchanged parts are
+# not rebuilt.
 set -euo pipefail
 tools=$1
 here=$(cd "$(dirname "$0")" && pwd)
@@ -8,7 +8,7 @@ openapi=$(cd "$here/../../../openapi" && pwd)
 workspace=$tools/rust
 export PATH="$tools/python/bin:$PATH"
 
-# A file that is the same keeps its time, by which Cargo knows.
+# An unchanged file keeps its modification time, which Cargo compares.
 refresh() {
     cmp -s "$1" "$2" || { mkdir -p "$(dirname "$2")" && cp "$1" "$2"; }
 }
@@ -20,7 +20,7 @@ for revision in rev-a rev-b; do
     what=$(cat "$here/build.sh" "$here/../../contract/tools/requirements.txt" "$openapi/$revision.json" | sha256sum)
     [ "$(cat "$made" 2>/dev/null)" = "$what" ] && continue
     rm -rf -- "$generated" "$made"
-    # Middleware, because what the calls return has no headers, and a cursor is one.
+    # Middleware, because the calls return no headers, and a cursor is one.
     openapi-generator-cli generate --generator-name rust --library reqwest --input-spec "$openapi/$revision.json" \
         --output "$generated" \
         --additional-properties="packageName=$revision,supportMiddleware=true,reqwestDefaultFeatures="

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# run.sh REVISION TOOLS SCRATCH: generates the TypeScript client, compiles the calls and makes them. COUNTERPART_URL and
+# run.sh REVISION TOOLS SCRATCH: generates the TypeScript client, compiles the calls and runs them. COUNTERPART_URL and
 # COUNTERPART_KEY name a live server of that revision.
 set -euo pipefail
 revision=$1 tools=$2 scratch=$3/typescript-$1

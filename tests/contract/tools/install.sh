@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# install.sh TOOLS: the tools of tests/contract.sh, in the versions that stand beside this file. What is there is left alone.
+# install.sh TOOLS: installs the tools of tests/contract.sh, in the versions listed beside this file, unless they are installed.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 tools=$1
 
-# The list is copied last: what broke off is made again.
+# The list is copied last, so that an interrupted installation is repeated.
 if ! cmp -s "$here/requirements.txt" "$tools/python/installed.txt"; then
     rm -rf -- "$tools/python"
     python3 -m venv "$tools/python"

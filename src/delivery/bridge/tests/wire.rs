@@ -1,12 +1,12 @@
-//! What goes over the wire, and how an answer is read.
+//! The wire format of a bridge request, and the classification of responses.
 
 use super::*;
 
 #[tokio::test]
-async fn a_message_is_handed_over_signed_and_named_by_the_answer() {
+async fn a_message_is_posted_signed_and_gets_its_ids_from_the_response() {
     let reply = answers("201 Created", r#"{"externalId":"x-1","referenceId":"thread 7","more":[]}"#);
     let (bench, local, secret) = Bench::bridged(reply).await;
-    // Whoever serves the other accounts.
+    // The connector of the accounts without a bridge.
     let mut worker = bench.worker_with(Connectors::every(Arc::new(Simulator)), Targets::Any);
     bench.text("สวัสดี \u{1} simulate:refuse").await;
     worker.drain().await.unwrap();
@@ -22,7 +22,7 @@ async fn a_message_is_handed_over_signed_and_named_by_the_answer() {
     });
     assert_eq!(body(&seen), expected);
     assert_eq!((bench.undelivered().await, bench.due().await, bench.sent().await), (vec![], None, 1));
-    // What a channel sends back of it is told for what it is, and the thread is known by its new name.
+    // The channel's echo is recognised as this message, and the thread is known by its new id.
     let echo = bench.receive("x-1", "whatever").await;
     assert_eq!((echo.duplicate, echo.message_id.as_str()), (true, id.as_str()));
     let next = bench.receive("x-2", "thread 7").await;
@@ -30,7 +30,7 @@ async fn a_message_is_handed_over_signed_and_named_by_the_answer() {
 }
 
 #[tokio::test]
-async fn mails_and_templates_have_shapes_of_their_own() {
+async fn emails_and_templates_have_payloads_of_their_own() {
     let bench = Bench::new().await;
     let local = Local::new(takes("x")).await;
     bench.fixture.account("m1", "gmail").await;
@@ -88,7 +88,7 @@ async fn mails_and_templates_have_shapes_of_their_own() {
 }
 
 #[test]
-fn a_message_that_a_person_may_still_send_says_so() {
+fn the_kind_human_agent_is_sent_to_the_bridge() {
     let parcel = Parcel {
         store_id: "s".into(),
         message_id: "m".into(),

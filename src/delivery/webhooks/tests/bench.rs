@@ -1,4 +1,4 @@
-//! A store with subscriptions, a clock that can be moved, and a worker to drain.
+//! Test fixture: a store with subscriptions, a fake clock, and a worker to drain.
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
@@ -6,13 +6,14 @@ use reqwest::Client;
 
 use super::endpoint::{SHORT, START};
 use crate::{
-    delivery::{client, guard::Targets, webhooks::Webhooks, worker::Worker},
+    delivery::{client, webhooks::Webhooks, worker::Worker},
     domain::{
         clock::{Clock, Ids, RandomIds, World},
         events::{self, Actor, Event, Fact, FieldChange},
         fixture::{MovableClock, RULES},
         ids::{StoreId, WebhookId},
         settings::{Bounds, Editor},
+        targets::Targets,
         webhooks::{Along, Answer, Attempted, Logged, Replay, SECRET_BYTES, SigningSecret, Webhook},
     },
     service::{By, Renderer, Service, conversation_writes::LabelUpdate, ticket_states::Escalation, webhooks::Settings},
@@ -26,7 +27,7 @@ use crate::{
 pub(super) const MINUTE: i64 = 60_000;
 pub(super) const DAY: i64 = 24 * 60 * MINUTE;
 
-/// Tells of an event what the tests look at.
+/// Serialises the properties of an event that the tests check.
 struct Brief;
 
 impl Renderer for Brief {
@@ -35,7 +36,7 @@ impl Renderer for Brief {
     }
 }
 
-/// A store on a database of its own: claims look at all stores.
+/// A store on a database of its own, since claims read all stores.
 pub(super) struct Bench {
     pub(super) fixture: Fixture,
     pub(super) clock: Arc<MovableClock>,
@@ -88,7 +89,7 @@ impl Bench {
         (webhook.id, secret)
     }
 
-    /// A subscription whose address nobody looked at.
+    /// A subscription whose address was not checked.
     pub(super) async fn unchecked_hook(&self, url: &str) -> WebhookId {
         let now = self.clock.now();
         let webhook = Webhook {
@@ -118,12 +119,12 @@ impl Bench {
         self.service.update_conversation_labels(&by, update).await.unwrap();
     }
 
-    /// An event that has no account; with a body of the caller's.
+    /// An event without an account; `body` replaces its body.
     pub(super) async fn contact_event(&self, body: Option<&[u8]>) {
         self.contact_events(1, body).await;
     }
 
-    /// That many in one transaction.
+    /// `count` events in one transaction.
     pub(super) async fn contact_events(&self, count: usize, body: Option<&[u8]>) {
         let contact = self.fixture.db.contact(self.store(), &"k1".into()).await.unwrap().unwrap();
         let events: Vec<_> = (0..count)
@@ -152,7 +153,7 @@ impl Bench {
         Worker::new(Webhooks::over(client, timeout, self.service.clone(), targets))
     }
 
-    /// Milliseconds until something is tried.
+    /// Milliseconds until the next attempt is due.
     pub(super) async fn due(&self) -> Option<i64> {
         self.service.next_delivery_at().await.unwrap().map(|at| at.millis() - self.now())
     }
@@ -185,7 +186,7 @@ impl Bench {
         self.service.claim_deliveries(Room { all: 100, each: 100, busy: &none }).await.unwrap()
     }
 
-    /// What is due next, whenever that is.
+    /// Claims what is due next, at the time when it is.
     pub(super) async fn claim_at_due(&self) -> Vec<Claimed> {
         let Some(due) = self.due().await else { return Vec::new() };
         self.pass(due.max(0));

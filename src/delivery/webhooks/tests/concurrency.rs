@@ -1,4 +1,4 @@
-//! Attempts at the same time: leases, the limit of each endpoint, and workers and writers beside each other.
+//! Concurrency of webhook delivery: leases, the limit per endpoint, and workers beside writers.
 
 use std::{collections::HashMap, sync::atomic::Ordering, time::Duration};
 
@@ -10,13 +10,13 @@ use super::{
 };
 use crate::{
     delivery::{
-        guard::Targets,
         webhooks::Webhooks,
         worker::{PLACE_MAX, Worker},
     },
     domain::{
         ids::StoreId,
         settings::Editor,
+        targets::Targets,
         webhooks::{Along, Answer, Replay},
     },
     service::{
@@ -31,7 +31,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn an_attempt_is_a_lease_that_runs_out() {
+async fn the_lease_of_an_attempt_expires() {
     let bench = Bench::new().await;
     let (id, _) = bench.hook("http://127.0.0.1:1/").await;
     bench.event().await;
@@ -42,7 +42,7 @@ async fn an_attempt_is_a_lease_that_runs_out() {
     bench.pass(1);
     let second = bench.claim().await.remove(0);
     assert_eq!((first.attempts, second.attempts, &first.shipment), (1, 2, &second.shipment));
-    // The one that was given up for dead was slow only: it is told in the log, and changes no more.
+    // The lease of this attempt has expired: the late outcome goes into the attempt log and changes nothing else.
     bench.service.settle_delivery(&first, bench.attempted(Answer::Status(500, None)), 0.5).await.unwrap();
     bench.service.settle_delivery(&first, bench.attempted(Answer::Status(200, None)), 0.5).await.unwrap();
     assert!(bench.claim().await.is_empty());
@@ -51,13 +51,13 @@ async fn an_attempt_is_a_lease_that_runs_out() {
     let log = bench.log(&id).await;
     let told: Vec<_> = log.iter().map(|one| (one.attempt, one.status, one.reason.as_deref(), one.outcome.as_str())).collect();
     assert_eq!(told, [(1, Some(500), None, "late"), (1, Some(200), None, "late"), (2, None, Some("down"), "retrying")]);
-    // It arrived, whoever was told.
+    // The late success counts as a delivery: a replay does not send the event again.
     bench.service.enable_webhook(&bench.editor(), &id, false).await.unwrap();
     assert_eq!(bench.service.replay(&bench.editor(), &id, Replay { missing: true, ..every() }, true).await.unwrap(), 0);
 }
 
 #[tokio::test]
-async fn what_is_removed_while_it_is_tried_leaves_nothing() {
+async fn a_subscription_deleted_during_an_attempt_leaves_nothing() {
     let bench = Bench::new().await;
     let (id, _) = bench.hook("http://127.0.0.1:1/").await;
     bench.event().await;
@@ -70,7 +70,7 @@ async fn what_is_removed_while_it_is_tried_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_place_has_its_limit_and_what_is_left_goes_round() {
+async fn each_endpoint_has_a_limit_and_the_rest_is_shared() {
     let bench = Bench::new().await;
     let mut places = Vec::new();
     for _ in 0..3 {
@@ -88,11 +88,11 @@ async fn a_place_has_its_limit_and_what_is_left_goes_round() {
     assert_eq!([0, 1, 2].map(|n| of(&claimed, n)), [2, 0, 6]);
 }
 
-/// Fast enough on a busy machine, and a fraction of what the endpoint that hangs takes.
+/// Long enough for a busy machine, and much shorter than the time-outs of the endpoint that hangs.
 const SOON: Duration = Duration::from_secs(5);
 
 #[tokio::test]
-async fn endpoints_that_hang_delay_their_own_store_alone() {
+async fn hanging_endpoints_delay_only_their_own_store() {
     let bench = Bench::new().await;
     let hanging = Endpoint::new(Reply::Hang).await;
     for _ in 0..40 {
@@ -122,7 +122,7 @@ async fn endpoints_that_hang_delay_their_own_store_alone() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_hangs_delays_its_own_alone() {
+async fn a_hanging_endpoint_delays_only_its_own_events() {
     let bench = Bench::new().await;
     let hanging = Endpoint::new(Reply::Hang).await;
     bench.hook(&hanging.url).await;
@@ -139,7 +139,7 @@ async fn an_endpoint_that_hangs_delays_its_own_alone() {
     while well.iter().any(|endpoint| endpoint.count() < 50) {
         worker.begin_due().await.unwrap();
         assert!(worker.attempts.len() <= 4 * PLACE_MAX);
-        // The look for what is due may have seen the last of the others end.
+        // The poll may already have joined the last of the other attempts.
         if let Ok(Some(ended)) = tokio::time::timeout(SHORT, worker.attempts.join_next_with_id()).await {
             worker.ended(ended);
         }
@@ -147,13 +147,13 @@ async fn an_endpoint_that_hangs_delays_its_own_alone() {
     assert!(hanging.connections.load(Ordering::SeqCst) <= PLACE_MAX);
 }
 
-/// A connection pool of its own, as another process would have.
+/// A service with a connection pool of its own, as in another process.
 async fn another(bench: &Bench) -> Service {
     service(Db::open(&bench.fixture.url, 4, None).await.unwrap(), bench.clock.clone())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn every_event_of_concurrent_writers_goes_to_everybody_once() {
+async fn every_event_of_concurrent_writers_reaches_every_endpoint_once() {
     let bench = Bench::new().await;
     let mut endpoints = Vec::new();
     for kinds in [&[][..], &["ai.escalated"][..], &["ticket.closed"][..]] {
@@ -206,7 +206,7 @@ async fn every_event_of_concurrent_writers_goes_to_everybody_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
-async fn disabling_amid_deliveries_leaves_nothing_queued() {
+async fn disabling_during_deliveries_leaves_nothing_queued() {
     let bench = Bench::new().await;
     let endpoint = Endpoint::new(Reply::Slowly("500 Broken")).await;
     let (id, _) = bench.hook(&endpoint.url).await;

@@ -1,4 +1,4 @@
-//! Endpoints that are told nothing more.
+//! Endpoint health: when failures disable a subscription.
 
 use super::{
     bench::{Bench, DAY, every},
@@ -14,7 +14,7 @@ use crate::{
 };
 
 #[tokio::test]
-async fn an_endpoint_that_is_gone_is_told_nothing_more() {
+async fn a_410_disables_the_subscription() {
     let bench = Bench::new().await;
     let gone = Endpoint::says("410 Gone").await;
     let well = Endpoint::says("200 OK").await;
@@ -36,7 +36,7 @@ async fn an_endpoint_that_is_gone_is_told_nothing_more() {
     bench.pass(2 * DAY);
     let before = gone.count();
     worker.drain().await.unwrap();
-    // Enabled again, it is told of what happens from now on, and of the rest by a replay.
+    // Once enabled again, it gets the events from then on. A replay sends the others.
     gone.now_says("200 OK");
     bench.event().await;
     bench.service.enable_webhook(&bench.editor(), &id, true).await.unwrap();
@@ -52,7 +52,7 @@ async fn an_endpoint_that_is_gone_is_told_nothing_more() {
 }
 
 #[tokio::test]
-async fn five_days_of_nothing_but_failures_disable() {
+async fn five_days_without_a_success_disable() {
     let bench = Bench::new().await;
     let endpoint = Endpoint::says("500 Broken").await;
     let (id, _) = bench.hook(&endpoint.url).await;
@@ -63,7 +63,7 @@ async fn five_days_of_nothing_but_failures_disable() {
     bench.pass(PATIENCE_MILLIS - 1);
     worker.drain().await.unwrap();
     assert!(bench.shown(&id).await.enabled);
-    // A success begins it anew.
+    // A success restarts the period.
     endpoint.now_says("200 OK");
     bench.event().await;
     worker.drain().await.unwrap();
@@ -84,7 +84,7 @@ async fn five_days_of_nothing_but_failures_disable() {
 }
 
 #[tokio::test]
-async fn another_address_has_its_own_time() {
+async fn a_new_url_restarts_the_period() {
     let bench = Bench::new().await;
     let endpoint = Endpoint::says("500 Broken").await;
     let (id, _) = bench.hook(&endpoint.url).await;
@@ -99,7 +99,7 @@ async fn another_address_has_its_own_time() {
 }
 
 #[tokio::test]
-async fn what_a_former_address_answers_says_nothing_of_the_new_one() {
+async fn responses_of_a_former_url_do_not_count_for_the_new_one() {
     let bench = Bench::new().await;
     let (id, _) = bench.hook("http://127.0.0.1:9/old").await;
     let moved = |url: &str| Settings { url: Some(url.to_owned()), ..Settings::default() };
@@ -118,7 +118,7 @@ async fn what_a_former_address_answers_says_nothing_of_the_new_one() {
         assert_eq!((shown.enabled, shown.failing_since), (true, None), "{answer:?}");
         let last = bench.log(&id).await.pop().unwrap();
         assert_eq!((last.outcome.as_str(), last.url.as_str()), (outcome, "http://127.0.0.1:9/old"), "{answer:?}");
-        // What is left is for the next round to leave alone.
+        // A failed attempt is repeated at the new URL.
         let next = bench.claim_at_due().await;
         assert!(next.iter().all(|one| one.shipment.url.ends_with("/new")));
         for one in &next {

@@ -1,4 +1,4 @@
-//! Events that are sent again.
+//! Replay of events.
 
 use super::{
     bench::{Bench, DAY, MINUTE, every},
@@ -10,7 +10,7 @@ use crate::domain::{
 };
 
 #[tokio::test]
-async fn events_are_sent_again() {
+async fn a_replay_sends_events_again() {
     let bench = Bench::new().await;
     let endpoint = Endpoint::says("200 OK").await;
     let (id, _) = bench.hook_for(&endpoint.url, &["ai.escalated"], None).await;
@@ -47,7 +47,7 @@ async fn events_are_sent_again() {
     let again = endpoint.seen().into_iter().rfind(|seen| seen.id() == second.id()).unwrap();
     assert_eq!(again.body, second.body);
     assert!(again.seconds() > second.seconds());
-    // One that is being tried is left alone, and not counted.
+    // An event whose attempt is in flight is skipped and not counted.
     bench.event().await;
     assert_eq!(bench.due().await, Some(0));
     let going = bench.claim().await.remove(0);
@@ -55,7 +55,7 @@ async fn events_are_sent_again() {
     assert_eq!(bench.replay(&id, Replay { missing: true, ..every() }).await, 0);
     bench.service.settle_delivery(&going, bench.attempted(Answer::Status(200, None)), 0.5).await.unwrap();
     worker.drain().await.unwrap();
-    // What was given up is missing.
+    // Events that were given up are missing.
     endpoint.now_says("500 Broken");
     bench.event().await;
     for _ in 0..10 {
@@ -77,7 +77,7 @@ async fn events_are_sent_again() {
 }
 
 #[tokio::test]
-async fn a_test_event_goes_to_one_endpoint_and_can_be_sent_again() {
+async fn a_test_event_goes_to_one_endpoint_and_can_be_replayed() {
     let bench = Bench::new().await;
     let endpoint = Endpoint::says("200 OK").await;
     let other = Endpoint::says("200 OK").await;

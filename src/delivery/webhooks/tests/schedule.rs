@@ -1,4 +1,4 @@
-//! When an event is tried, with what, and which answers end that.
+//! The retry schedule: when an event is tried, with what bytes, and which responses end the retries.
 
 use std::sync::atomic::Ordering;
 
@@ -13,7 +13,7 @@ use crate::domain::{
 };
 
 #[tokio::test]
-async fn an_event_is_tried_by_schedule_with_the_same_bytes_and_then_given_up() {
+async fn an_event_is_retried_on_schedule_with_the_same_bytes_and_then_given_up() {
     let bench = Bench::new().await;
     let endpoint = Endpoint::says("500 Broken").await;
     let (id, secret) = bench.hook(&endpoint.url).await;
@@ -50,7 +50,7 @@ async fn an_event_is_tried_by_schedule_with_the_same_bytes_and_then_given_up() {
 }
 
 #[tokio::test]
-async fn a_pause_begins_when_the_attempt_ends() {
+async fn backoff_counts_from_the_end_of_the_attempt() {
     let bench = Bench::new().await;
     bench.hook("http://127.0.0.1:1/").await;
     bench.event().await;
@@ -65,7 +65,7 @@ async fn a_pause_begins_when_the_attempt_ends() {
 }
 
 #[tokio::test]
-async fn an_endpoint_may_ask_for_a_longer_pause() {
+async fn retry_after_may_lengthen_the_pause() {
     let bench = Bench::new().await;
     let endpoint = Endpoint::says("429 Too Many\r\nretry-after: 3600").await;
     bench.hook(&endpoint.url).await;
@@ -85,7 +85,7 @@ async fn an_endpoint_may_ask_for_a_longer_pause() {
 }
 
 #[tokio::test]
-async fn only_a_success_is_one() {
+async fn only_a_2xx_is_a_success() {
     let bench = Bench::new().await;
     let elsewhere = Endpoint::says("200 OK").await;
     let mut worker = bench.worker();
@@ -118,7 +118,7 @@ async fn only_a_success_is_one() {
 }
 
 #[tokio::test]
-async fn a_damaged_event_keeps_nothing_from_being_sent() {
+async fn a_corrupt_event_does_not_block_the_others() {
     let bench = Bench::new().await;
     let endpoint = Endpoint::says("200 OK").await;
     bench.hook(&endpoint.url).await;

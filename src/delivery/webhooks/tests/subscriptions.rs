@@ -1,4 +1,4 @@
-//! What a subscription is told of, and what its deliveries are signed with.
+//! Subscriptions: event filters, and the secrets that sign deliveries.
 
 use super::{
     bench::{Bench, DAY, every},
@@ -24,7 +24,7 @@ async fn both_secrets_sign_for_a_day_after_a_rotation() {
         let seen = endpoint.last();
         assert_eq!(seen.signatures(), [seen.signed_by(&second), seen.signed_by(&first)]);
     }
-    // One that is superseded in its turn takes nothing from the one before it.
+    // A second rotation does not shorten the period of the first.
     let (_, third) = bench.service.rotate_webhook(&bench.editor(), &id).await.unwrap();
     bench.event().await;
     worker.drain().await.unwrap();
@@ -42,7 +42,7 @@ async fn both_secrets_sign_for_a_day_after_a_rotation() {
 }
 
 #[tokio::test]
-async fn kinds_and_account_choose_events() {
+async fn kinds_and_account_filter_events() {
     let bench = Bench::new().await;
     bench.fixture.account("a2", "line").await;
     bench.fixture.conversation("elsewhere", |row| row.account_id = "a2".to_owned()).await;
@@ -68,11 +68,11 @@ async fn kinds_and_account_choose_events() {
 }
 
 #[tokio::test]
-async fn a_change_of_a_subscription_is_for_what_happens_after_it() {
+async fn a_change_of_a_subscription_applies_to_later_events() {
     let bench = Bench::new().await;
     let endpoint = Endpoint::says("200 OK").await;
     let mut worker = bench.worker();
-    // Recorded, and not numbered yet.
+    // Recorded, but without a number yet.
     bench.event().await;
     let (id, _) = bench.hook_for(&endpoint.url, &["ticket.closed"], None).await;
     bench.event().await;
@@ -91,7 +91,7 @@ async fn a_change_of_a_subscription_is_for_what_happens_after_it() {
 }
 
 #[tokio::test]
-async fn disabling_drops_what_waits() {
+async fn disabling_drops_queued_deliveries() {
     let bench = Bench::new().await;
     let endpoint = Endpoint::says("500 Broken").await;
     let (id, _) = bench.hook(&endpoint.url).await;

@@ -1,4 +1,4 @@
-//! Where no connection is made to: each target goes the way of every delivery, past listeners that nobody must call.
+//! SSRF tests: each target goes through the whole of delivery, beside listeners that must not be called.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -15,18 +15,18 @@ use super::{
     endpoint::{Reply, SHORT, Server},
 };
 use crate::{
-    delivery::{
-        client,
-        guard::{MachineNames, Targets, tests::SPELT_OUT},
+    delivery::{client, guard::MachineNames},
+    domain::{
+        ids::WebhookId,
+        targets::{Targets, tests::SPELT_OUT},
     },
-    domain::ids::WebhookId,
     service::{Error, webhooks::Settings},
 };
 
-/// What every refusal says.
+/// Part of every refusal.
 const REASON: &str = "a public";
 
-/// Whatever leads to the machine itself: hosts with a port behind them, in every spelling that a URL may have.
+/// Spellings of hosts that lead to this machine, with a port behind them, in every notation that a URL permits.
 const OURSELVES: [&str; 27] = [
     "http://127.0.0.1",
     "http://127.0.0.1.",
@@ -57,7 +57,7 @@ const OURSELVES: [&str; 27] = [
     "http://LocalHost",
 ];
 
-/// The same behind a name that looks like the host. No subscription is made with one.
+/// The same behind credentials that look like a host. A subscription with such a URL is refused.
 const WITH_A_NAME: [&str; 5] = [
     "http://example.com@127.0.0.1",
     "http://example.com:80@127.0.0.1",
@@ -66,7 +66,7 @@ const WITH_A_NAME: [&str; 5] = [
     "http://example.com:pass@[::1]",
 ];
 
-/// Names, and the addresses that they are given.
+/// DNS names and their addresses.
 const NAMES: [(&str, &[&str]); 18] = [
     ("self.example", &["127.0.0.1"]),
     ("six.example", &["::1"]),
@@ -88,7 +88,7 @@ const NAMES: [(&str, &[&str]); 18] = [
     ("several.example", &["10.0.0.1", "127.0.0.1", "::1"]),
 ];
 
-/// Listens at loopback addresses, under one port, and keeps who calls.
+/// Listeners at loopback addresses on one port, which record their callers.
 struct Ears {
     port: u16,
     addresses: Vec<SocketAddr>,
@@ -127,7 +127,7 @@ impl Ears {
         Self { port: addresses[0].port(), addresses, callers }
     }
 
-    /// Takes a caller out again, one of those behind the first `before`; whether it was there.
+    /// Removes a caller behind the first `before`; whether it was there.
     fn forget(&self, before: usize, caller: SocketAddr) -> bool {
         let mut callers = self.callers.lock().unwrap();
         let Some(at) = callers[before..].iter().position(|other| *other == caller) else { return false };
@@ -135,10 +135,10 @@ impl Ears {
         true
     }
 
-    /// How many have called. Calls are taken in their order, so that none is missed once a last one is seen.
+    /// The number of calls. Calls are accepted in order, so none is missed once the probe of this function arrives.
     async fn calls(&self) -> usize {
         for address in &self.addresses {
-            // Whoever called before may have had the same port.
+            // An earlier caller may have had the same port.
             let before = self.callers.lock().unwrap().len();
             let last = TcpStream::connect(address).await.unwrap().local_addr().unwrap();
             while !self.forget(before, last) {
@@ -149,8 +149,8 @@ impl Ears {
     }
 }
 
-/// Names with the addresses that a test gives them: each look-up takes the next answer, and the last one stays. All others
-/// are the machine's.
+/// A scripted resolver: each look-up of a name takes its next answer, and the last answer stays. Other names go to the
+/// system resolver.
 #[derive(Default)]
 struct Names(Mutex<HashMap<String, VecDeque<Vec<SocketAddr>>>>);
 
@@ -178,7 +178,7 @@ async fn ended(bench: &Bench, id: &WebhookId) -> (Option<i64>, String) {
 }
 
 #[tokio::test]
-async fn nothing_connects_to_what_is_not_public() {
+async fn nothing_connects_to_a_private_address() {
     let bench = Bench::new().await;
     let (ears, names) = (Ears::new().await, Arc::new(Names::default()));
     let port = ears.port;
@@ -205,11 +205,11 @@ async fn nothing_connects_to_what_is_not_public() {
         let (status, reason) = ended(&bench, id).await;
         assert!(status.is_none() && reason.contains(REASON), "{url}: {status:?} {reason}");
     }
-    assert_eq!(ears.calls().await, 0, "somebody connected");
+    assert_eq!(ears.calls().await, 0, "a connection was made");
 }
 
 #[tokio::test]
-async fn what_leads_to_ourselves_connects_where_it_is_allowed() {
+async fn loopback_connects_where_all_targets_are_permitted() {
     let bench = Bench::new().await;
     let ears = Ears::new().await;
     let mut worker = bench.worker();
@@ -224,14 +224,14 @@ async fn what_leads_to_ourselves_connects_where_it_is_allowed() {
 }
 
 #[tokio::test]
-async fn a_name_is_judged_by_the_addresses_of_each_connection() {
+async fn dns_rebinding_is_refused() {
     let (four, six) = both().await;
     let ears = Ears::at([four]);
     let permitted = Targets::PublicAnd(IpAddr::V6(Ipv6Addr::LOCALHOST));
-    // It closes every connection, so that each delivery needs another.
+    // Every response closes its connection, so each delivery opens another.
     let origin = Server::on(six, |_| Reply::Says("200 OK\r\nconnection: close".to_owned()));
     let names = Arc::new(Names::default());
-    // As a public one first, then as ours; and both at once.
+    // First a public address, then a private one; and both at once.
     for answer in [&["::1"][..], &["127.0.0.1"], &["::1"], &["127.0.0.1", "::1"], &["::ffff:127.0.0.1"]] {
         names.give("rebinding.example", answer);
     }
@@ -247,15 +247,15 @@ async fn a_name_is_judged_by_the_addresses_of_each_connection() {
         assert_eq!(attempt.reason.is_some_and(|reason| reason.contains(REASON)), !arrives);
         assert_eq!(origin.connections.load(Ordering::SeqCst) - before, usize::from(arrives));
     }
-    assert_eq!(ears.calls().await, 0, "somebody connected");
+    assert_eq!(ears.calls().await, 0, "a connection was made");
 }
 
 #[tokio::test]
-async fn no_redirect_leads_to_what_is_not_public() {
+async fn no_redirect_leads_to_a_private_address() {
     let (ears, listener) = (Ears::new().await, TcpListener::bind((Ipv6Addr::LOCALHOST, 0)).await.unwrap());
     let port = ears.port;
     let locations = ["http://127.0.0.1", "//127.0.0.1", "http://2130706433", "http://[::ffff:7f00:1]", "http://[::1]", "http://localhost"];
-    // A request's path is the answer that it asks for: a status, and the place of a location.
+    // The path of a request is the response that it asks for: a status, and a location.
     let origin = Server::on(listener, move |seen| {
         let (status, place) = seen.line.split([' ', '/']).filter(|part| !part.is_empty()).nth(1).unwrap().split_once('-').unwrap();
         Reply::Says(format!("{status} Elsewhere\r\nlocation: {}:{port}/", locations[place.parse::<usize>().unwrap()]))
@@ -274,5 +274,5 @@ async fn no_redirect_leads_to_what_is_not_public() {
     for (id, status) in &hooks {
         assert_eq!(ended(&bench, id).await, (Some(*status), String::new()));
     }
-    assert_eq!(ears.calls().await, 0, "somebody connected");
+    assert_eq!(ears.calls().await, 0, "a connection was made");
 }

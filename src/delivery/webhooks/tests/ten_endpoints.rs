@@ -1,5 +1,5 @@
-//! Many events to ten endpoints, of which one is well: what arrives, when it is tried, and that the log tells the same as
-//! the endpoints.
+//! Load test of delivery: many events to ten endpoints, of which one is healthy. It checks what arrives and when, and that
+//! the attempt log equals what the endpoints saw.
 //!
 //! `COUNTERPART_DELIVERY_EVENTS=10000 cargo test --lib ten_endpoints -- --nocapture` is the long run; without it the events
 //! are few.
@@ -19,31 +19,32 @@ use super::{
 };
 use crate::{
     delivery::{
-        guard::Targets,
         webhooks::Webhooks,
         worker::{PLACE_MAX, Worker},
     },
     domain::{
         ids::WebhookId,
+        targets::Targets,
         webhooks::{Along, Logged, PATIENCE_MILLIS, PAUSES, Replay},
     },
     store::{Db, fixture::setting},
 };
 
-/// Events of a run that does not say how many.
+/// The default number of events.
 const EVENTS: usize = 200;
 
-/// How long an endpoint has here: too long for one that is well to miss it on a busy machine.
+/// The time-out here: long enough for a healthy endpoint on a busy machine.
 const PATIENT: Duration = Duration::from_secs(2);
 
 /// The pause that the busy endpoint asks for, in milliseconds.
 const ASKED: i64 = 90_000;
 
-/// Of so many events, the one with this place is among those that hang or drip: each takes up a place for all of the time-out.
+/// (period, offset): of each `period` events, the one at `offset` hangs or drips. Each of them occupies a slot for the
+/// whole time-out.
 const SLOW: (usize, usize) = (50, 7);
 
-/// The clock goes on by this part of what has passed, beyond the moment when something is due: what is due close together
-/// is tried together, at most so late.
+/// When the clock moves, it goes this fraction of the elapsed time past the next due moment. Attempts that are due close
+/// together are thus made together, and are late by no more than that.
 const STRIDE: i64 = 40;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +55,7 @@ enum Manner {
     Recovers,
     /// Asks for a pause once.
     Busy,
-    /// Answers 302, to somewhere that would say yes.
+    /// Answers 302, with a location that would answer 200.
     Moved,
     Gone,
     /// Once, for some events.
@@ -63,7 +64,7 @@ enum Manner {
     Resets,
     /// Once, for some events.
     Drips,
-    /// When everything was given up.
+    /// After everything was given up.
     RecoversTooLate,
 }
 
@@ -80,14 +81,14 @@ const MANNERS: [Manner; 10] = [
     Manner::RecoversTooLate,
 ];
 
-/// What an endpoint was told of one event.
+/// What an endpoint received of one event.
 struct Told {
-    /// How many events came before it.
+    /// How many events arrived before it.
     place: usize,
     body: Vec<u8>,
     /// Whether every attempt had that body.
     same: bool,
-    /// Each attempt: its time in seconds, and what was done.
+    /// Each attempt: its time in seconds, and the reply.
     attempts: Vec<(i64, Reply)>,
 }
 
@@ -96,7 +97,7 @@ struct Subscriber {
     manner: Manner,
     id: WebhookId,
     told: Arc<Mutex<HashMap<String, Told>>>,
-    /// Of the one that recovers too late.
+    /// Only for `RecoversTooLate`.
     recovered: Arc<AtomicBool>,
 }
 
@@ -140,8 +141,8 @@ impl Subscriber {
         self.told.lock().unwrap().values().map(|told| told.attempts.len()).sum()
     }
 
-    /// Holds the log against what the endpoint saw, attempt by attempt, and both against the schedule and the recorded
-    /// events. How many attempts ended how.
+    /// Compares the attempt log with what the endpoint saw, attempt by attempt, and both with the schedule and the recorded
+    /// events. Returns how many attempts ended in which way.
     async fn compare(&self, bench: &Bench, recorded: &HashSet<Vec<u8>>) -> BTreeMap<(String, Option<i64>), usize> {
         let mut log: HashMap<String, Vec<Logged>> = HashMap::new();
         let mut after = 0;
@@ -176,7 +177,7 @@ impl Subscriber {
                 assert_eq!(one.reason.is_some(), reason.is_some(), "{context}");
                 assert!(one.reason.as_deref().unwrap_or_default().contains(reason.unwrap_or_default()), "{context}");
                 let before = n.checked_sub(1).map(|n| &logged[n]);
-                // A replay begins anew.
+                // A replay restarts the count.
                 let attempt = before.filter(|before| before.next_at.is_some()).map_or(1, |before| before.attempt + 1);
                 assert_eq!(one.attempt, attempt, "{context}");
                 if let Some(due) = before.and_then(|before| before.next_at) {
@@ -195,7 +196,7 @@ impl Subscriber {
         outcomes
     }
 
-    /// How many attempts must have ended how, before anything is sent again.
+    /// The expected number of attempts by outcome, before any replay.
     fn expected(&self, events: usize) -> BTreeMap<(String, Option<i64>), usize> {
         let slow = (0..events).filter(|place| place % SLOW.0 == SLOW.1).count();
         let counts = match self.manner {
@@ -204,7 +205,7 @@ impl Subscriber {
             Manner::Recovers => vec![("retrying", Some(500), 4 * events), ("delivered", Some(200), events)],
             Manner::Busy => vec![("retrying", Some(429), events), ("delivered", Some(200), events)],
             Manner::Moved => vec![("retrying", Some(302), 9 * events), ("given_up", Some(302), events)],
-            // The rest had begun before the first answer.
+            // The other attempts had begun before the first response.
             Manner::Gone => vec![("disabled", Some(410), 1), ("late", Some(410), self.attempts() - 1)],
             Manner::Hangs | Manner::Drips => vec![("retrying", None, slow), ("delivered", Some(200), events)],
             Manner::Resets => vec![("retrying", None, 2 * events), ("delivered", Some(200), events)],
@@ -214,7 +215,7 @@ impl Subscriber {
     }
 }
 
-/// Tries what is due and moves the clock to what is due next, until nothing is.
+/// Makes the attempts that are due and moves the clock to the next due moment, until the queue is empty.
 async fn finish(bench: &Bench, worker: &mut Worker<Webhooks>) {
     worker.drain().await.unwrap();
     while let Some(wait) = bench.due().await {
@@ -225,7 +226,7 @@ async fn finish(bench: &Bench, worker: &mut Worker<Webhooks>) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
-async fn what_recovers_gets_all_and_what_does_not_is_told_of() {
+async fn endpoints_that_recover_get_all_events_and_broken_ones_are_disabled() {
     let events = setting("COUNTERPART_DELIVERY_EVENTS").map_or(EVENTS, |text| text.parse().expect("the number of events is a number"));
     let mut bench = Bench::new().await;
     // As many connections as the server has.
@@ -259,7 +260,7 @@ async fn what_recovers_gets_all_and_what_does_not_is_told_of() {
         assert_eq!(bench.shown(&one.id).await.enabled, one.manner != Manner::Gone, "{:?}", one.manner);
     }
 
-    // What was given up is what is missing, no more and no less.
+    // Exactly the events that were given up are missing.
     let late = of(Manner::RecoversTooLate);
     late.recovered.store(true, Ordering::SeqCst);
     let (began, before) = (Instant::now(), all(&subscribers));
@@ -270,7 +271,7 @@ async fn what_recovers_gets_all_and_what_does_not_is_told_of() {
     assert_eq!(bench.service.replay(&bench.editor(), &late.id, missing.clone(), false).await.unwrap(), counted);
     worker.drain().await.unwrap();
     tell("again", &subscribers, before, began);
-    assert_eq!(all(&subscribers), before + events, "somebody else was sent something");
+    assert_eq!(all(&subscribers), before + events, "another endpoint got an event");
     assert_eq!(bench.replay(&late.id, missing.clone()).await, 0);
     for one in [Manner::Well, Manner::Recovers, Manner::Busy, Manner::Hangs, Manner::Resets, Manner::Drips].map(of) {
         assert_eq!(bench.replay(&one.id, missing.clone()).await, 0, "{:?}", one.manner);
@@ -279,7 +280,7 @@ async fn what_recovers_gets_all_and_what_does_not_is_told_of() {
     expected.insert(("delivered".to_owned(), Some(200)), events);
     assert_eq!(late.compare(&bench, &bodies).await, expected);
 
-    // An event after five days: it is the last of whoever never took one.
+    // An event after five days: the last one of every endpoint without a success.
     bench.pass((START + PATIENCE_MILLIS - bench.now()).max(0));
     bench.contact_events(1, None).await;
     finish(&bench, &mut worker).await;

@@ -1,0 +1,37 @@
+//! Start-up checks: what is done before any command runs.
+
+use std::{io, path::Path};
+
+use rustix::process::Signal;
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::{Cli, Command, Failed, store};
+
+/// Prepares the process for a command. Fails where the command needs a database that is not there.
+pub(super) fn prepare(cli: &Cli) -> Result<(), Failed> {
+    survive_file_size_limits().map_err(|error| Failed(format!("signals cannot be handled: {error}")))?;
+    match cli.config.sqlite_file() {
+        Some(file) if !may_create_database(&cli.command) && !Path::new(file).exists() => {
+            let makes = "`counterpart store create` or `counterpart serve` makes it; `--database-url` names another";
+            Err(Failed(format!("there is no database `{file}`; {makes}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Handles SIGXFSZ, so that a write beyond a file size limit fails instead of ending the process.
+fn survive_file_size_limits() -> io::Result<()> {
+    // The handler stays installed when the listener is dropped.
+    signal(SignalKind::from_raw(Signal::XFSZ.as_raw())).map(drop)
+}
+
+/// Whether the command may create a missing database, or needs none.
+fn may_create_database(command: &Command) -> bool {
+    match command {
+        Command::Serve(_) | Command::Demo(_) | Command::Openapi(_) | Command::Contract(_) => true,
+        Command::Migrate(command) => command.is_up(),
+        Command::Store(command) => matches!(command, store::Command::Create { .. }),
+        Command::Import(command) => command.only_prints(),
+        _ => false,
+    }
+}

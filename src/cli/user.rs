@@ -1,0 +1,75 @@
+//! `counterpart user`: management of a store's users.
+
+use clap::{Args, Subcommand};
+use serde_json::json;
+
+use super::{Failed, Outcome, print};
+use crate::{
+    app::open_migrated,
+    config::Config,
+    domain::{clock::World, ids::StoreId, team::RoleKind},
+    service::users::{self, NewUser},
+};
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Create a user; prints the userId, which `settings link --user` takes
+    Create {
+        #[command(flatten)]
+        store: Store,
+        /// The user's name
+        #[arg(long, env = "COUNTERPART_NAME")]
+        name: String,
+        /// The user's e-mail address
+        #[arg(long, env = "COUNTERPART_EMAIL", value_name = "ADDRESS")]
+        email: String,
+        /// The user's role: an owner may change everything, an admin all settings but other owners, an agent no settings
+        #[arg(long, env = "COUNTERPART_ROLE", value_name = "owner|admin|agent", default_value = "agent", value_parser = role)]
+        role: RoleKind,
+    },
+    /// List a store's users, one JSON object per line, oldest first
+    List {
+        #[command(flatten)]
+        store: Store,
+    },
+}
+
+#[derive(Args, Debug)]
+pub struct Store {
+    /// The store
+    #[arg(long, env = "COUNTERPART_STORE", value_name = "ID")]
+    store: String,
+}
+
+fn role(text: &str) -> Result<RoleKind, String> {
+    RoleKind::of(text).ok_or_else(|| format!("must be one of {}", RoleKind::ALL.map(RoleKind::name).join(", ")))
+}
+
+impl Command {
+    pub async fn run(self, config: &Config) -> Outcome {
+        let db = open_migrated(config, None).await?;
+        match self {
+            Self::Create { store, name, email, role } => {
+                let user = users::create(&db, &World::real(), &StoreId::from(store.store), NewUser { name, email, role }).await?;
+                print(user.as_str())?;
+            }
+            Self::List { store } => {
+                let store = StoreId::from(store.store);
+                if !db.store_exists(&store).await? {
+                    return Err(Failed(format!("there is no store `{store}`")));
+                }
+                for (user, role) in db.users(&store, None).await? {
+                    let line = json!({
+                        "userId": user.user_id,
+                        "name": user.name,
+                        "email": user.email,
+                        "role": role.map(|role| role.name),
+                        "createdAt": user.created_at,
+                    });
+                    print(&line.to_string())?;
+                }
+            }
+        }
+        Ok(db.close().await?)
+    }
+}

@@ -1,0 +1,101 @@
+//! JSON Schema of import lines, generated from the types that parse them.
+
+use schemars::{SchemaGenerator, generate::SchemaSettings};
+use serde_json::{Value, json};
+
+use crate::domain::records::{
+    Account, Comment, Contact, ContactField, Conversation, Kind, Label, Message, Role, Team, Template, Ticket, TicketField, User,
+};
+
+/// An example file with a record of every kind.
+pub const EXAMPLE: &str = include_str!("../../../openapi/import-example.ndjson");
+
+/// The schema (draft 2020-12) of a line. It covers the types; the import validates values further.
+pub fn schema() -> Value {
+    let mut generator = SchemaSettings::draft2020_12().into_generator();
+    let lines: Vec<Value> = Kind::ALL.into_iter().map(|kind| line(kind, &mut generator)).collect();
+    json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "A line of an import or an export",
+        "description": "A file is a sequence of such lines (NDJSON), in any order. What a record refers to by an id stands in the file or \
+            in the store. A record whose id the store has already is replaced.",
+        "oneOf": lines,
+        "$defs": generator.take_definitions(true),
+    })
+}
+
+fn line(kind: Kind, generator: &mut SchemaGenerator) -> Value {
+    let record = match kind {
+        Kind::Role => generator.subschema_for::<Role>(),
+        Kind::User => generator.subschema_for::<User>(),
+        Kind::Team => generator.subschema_for::<Team>(),
+        Kind::Account => generator.subschema_for::<Account>(),
+        Kind::Template => generator.subschema_for::<Template>(),
+        Kind::Label => generator.subschema_for::<Label>(),
+        Kind::ContactField => generator.subschema_for::<ContactField>(),
+        Kind::TicketField => generator.subschema_for::<TicketField>(),
+        Kind::Contact => generator.subschema_for::<Contact>(),
+        Kind::Conversation => generator.subschema_for::<Conversation>(),
+        Kind::Ticket => generator.subschema_for::<Ticket>(),
+        Kind::Message => generator.subschema_for::<Message>(),
+        Kind::Comment => generator.subschema_for::<Comment>(),
+    };
+    json!({
+        "type": "object",
+        "properties": {
+            "kind": { "const": kind.name() },
+            "record": record,
+            "oversized": {
+                "type": "boolean",
+                "description": "Set by an export: a text of the record is longer than a new record may have, and is taken as it is.",
+            },
+        },
+        "required": ["kind", "record"],
+        "additionalProperties": false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+    use crate::{
+        domain::clock::World,
+        service::import::{Options, Spool, run},
+        store::fixture::Fixture,
+    };
+
+    #[test]
+    fn the_committed_schema_is_the_one_of_this_build() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/openapi/import.schema.json");
+        let committed: Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();
+        assert_eq!(committed, schema(), "`counterpart import --schema > openapi/import.schema.json` writes it anew");
+    }
+
+    #[test]
+    fn the_example_fits_the_schema_and_what_is_wrong_does_not() {
+        let validator = jsonschema::validator_for(&schema()).unwrap();
+        for line in EXAMPLE.lines() {
+            let errors: Vec<String> = validator.iter_errors(&serde_json::from_str(line).unwrap()).map(|error| error.to_string()).collect();
+            assert!(errors.is_empty(), "{line}: {errors:?}");
+        }
+        for wrong in [
+            r#"{"kind":"roles","record":{"id":"r","name":"Owner","kind":"owner"}}"#,
+            r#"{"kind":"role","record":{"id":"r","name":"Owner"}}"#,
+            r#"{"kind":"role","record":{"id":"r","name":"Owner","kind":"owner","colour":"red"}}"#,
+            r#"{"kind":"comment","record":{"id":"","conversationId":"c","text":"t","createdBy":"u","sentAt":"2026-01-01T00:00:00Z"}}"#,
+            r#"{"kind":"message","record":{"id":"m","conversationId":"c","direction":"both","sentAt":"2026-01-01T00:00:00Z"}}"#,
+        ] {
+            assert!(!validator.is_valid(&serde_json::from_str(wrong).unwrap()), "{wrong}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_example_is_imported_with_a_record_of_every_kind() {
+        let fixture = Fixture::new().await;
+        let spool = Spool::of_lines(EXAMPLE.lines().map(str::to_owned)).unwrap();
+        let summary = run(&fixture.db, &World::real(), &fixture.store, spool, Options::default()).await.unwrap();
+        assert_eq!(summary.counts, Kind::ALL.map(|kind| (kind, 1)));
+    }
+}

@@ -1,0 +1,76 @@
+//! Creating users, with their role. Called by `cli`.
+
+use super::{
+    Error, Result,
+    import::{self, Failure, Options, Spool},
+};
+use crate::{
+    domain::{
+        clock::World,
+        contacts::is_email,
+        ids::{RoleId, SeatId, StoreId, UserId},
+        records::{Kind, Role, User},
+        team::RoleKind,
+    },
+    store::Db,
+};
+
+/// The properties of a new user.
+#[derive(Clone, Debug)]
+pub struct NewUser {
+    pub name: String,
+    pub email: String,
+    pub role: RoleKind,
+}
+
+impl NewUser {
+    /// Refuses a blank name and an invalid e-mail address.
+    pub fn check(&self) -> Result<()> {
+        if self.name.trim().is_empty() {
+            return Err(Error::invalid("name", "must not be blank"));
+        }
+        if !is_email(&self.email) {
+            return Err(Error::invalid("email", format!("`{}` is not an e-mail address", self.email)));
+        }
+        Ok(())
+    }
+}
+
+/// Creates a user who has accepted the invitation, and the role if the store has none of this kind.
+pub async fn create(db: &Db, world: &World, store: &StoreId, new: NewUser) -> Result<UserId> {
+    new.check()?;
+    if db.users(store, None).await?.iter().any(|(user, _)| user.email.as_deref() == Some(&new.email)) {
+        return Err(Error::conflict("email", format!("`{}` belongs to another user of the store already", new.email)));
+    }
+    let mut lines = Vec::new();
+    let role_id = match db.role_of_kind(store, new.role).await? {
+        Some(id) => id,
+        None => {
+            let role = Role { id: RoleId::from(world.ids.fresh()), name: new.role.title().to_owned(), kind: new.role.name().to_owned() };
+            lines.push(line(Kind::Role, &role));
+            role.id
+        }
+    };
+    let user_id = UserId::from(world.ids.fresh());
+    let user = User {
+        id: SeatId::from(world.ids.fresh()),
+        user_id: Some(user_id.clone()),
+        name: Some(new.name),
+        email: Some(new.email),
+        role_id: Some(role_id),
+        created_at: Some(world.now()),
+    };
+    lines.push(line(Kind::User, &user));
+    let spool = Spool::of_lines(lines).map_err(|error| Error::Internal(error.to_string()))?;
+    match import::run(db, world, store, spool, Options::default()).await {
+        Ok(_) => Ok(user_id),
+        Err(Failure::NoStore(store)) => Err(Error::not_found("store", format!("there is no store `{store}`"))),
+        Err(Failure::Store(error)) => Err(error.into()),
+        Err(failure) => Err(Error::Internal(failure.to_string())),
+    }
+}
+
+fn line(kind: Kind, record: &impl serde::Serialize) -> String {
+    let line = serde_json::json!({ "kind": kind.name(), "record": record });
+    line.to_string()
+}

@@ -1,0 +1,164 @@
+//! The command line in the first hour: a store of one's own, and what is said to one who errs.
+
+use std::{
+    path::Path,
+    process::{Command, Output},
+};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A folder without a database, and commands in it.
+struct Folder(TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_counterpart"));
+        command.args(arguments).env_remove("DATABASE_URL").current_dir(self.path());
+        command
+    }
+
+    #[track_caller]
+    fn ok(&self, arguments: &[&str]) -> String {
+        text(self.command(arguments).output().unwrap(), true, arguments)
+    }
+
+    #[track_caller]
+    fn fails(&self, arguments: &[&str]) -> String {
+        text(self.command(arguments).output().unwrap(), false, arguments)
+    }
+
+    fn files(&self) -> usize {
+        self.path().read_dir().unwrap().count()
+    }
+}
+
+/// What a command printed, or what it complained of.
+#[track_caller]
+fn text(output: Output, succeeds: bool, arguments: &[&str]) -> String {
+    let (printed, complaint) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+    assert_eq!(output.status.success(), succeeds, "{arguments:?}: {printed}{complaint}");
+    if succeeds { printed } else { complaint }
+}
+
+#[test]
+fn a_store_is_made_with_an_owner_and_a_way_into_its_settings() {
+    let folder = Folder::new();
+    let owner = ["--owner-name", "Ann", "--owner-email", "ann@example.com"];
+    let made = folder.ok(&[&["store", "create", "--id", "shop", "--name", "Shop"][..], &owner].concat());
+    let [store, user, link] = made.lines().collect::<Vec<_>>()[..] else { panic!("three lines: {made}") };
+    assert_eq!((store, user.len()), ("shop", 36));
+    assert!(link.starts_with("http://127.0.0.1:8080/settings#link="), "{link}");
+    assert!(folder.ok(&["settings", "link", "--store", "shop", "--user", user]).starts_with("http"));
+    let bob = folder.ok(&["user", "create", "--store", "shop", "--name", "Bob", "--email", "bob@example.com", "--role", "owner"]);
+    let users: Vec<Value> =
+        folder.ok(&["user", "list", "--store", "shop"]).lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let seen: Vec<_> = users.iter().map(|user| (user["userId"].as_str().unwrap(), user["role"].as_str().unwrap())).collect();
+    assert_eq!(seen, [(user, "Owner"), (bob.trim(), "Owner")], "both have the one role");
+    for (arguments, said) in [
+        (&["user", "create", "--store", "shop", "--name", "B", "--email", "bob@example.com"][..], "belongs to another user"),
+        (&["user", "create", "--store", "shop", "--name", "B", "--email", "bob"], "`bob` is not an e-mail address"),
+        (&["user", "create", "--store", "shop", "--name", " ", "--email", "c@example.com"], "must not be blank"),
+        (&["user", "create", "--store", "none", "--name", "B", "--email", "c@example.com"], "there is no store `none`"),
+        (&["user", "create", "--store", "shop", "--name", "B", "--email", "c@example.com", "--role", "king"], "owner, admin, agent"),
+        (&["user", "list", "--store", "none"], "there is no store `none`"),
+        (&["store", "create", "--id", "s2", "--name", "S", "--owner-name", "A"], "--owner-email"),
+        (&["store", "create", "--id", "s2", "--name", "S", "--owner-name", "A", "--owner-email", "a"], "is not an e-mail address"),
+    ] {
+        let complaint = folder.fails(arguments);
+        assert!(complaint.contains(said), "{arguments:?}: {complaint}");
+    }
+    assert_eq!(folder.ok(&["store", "list"]).lines().count(), 1, "nothing is made of what is refused");
+}
+
+#[test]
+fn the_example_that_import_prints_is_what_it_takes() {
+    let folder = Folder::new();
+    let schema: Value = serde_json::from_str(&folder.ok(&["import", "--schema"])).unwrap();
+    assert_eq!(schema["oneOf"].as_array().map(Vec::len), Some(13));
+    std::fs::write(folder.path().join("example.ndjson"), folder.ok(&["import", "--example"])).unwrap();
+    assert_eq!(folder.files(), 1, "neither makes a database");
+    folder.ok(&["store", "create", "--id", "shop", "--name", "Shop"]);
+    assert!(folder.ok(&["import", "--store", "shop", "example.ndjson"]).starts_with("imported 13 records"));
+    assert!(folder.fails(&["import", "example.ndjson"]).contains("--store"));
+}
+
+#[test]
+fn a_command_that_only_looks_makes_no_database() {
+    let folder = Folder::new();
+    for arguments in [
+        &["store", "list"][..],
+        &["user", "list", "--store", "shop"],
+        &["key", "list", "--store", "shop"],
+        &["webhook", "list", "--store", "shop"],
+        &["export", "--store", "shop"],
+        &["events", "--store", "shop"],
+        &["migrate", "status"],
+        &["migrate", "down", "--yes"],
+        &["secrets", "list"],
+        &["reindex"],
+    ] {
+        let complaint = folder.fails(arguments);
+        assert!(complaint.contains("there is no database `counterpart.db`"), "{arguments:?}: {complaint}");
+    }
+    assert_eq!(folder.files(), 0);
+}
+
+#[test]
+fn a_file_of_another_program_and_one_of_a_newer_version_are_left_alone() {
+    let folder = Folder::new();
+    let tables =
+        |file: &rusqlite::Connection| -> i64 { file.query_row("SELECT COUNT(*) FROM sqlite_schema", (), |row| row.get(0)).unwrap() };
+    let other = rusqlite::Connection::open(folder.path().join("other.db")).unwrap();
+    other.execute_batch("CREATE TABLE accounts_of_another (id)").unwrap();
+    let complaint = folder.fails(&["store", "list", "--database-url", "sqlite://other.db"]);
+    assert!(complaint.contains("`accounts_of_another` of another program"), "{complaint}");
+    assert_eq!(tables(&other), 1);
+
+    folder.ok(&["store", "create", "--id", "shop", "--name", "Shop"]);
+    let own = rusqlite::Connection::open(folder.path().join("counterpart.db")).unwrap();
+    own.execute("INSERT INTO seaql_migrations (version, applied_at) VALUES ('m9999_of_tomorrow', 0)", ()).unwrap();
+    let complaint = folder.fails(&["store", "list"]);
+    assert!(complaint.contains("`m9999_of_tomorrow`") && complaint.contains("newer version"), "{complaint}");
+}
+
+#[test]
+fn what_removes_data_has_to_be_said() {
+    let folder = Folder::new();
+    folder.ok(&["store", "create", "--id", "shop", "--name", "Shop"]);
+    let complaint = folder.fails(&["migrate", "down", "--steps", "50"]);
+    assert!(complaint.contains("--yes") && complaint.contains("m0001"), "{complaint}");
+    assert_eq!(folder.ok(&["store", "list"]).lines().count(), 1);
+    folder.ok(&["migrate", "down", "--yes"]);
+    assert!(folder.ok(&["migrate", "status"]).contains("pending"));
+}
+
+#[test]
+fn an_option_that_is_written_wrongly_is_told_with_what_would_be_right() {
+    let folder = Folder::new();
+    for (arguments, said) in [
+        (&["serve", "--listen", ":8080"][..], "0.0.0.0:8080"),
+        (&["serve", "--listen", "8080"], "such as 127.0.0.1:8080"),
+        (&["serve", "--listen", "127.0.0.1:http"], "`http` is no port"),
+        (&["serve", "--log", "nonsense"], "`nonsense` is no level"),
+        (&["serve", "--log", "counterpart=loud"], "error"),
+        (&["store", "list", "--database-url", "postgres://postgres:secret@127.0.0.1:1/shop"], "`127.0.0.1:1`"),
+    ] {
+        let complaint = folder.fails(arguments);
+        assert!(complaint.contains(said) && !complaint.contains("secret"), "{arguments:?}: {complaint}");
+    }
+    assert_eq!(folder.files(), 0);
+    folder.ok(&["store", "create", "--id", "shop", "--name", "Shop"]);
+    for (value, succeeds) in [("1", true), ("yes", true), ("", true), ("off", true), ("perhaps", false)] {
+        let output = folder.command(&["store", "list"]).env("COUNTERPART_ALLOW_PRIVATE_TARGETS", value).output().unwrap();
+        text(output, succeeds, &[value]);
+    }
+}

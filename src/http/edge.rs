@@ -154,7 +154,7 @@ impl Edge {
 
     fn failure(&self, context: &Context, path: &str, error: ApiError) -> Response {
         let detail = ErrorDetail { message: error.message, status_code: error.status.as_u16().into() };
-        let body = reply::write(context, Content::Error(detail)).unwrap_or_default();
+        let body = reply::bytes(context, &Content::Error(detail)).unwrap_or_default();
         let mut response = Response::builder().status(error.status).content_type(JSON).body(body);
         let headers = response.headers_mut();
         if let Some(seconds) = error.retry_after {

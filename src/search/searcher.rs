@@ -118,6 +118,9 @@ struct Limits {
     partly: bool,
 }
 
+/// Limits that keep the memory of a search to some megabytes.
+const USUAL: Limits =
+    Limits { conditions: CONDITIONS, fresh: usize::MAX, words: 1_000, candidates: u64::MAX, lists: u64::MAX, partly: false };
 const WIDE: Limits =
     Limits { conditions: CONDITIONS, fresh: usize::MAX, words: BUDGET, candidates: u64::MAX, lists: u64::MAX, partly: true };
 /// Limits that keep a search far below a millisecond, wherever the hits are.
@@ -146,6 +149,11 @@ impl View {
     /// [`Self::search`] within the limits of a cheap search; `None` if it may exceed them.
     pub fn search_if_small(&self, search: &Search) -> Result<Option<Found>, TantivyError> {
         self.search_within(SMALL, search)
+    }
+
+    /// [`Self::search`] without a prefix of very many words; `None` if there is one.
+    pub fn search_if_usual(&self, search: &Search) -> Result<Option<Found>, TantivyError> {
+        self.search_within(USUAL, search)
     }
 
     fn search_within(&self, limits: Limits, search: &Search) -> Result<Option<Found>, TantivyError> {

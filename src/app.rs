@@ -1,6 +1,6 @@
 //! The composition root: what one process is made of, and how it serves.
 
-use std::{future::Future, io, path::PathBuf, sync::Arc, time::Duration};
+use std::{fmt::Display, future::Future, io, path::PathBuf, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures_util::future::join_all;
@@ -252,31 +252,32 @@ async fn chores(service: Service, stopped: impl Future<Output = ()>, pulse: Puls
     loop {
         pulse.beat();
         stop = stop || tokio::time::timeout(pause, &mut stopped).await.is_ok();
-        let mut failed = false;
-        if let Err(error) = service.save_key_uses().await {
-            tracing::warn!(%error, "it could not be written down when keys were last used");
-            failed = true;
-        }
-        pulse.beat();
-        if let Err(error) = service.db().fold_totals().await {
-            tracing::warn!(%error, "the parts of totals could not be put together");
-            failed = true;
-        }
-        pulse.beat();
-        if let Err(error) = service.db().forget_changes(service.world().now(), &mut forgetting).await {
-            tracing::warn!(%error, "the oldest of the change log could not be forgotten");
-            failed = true;
-        }
+        let done = [
+            chore(&pulse, "it could not be written down when keys were last used", service.save_key_uses().await),
+            chore(&pulse, "the parts of totals could not be put together", service.db().fold_totals().await),
+            chore(
+                &pulse,
+                "the oldest of the change log could not be forgotten",
+                service.db().forget_changes(service.world().now(), &mut forgetting).await,
+            ),
+        ];
         if stop {
             return;
         }
-        if failed {
-            pulse.failed()
+        if done == [true; 3] {
+            pulse.succeeded();
+            pause = CHORES;
         } else {
-            pulse.succeeded()
+            pulse.failed();
+            pause = FAILED_CHORES;
         }
-        pause = if failed { FAILED_CHORES } else { CHORES };
     }
+}
+
+/// Whether a chore succeeded. A failure is logged with what could not be done.
+fn chore<T>(pulse: &Pulse, undone: &str, outcome: Result<T, impl Display>) -> bool {
+    pulse.beat();
+    outcome.inspect_err(|error| tracing::warn!(%error, "{undone}")).is_ok()
 }
 
 /// The pages that need no key. All requests are answered from the same memory.

@@ -110,6 +110,20 @@ fn a_command_that_only_looks_makes_no_database() {
         assert!(complaint.contains("there is no database `counterpart.db`"), "{arguments:?}: {complaint}");
     }
     assert_eq!(folder.files(), 0);
+    // A URL may spell a path in percent.
+    let url = ["--database-url", "sqlite://my%20shop.db"];
+    folder.ok(&[&["store", "create", "--id", "shop", "--name", "Shop"][..], &url].concat());
+    assert!(folder.path().join("my shop.db").exists());
+    assert_eq!(folder.ok(&[&["store", "list"][..], &url].concat()).lines().count(), 1);
+}
+
+#[test]
+fn a_switch_that_a_variable_turns_off_is_off() {
+    let folder = Folder::new();
+    folder.ok(&["store", "create", "--id", "shop", "--name", "Shop"]);
+    let with = |variable: &str, arguments: &[&str]| text(folder.command(arguments).env(variable, "no").output().unwrap(), false, arguments);
+    assert!(with("COUNTERPART_EXAMPLE", &["import", "--store", "shop"]).contains("--example"));
+    assert!(with("COUNTERPART_MISSING", &["webhook", "replay", "--store", "shop", "--id", "hook"]).contains("--all"));
 }
 
 #[test]

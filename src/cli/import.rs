@@ -42,7 +42,12 @@ impl Import {
         if self.schema {
             return print(&serde_json::to_string_pretty(&import::schema())?);
         }
-        let (Some(file), Some(store), false) = (self.file, self.store, self.example) else { return print(import::EXAMPLE.trim_end()) };
+        if self.example {
+            return print(import::EXAMPLE.trim_end());
+        }
+        let (Some(file), Some(store)) = (self.file, self.store) else {
+            return Err(Failed("`--store ID` and a file are needed, or `--schema` or `--example`".to_owned()));
+        };
         let from_stdin = file.as_os_str() == "-";
         let spool = if from_stdin { Spool::copy(stdin().lock()) } else { Spool::open(&file) };
         let name = if from_stdin { "standard input".to_owned() } else { format!("`{}`", file.display()) };

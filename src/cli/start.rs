@@ -2,6 +2,7 @@
 
 use std::{io, path::Path};
 
+use percent_encoding::percent_decode_str;
 use rustix::process::Signal;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -10,8 +11,10 @@ use super::{Cli, Command, Failed, store};
 /// Prepares the process for a command. Fails where the command needs a database that is not there.
 pub(super) fn prepare(cli: &Cli) -> Result<(), Failed> {
     survive_file_size_limits().map_err(|error| Failed(format!("signals cannot be handled: {error}")))?;
-    match cli.config.sqlite_file() {
-        Some(file) if !may_create_database(&cli.command) && !Path::new(file).exists() => {
+    // As the driver reads the URL.
+    let file = cli.config.sqlite_file().map(|file| percent_decode_str(file).decode_utf8_lossy());
+    match file {
+        Some(file) if !may_create_database(&cli.command) && !Path::new(&*file).exists() => {
             let makes = "`counterpart store create` or `counterpart serve` makes it; `--database-url` names another";
             Err(Failed(format!("there is no database `{file}`; {makes}")))
         }

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::{Failed, Outcome, print};
+use super::{Outcome, print};
 use crate::{
     app::open_migrated,
     config::Config,
@@ -54,11 +54,7 @@ impl Command {
                 print(user.as_str())?;
             }
             Self::List { store } => {
-                let store = StoreId::from(store.store);
-                if !db.store_exists(&store).await? {
-                    return Err(Failed(format!("there is no store `{store}`")));
-                }
-                for (user, role) in db.users(&store, None).await? {
+                for (user, role) in users::list(&db, &StoreId::from(store.store)).await? {
                     let line = json!({
                         "userId": user.user_id,
                         "name": user.name,

@@ -3,7 +3,7 @@
 use clap::{ArgGroup, Args, Subcommand};
 use serde_json::Value;
 
-use super::{Outcome, print};
+use super::{Failed, Outcome, print};
 use crate::{
     app::{open_migrated, service},
     config::{Config, switch},
@@ -93,7 +93,6 @@ pub enum Command {
         hook: Hook,
     },
     /// Send events again; prints their number
-    #[command(group = ArgGroup::new("range").args(["event", "since", "until", "missing", "all"]).required(true).multiple(true))]
     Replay {
         #[command(flatten)]
         hook: Hook,
@@ -110,7 +109,7 @@ pub enum Command {
         #[arg(long, env = "COUNTERPART_MISSING", value_parser = switch())]
         missing: bool,
         /// Every event on record
-        #[arg(long, env = "COUNTERPART_ALL", value_parser = switch(), conflicts_with_all = ["event", "since", "until", "missing"])]
+        #[arg(long, env = "COUNTERPART_ALL", value_parser = switch())]
         all: bool,
         /// Only print the number
         #[arg(long, env = "COUNTERPART_DRY_RUN", value_parser = switch())]
@@ -192,7 +191,12 @@ impl Command {
                     page.into_iter().try_for_each(|attempt| print(&serde_json::to_string(&AttemptView::from(attempt))?))?;
                 }
             }
-            Self::Replay { hook, event, since, until, missing, all: _, dry_run } => {
+            Self::Replay { hook, event, since, until, missing, all, dry_run } => {
+                let is_range = event.is_some() || since.is_some() || until.is_some() || missing;
+                if is_range == all {
+                    let right = "`--event`, `--since`, `--until` or `--missing`, or `--all` alone";
+                    return Err(Failed(format!("which events are to be sent again is said by {right}")));
+                }
                 let replay = Replay { event, since, until, missing };
                 print(&service.replay(&hook.editor(), &hook.id(), replay, dry_run).await?.to_string())
             }

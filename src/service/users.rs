@@ -10,7 +10,7 @@ use crate::{
         contacts::is_email,
         ids::{RoleId, SeatId, StoreId, UserId},
         records::{Kind, Role, User},
-        team::RoleKind,
+        team::{self, RoleKind},
     },
     store::Db,
 };
@@ -64,13 +64,25 @@ pub async fn create(db: &Db, world: &World, store: &StoreId, new: NewUser) -> Re
     let spool = Spool::of_lines(lines).map_err(|error| Error::Internal(error.to_string()))?;
     match import::run(db, world, store, spool, Options::default()).await {
         Ok(_) => Ok(user_id),
-        Err(Failure::NoStore(store)) => Err(Error::not_found("store", format!("there is no store `{store}`"))),
+        Err(Failure::NoStore(store)) => Err(no_store(&store)),
         Err(Failure::Store(error)) => Err(error.into()),
         Err(failure) => Err(Error::Internal(failure.to_string())),
     }
 }
 
+/// A store's users, oldest first, each with the role if it is known.
+pub async fn list(db: &Db, store: &StoreId) -> Result<Vec<(team::User, Option<team::Role>)>> {
+    if !db.store_exists(store).await? {
+        return Err(no_store(store));
+    }
+    Ok(db.users(store, None).await?)
+}
+
+fn no_store(store: &StoreId) -> Error {
+    Error::not_found("store", format!("there is no store `{store}`"))
+}
+
+/// A line of an import.
 fn line(kind: Kind, record: &impl serde::Serialize) -> String {
-    let line = serde_json::json!({ "kind": kind.name(), "record": record });
-    line.to_string()
+    serde_json::json!({ "kind": kind.name(), "record": record }).to_string()
 }

@@ -1,4 +1,4 @@
-//! The database: opening, closing and migrating it.
+//! The database: opening and closing it.
 //!
 //! SQLite: write-ahead log, `synchronous=FULL`, one writer at a time. The writer's transaction begins IMMEDIATE: a deferred
 //! read-modify-write loses to a competitor whatever the busy time-out. All writes of a server go through `sqlite::group_commit`; an
@@ -11,18 +11,9 @@
 //! that looks something up never waits for another write to end, and a small pool of SeaORM's. Look-ups by key are batched
 //! (`postgres::batched_lookup`).
 
-use std::{
-    path::Path,
-    str::FromStr,
-    sync::Arc,
-    time::{Duration, Instant},
-};
+use std::{path::Path, str::FromStr, sync::Arc};
 
-use counterpart_migrations::{Migrator, MigratorTrait};
-use sea_orm::{
-    ConnectionTrait, DatabaseConnection, DbBackend, SqlxPostgresConnector, SqlxSqliteConnector, Statement, TransactionOptions,
-    TransactionTrait,
-};
+use sea_orm::{DatabaseConnection, DbBackend, SqlxPostgresConnector, SqlxSqliteConnector};
 use sqlx::{
     ConnectOptions,
     postgres::{PgConnectOptions, PgPoolOptions},
@@ -37,7 +28,7 @@ use crate::store::{
     postgres::{
         connection::Server,
         pipelined_clients::Lines,
-        pool::Kept,
+        pool::{self, Kept},
         replica::{self, Replica, Transaction},
     },
     settings::secret_keys::SecretKeys,
@@ -46,14 +37,8 @@ use crate::store::{
     tickets::broad_conditions::BroadConditions,
 };
 
-/// The advisory lock of the transaction that migrates a PostgreSQL database. The number is this program's own.
-const MIGRATION_LOCK: &str = "SELECT pg_advisory_xact_lock(7305809155955060)";
-
 /// Connections to PostgreSQL for what is rarely read, through SeaORM: stores, keys, the audit log, secrets of the server at its start.
 const FOR_ENTITIES: u32 = 2;
-
-/// How long to wait between two tries to reach a PostgreSQL server at the start.
-const BETWEEN_TRIES: Duration = Duration::from_millis(200);
 
 /// From how many pages on the log of a SQLite file is copied into it: 64 MB, since what many writes change is copied once each time.
 /// With a quarter of that a send costs 4 to 6 in 100 more. (Of a file with larger pages it is as much longer.)
@@ -134,7 +119,10 @@ impl Db {
             // write. Left to itself PostgreSQL plans the change of a ticket anew for each message of a long conversation, a fifth
             // of what such a message costs.
             let planned_once = options.clone().options([("plan_cache_mode", "force_generic_plan")]);
-            let reads = Lines::new(Server::of(&options).into(), connections, WRITE_WAIT);
+            let server = Arc::new(Server::of(&options));
+            // The pool of SeaORM does not tell why a server cannot be reached.
+            pool::reach(&server, WRITE_WAIT).await?;
+            let reads = Lines::new(server, connections, WRITE_WAIT);
             let writes = Kept::new(Server::of(&planned_once).into(), connections.max(2), WRITE_WAIT);
             // Nothing stays prepared there: what is read rarely is to outlast a change of the schema.
             let read = open_postgres(options.clone().statement_cache_capacity(0), FOR_ENTITIES).await?;
@@ -266,40 +254,6 @@ impl Db {
         self.read.get_database_backend()
     }
 
-    /// Brings the schema up to date; does nothing when it is. Processes that start at once wait for the first of them.
-    pub async fn migrate_up(&self) -> Result<()> {
-        let connection = self.connect().await?;
-        refuse_what_is_not_ours(&connection).await?;
-        if !is_migrated(&connection).await? {
-            let mut options = TransactionOptions::default();
-            if self.backend() == DbBackend::Sqlite {
-                options.sqlite_transaction_mode = Some(sea_orm::SqliteTransactionMode::Immediate);
-            }
-            let tx = connection.begin_with_options(options).await?;
-            if self.backend() == DbBackend::Postgres {
-                tx.execute_unprepared(MIGRATION_LOCK).await?;
-            }
-            Migrator::up(&tx, None).await?;
-            tx.commit().await?;
-        }
-        Ok(connection.close().await?)
-    }
-
-    /// Takes the newest `steps` migrations back, and their data with them.
-    pub async fn migrate_down(&self, steps: u32) -> Result<()> {
-        let connection = self.connect().await?;
-        Migrator::down(&connection, Some(steps)).await?;
-        Ok(connection.close().await?)
-    }
-
-    /// Every migration's name, oldest first, and whether it was applied.
-    pub async fn migrations(&self) -> Result<Vec<(String, bool)>> {
-        let connection = self.connect().await?;
-        let all = Migrator::get_migration_with_status(&connection).await?;
-        connection.close().await?;
-        Ok(all.into_iter().map(|one| (one.name().to_owned(), one.status() == counterpart_migrations::MigrationStatus::Applied)).collect())
-    }
-
     /// Closes every connection; on SQLite the write-ahead log is folded into the file, where it is being copied once that has ended.
     pub async fn close(self) -> Result<()> {
         match &self.reads {
@@ -320,43 +274,6 @@ impl Db {
         }
         Ok(())
     }
-}
-
-/// Refuses a SQLite file with the tables of another program, and a schema that a newer version of this one made.
-async fn refuse_what_is_not_ours(connection: &DatabaseConnection) -> Result<()> {
-    let backend = connection.get_database_backend();
-    let recorded = match backend {
-        DbBackend::Sqlite => {
-            "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%' ORDER BY name <> 'seaql_migrations'"
-        }
-        _ => "SELECT 'seaql_migrations' AS name WHERE to_regclass('seaql_migrations') IS NOT NULL",
-    };
-    let Some(first) = connection.query_one_raw(Statement::from_string(backend, recorded)).await? else { return Ok(()) };
-    let first: String = first.try_get("", "name")?;
-    if first != "seaql_migrations" {
-        return Err(Error::Unusable(format!("the file holds the table `{first}` of another program; name another file")));
-    }
-    let applied = Statement::from_string(backend, "SELECT version FROM seaql_migrations ORDER BY version");
-    let ours: Vec<String> = Migrator::migrations().iter().map(|migration| migration.name().to_owned()).collect();
-    for row in connection.query_all_raw(applied).await? {
-        let version: String = row.try_get("", "version")?;
-        if !ours.contains(&version) {
-            let what_helps = "run that version, or restore a back-up from before it";
-            return Err(Error::Unusable(format!("its schema has `{version}`, which a newer version of counterpart made; {what_helps}")));
-        }
-    }
-    Ok(())
-}
-
-async fn is_migrated(connection: &DatabaseConnection) -> Result<bool> {
-    let backend = connection.get_database_backend();
-    let recorded = match backend {
-        DbBackend::Sqlite => "SELECT COUNT(*) FROM sqlite_schema WHERE name = 'seaql_migrations'",
-        _ => "SELECT COUNT(*) FROM pg_class WHERE oid = to_regclass('seaql_migrations')",
-    };
-    let found = connection.query_one_raw(Statement::from_string(backend, recorded)).await?;
-    let found: i64 = found.map_or(Ok(0), |row| row.try_get_by_index(0))?;
-    Ok(found > 0 && Migrator::get_pending_migrations(connection).await?.is_empty())
 }
 
 async fn open_sqlite(url: &str, connections: u32) -> Result<(Address, DatabaseConnection, Arc<FileIdentity>)> {
@@ -447,34 +364,7 @@ fn postgres_options(url: &str) -> Result<PgConnectOptions> {
     Ok(options.statement_cache_capacity(256).options([("lock_timeout", "10s"), ("jit", "off")]).disable_statement_logging())
 }
 
-fn reason(error: &sqlx::Error) -> String {
-    match error {
-        // Without the place in the server's sources.
-        sqlx::Error::Database(inner) => inner.message().to_owned(),
-        other => other.to_string(),
-    }
-}
-
 async fn open_postgres(options: PgConnectOptions, connections: u32) -> Result<DatabaseConnection> {
-    let server = match options.get_socket() {
-        Some(folder) => folder.display().to_string(),
-        None => format!("{}:{}", options.get_host(), options.get_port()),
-    };
-    let failed = |error: &sqlx::Error| Error::Unavailable(format!("the PostgreSQL server at `{server}`: {}", reason(error)));
-    // The pool tries again for as long as it waits, and does not tell why.
-    if let Err(error) = options.connect().await {
-        if !matches!(error, sqlx::Error::Io(_)) {
-            return Err(failed(&error));
-        }
-        tracing::warn!(server, %error, "the PostgreSQL server does not answer yet; it is tried for {} seconds", WRITE_WAIT.as_secs());
-        let until = Instant::now() + WRITE_WAIT;
-        while let Err(error) = options.connect().await {
-            if Instant::now() >= until {
-                return Err(failed(&error));
-            }
-            tokio::time::sleep(BETWEEN_TRIES).await;
-        }
-    }
     let pool = PgPoolOptions::new()
         .max_connections(connections)
         .acquire_timeout(WRITE_WAIT)

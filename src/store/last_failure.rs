@@ -7,7 +7,7 @@ use std::{
 
 use crate::store::{error::Error, lock::lock};
 
-/// When a write last failed because the database could not do its work. A disk that is nearly full takes the small write of a probe and
+/// When a statement last failed because the database could not do its work. A disk that is nearly full takes the small write of a probe and
 /// refuses what requests write.
 #[derive(Clone, Default)]
 pub(in crate::store) struct LastFailure(Arc<Mutex<Option<Instant>>>);

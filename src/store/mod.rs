@@ -11,7 +11,7 @@
 //! |---|---|
 //! | basics | `error`, `lock`, `limits`, `last_failure`, `sql` (a text and its values), `rows` (cells of a result), `entity` (every table) |
 //! | drivers | `sqlite` (connection, reader pool, group commit, checkpoint), `postgres` (connection, pool, pipelined clients, batched look-ups, transaction, TLS, standby) |
-//! | database | `db` (open, close, migrate), `executor` (runs a read), `transaction` (runs a write), `write_health` |
+//! | database | `db` (open, close), `migrate`, `executor` (runs a read), `transaction` (runs a write), `write_health` |
 //! | statements | `statement`: from entities, pages, look-ups by key |
 //! | nouns | everything else, a file or a folder a noun, reads and writes together |
 //!
@@ -38,7 +38,7 @@
 //!   an `Sql` of fixed shape, run by [`Db::all`](executor).
 //! - **Add a write**: an `impl Write` in the noun's file: `insert` or `update` with the columns that are set, or `execute` with
 //!   `Entity::update_many()` or `delete_many()`. Rows that decide are held first, in the order that `transaction::write` gives.
-//! - **Add a table**: a migration; an entity, which `entity/mod.rs` and the test beside it list; its removal with the store.
+//! - **Add a table**: a migration; an entity, which the macro in `entity/mod.rs` lists; its removal with the store.
 
 mod accounts;
 pub mod api_key_auth;
@@ -60,6 +60,7 @@ mod last_failure;
 mod limits;
 mod lock;
 mod messages;
+mod migrate;
 mod postgres;
 pub mod queues;
 #[cfg(test)]

@@ -15,6 +15,7 @@ const STORE_LAYERS: [(&str, &[&str]); 4] = [
         &[
             "db",
             "executor",
+            "migrate",
             "transaction",
             "write_health",
             "change_log::own_changes",

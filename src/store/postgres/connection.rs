@@ -36,7 +36,7 @@ use tokio::{
 };
 use tokio_postgres::{
     Client, Config, NoTls, Row, Statement,
-    config::SslMode,
+    config::{Host, SslMode},
     types::{ToSql, Type},
 };
 use url::Url;
@@ -98,6 +98,15 @@ impl Server {
         config.tcp_user_timeout(VANISHED).keepalives_idle(VANISHED / 2).keepalives_interval(VANISHED / 6);
         config.ssl_mode(tls::mode(options.get_ssl_mode()));
         Self { config, mode: options.get_ssl_mode(), told, outdated: Arc::default() }
+    }
+
+    /// The host and port, or the folder of the socket.
+    pub fn address(&self) -> String {
+        match (self.config.get_hosts().first(), self.config.get_ports().first()) {
+            (Some(Host::Tcp(host)), Some(port)) => format!("{host}:{port}"),
+            (Some(Host::Unix(folder)), _) => folder.display().to_string(),
+            _ => "?".to_owned(),
+        }
     }
 
     /// Certificates are read each time, since they are renewed.
@@ -323,7 +332,6 @@ mod tests {
 
     use sea_orm::DbBackend;
     use sqlx::{Connection as _, postgres::PgConnection};
-    use tokio_postgres::config::Host;
 
     use super::*;
     use crate::store::{

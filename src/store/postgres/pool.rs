@@ -7,6 +7,7 @@
 //! that was idle is checked before it is lent, so that a restart of the server costs no request its answer.
 
 use std::{
+    pin::pin,
     sync::{Arc, Mutex},
     time::{Duration, Instant},
 };
@@ -35,6 +36,9 @@ pub(in crate::store) const FORGOTTEN: Duration = Duration::from_secs(600);
 pub(in crate::store) const OLD: Duration = Duration::from_secs(1800);
 /// The pause between two tries to connect to a server that accepts no connection.
 const AGAIN: Duration = Duration::from_millis(100);
+
+/// After how long a wait at the start is logged.
+const SAID: Duration = Duration::from_secs(1);
 
 /// The connections to one server.
 #[derive(Clone)]
@@ -181,6 +185,29 @@ pub(in crate::store) async fn made(server: &Server) -> Result<Connection> {
             Err(error) if lets_nobody_in_yet(&error) => sleep(AGAIN).await,
             other => return Ok(other?),
         }
+    }
+}
+
+/// Proves that a server accepts connections; waits for one that starts, for so long.
+pub(in crate::store) async fn reach(server: &Server, patience: Duration) -> Result<()> {
+    let mut connecting = pin!(made(server));
+    let reached = match timeout(SAID, &mut connecting).await {
+        Ok(reached) => reached,
+        Err(_) => {
+            let seconds = patience.as_secs();
+            tracing::warn!(server = %server.address(), seconds, "the PostgreSQL server does not accept connections yet; waiting for it");
+            timeout(patience, connecting).await.unwrap_or_else(|_| {
+                Err(Error::Unavailable("it does not run, or does not accept connections; start it, or name another".to_owned()))
+            })
+        }
+    };
+    match reached {
+        Ok(connection) => {
+            connection.close().await;
+            Ok(())
+        }
+        Err(Error::Unavailable(reason)) => Err(Error::Unavailable(format!("the PostgreSQL server at `{}`: {reason}", server.address()))),
+        Err(error) => Err(error),
     }
 }
 

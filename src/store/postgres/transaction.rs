@@ -152,14 +152,18 @@ mod tests {
     use super::*;
     use crate::store::{fixture::Fixture, postgres::connection::Server};
 
+    fn pool(fixture: &Fixture, connections: u32) -> Kept {
+        let server = Server::of(&PgConnectOptions::from_str(&fixture.url).unwrap());
+        Kept::new(server.into(), connections, Duration::from_secs(5))
+    }
+
     #[tokio::test]
     async fn what_was_not_committed_is_gone_and_its_connection_serves_again() {
         let fixture = Fixture::new().await;
         if fixture.db.backend() != DbBackend::Postgres {
             return;
         }
-        let server = Server::of(&PgConnectOptions::from_str(&fixture.url).unwrap());
-        let kept = Kept::new(server.into(), 2, Duration::from_secs(5));
+        let kept = pool(&fixture, 2);
         let process = async |begun: &Begun| {
             let rows = begun.rows(&Sql::fixed("SELECT pg_backend_pid()")).await.unwrap();
             rows[0].get::<_, i32>(0)
@@ -211,8 +215,7 @@ mod tests {
         if fixture.db.backend() != DbBackend::Postgres {
             return;
         }
-        let server = Server::of(&PgConnectOptions::from_str(&fixture.url).unwrap());
-        let kept = Kept::new(server.into(), 1, Duration::from_secs(5));
+        let kept = pool(&fixture, 1);
         let begun = kept.begin().await.unwrap();
         begun.script("CREATE SEQUENCE pg_temp.runs").await.unwrap();
         let gone = "CREATE FUNCTION pg_temp.gone() RETURNS bigint LANGUAGE plpgsql AS \

@@ -39,8 +39,8 @@ use crate::store::{
     rows::Cells,
     sql::Sql,
     sqlite::{
-        checkpoint::{self, Checkpointed, Copying},
-        connection::{bind, log, open_writer, read},
+        checkpoint::Copying,
+        connection::{bind, open_writer, read},
         file_identity::FileIdentity,
         library,
     },
@@ -70,9 +70,6 @@ const POLL: Duration = Duration::from_millis(1);
 const STRETCH: Duration = Duration::from_millis(200);
 const BREATH: Duration = Duration::from_millis(3);
 
-/// How often a log that is not copied any more is looked at.
-const BETWEEN_WARNINGS: Duration = Duration::from_secs(10);
-
 /// The writer's place: its holder writes.
 pub(in crate::store) struct Seat {
     pub(in crate::store) file: Arc<FileIdentity>,
@@ -100,7 +97,7 @@ pub(in crate::store) struct Writer {
     seat: Arc<Queue<Seat>>,
     last_failure: LastFailure,
     /// How often the disk refused what the log was copied to.
-    refused_copies: Arc<AtomicU64>,
+    pub(super) refused_copies: Arc<AtomicU64>,
 }
 
 /// The seat while it is taken.
@@ -231,74 +228,6 @@ impl Writer {
         let mut seat = self.seat.clone().lock_owned().await;
         self.commit_group(&mut seat);
         (seat.connection, seat.closed) = (None, true);
-    }
-}
-
-/// Checkpoints beside the writes.
-impl Writer {
-    /// Has the log copied where it is long. To be called after a commit.
-    pub fn copy_if_due(&self, seat: &mut Seat) {
-        if seat.connection.as_ref().is_some_and(|connection| seat.copying.is_due(connection)) {
-            seat.copying.underway = true;
-            let (writer, file) = (self.clone(), seat.file.clone());
-            tokio::spawn(async move { writer.copy(file).await });
-        }
-    }
-
-    async fn copy(&self, file: Arc<FileIdentity>) {
-        let mut pause = checkpoint::PAUSE;
-        loop {
-            match self.copy_once(file.clone()).await {
-                Ok(Checkpointed::Done) => return,
-                Ok(Checkpointed::Refused) => {
-                    self.refused_copies.fetch_add(1, Ordering::Relaxed);
-                    return self.warn_of_log(&file).await;
-                }
-                // An import has the seat, or a reader is in the way.
-                Ok(Checkpointed::Left) | Err(Error::Busy) => {}
-                Err(_) if self.sit().await.is_ok_and(|seat| seat.closed) => return,
-                Err(error) => {
-                    tracing::warn!(%error, "the log of the database could not be copied into it, and becomes longer");
-                    pause = checkpoint::LONG_PAUSE;
-                }
-            }
-            tokio::time::sleep(pause).await;
-            pause = checkpoint::LONG_PAUSE.min(2 * pause);
-        }
-    }
-
-    /// Says each time that a log which is not copied any more has doubled, until the file is closed.
-    async fn warn_of_log(&self, file: &FileIdentity) {
-        let mut warned = 0;
-        while !self.sit().await.is_ok_and(|seat| seat.closed) {
-            let bytes = file.log_length();
-            if bytes >= 2 * warned {
-                warned = bytes.max(1);
-                let log_mib = bytes >> 20;
-                tracing::error!(log_mib, "the disk refused what the log of the database was copied to; the log grows until a restart");
-            }
-            tokio::time::sleep(BETWEEN_WARNINGS).await;
-        }
-    }
-
-    async fn copy_once(&self, file: Arc<FileIdentity>) -> Result<Checkpointed> {
-        let broke_off = |error: tokio::task::JoinError| Error::Unavailable(error.to_string());
-        if !tokio::task::spawn_blocking(move || checkpoint::rounds(&file, checkpoint::sync)).await.map_err(broke_off)?? {
-            return Ok(Checkpointed::Refused);
-        }
-        let sole = self.sole().await?;
-        let last = move || {
-            sole.with(|seat| {
-                let left = match &seat.connection {
-                    Some(connection) => log(connection, "PASSIVE")?.is_left(seat.copying.pages),
-                    // A commit failed, and the next opens another.
-                    None => !seat.closed,
-                };
-                seat.copying.underway = left;
-                Ok(if left { Checkpointed::Left } else { Checkpointed::Done })
-            })
-        };
-        tokio::task::spawn_blocking(last).await.map_err(broke_off)?
     }
 }
 

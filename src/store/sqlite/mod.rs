@@ -1,6 +1,7 @@
 //! SQLite: connections, the reader pool, the group commit of the one writer, the checkpoint. Knows no table.
 
 pub mod checkpoint;
+mod checkpoint_task;
 pub mod connection;
 pub mod file_identity;
 pub mod group_commit;

@@ -1,0 +1,79 @@
+//! Migrations: bringing the schema up to date, taking it back, and refusing one that is not this program's.
+
+use counterpart_migrations::{MigrationStatus, Migrator, MigratorTrait};
+use sea_orm::{ConnectionTrait, DatabaseConnection, DbBackend, SqliteTransactionMode, Statement, TransactionOptions, TransactionTrait};
+
+use crate::store::{Db, Error, Result};
+
+/// The advisory lock of the transaction that migrates a PostgreSQL database. The number is this program's own.
+const MIGRATION_LOCK: &str = "SELECT pg_advisory_xact_lock(7305809155955060)";
+
+/// SeaORM's record of the migrations that were applied.
+const RECORD: &str = "seaql_migrations";
+
+impl Db {
+    /// Brings the schema up to date; does nothing when it is. Processes that start at once wait for the first of them.
+    pub async fn migrate_up(&self) -> Result<()> {
+        let connection = self.connect().await?;
+        let applied = applied(&connection).await?;
+        if !known().all(|name| applied.contains(&name)) {
+            let mut options = TransactionOptions::default();
+            if self.backend() == DbBackend::Sqlite {
+                options.sqlite_transaction_mode = Some(SqliteTransactionMode::Immediate);
+            }
+            let tx = connection.begin_with_options(options).await?;
+            if self.backend() == DbBackend::Postgres {
+                tx.execute_unprepared(MIGRATION_LOCK).await?;
+            }
+            Migrator::up(&tx, None).await?;
+            tx.commit().await?;
+        }
+        Ok(connection.close().await?)
+    }
+
+    /// Takes the newest `steps` migrations back, and their data with them.
+    pub async fn migrate_down(&self, steps: u32) -> Result<()> {
+        let connection = self.connect().await?;
+        Migrator::down(&connection, Some(steps)).await?;
+        Ok(connection.close().await?)
+    }
+
+    /// Every migration's name, oldest first, and whether it was applied.
+    pub async fn migrations(&self) -> Result<Vec<(String, bool)>> {
+        let connection = self.connect().await?;
+        let all = Migrator::get_migration_with_status(&connection).await?;
+        connection.close().await?;
+        Ok(all.into_iter().map(|one| (one.name().to_owned(), one.status() == MigrationStatus::Applied)).collect())
+    }
+}
+
+/// The migrations of this version.
+fn known() -> impl Iterator<Item = String> {
+    Migrator::migrations().into_iter().map(|migration| migration.name().to_owned())
+}
+
+/// The migrations that were applied. Fails on a SQLite file with the tables of another program, and on a schema that a newer version of
+/// this one made.
+async fn applied(connection: &DatabaseConnection) -> Result<Vec<String>> {
+    let backend = connection.get_database_backend();
+    let first_table = match backend {
+        DbBackend::Sqlite => {
+            format!("SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%' ORDER BY name <> '{RECORD}'")
+        }
+        _ => format!("SELECT '{RECORD}' AS name WHERE to_regclass('{RECORD}') IS NOT NULL"),
+    };
+    let Some(first) = connection.query_one_raw(Statement::from_string(backend, first_table)).await? else { return Ok(Vec::new()) };
+    let first: String = first.try_get("", "name")?;
+    if first != RECORD {
+        return Err(Error::Unusable(format!("the file holds the table `{first}` of another program; name another file")));
+    }
+    let rows = connection.query_all_raw(Statement::from_string(backend, format!("SELECT version FROM {RECORD} ORDER BY version"))).await?;
+    let applied = rows.iter().map(|row| row.try_get("", "version")).collect::<std::result::Result<Vec<String>, _>>()?;
+    match applied.iter().find(|name| known().all(|known| known != **name)) {
+        None => Ok(applied),
+        Some(newer) => {
+            let what_helps = "run that version, or restore a back-up from before it";
+            Err(Error::Unusable(format!("its schema has `{newer}`, which a newer version of counterpart made; {what_helps}")))
+        }
+    }
+}

@@ -11,7 +11,7 @@ use poem::{
     listener::Acceptor,
     web::Data,
 };
-use tokio::{sync::watch, task::JoinHandle};
+use tokio::{runtime::Handle, sync::watch, task::JoinHandle};
 
 use crate::{
     config::Config,
@@ -31,6 +31,7 @@ use crate::{
         rate::RateLimit,
         settings::{self, page},
         slow,
+        turns::Turns,
         under_way::UnderWay,
     },
     readiness::Readiness,
@@ -64,6 +65,8 @@ pub struct Callers {
     /// Absent: the address of each request.
     pub public_url: Option<String>,
     pub cors: Cors,
+    /// Connections to PostgreSQL for reads.
+    pub connections: usize,
 }
 
 /// Opens the database as it is.
@@ -149,7 +152,10 @@ impl App {
         let replica = service.db().has_replica().then(|| service.on_replica());
         let supervisor = Supervisor::new(metrics.clone());
         let readiness = Readiness::new(service.clone(), supervisor.clone());
-        let api = Arc::new(Api { service, replica, seal, metrics, rate: callers.rate, under_way: UnderWay::default() });
+        // On SQLite a read has a thread for itself, of which one is left for others; on PostgreSQL half of the connections are for pages.
+        let share = if service.db().is_one_writer() { Handle::current().metrics().num_workers() - 1 } else { callers.connections / 4 };
+        let turns = Turns::new(share);
+        let api = Arc::new(Api { service, replica, seal, metrics, rate: callers.rate, under_way: UnderWay::default(), turns });
         let Callers { public_url, cors, .. } = callers;
         Ok(Self { api, connectors, targets, searches, supervisor, readiness, public_url, cors })
     }

@@ -74,7 +74,8 @@ impl Serve {
         let connectors = if self.simulate_channels { Connectors::every(Arc::new(Simulator)) } else { Connectors::none() };
         let rate = self.rate_limit.map(|key| RateLimit::new(key, self.store_rate_limit));
         let cors = Cors::new(self.cors_origin);
-        let callers = Callers { rate, bounds: config.bounds(), public_url: self.public_url, cors };
+        let callers =
+            Callers { rate, bounds: config.bounds(), public_url: self.public_url, cors, connections: config.connections.get() as usize };
         let app = App::new(db, world, metrics, callers, connectors, config.targets(), config.index_folder()).await?;
         self.listen.serve(&app, |url| print(&format!("listening on {url}"))).await
     }

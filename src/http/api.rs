@@ -1,6 +1,6 @@
 //! What every request shares.
 
-use super::{cursor::Seal, rate::RateLimit, under_way::UnderWay};
+use super::{cursor::Seal, rate::RateLimit, turns::Turns, under_way::UnderWay};
 use crate::{service::Service, telemetry::Metrics};
 
 /// The contract's use-cases, and what the edge needs beside them.
@@ -13,6 +13,7 @@ pub struct Api {
     /// Absent: requests are not limited.
     pub rate: Option<RateLimit>,
     pub under_way: UnderWay,
+    pub turns: Turns,
 }
 
 impl std::fmt::Debug for Api {

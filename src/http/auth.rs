@@ -1,7 +1,7 @@
 //! Authentication and authorisation: section 5. The extractor is the first parameter of every operation, so that
 //! nothing of a request is looked at before its key was; the operation's scope is part of the type.
 
-use std::{marker::PhantomData, ops::Deref, sync::Arc};
+use std::{borrow::Cow, marker::PhantomData, ops::Deref, sync::Arc};
 
 use poem::{RequestBody, http::StatusCode};
 use poem_openapi::{
@@ -32,6 +32,7 @@ pub struct Request {
     pub api: Arc<Api>,
     pub context: Context,
     pub caller: Caller,
+    scope: Scope,
     /// Whether the operation reads from the standby.
     on_replica: bool,
 }
@@ -40,6 +41,16 @@ impl Request {
     /// The use-cases of an operation that only reads.
     pub fn reads(&self) -> &Service {
         self.api.replica.as_ref().filter(|_| self.on_replica).unwrap_or(&self.api.service)
+    }
+
+    /// The same for one that reads many records, once it is the request's turn.
+    pub async fn reads_many(&self) -> Result<Cow<'_, Service>, ApiError> {
+        self.context.begin(self.api.turns.take(self.store(), self.scope).await?).await;
+        // Answers of its key may have been made meanwhile.
+        if let Some(recipient) = self.context.recipient() {
+            self.api.under_way.admit(recipient)?;
+        }
+        Ok(if self.context.may_be_long() { Cow::Owned(self.reads().apart()) } else { Cow::Borrowed(self.reads()) })
     }
 
     pub fn store(&self) -> &StoreId {
@@ -146,7 +157,7 @@ impl<'a, S: Requires> ApiExtractor<'a> for Authorised<S> {
             Some(newest) if S::SCOPE.only_reads() => api.service.db().replica_shows(newest).await,
             _ => false,
         };
-        Ok(Self(Request { api: api.clone(), context: context.clone(), caller, on_replica }, PhantomData))
+        Ok(Self(Request { api: api.clone(), context: context.clone(), caller, scope: S::SCOPE, on_replica }, PhantomData))
     }
 }
 

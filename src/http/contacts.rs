@@ -150,7 +150,7 @@ impl ContactReads {
         let (filters, spelled) = filters.filters()?;
         let filter = filters.check()?;
         let walk = opened.step(&request, page_size.0.0, &page, &spelled)?;
-        let contacts = request.reads().contacts(request.store(), filter, walk.request()).await?;
+        let contacts = request.reads_many().await?.contacts(request.store(), filter, walk.request()).await?;
         Ok(walk.reply(&request, contacts))
     }
 
@@ -163,7 +163,7 @@ impl ContactReads {
         request: Authorised<ContactsRead>,
         _expand: NoExpand,
     ) -> Result<Reply<All<ContactField>>, Failure<Listing>> {
-        let fields = request.reads().contact_fields(request.store()).await?;
+        let fields = request.reads_many().await?.contact_fields(request.store()).await?;
         Ok(Reply::all(&request, fields))
     }
 }

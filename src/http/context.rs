@@ -1,10 +1,19 @@
 //! What is known of a request before it is authenticated: its id and its arrival (section 2.1; decisions, section 3).
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    future::poll_fn,
+    pin::pin,
+    sync::{Arc, OnceLock},
+    task::Poll,
+};
 
 use poem::http::HeaderMap;
+use tokio::{
+    runtime::{Handle, RuntimeFlavor},
+    task::{block_in_place, yield_now},
+};
 
-use super::{api::Api, error::ApiError, params::Sent};
+use super::{api::Api, error::ApiError, params::Sent, turns::Turn};
 use crate::domain::{
     clock::World,
     ids::{KeyId, StoreId, UserId},
@@ -41,6 +50,7 @@ struct Inner {
     received_at_form: ReceivedAt,
     /// With whether the request only reads.
     recipient: OnceLock<(Recipient, bool)>,
+    turn: OnceLock<Turn>,
 }
 
 /// The caller that a request was authenticated as: its answers are counted as this one's.
@@ -60,7 +70,7 @@ impl Context {
             Some(id) if (1..=128).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic()) => id.to_owned(),
             _ => world.ids.fresh(),
         };
-        Self(Arc::new(Inner { request_id, received_at: world.now(), received_at_form, recipient: OnceLock::new() }))
+        Self(Arc::new(Inner { request_id, received_at: world.now(), received_at_form, recipient: OnceLock::new(), turn: OnceLock::new() }))
     }
 
     pub fn request_id(&self) -> &str {
@@ -90,6 +100,43 @@ impl Context {
         self.0.recipient.get().map(|(recipient, _)| recipient)
     }
 
+    /// Keeps a turn until the request ends.
+    pub async fn begin(&self, turn: Turn) {
+        // A request has one turn: a second one would end at once.
+        let _ = self.0.turn.set(turn);
+        if self.may_be_long() {
+            // What follows goes on beside the runtime's threads.
+            yield_now().await;
+        }
+    }
+
+    /// Whether the request has a turn and its answer may be long.
+    pub fn may_be_long(&self) -> bool {
+        self.0.turn.get().is_some_and(|turn| turn.alone)
+    }
+
+    /// The work of the request. From a turn on whose answer may be long it goes on where it holds up no other request: the
+    /// thread that it keeps busy is then none of those that serve the others.
+    pub async fn beside<T>(&self, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        let begun = poll_fn(|task| match work.as_mut().poll(task) {
+            Poll::Ready(done) => Poll::Ready(Some(done)),
+            Poll::Pending if self.may_be_long() && has_threads() => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        });
+        match begun.await {
+            Some(done) => done,
+            None => block_in_place(|| Handle::current().block_on(work)),
+        }
+    }
+
+    /// Says how long the answer is.
+    pub fn answered(&self, bytes: usize) {
+        if let Some(turn) = self.0.turn.get() {
+            turn.answered(bytes);
+        }
+    }
+
     /// Whether the request only reads.
     pub fn is_repeatable(&self) -> bool {
         self.0.recipient.get().is_some_and(|(_, repeatable)| *repeatable)
@@ -102,4 +149,9 @@ impl Context {
             None => "",
         }
     }
+}
+
+/// Whether the runtime has threads that go on while one is kept busy.
+fn has_threads() -> bool {
+    Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread
 }

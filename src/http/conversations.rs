@@ -137,8 +137,8 @@ impl ConversationReads {
         }
         let walk = Walk::step(&request, "listConversations", page_size.0.0, &cursor.0, &page, &format!("{conversation:?}{contact:?}"))?;
         let conversations = request
-            .api
-            .service
+            .reads_many()
+            .await?
             .conversations(request.store(), conversation.as_ref(), contact.as_ref(), walk.request(), expand.0.0.0)
             .await?;
         Ok(walk.reply(&request, conversations))

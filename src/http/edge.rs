@@ -81,7 +81,8 @@ impl Endpoint for Edge {
         } else {
             self.served.call(request)
         };
-        let answer = tokio::time::timeout(REQUEST_LIMIT, AssertUnwindSafe(served).catch_unwind()).await;
+        let served = AssertUnwindSafe(served).catch_unwind();
+        let answer = context.beside(tokio::time::timeout(REQUEST_LIMIT, served)).await;
         let (mut operation, mut too_late) = (None, false);
         let mut response = match answer {
             Ok(Ok(Ok(response))) => {
@@ -155,8 +156,12 @@ async fn packed(bytes: Bytes) -> Option<Bytes> {
 impl Edge {
     /// The answer, whose bytes are under way from here on. One for which there is no room is dropped.
     async fn counted(&self, context: &Context, path: &str, gzip: bool, mut response: Response) -> Response {
-        let (Some(recipient), Some(Long)) = (context.recipient(), response.data()) else { return response };
+        let (Some(recipient), Some(Long)) = (context.recipient(), response.data()) else {
+            context.answered(0);
+            return response;
+        };
         let Ok(mut bytes) = response.take_body().into_bytes().await else { return self.failure(context, path, ApiError::internal()) };
+        context.answered(bytes.len());
         response.headers_mut().append(header::VARY, HeaderValue::from_static("accept-encoding"));
         if gzip && let Some(packed) = packed(bytes.clone()).await {
             response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
@@ -174,7 +179,7 @@ impl Edge {
 
     fn failure(&self, context: &Context, path: &str, error: ApiError) -> Response {
         let detail = ErrorDetail { message: error.message, status_code: error.status.as_u16().into() };
-        let body = reply::write(context, Content::Error(detail)).unwrap_or_default();
+        let body = reply::bytes(context, &Content::Error(detail)).unwrap_or_default();
         let mut response = Response::builder().status(error.status).content_type(JSON).body(body);
         let headers = response.headers_mut();
         if let Some(seconds) = error.retry_after {

@@ -56,7 +56,7 @@ impl LabelReads {
     ) -> Result<Reply<Paged<Label>>, Failure<Listing>> {
         let search = search_term.0.0;
         let walk = Walk::step(&request, "listLabels", page_size.0.0, &cursor.0, &page, search.as_deref().unwrap_or(""))?;
-        let labels = request.reads().labels(request.store(), search.as_deref(), walk.request()).await?;
+        let labels = request.reads_many().await?.labels(request.store(), search.as_deref(), walk.request()).await?;
         Ok(walk.reply(&request, labels))
     }
 }

@@ -134,8 +134,11 @@ impl MessageReads {
             return Err(ApiError::field("conversationId", "or `ticketId` is required").into());
         }
         let walk = Walk::step(&request, "listMessages", page_size.0.0, &cursor.0, &page, &format!("{conversation:?}{ticket:?}"))?;
-        let messages =
-            request.reads().messages(request.store(), conversation.as_ref(), ticket.as_ref(), walk.request(), expand.0.0).await?;
+        let messages = request
+            .reads_many()
+            .await?
+            .messages(request.store(), conversation.as_ref(), ticket.as_ref(), walk.request(), expand.0.0)
+            .await?;
         Ok(walk.reply(&request, messages))
     }
 
@@ -161,7 +164,7 @@ impl MessageReads {
     ) -> Result<Reply<Paged<InternalComment>>, Failure<Lookup>> {
         let conversation = conversation_id.0.0.0;
         let walk = Walk::step(&request, "listInternalComments", page_size.0.0, &cursor.0, &page, conversation.as_str())?;
-        let comments = request.reads().comments(request.store(), &conversation, walk.request(), expand.0.0).await?;
+        let comments = request.reads_many().await?.comments(request.store(), &conversation, walk.request(), expand.0.0).await?;
         Ok(walk.reply(&request, comments))
     }
 }

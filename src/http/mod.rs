@@ -45,6 +45,7 @@ pub mod shape;
 pub mod slow;
 pub mod teams;
 pub mod tickets;
+pub mod turns;
 pub mod under_way;
 pub mod users;
 pub mod values;

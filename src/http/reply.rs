@@ -1,6 +1,6 @@
 //! Successful answers: the envelope of section 2.1, written once from borrowed data, while the document shows the type.
 
-use std::marker::PhantomData;
+use std::{io, marker::PhantomData};
 
 use poem::{IntoResponse, Response, http::HeaderValue};
 use poem_openapi::{
@@ -24,25 +24,49 @@ pub enum Content<T> {
     Error(T),
 }
 
-/// The bytes of an envelope.
-pub fn write<T: Serialize>(context: &Context, content: Content<T>) -> Result<Vec<u8>, serde_json::Error> {
-    let (name, content) = match &content {
+/// The bytes of an envelope. One that may be long is written into memory of its length: memory that grows is in use twice.
+pub fn bytes<T: Serialize>(context: &Context, content: &Content<T>) -> serde_json::Result<Vec<u8>> {
+    let mut length = Length(4096);
+    if context.may_be_long() {
+        length.0 = 0;
+        write(&mut length, context, content)?;
+    }
+    let mut bytes = Vec::with_capacity(length.0);
+    write(&mut bytes, context, content)?;
+    Ok(bytes)
+}
+
+fn write<T: Serialize>(out: &mut impl io::Write, context: &Context, content: &Content<T>) -> serde_json::Result<()> {
+    let (name, content) = match content {
         Content::Data(data) => ("data", data),
         Content::Error(error) => ("error", error),
     };
-    let mut bytes = Vec::with_capacity(4096);
-    bytes.extend_from_slice(b"{\"requestId\":");
-    serde_json::to_writer(&mut bytes, context.request_id())?;
-    bytes.extend_from_slice(b",\"requestReceivedAt\":\"");
-    bytes.extend_from_slice(context.received_at_text().as_bytes());
-    bytes.extend_from_slice(b"\",\"storeId\":");
-    serde_json::to_writer(&mut bytes, context.store_id())?;
-    bytes.extend_from_slice(b",\"");
-    bytes.extend_from_slice(name.as_bytes());
-    bytes.extend_from_slice(b"\":");
-    serde_json::to_writer(&mut bytes, content)?;
-    bytes.push(b'}');
-    Ok(bytes)
+    let plain = |out: &mut dyn io::Write, text: &str| out.write_all(text.as_bytes()).map_err(serde_json::Error::io);
+    plain(out, "{\"requestId\":")?;
+    serde_json::to_writer(&mut *out, context.request_id())?;
+    plain(out, ",\"requestReceivedAt\":\"")?;
+    plain(out, &context.received_at_text())?;
+    plain(out, "\",\"storeId\":")?;
+    serde_json::to_writer(&mut *out, context.store_id())?;
+    plain(out, ",\"")?;
+    plain(out, name)?;
+    plain(out, "\":")?;
+    serde_json::to_writer(&mut *out, content)?;
+    plain(out, "}")
+}
+
+/// Counts what is written.
+struct Length(usize);
+
+impl io::Write for Length {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// What `data` holds, for the document.
@@ -163,7 +187,7 @@ impl<S: Shape> Reply<S> {
 impl<S> Reply<S> {
     pub(super) fn of(context: &Context, data: &impl Serialize, headers: Vec<(&'static str, HeaderValue)>) -> Self {
         #[expect(clippy::expect_used, reason = "string keys and finite numbers only: writing them to memory cannot fail")]
-        let bytes = write(context, Content::Data(data)).expect("plain data");
+        let bytes = bytes(context, &Content::Data(data)).expect("plain data");
         Self { bytes, headers, shape: PhantomData }
     }
 }

@@ -80,7 +80,7 @@ impl TeamReads {
     ) -> Result<Reply<Paged<Team>>, Failure<Listing>> {
         let user = user_id.0;
         let walk = Walk::step(&request, "listTeams", page_size.0.0, &cursor.0, &page, user.as_ref().map_or("", UserId::as_str))?;
-        let teams = request.reads().teams(request.store(), user.as_ref(), walk.request(), expand.0.0.0).await?;
+        let teams = request.reads_many().await?.teams(request.store(), user.as_ref(), walk.request(), expand.0.0.0).await?;
         Ok(walk.reply(&request, teams))
     }
 }

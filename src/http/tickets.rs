@@ -63,7 +63,7 @@ impl TicketReads {
         let (filters, spelled) = filters.filters()?;
         let filter = filters.check()?;
         let walk = opened.step(&request, page_size.0.0, &page, &spelled)?;
-        let tickets = request.reads().tickets(request.store(), filter, walk.request(), expand.0.0).await?;
+        let tickets = request.reads_many().await?.tickets(request.store(), filter, walk.request(), expand.0.0).await?;
         Ok(walk.reply(&request, tickets))
     }
 
@@ -77,7 +77,7 @@ impl TicketReads {
         /// Adds the accounts that each field is shown for.
         expand: Query<Expand<FieldExpand>>,
     ) -> Result<Reply<All<TicketField>>, Failure<Listing>> {
-        let fields = request.reads().ticket_fields(request.store(), expand.0.0.0).await?;
+        let fields = request.reads_many().await?.ticket_fields(request.store(), expand.0.0.0).await?;
         Ok(Reply::all(&request, fields))
     }
 }

@@ -30,7 +30,7 @@ impl UserReads {
         /// Replaces `roleId` by the role.
         expand: Query<Expand<UserExpand>>,
     ) -> Result<Reply<All<User>>, Failure<Listing>> {
-        let users = request.reads().users(request.store(), user_id.0.as_ref(), expand.0.0.0).await?;
+        let users = request.reads_many().await?.users(request.store(), user_id.0.as_ref(), expand.0.0.0).await?;
         Ok(Reply::all(&request, users))
     }
 }

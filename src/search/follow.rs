@@ -63,6 +63,7 @@ struct Shared {
     ready: watch::Sender<bool>,
     /// Limits concurrent searches to the number of processors.
     permits: Semaphore,
+    processors: u32,
     damaged: AtomicBool,
 }
 
@@ -70,13 +71,14 @@ impl Searches {
     /// The search service of the database with this id. It answers once [`Searches::run`] has opened or built the index below
     /// `parent`.
     pub fn new(db: Db, parent: PathBuf, database: String) -> Self {
-        let permits = available_parallelism().map_or(2, usize::from);
+        let processors = available_parallelism().map_or(2, usize::from).try_into().unwrap_or(u32::MAX);
         Self(Arc::new(Shared {
             front: Front::new(db),
             parent,
             database,
             ready: watch::Sender::new(false),
-            permits: Semaphore::new(permits),
+            processors,
+            permits: Semaphore::new(processors as usize),
             damaged: AtomicBool::new(false),
         }))
     }
@@ -167,13 +169,23 @@ impl Shared {
         if let Some(found) = self.find_on_the_spot(&search)? {
             return Ok(found);
         }
-        let _permit = self.permits.acquire().await.map_err(|error| Error::Failed(error.to_string()))?;
+        let wanted = search.clone();
+        if let Some(found) = self.search(1, move |view| Ok(view.search_if_usual(&wanted)?)).await? {
+            return Ok(found);
+        }
+        // Each word takes memory: one such search at a time.
+        self.search(self.processors, move |view| Ok(view.search(&search)?)).await
+    }
+
+    /// Searches on a thread where it holds up nothing, with so many of the permits.
+    async fn search<T: Send + 'static>(
+        self: &Arc<Self>,
+        permits: u32,
+        search: impl FnOnce(&View) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let _permits = self.permits.acquire_many(permits).await.map_err(|error| Error::Failed(error.to_string()))?;
         let shared = self.clone();
-        blocking(move || {
-            let view = shared.front.view.read().unwrap_or_else(PoisonError::into_inner);
-            Ok(shared.complete(&view)?.search(&search)?)
-        })
-        .await
+        blocking(move || search(shared.complete(&shared.front.view())?)).await
     }
 
     /// Searches on the caller's thread if the search is so small that a thread switch would cost as much.
@@ -185,8 +197,8 @@ impl Shared {
     }
 
     /// The view, unless it was opened since and has not caught up yet.
-    fn complete<'a>(&self, view: &'a Option<View>) -> Result<&'a View> {
-        view.as_ref().filter(|_| *self.ready.borrow()).ok_or(Error::Building)
+    fn complete<'a>(&self, view: &'a Option<Arc<View>>) -> Result<&'a View> {
+        view.as_deref().filter(|_| *self.ready.borrow()).ok_or(Error::Building)
     }
 
     /// The error of a search whose index failed. The index is rebuilt.
@@ -265,7 +277,7 @@ impl Follower {
         drop(self.shared.front.db.own_changes());
         let index = self.index.lock().unwrap_or_else(PoisonError::into_inner);
         let view = View::new(index.reader.searcher(), index.fields)?;
-        *self.shared.front.view.write().unwrap_or_else(PoisonError::into_inner) = Some(view);
+        *self.shared.front.view.write().unwrap_or_else(PoisonError::into_inner) = Some(view.into());
         Ok(())
     }
 
@@ -356,7 +368,7 @@ fn commit(shared: &Shared, index: &mut Index, mark: &Mark) -> Result<()> {
     }
     index.commit(mark)?;
     let mut view = shared.front.view.write().unwrap_or_else(PoisonError::into_inner);
-    let Some(view) = view.as_mut() else { return Ok(()) };
+    let Some(view) = view.as_mut().map(Arc::make_mut) else { return Ok(()) };
     view.look_at(index.reader.searcher())?;
     for (key, written) in written {
         if view.fresh.get(&key).is_some_and(|fresh| Arc::ptr_eq(fresh, &written)) {

@@ -10,7 +10,7 @@
 use std::{
     collections::{BTreeSet, HashMap, HashSet},
     sync::{
-        PoisonError, RwLock,
+        Arc, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering},
     },
     time::Duration,
@@ -56,7 +56,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub struct Front {
     pub db: Db,
     /// The index with its overlay; `None` while the index is built.
-    pub view: RwLock<Option<View>>,
+    pub view: RwLock<Option<Arc<View>>>,
     pub followed: Queue<Followed>,
     /// How many searches have requested a read of the log.
     asked: AtomicU64,
@@ -185,15 +185,23 @@ impl Front {
         Ok(changes)
     }
 
+    /// The current snapshot. A search holds no lock while it runs, so a writer does not wait for it.
+    pub fn view(&self) -> Option<Arc<View>> {
+        self.view.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// Puts records into the overlay.
     pub fn show(&self, changes: Vec<Change>) -> Result<()> {
+        if changes.is_empty() {
+            return Ok(());
+        }
         let fresh: Vec<(Key, Fresh)> = changes
             .into_iter()
             .map(|Change { key, record, gone, new }| (key, Fresh { terms: Terms::of(&text(&record.texts)), record, gone, new }))
             .collect();
         let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
         // While there is no index, the build or its follower finds all commits.
-        let Some(view) = view.as_mut() else { return Ok(()) };
+        let Some(view) = view.as_mut().map(Arc::make_mut) else { return Ok(()) };
         for (key, fresh) in fresh {
             if !fresh.new {
                 let stale = unpanicked(|| view.documents(key))?;

@@ -84,11 +84,12 @@ pub struct Fresh {
     pub new: bool,
 }
 
-/// A snapshot of the index with its overlay.
+/// A snapshot of the index with its overlay. A copy costs little beside a search.
+#[derive(Clone)]
 pub struct View {
     searcher: Searcher,
     /// By segment.
-    columns: Vec<Columns>,
+    columns: Arc<[Columns]>,
     fields: Fields,
     /// By key, so each record is there once.
     pub fresh: HashMap<Key, Arc<Fresh>>,
@@ -117,6 +118,9 @@ struct Limits {
     partly: bool,
 }
 
+/// Limits that keep the memory of a search to some megabytes.
+const USUAL: Limits =
+    Limits { conditions: CONDITIONS, fresh: usize::MAX, words: 1_000, candidates: u64::MAX, lists: u64::MAX, partly: false };
 const WIDE: Limits =
     Limits { conditions: CONDITIONS, fresh: usize::MAX, words: BUDGET, candidates: u64::MAX, lists: u64::MAX, partly: true };
 /// Limits that keep a search far below a millisecond, wherever the hits are.
@@ -134,7 +138,7 @@ impl View {
         Ok(())
     }
 
-    fn columns(searcher: &Searcher) -> Result<Vec<Columns>, TantivyError> {
+    fn columns(searcher: &Searcher) -> Result<Arc<[Columns]>, TantivyError> {
         searcher.segment_readers().iter().map(Columns::open).collect()
     }
 
@@ -145,6 +149,11 @@ impl View {
     /// [`Self::search`] within the limits of a cheap search; `None` if it may exceed them.
     pub fn search_if_small(&self, search: &Search) -> Result<Option<Found>, TantivyError> {
         self.search_within(SMALL, search)
+    }
+
+    /// [`Self::search`] without a prefix of very many words; `None` if there is one.
+    pub fn search_if_usual(&self, search: &Search) -> Result<Option<Found>, TantivyError> {
+        self.search_within(USUAL, search)
     }
 
     fn search_within(&self, limits: Limits, search: &Search) -> Result<Option<Found>, TantivyError> {

@@ -119,6 +119,12 @@ impl Service {
         Self { db: self.db.on_replica(), ..self.clone() }
     }
 
+    /// The same for answers that may be long.
+    #[must_use]
+    pub fn apart(&self) -> Self {
+        Self { db: self.db.apart(), ..self.clone() }
+    }
+
     pub fn db(&self) -> &Db {
         &self.db
     }

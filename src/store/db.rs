@@ -78,6 +78,8 @@ pub struct Db {
     replica: Option<Arc<Replica>>,
     /// Whether what is only read is read from the replica.
     on_replica: bool,
+    /// Whether statements share no connection.
+    apart: bool,
 }
 
 /// Called once for each statement that was run, but those of an import and those that look after a SQLite file.
@@ -142,6 +144,7 @@ impl Db {
             secret_keys: SecretKeys::default(),
             replica: None,
             on_replica: false,
+            apart: false,
         })
     }
 
@@ -181,6 +184,16 @@ impl Db {
     #[must_use]
     pub fn on_replica(&self) -> Self {
         Self { on_replica: true, ..self.clone() }
+    }
+
+    /// The same for answers that may be long: no other statement waits behind one of these.
+    #[must_use]
+    pub fn apart(&self) -> Self {
+        Self { apart: true, ..self.clone() }
+    }
+
+    pub(in crate::store) fn is_apart(&self) -> bool {
+        self.apart
     }
 
     /// The same, read from the primary.

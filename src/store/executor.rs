@@ -10,25 +10,29 @@ use crate::store::{
     error::{Error, Result},
     postgres::pipelined_clients::Lines,
     rows::Cells,
-    sql::Sql,
+    sql::{Reach, Sql},
 };
 
 impl Db {
     /// Every row of a statement, each through `decode`.
-    pub(in crate::store) async fn all<T, D>(&self, sql: Sql, decode: D) -> Result<Vec<T>>
+    pub(in crate::store) async fn all<T, D>(&self, mut sql: Sql, decode: D) -> Result<Vec<T>>
     where
         T: Send + 'static,
         D: Fn(&mut Cells<'_>) -> Result<T> + Send + 'static,
     {
+        if self.is_apart() && matches!(sql.reach(), Reach::Keys) {
+            sql.unbounded();
+        }
         let outcome = match self.reads() {
             Reads::Sqlite(readers) => {
                 self.count_statement();
                 readers.all(sql, decode).await
             }
             // In a box since it is large, and every future around it is moved as a whole several times a request, on SQLite too.
-            Reads::Postgres(lines) => {
-                Box::pin(self.rows(lines, &sql)).await.and_then(|rows| rows.iter().map(|row| decode(&mut Cells::postgres(row))).collect())
-            }
+            // Each row is given back as soon as it was decoded: a long answer is not in memory twice.
+            Reads::Postgres(lines) => Box::pin(self.rows(lines, &sql))
+                .await
+                .and_then(|rows| rows.into_iter().map(|row| decode(&mut Cells::postgres(&row))).collect()),
         };
         // A damaged page is no reason to turn every request away: what all need is seen by a look at the database.
         outcome.inspect_err(|error| {

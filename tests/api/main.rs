@@ -54,6 +54,7 @@ mod ticket_field_filters;
 mod ticket_fields;
 mod ticket_filters;
 mod tickets;
+mod turns;
 mod users;
 mod webhooks;
 mod writes;

@@ -153,7 +153,7 @@ impl AccountReads {
     ) -> Result<Reply<Paged<Account>>, Failure<Listing>> {
         let channel = channel.0.map(|channel| Channel(channel.0));
         let walk = Walk::step(&request, "listAccounts", page_size.0.0, &cursor.0, &Absent, channel.as_ref().map_or("", Channel::as_str))?;
-        let accounts = request.reads().accounts(request.store(), channel.as_ref(), walk.request()).await?;
+        let accounts = request.reads_many().await?.accounts(request.store(), channel.as_ref(), walk.request()).await?;
         Ok(walk.reply(&request, accounts))
     }
 
@@ -184,7 +184,7 @@ impl AccountReads {
             status: status.0.map(|status| status.0),
             category: category.0.map(|category| category.0),
         };
-        let templates = request.reads().templates(request.store(), &account_id.0.0.0, filter).await?;
+        let templates = request.reads_many().await?.templates(request.store(), &account_id.0.0.0, filter).await?;
         Ok(Reply::all(&request, templates))
     }
 }

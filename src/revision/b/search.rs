@@ -97,7 +97,7 @@ impl Searches {
     ) -> Result<Reply<Paged<MessageSearchHit>>, Failure<Listing>> {
         let text = query.0.0.0;
         let walk = Walk::step(&request, "searchMessages", SEARCH_PAGE_SIZE, &cursor.0, &Absent, &text)?;
-        let hits = request.reads().search_messages(request.store(), &text, walk.request()).await?;
+        let hits = request.reads_many().await?.search_messages(request.store(), &text, walk.request()).await?;
         Ok(walk.reply(&request, hits))
     }
 
@@ -118,7 +118,7 @@ impl Searches {
     ) -> Result<Reply<Paged<ContactSearchHit>>, Failure<Listing>> {
         let text = query.0.0.0;
         let walk = Walk::step(&request, "searchContacts", SEARCH_PAGE_SIZE, &cursor.0, &Absent, &text)?;
-        let hits = request.reads().search_contacts(request.store(), &text, walk.request()).await?;
+        let hits = request.reads_many().await?.search_contacts(request.store(), &text, walk.request()).await?;
         Ok(walk.reply(&request, hits))
     }
 }

@@ -13,7 +13,10 @@ use crate::{
         clock::{Clock, SystemClock},
         ids::{ContactId, MessageId},
     },
-    search::{Error, Searches},
+    search::{
+        Error, Searches,
+        front::{Change, Front},
+    },
     store::{
         Db,
         change_log::log::Mark,
@@ -292,4 +295,17 @@ impl Running {
         self.finds(fixture, "nothing in particular").await;
         self
     }
+}
+
+#[tokio::test]
+async fn what_is_brought_in_waits_for_no_search() {
+    let fixture = Fixture::alone().await;
+    let (view, _index, _home) = indexed(&[message("s", "old", 0, "word")]);
+    let front = Front::new(fixture.db.clone());
+    *front.view.write().unwrap() = Some(view.into());
+    let searching = front.view().unwrap();
+    let record = message("s", "new", 1, "word");
+    front.show(vec![Change { key: Key::of(&record.store, record.noun, &record.id), record, gone: false, new: true }]).unwrap();
+    let found = |view: &View| view.search(&search(Noun::Message, "word", 10)).unwrap().hits.len();
+    assert_eq!((found(&searching), found(&front.view().unwrap())), (1, 2));
 }

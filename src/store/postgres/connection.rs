@@ -8,6 +8,7 @@
 //! at the same time prepare it twice); a caller that stops waiting leaves the connection in order.
 
 use std::{
+    future::poll_fn,
     net::IpAddr,
     pin::{Pin, pin},
     str::FromStr,
@@ -29,7 +30,10 @@ use sqlx::{
     ConnectOptions,
     postgres::{PgConnectOptions, PgSslMode},
 };
-use tokio::{task::JoinHandle, time::timeout};
+use tokio::{
+    task::{JoinHandle, consume_budget},
+    time::timeout,
+};
 use tokio_postgres::{
     Client, Config, NoTls, Row, Statement,
     config::{Host, SslMode},
@@ -116,13 +120,32 @@ impl Server {
 
     fn connection(&self, client: Client, serving: impl Future<Output = Outcome<()>> + Send + 'static) -> Connection {
         let served = tokio::spawn(async move {
-            if let Err(error) = serving.await {
+            if let Err(error) = few_reads_at_a_time(serving).await {
                 tracing::debug!(error = reason(&error), "a connection to PostgreSQL ended");
             }
         });
         let known = Known { statements: LruCache::new(STATEMENTS), outdated: self.outdated.load(Ordering::Relaxed) };
         Connection { client, known: Mutex::new(known), outdated: self.outdated.clone(), served }
     }
+}
+
+/// The reads and writes of a connection in one poll. The runtime allows 128, whatever their bytes: with long texts they would keep its
+/// thread for a tenth of a second.
+const AT_A_TIME: usize = 4;
+
+/// The budget of the runtime for one poll.
+const BUDGET: usize = 128;
+
+/// Polls `work` with a small part of the budget.
+async fn few_reads_at_a_time<T>(work: impl Future<Output = T>) -> T {
+    let mut work = pin!(work);
+    poll_fn(|task| {
+        for _ in AT_A_TIME..BUDGET {
+            _ = pin!(consume_budget()).poll(task);
+        }
+        work.as_mut().poll(task)
+    })
+    .await
 }
 
 /// Whether a URL names a server on this machine, as far as its address tells.

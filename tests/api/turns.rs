@@ -1,0 +1,75 @@
+//! The requests of one store that read many records take turns, so that another store's are not behind them.
+//!
+//! On PostgreSQL alone, where a table can be locked, so that who reads it waits.
+
+use std::{
+    io::{BufRead, BufReader, Write},
+    process::{Command, Stdio},
+    thread,
+    time::{Duration, Instant},
+};
+
+use serde_json::json;
+
+use crate::{
+    fixture::STRANGER,
+    harness::{ALL_SCOPES, Server},
+};
+
+/// What no key finds, so that it is read on a connection of its own.
+fn filter() -> serde_json::Value {
+    json!({"assigneeUserId": STRANGER})
+}
+
+/// Requests of the store that wait for the table; the server has six connections for lists.
+const REQUESTS: usize = 8;
+
+/// Of these, those that run at a time.
+const SHARE: usize = 3;
+
+#[test]
+fn a_stores_lists_leave_connections_for_another_stores() {
+    let server = Server::with(&[("one", vec![]), ("two", vec![])]);
+    if server.database.postgres.is_none() {
+        return;
+    }
+    let (one, two) = (server.api("one", &ALL_SCOPES), server.api("two", &ALL_SCOPES));
+    // Of what has not been asked for yet it is not known how long it is.
+    one.post("/tickets/list", filter()).send().ok();
+    let mut psql = Command::new("psql")
+        .args(["--no-psqlrc", "--quiet", &server.database.url])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("psql is installed");
+    let mut told = psql.stdin.take().expect("a pipe");
+    told.write_all(b"begin; lock table tickets in access exclusive mode;\n\\echo locked\n").expect("psql is told");
+    let mut line = String::new();
+    BufReader::new(psql.stdout.take().expect("a pipe")).read_line(&mut line).expect("psql tells");
+    assert_eq!(line, "locked\n");
+
+    let asked: Vec<_> = (0..REQUESTS)
+        .map(|_| {
+            let one = one.clone();
+            thread::spawn(move || one.post("/tickets/list", filter()).send().ok())
+        })
+        .collect();
+    let waiting = || {
+        let sql = "SELECT pid::text FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
+        server.database.ask(sql).len()
+    };
+    let until = Instant::now() + Duration::from_secs(20);
+    while waiting() < SHARE {
+        assert!(Instant::now() < until, "{} requests wait for the table", waiting());
+        thread::sleep(Duration::from_millis(10));
+    }
+    // Whatever else would come has time to.
+    thread::sleep(Duration::from_millis(300));
+    assert_eq!(waiting(), SHARE);
+    two.get("/labels").query("searchTerm", "any").send().ok();
+    assert!(asked.iter().all(|one| !one.is_finished()));
+
+    drop(told);
+    psql.wait().expect("psql ends");
+    asked.into_iter().for_each(|one| _ = one.join().expect("an answer"));
+}

@@ -20,6 +20,6 @@ for argument in "$@"; do
     esac
 done
 command -v wrk >/dev/null || { echo "wrk is missing: install wrk" >&2; exit 1; }
-(cd "$root" && cargo build --release --quiet "${features[@]}")
+(cd "$root" && cargo build --profile dist --quiet "${features[@]}")
 target=$(cd "$root" && cargo metadata --format-version 1 --no-deps | python3 -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])')
-exec python3 "$root/benches/cases.py" --binary "$target/release/counterpart" "${rest[@]}"
+exec python3 "$root/benches/cases.py" --binary "$target/dist/counterpart" "${rest[@]}"

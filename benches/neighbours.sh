@@ -12,8 +12,8 @@
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 if [ -z "${COUNTERPART_BENCH_BINARY:-}" ]; then
-    (cd "$root" && cargo build --release --quiet)
+    (cd "$root" && cargo build --profile dist --quiet)
     target=$(cd "$root" && cargo metadata --format-version 1 --no-deps | python3 -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])')
-    COUNTERPART_BENCH_BINARY=$target/release/counterpart
+    COUNTERPART_BENCH_BINARY=$target/dist/counterpart
 fi
 exec python3 "$root/benches/neighbours.py" --binary "$COUNTERPART_BENCH_BINARY" "$@"

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Benchmark of a release build against the peers of a measuring kit, over the same records.
+# Benchmark of a build with whole-program optimisation against the peers of a measuring kit, over the same records.
 #
 #   benches/peers.sh KIT [DATA] [options of the kit's measure.py…]
 #
@@ -14,10 +14,10 @@ if [[ ${1:-} && ${1:0:1} != - ]]; then
     shift
 fi
 root=$(cd "$(dirname "$0")/.." && pwd)
-(cd "$root" && cargo build --release --quiet)
+(cd "$root" && cargo build --profile dist --quiet)
 target=$(cd "$root" && cargo metadata --format-version 1 --no-deps | python3 -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])')
 [[ -f $data/meta.json ]] || python3 "$kit/gen.py" "$data" --tickets 100000 --messages 200000
-measure() { python3 "$kit/measure.py" --data "$data" --counterpart-bin "$target/release/counterpart" "$@"; }
+measure() { python3 "$kit/measure.py" --data "$data" --counterpart-bin "$target/dist/counterpart" "$@"; }
 case " $* " in
 *" --cases"*) measure "$@" ;;
 *)

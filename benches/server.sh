@@ -1,9 +1,9 @@
-# Release build, server process and PostgreSQL database of a benchmark; to be sourced after tests/scratch.sh. `root` is the project's
-# folder. Sets `counterpart`; the sourcing script calls `clear_away` at its end.
+# Build with whole-program optimisation, server process and PostgreSQL database of a benchmark; to be sourced after tests/scratch.sh.
+# `root` is the project's folder. Sets `counterpart`; the sourcing script calls `clear_away` at its end.
 
-(cd "$root" && cargo build --release --quiet)
+(cd "$root" && cargo build --profile dist --quiet)
 target=$(cd "$root" && cargo metadata --format-version 1 --no-deps | python3 -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])')
-counterpart=$target/release/counterpart
+counterpart=$target/dist/counterpart
 server="" made=""
 
 # make_database SERVER NAME: creates a database on this server; sets DATABASE_URL.

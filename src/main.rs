@@ -11,13 +11,13 @@ use counterpart::{
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// What jemalloc reads at its start: memory that is free again goes back to the system within a second, since a server is
-/// idle for most of the day; and each thread keeps pieces of up to 128 KB for itself, since each write to SQLite takes one of that size
+/// What jemalloc reads at its start: memory that is free again goes back to the system within a tenth of a second, since a page of long
+/// texts takes some 200 MB for a moment, and a server is idle for most of the day; and each thread keeps pieces of up to 128 KB for itself, since each write to SQLite takes one of that size
 /// for what its savepoint would put back (`store::sqlite::group_commit`). `MALLOC_CONF` in the environment wins.
 #[cfg(not(any(target_env = "msvc", target_env = "musl")))]
 // SAFETY: the name that jemalloc looks for, and a text that ends with NUL, behind a thin pointer as there.
 #[unsafe(export_name = "malloc_conf")]
-static ALLOCATOR_SETTINGS: &[u8; 88] = b"narenas:2,background_thread:true,dirty_decay_ms:1000,muzzy_decay_ms:0,tcache_max:131072\0";
+static ALLOCATOR_SETTINGS: &[u8; 87] = b"narenas:2,background_thread:true,dirty_decay_ms:100,muzzy_decay_ms:0,tcache_max:131072\0";
 
 fn main() -> ExitCode {
     // Whatever this process makes is for its owner alone: database, log, index, key file, exports, temporary files.

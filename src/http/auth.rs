@@ -1,7 +1,7 @@
 //! Authentication and authorisation: section 5. The extractor is the first parameter of every operation, so that
 //! nothing of a request is looked at before its key was; the operation's scope is part of the type.
 
-use std::{borrow::Cow, marker::PhantomData, ops::Deref, sync::Arc};
+use std::{marker::PhantomData, ops::Deref, sync::Arc};
 
 use poem::{RequestBody, http::StatusCode};
 use poem_openapi::{
@@ -43,14 +43,16 @@ impl Request {
         self.api.replica.as_ref().filter(|_| self.on_replica).unwrap_or(&self.api.service)
     }
 
-    /// The same for one that reads many records, once it is the request's turn.
-    pub async fn reads_many(&self) -> Result<Cow<'_, Service>, ApiError> {
-        self.context.begin(self.api.turns.take(self.store(), self.scope).await?).await;
+    /// The same for one that reads many records, within its store's share. One whose answer may be long waits until it is its turn.
+    pub async fn reads_many(&self) -> Result<Service, ApiError> {
+        let turn = self.api.turns.take(self.store(), self.scope).await?;
+        let service = self.reads().within(turn.share());
+        self.context.begin(turn).await;
         // Answers of its key may have been made meanwhile.
         if let Some(recipient) = self.context.recipient() {
             self.api.under_way.admit(recipient)?;
         }
-        Ok(if self.context.may_be_long() { Cow::Owned(self.reads().apart()) } else { Cow::Borrowed(self.reads()) })
+        Ok(service)
     }
 
     pub fn store(&self) -> &StoreId {

@@ -112,7 +112,7 @@ impl Context {
 
     /// Whether the request has a turn and its answer may be long.
     pub fn may_be_long(&self) -> bool {
-        self.0.turn.get().is_some_and(|turn| turn.alone)
+        self.0.turn.get().is_some_and(Turn::is_alone)
     }
 
     /// The work of the request. From a turn on whose answer may be long it goes on where it holds up no other request: the

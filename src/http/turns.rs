@@ -1,11 +1,11 @@
-//! Turns of requests that read many records: a store's share of the process.
+//! Each store's share of the process, for requests that read many records.
 //!
-//! A few such requests of one store run at a time, and the others wait in the order in which they came. So another store's request waits
-//! for those few, however many connections the first one has.
+//! Of one store's statements that their keys do not bound a few run at a time (`store::db::Share`), and the others wait in the order in
+//! which they came. So another store's request waits for those few, however many connections the first one has.
 //!
-//! A request whose answer may be long has the share of its store alone, since rows and text of a long answer are in memory at once. It
-//! shares neither a thread of the runtime (`Context::beside`) nor a connection (`Db::apart`) with others. An answer may be long where one
-//! of the same store and scope was so lately, or where there was none yet.
+//! A request whose answer may be long waits for its turn, since rows and text of a long answer are in memory at once: a store has one such
+//! request at a time. It shares neither a thread of the runtime (`Context::beside`) nor a connection with others. An answer may be long
+//! where one of the same store and scope was so lately, or where there was none yet.
 //!
 //! Called by `auth`, once a request is known to be sound, and by `edge`, which knows how long the answer is. A turn ends with its request.
 
@@ -18,7 +18,10 @@ use std::{
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::error::ApiError;
-use crate::domain::{ids::StoreId, scopes::Scope};
+use crate::{
+    domain::{ids::StoreId, scopes::Scope},
+    store::Share,
+};
 
 /// Bytes from which on an answer is long.
 const LONG: usize = 1024 * 1024;
@@ -29,14 +32,15 @@ const LATELY: Duration = Duration::from_secs(30);
 /// The turns of this process.
 #[derive(Debug)]
 pub struct Turns {
-    /// Requests of one store at a time.
-    share: u32,
+    /// Statements of one store at a time.
+    share: usize,
     stores: Mutex<HashMap<StoreId, Arc<OfStore>>>,
 }
 
 #[derive(Debug)]
 struct OfStore {
-    turns: Arc<Semaphore>,
+    share: Arc<Semaphore>,
+    alone: Arc<Semaphore>,
     /// Until when the answers of a scope may be long, where one was.
     long: Mutex<HashMap<Scope, Option<Instant>>>,
 }
@@ -46,25 +50,26 @@ struct OfStore {
 pub struct Turn {
     store: Arc<OfStore>,
     scope: Scope,
-    /// Whether the answer may be long.
-    pub alone: bool,
-    _permit: OwnedSemaphorePermit,
+    /// Present where the answer may be long.
+    alone: Option<OwnedSemaphorePermit>,
 }
 
 impl Turns {
-    /// So many turns of each store at a time.
+    /// So many statements of each store at a time.
     pub fn new(share: usize) -> Self {
-        Self { share: u32::try_from(share.max(1)).unwrap_or(u32::MAX), stores: Mutex::default() }
+        Self { share: share.max(1), stores: Mutex::default() }
     }
 
-    /// Waits for a turn.
+    /// Waits for a turn where the answer may be long.
     pub async fn take(&self, store: &StoreId, scope: Scope) -> Result<Turn, ApiError> {
         let store = self.store(store);
-        let alone = store.may_be_long(scope);
-        let part = if alone { self.share } else { 1 };
-        // Nothing closes them.
-        let permit = store.turns.clone().acquire_many_owned(part).await.map_err(|_| ApiError::internal())?;
-        Ok(Turn { store, scope, alone, _permit: permit })
+        let alone = if store.may_be_long(scope) {
+            // Nothing closes it.
+            Some(store.alone.clone().acquire_owned().await.map_err(|_| ApiError::internal())?)
+        } else {
+            None
+        };
+        Ok(Turn { store, scope, alone })
     }
 
     fn store(&self, id: &StoreId) -> Arc<OfStore> {
@@ -72,8 +77,8 @@ impl Turns {
         if let Some(store) = stores.get(id) {
             return store.clone();
         }
-        let turns = Arc::new(Semaphore::new(self.share as usize));
-        stores.entry(id.clone()).or_insert(Arc::new(OfStore { turns, long: Mutex::default() })).clone()
+        let (share, alone) = (Arc::new(Semaphore::new(self.share)), Arc::new(Semaphore::new(1)));
+        stores.entry(id.clone()).or_insert(Arc::new(OfStore { share, alone, long: Mutex::default() })).clone()
     }
 }
 
@@ -84,6 +89,16 @@ impl OfStore {
 }
 
 impl Turn {
+    /// Whether the answer may be long.
+    pub fn is_alone(&self) -> bool {
+        self.alone.is_some()
+    }
+
+    /// What the statements of the request run within.
+    pub fn share(&self) -> Share {
+        Share { permits: self.store.share.clone(), all: self.is_alone() }
+    }
+
     /// Says how long the answer is.
     pub fn answered(&self, bytes: usize) {
         let mut long = lock(&self.store.long);
@@ -113,25 +128,27 @@ mod tests {
     #[tokio::test]
     async fn a_store_has_its_share_and_leaves_others_theirs() {
         let turns = Turns::new(2);
-        at_once(&turns, "a").unwrap().answered(10);
-        let mut taken: Vec<_> = (0..2).map(|_| at_once(&turns, "a").unwrap()).collect();
-        assert!(at_once(&turns, "a").is_none());
-        assert!(at_once(&turns, "b").is_some());
-        taken.pop();
-        assert!(at_once(&turns, "a").is_some());
+        let [a, again, b] = ["a", "a", "b"].map(|store| at_once(&turns, store));
+        let share = |turn: Option<Turn>| turn.unwrap().share().permits;
+        assert!(again.is_none(), "nothing is known of the first one, and the others come behind");
+        a.as_ref().unwrap().answered(10);
+        let (a, b) = (share(a), share(b));
+        let _two = a.try_acquire_many(2).unwrap();
+        assert!(share(at_once(&turns, "a")).try_acquire().is_err() && b.try_acquire().is_ok());
     }
 
     #[tokio::test]
     async fn what_may_be_long_is_alone() {
         let turns = Turns::new(3);
-        for (length, next) in [(LONG, 1), (LONG - 1, 1), (LONG, 1)] {
+        for (length, long) in [(LONG, true), (LONG - 1, true), (LONG, true)] {
             let alone = at_once(&turns, "a").unwrap();
-            assert!(at_once(&turns, "a").is_none(), "nothing is known of the first one, and the others come behind a long one");
+            assert!(alone.is_alone() && at_once(&turns, "a").is_none());
             alone.answered(length);
             drop(alone);
-            assert_eq!((0..3).map_while(|_| at_once(&turns, "a")).collect::<Vec<_>>().len(), next);
+            assert_eq!(at_once(&turns, "a").unwrap().is_alone(), long);
         }
         at_once(&turns, "b").unwrap().answered(LONG - 1);
-        assert_eq!((0..4).map_while(|_| at_once(&turns, "b")).collect::<Vec<_>>().len(), 3);
+        let turns: Vec<Turn> = (0..4).map_while(|_| at_once(&turns, "b")).collect();
+        assert!(turns.len() == 4 && turns.iter().all(|turn| !turn.is_alone() && !turn.share().all));
     }
 }

@@ -50,7 +50,7 @@ use tokio::sync::Notify;
 use crate::{
     domain::{clock::World, ids::StoreId, rules::Rules, settings::Bounds, targets::Targets},
     search::Searches,
-    store::Db,
+    store::{Db, Share},
 };
 
 pub use change::{By, Once, Outcome, Renderer};
@@ -119,10 +119,10 @@ impl Service {
         Self { db: self.db.on_replica(), ..self.clone() }
     }
 
-    /// The same for answers that may be long.
+    /// The same within a store's share of the database.
     #[must_use]
-    pub fn apart(&self) -> Self {
-        Self { db: self.db.apart(), ..self.clone() }
+    pub fn within(&self, share: Share) -> Self {
+        Self { db: self.db.within(share), ..self.clone() }
     }
 
     pub fn db(&self) -> &Db {

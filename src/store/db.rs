@@ -19,6 +19,7 @@ use sqlx::{
     postgres::{PgConnectOptions, PgPoolOptions},
     sqlite::{SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous},
 };
+use tokio::sync::Semaphore;
 
 use crate::store::{
     Error, Result,
@@ -78,8 +79,17 @@ pub struct Db {
     replica: Option<Arc<Replica>>,
     /// Whether what is only read is read from the replica.
     on_replica: bool,
-    /// Whether statements share no connection.
-    apart: bool,
+    /// Absent: statements wait for none of their store's.
+    share: Option<Share>,
+}
+
+/// A store's share of the statements that their keys do not bound, for requests that read many records.
+#[derive(Clone)]
+pub struct Share {
+    /// One for each that runs.
+    pub permits: Arc<Semaphore>,
+    /// Whether what the keys bound may be long as well, and has no other statement behind it.
+    pub all: bool,
 }
 
 /// Called once for each statement that was run, but those of an import and those that look after a SQLite file.
@@ -144,7 +154,7 @@ impl Db {
             secret_keys: SecretKeys::default(),
             replica: None,
             on_replica: false,
-            apart: false,
+            share: None,
         })
     }
 
@@ -186,14 +196,14 @@ impl Db {
         Self { on_replica: true, ..self.clone() }
     }
 
-    /// The same for answers that may be long: no other statement waits behind one of these.
+    /// The same within a store's share.
     #[must_use]
-    pub fn apart(&self) -> Self {
-        Self { apart: true, ..self.clone() }
+    pub fn within(&self, share: Share) -> Self {
+        Self { share: Some(share), ..self.clone() }
     }
 
-    pub(in crate::store) fn is_apart(&self) -> bool {
-        self.apart
+    pub(in crate::store) fn share(&self) -> Option<&Share> {
+        self.share.as_ref()
     }
 
     /// The same, read from the primary.

@@ -1,9 +1,12 @@
 //! The executor of reads: runs a statement on the readers of SQLite, on a standby, or on the clients of PostgreSQL.
 
+use std::sync::Arc;
+
 use sea_orm::{
     ColumnTrait, DbBackend, ExprTrait,
     sea_query::{Expr, Func},
 };
+use tokio::sync::Semaphore;
 
 use crate::store::{
     db::{Db, Reads},
@@ -20,17 +23,18 @@ impl Db {
         T: Send + 'static,
         D: Fn(&mut Cells<'_>) -> Result<T> + Send + 'static,
     {
-        if self.is_apart() && matches!(sql.reach(), Reach::Keys) {
+        if self.share().is_some_and(|share| share.all) && matches!(sql.reach(), Reach::Keys) {
             sql.unbounded();
         }
+        let share = self.share().map(|share| &share.permits).filter(|_| !matches!(sql.reach(), Reach::Keys));
         let outcome = match self.reads() {
             Reads::Sqlite(readers) => {
                 self.count_statement();
-                readers.all(sql, decode).await
+                readers.all(sql, share, decode).await
             }
             // In a box since it is large, and every future around it is moved as a whole several times a request, on SQLite too.
             // Each row is given back as soon as it was decoded: a long answer is not in memory twice.
-            Reads::Postgres(lines) => Box::pin(self.rows(lines, &sql))
+            Reads::Postgres(lines) => Box::pin(self.rows_within(share, lines, &sql))
                 .await
                 .and_then(|rows| rows.into_iter().map(|row| decode(&mut Cells::postgres(&row))).collect()),
         };
@@ -40,6 +44,16 @@ impl Db {
                 self.last_read_failure().note(error);
             }
         })
+    }
+
+    /// [`Self::rows`] once its store's share has room.
+    async fn rows_within(&self, share: Option<&Arc<Semaphore>>, lines: &Lines, sql: &Sql) -> Result<Vec<tokio_postgres::Row>> {
+        let _permit = match share {
+            // Nothing closes it.
+            Some(share) => share.acquire().await.ok(),
+            None => None,
+        };
+        self.rows(lines, sql).await
     }
 
     /// The rows of a statement on PostgreSQL.

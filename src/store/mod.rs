@@ -79,7 +79,7 @@ pub mod transaction;
 mod visit_tests;
 mod write_health;
 
-pub use db::{Db, OnStatement};
+pub use db::{Db, OnStatement, Share};
 pub use error::{Error, Result};
 pub(crate) use postgres::connection::is_beside;
 pub use transaction::write::Write;

@@ -63,6 +63,14 @@ pub(in crate::store) const NOTHING: &str = "";
 
 pub(in crate::store) type Outcome<T> = std::result::Result<T, tokio_postgres::Error>;
 
+/// What a connection's rows may be.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::store) enum Rows {
+    Short,
+    /// As long as the texts that are stored.
+    Long,
+}
+
 /// A server, and how it is spoken to.
 pub(in crate::store) struct Server {
     config: Config,
@@ -110,17 +118,21 @@ impl Server {
     }
 
     /// Certificates are read each time, since they are renewed.
-    pub async fn connect(&self) -> Result<Outcome<Connection>> {
+    pub async fn connect(&self, rows: Rows) -> Result<Outcome<Connection>> {
         if self.config.get_ssl_mode() == SslMode::Disable {
-            return Ok(self.config.connect(NoTls).await.map(|(client, serving)| self.connection(client, serving)));
+            return Ok(self.config.connect(NoTls).await.map(|(client, serving)| self.connection(client, serving, rows)));
         }
         let connected = self.config.connect(tls::connector(self.mode, &self.told)?).await;
-        Ok(connected.map(|(client, serving)| self.connection(client, serving)))
+        Ok(connected.map(|(client, serving)| self.connection(client, serving, rows)))
     }
 
-    fn connection(&self, client: Client, serving: impl Future<Output = Outcome<()>> + Send + 'static) -> Connection {
+    fn connection(&self, client: Client, serving: impl Future<Output = Outcome<()>> + Send + 'static, rows: Rows) -> Connection {
         let served = tokio::spawn(async move {
-            if let Err(error) = few_reads_at_a_time(serving).await {
+            let ended = match rows {
+                Rows::Short => serving.await,
+                Rows::Long => few_reads_at_a_time(serving).await,
+            };
+            if let Err(error) = ended {
                 tracing::debug!(error = reason(&error), "a connection to PostgreSQL ended");
             }
         });
@@ -373,12 +385,15 @@ mod tests {
             ("sslcert=Cargo.toml", "names one of `sslcert` and `sslkey`"),
             ("sslkey=Cargo.toml", "names one of `sslcert` and `sslkey`"),
         ] {
-            let error = server(&format!("postgres://user@127.0.0.1:1/name?{query}")).connect().await.err();
+            let error = server(&format!("postgres://user@127.0.0.1:1/name?{query}")).connect(Rows::Short).await.err();
             assert!(matches!(&error, Some(Error::Unavailable(reason)) if reason.contains(told)), "{query}: {error:?}");
         }
         // No certificate is asked for there.
         for query in ["sslmode=require&sslrootcert=/nowhere/root.pem", "sslmode=disable&sslcert=/nowhere/client.pem"] {
-            assert!(matches!(server(&format!("postgres://user@127.0.0.1:1/name?{query}")).connect().await, Ok(Err(_))), "{query}");
+            assert!(
+                matches!(server(&format!("postgres://user@127.0.0.1:1/name?{query}")).connect(Rows::Short).await, Ok(Err(_))),
+                "{query}"
+            );
         }
     }
 
@@ -388,7 +403,7 @@ mod tests {
         if fixture.db.backend() != DbBackend::Postgres {
             return;
         }
-        let connection = server(&fixture.url).connect().await.unwrap().unwrap();
+        let connection = server(&fixture.url).connect(Rows::Short).await.unwrap().unwrap();
         let params = [
             Param::Text("ü'\\".to_owned()),
             Param::Integer(i64::MIN),
@@ -440,13 +455,13 @@ mod tests {
         ] {
             let (name, host) = who.split_once('@').unwrap();
             let url = format!("postgres://{name}@{host}:{port}/postgres?{options}");
-            let told = server(&url).connect().await.unwrap().map(|_| ());
+            let told = server(&url).connect(Rows::Short).await.unwrap().map(|_| ());
             assert_eq!(told.is_ok(), reached, "{url}: {told:?}");
             // As the other connections are.
             let told = PgConnection::connect(&url).await.map(|_| ());
             assert_eq!(told.is_ok(), reached, "{url}: {told:?}");
         }
-        let connection = server(&format!("postgres://postgres@localhost:{port}/postgres")).connect().await.unwrap().unwrap();
+        let connection = server(&format!("postgres://postgres@localhost:{port}/postgres")).connect(Rows::Short).await.unwrap().unwrap();
         let told = connection.rows(&Sql::fixed("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()")).await.unwrap();
         assert!(told[0].get::<_, bool>(0));
     }

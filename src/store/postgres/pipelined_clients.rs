@@ -24,7 +24,7 @@ use crate::store::{
     error::is_lost,
     lock::lock,
     postgres::{
-        connection::{Connection, Server},
+        connection::{Connection, Rows, Server},
         pool::{FORGOTTEN, Kept, OLD, RESTED, closed, late, made},
     },
     sql::{Reach, Sql},
@@ -140,7 +140,7 @@ impl Lines {
         if self.0.closed.load(Ordering::Relaxed) {
             return Err(closed());
         }
-        let connection = Arc::new(made(&self.0.server).await?);
+        let connection = Arc::new(made(&self.0.server, Rows::Short).await?);
         let mut open = lock(&line.open);
         if self.0.closed.load(Ordering::Relaxed) {
             return Err(closed());

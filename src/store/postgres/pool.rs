@@ -24,7 +24,7 @@ use crate::store::{
     error::{is_lost, lets_nobody_in_yet},
     last_failure::LastFailure,
     lock::lock,
-    postgres::connection::{Connection, NOTHING, Server},
+    postgres::connection::{Connection, NOTHING, Rows, Server},
     sql::Sql,
 };
 
@@ -134,7 +134,7 @@ impl Kept {
                 return Ok(idle);
             }
         }
-        Ok(Idle { connection: made(&self.0.server).await?, made: Instant::now(), since: Instant::now(), used: false })
+        Ok(Idle { connection: made(&self.0.server, Rows::Long).await?, made: Instant::now(), since: Instant::now(), used: false })
     }
 
     /// Takes a connection back that nothing goes on upon.
@@ -179,9 +179,9 @@ impl Kept {
 }
 
 /// A new connection, once the server accepts one: a waiting caller would give up otherwise.
-pub(in crate::store) async fn made(server: &Server) -> Result<Connection> {
+pub(in crate::store) async fn made(server: &Server, rows: Rows) -> Result<Connection> {
     loop {
-        match server.connect().await? {
+        match server.connect(rows).await? {
             Err(error) if lets_nobody_in_yet(&error) => sleep(AGAIN).await,
             other => return Ok(other?),
         }
@@ -190,7 +190,7 @@ pub(in crate::store) async fn made(server: &Server) -> Result<Connection> {
 
 /// Proves that a server accepts connections; waits for one that starts, for so long.
 pub(in crate::store) async fn reach(server: &Server, patience: Duration) -> Result<()> {
-    let mut connecting = pin!(made(server));
+    let mut connecting = pin!(made(server, Rows::Short));
     let reached = match timeout(SAID, &mut connecting).await {
         Ok(reached) => reached,
         Err(_) => {

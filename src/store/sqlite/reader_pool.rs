@@ -103,7 +103,7 @@ impl Readers {
     }
 
     /// Runs a statement, each row through `decode`.
-    pub async fn all<T, D>(self: &Arc<Self>, sql: Sql, decode: D) -> Result<Vec<T>>
+    pub async fn all<T, D>(self: &Arc<Self>, sql: Sql, share: Option<&Arc<Semaphore>>, decode: D) -> Result<Vec<T>>
     where
         T: Send + 'static,
         D: Fn(&mut Cells<'_>) -> Result<T> + Send + 'static,
@@ -120,12 +120,17 @@ impl Readers {
         if let Some(rows) = on_the_spot {
             return Ok(rows);
         }
+        let part = match share {
+            // Nothing closes it.
+            Some(share) => share.clone().acquire_owned().await.ok(),
+            None => None,
+        };
         let permit = self.unbounded.clone().acquire_owned().await.map_err(|_| closed())?;
         let waiting = Arc::new(());
         let (readers, left) = (self.clone(), Left::WhileWanted(Arc::downgrade(&waiting)));
         let read = tokio::task::spawn_blocking(move || {
             let rows = readers.run(&readers.elsewhere, &sql, &decode, Some(left));
-            drop(permit);
+            drop((permit, part));
             rows
         });
         let read = read.await;
@@ -215,7 +220,7 @@ mod tests {
                 Reach::Rows => _ = sql.unbounded(),
                 Reach::Table => _ = sql.of_a_table(),
             }
-            let rows = readers.all(sql, |cells| Ok((cells.take::<i64>()?, current().id()))).await?;
+            let rows = readers.all(sql, None, |cells| Ok((cells.take::<i64>()?, current().id()))).await?;
             // Whatever was begun, each row once.
             assert!(rows.iter().map(|(number, _)| *number).eq(1..=number));
             let mut threads: Vec<ThreadId> = rows.into_iter().map(|(_, thread)| thread).collect();
@@ -251,7 +256,7 @@ mod tests {
         let endless = || {
             let mut sql = Sql::fixed("WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT COUNT(*) FROM n");
             sql.of_a_table();
-            readers.all(sql, |cells| cells.take::<i64>())
+            readers.all(sql, None, |cells| cells.take::<i64>())
         };
         for _ in 0..5 {
             let many = futures_util::future::join_all((0..4).map(|_| endless()));

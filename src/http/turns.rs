@@ -20,7 +20,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::error::ApiError;
 use crate::{
     domain::{ids::StoreId, scopes::Scope},
-    store::Share,
+    service::Share,
 };
 
 /// Bytes from which on an answer is long.

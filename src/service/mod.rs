@@ -50,9 +50,10 @@ use tokio::sync::Notify;
 use crate::{
     domain::{clock::World, ids::StoreId, rules::Rules, settings::Bounds, targets::Targets},
     search::Searches,
-    store::{Db, Share},
+    store::Db,
 };
 
+pub use crate::store::Share;
 pub use change::{By, Once, Outcome, Renderer};
 pub use error::{Error, Result};
 

@@ -294,7 +294,7 @@ impl Follower {
         while let Some(part) = parts.next() {
             let changed = shared.front.unseen(&mut followed, part).await?;
             let (shown, direct) = if to_disk { self.part(changed) } else { (changed, vec![]) };
-            shared.front.show(shown)?;
+            shared.front.show(shown).await?;
             if !direct.is_empty() {
                 self.write(direct).await?;
             }

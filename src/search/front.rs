@@ -23,7 +23,7 @@ use tokio::{
 
 use super::{
     Result,
-    build::unpanicked,
+    build::{blocking, unpanicked},
     index::{Key, text},
     memory::Terms,
     searcher::{Fresh, View},
@@ -47,6 +47,8 @@ pub const FRESH_MAX: usize = 1000;
 /// The limit of log positions per read, and of changes per update; more changes than that do not fit into the overlay.
 pub const PLACES: i64 = 500;
 pub const PART: usize = 500;
+/// Bytes of text that are analysed on the caller's thread: a millisecond's worth.
+const AT_ONCE: usize = 16 * 1024;
 /// How many changes are remembered as already applied.
 const REMEMBERED: usize = 20_000;
 /// The time-out of a database read, during which no other search can catch up.
@@ -108,7 +110,7 @@ impl Front {
         if in_time(self.db.may_be_behind(&followed.mark)).await? {
             match self.behind(&followed).await? {
                 Some(behind) if !is_much(&behind) => {
-                    self.show(self.unseen(&mut followed, &behind.changes).await?)?;
+                    self.show(self.unseen(&mut followed, &behind.changes).await?).await?;
                     followed.mark = behind.mark;
                 }
                 _ => {
@@ -134,7 +136,7 @@ impl Front {
         }
         followed.doubt_what_may_be_known(self.db.own_epoch());
         // If this fails or is cancelled, the changes stay queued for the next call.
-        self.show(self.changes(followed.own.iter()).await?)?;
+        self.show(self.changes(followed.own.iter()).await?).await?;
         followed.is_ahead();
         Ok(())
     }
@@ -191,14 +193,12 @@ impl Front {
     }
 
     /// Puts records into the overlay.
-    pub fn show(&self, changes: Vec<Change>) -> Result<()> {
+    pub async fn show(&self, changes: Vec<Change>) -> Result<()> {
         if changes.is_empty() {
             return Ok(());
         }
-        let fresh: Vec<(Key, Fresh)> = changes
-            .into_iter()
-            .map(|Change { key, record, gone, new }| (key, Fresh { terms: Terms::of(&text(&record.texts)), record, gone, new }))
-            .collect();
+        let bytes: usize = changes.iter().flat_map(|change| &change.record.texts).map(String::len).sum();
+        let fresh = if bytes > AT_ONCE { blocking(move || Ok(analysed(changes))).await? } else { analysed(changes) };
         let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
         // While there is no index, the build or its follower finds all commits.
         let Some(view) = view.as_mut().map(Arc::make_mut) else { return Ok(()) };
@@ -214,6 +214,12 @@ impl Front {
         }
         Ok(())
     }
+}
+
+/// The records with the terms that they are found by.
+fn analysed(changes: Vec<Change>) -> Vec<(Key, Fresh)> {
+    let fresh = |Change { key, record, gone, new }| (key, Fresh { terms: Terms::of(&text(&record.texts)), record, gone, new });
+    changes.into_iter().map(fresh).collect()
 }
 
 impl Followed {

@@ -2,6 +2,7 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
+use futures_util::FutureExt;
 use tokio::{
     sync::oneshot,
     task::{JoinHandle, JoinSet},
@@ -305,7 +306,10 @@ async fn what_is_brought_in_waits_for_no_search() {
     *front.view.write().unwrap() = Some(view.into());
     let searching = front.view().unwrap();
     let record = message("s", "new", 1, "word");
-    front.show(vec![Change { key: Key::of(&record.store, record.noun, &record.id), record, gone: false, new: true }]).unwrap();
+    let change = |record: Searchable| Change { key: Key::of(&record.store, record.noun, &record.id), record, gone: false, new: true };
+    front.show(vec![change(record)]).await.unwrap();
+    // A long text holds no other task up.
+    assert!(front.show(vec![change(message("s", "long", 2, &"other ".repeat(100_000)))]).now_or_never().is_none());
     let found = |view: &View| view.search(&search(Noun::Message, "word", 10)).unwrap().hits.len();
     assert_eq!((found(&searching), found(&front.view().unwrap())), (1, 2));
 }

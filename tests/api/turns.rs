@@ -1,4 +1,4 @@
-//! The requests of one store that read many records take turns, so that another store's are not behind them.
+//! A store's share: of its statements that keys do not bound a few run at a time, so that another store's are not behind them.
 //!
 //! On PostgreSQL alone, where a table can be locked, so that who reads it waits.
 
@@ -18,7 +18,7 @@ use crate::{
 
 /// What no key finds, so that it is read on a connection of its own.
 fn filter() -> serde_json::Value {
-    json!({"assigneeUserId": STRANGER})
+    json!({"assigneeUserIds": [STRANGER]})
 }
 
 /// Requests of the store that wait for the table; the server has six connections for lists.

@@ -60,7 +60,7 @@ fn the_page_is_ours_alone() {
         assert!(!text.contains("http://") && !text.contains("https://") && !text.contains("//cdn"), "{path} names another place");
     }
     let document = &contract::settings(&plane.api).document;
-    assert_eq!(document["servers"], json!([{"url": format!("http://{}/settings/v1", plane.api.address)}]));
+    assert!(document["servers"][0]["url"].as_str().is_some_and(|url| url.ends_with("/settings/v1")), "{}", document["servers"]);
     for operation in contract::settings(&plane.api).operations() {
         let security = &operation.node["security"];
         let expected = if operation.id == "openSession" { json!([]) } else { json!([{"Session": []}, {"Token": []}]) };

@@ -59,6 +59,9 @@ pub struct Browser {
     _profile: TempDir,
 }
 
+/// How often chromedriver is started before a test fails.
+const STARTS: usize = 3;
+
 impl Browser {
     pub fn open() -> Self {
         for program in ["chromium", "chromedriver"] {
@@ -69,21 +72,8 @@ impl Browser {
             );
         }
         let profile = tempfile::tempdir().expect("a directory for temporary files");
-        let mut warden = Command::new("sh")
-            .args(["-c", WARDEN])
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("sh starts");
-        let leash = warden.stdin.take();
-        let mut lines = BufReader::new(warden.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
-        let started = lines.find_map(|line| line.split_once("started successfully on port ").map(|(_, port)| port.to_owned()));
-        let port = started.expect("chromedriver says its port");
-        let driver = format!("127.0.0.1:{}", port.trim_end_matches('.'));
-        // It goes on printing, and would stand still if nobody read it.
-        thread::spawn(move || lines.for_each(drop));
-
+        // Of a free port that it picks for IPv4 it ends if another process has the same one for IPv6.
+        let (driver, warden, leash) = (0..STARTS).find_map(|_| Self::start()).expect("chromedriver says its port");
         let mut browser = Self { driver, session: "/session".to_owned(), warden, leash, _profile: profile };
         let profile = format!("--user-data-dir={}", browser._profile.path().display());
         let flags: Vec<&str> = FLAGS.into_iter().chain([profile.as_str()]).collect();
@@ -94,6 +84,28 @@ impl Browser {
         let made = browser.post("", json!({"capabilities": {"alwaysMatch": wanted}}));
         browser.session = format!("/session/{}", made["sessionId"].as_str().expect("a session id"));
         browser
+    }
+
+    /// Starts chromedriver; `None` if it ends before it says its port.
+    fn start() -> Option<(String, Child, Option<ChildStdin>)> {
+        let mut warden = Command::new("sh")
+            .args(["-c", WARDEN])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("sh starts");
+        let leash = warden.stdin.take();
+        let mut lines = BufReader::new(warden.stdout.take().expect("a pipe")).lines().map_while(Result::ok);
+        let started = lines.find_map(|line| line.split_once("started successfully on port ").map(|(_, port)| port.to_owned()));
+        let Some(port) = started else {
+            drop(leash);
+            warden.wait().expect("the shell ends");
+            return None;
+        };
+        // It goes on printing, and would stand still if nobody read it.
+        thread::spawn(move || lines.for_each(drop));
+        Some((format!("127.0.0.1:{}", port.trim_end_matches('.')), warden, leash))
     }
 
     /// One command; what it gives, or why it failed.

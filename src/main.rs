@@ -11,9 +11,9 @@ use counterpart::{
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
-/// What jemalloc reads at its start: memory that is free again goes back to the system within a tenth of a second, since a page of long
-/// texts takes some 200 MB for a moment, and a server is idle for most of the day; and each thread keeps pieces of up to 128 KB for itself, since each write to SQLite takes one of that size
-/// for what its savepoint would put back (`store::sqlite::group_commit`). `MALLOC_CONF` in the environment wins.
+/// What jemalloc reads at its start. Free memory goes back to the system within a tenth of a second, since a page of long texts takes some
+/// 200 MB for a moment, and a server is idle for most of the day. Each thread caches free pieces of up to 128 KB: each write to SQLite takes
+/// one of that size for what its savepoint would put back (`store::sqlite::group_commit`). `MALLOC_CONF` in the environment wins.
 #[cfg(not(any(target_env = "msvc", target_env = "musl")))]
 // SAFETY: the name that jemalloc looks for, and a text that ends with NUL, behind a thin pointer as there.
 #[unsafe(export_name = "malloc_conf")]

@@ -26,11 +26,15 @@ impl Cors {
         Self(origins)
     }
 
+    /// Whether answers at the path depend on the origin of their requests.
+    pub fn concerns(&self, path: &str) -> bool {
+        !self.0.is_empty() && path.strip_prefix(PREFIX).is_some_and(|rest| rest.starts_with('/'))
+    }
+
     /// The origin of a request for the contract, if it may read the answer.
     pub fn allowed_origin(&self, path: &str, headers: &HeaderMap) -> Option<HeaderValue> {
         let origin = headers.get(header::ORIGIN)?;
-        let below_prefix = path.strip_prefix(PREFIX).is_some_and(|rest| rest.starts_with('/'));
-        (below_prefix && self.0.iter().any(|allowed| allowed == origin || allowed == "*")).then(|| origin.clone())
+        (self.concerns(path) && self.0.iter().any(|allowed| allowed == origin || allowed == "*")).then(|| origin.clone())
     }
 }
 
@@ -38,7 +42,6 @@ impl Cors {
 pub fn allow(origin: HeaderValue, headers: &mut HeaderMap) {
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("*"));
-    headers.append(header::VARY, HeaderValue::from_static("origin"));
 }
 
 /// The answer to a browser that asks what it may send.

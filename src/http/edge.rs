@@ -116,6 +116,9 @@ impl Endpoint for Edge {
         if let Ok(id) = HeaderValue::from_str(context.request_id()) {
             response.headers_mut().insert(REQUEST_ID, id);
         }
+        if self.cors.concerns(&path) {
+            response.headers_mut().append(header::VARY, HeaderValue::from_static("origin"));
+        }
         if let Some(origin) = origin {
             cors::allow(origin, response.headers_mut());
         }
@@ -157,7 +160,10 @@ impl Edge {
     /// The answer, whose bytes are under way from here on. One for which there is no room is dropped.
     async fn counted(&self, context: &Context, path: &str, gzip: bool, mut response: Response) -> Response {
         let (Some(recipient), Some(Long)) = (context.recipient(), response.data()) else {
-            context.answered(0);
+            // What is refused says nothing of the length of answers.
+            if response.status().is_success() {
+                context.answered(0);
+            }
             return response;
         };
         let Ok(mut bytes) = response.take_body().into_bytes().await else { return self.failure(context, path, ApiError::internal()) };

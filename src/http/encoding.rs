@@ -11,8 +11,8 @@ pub fn accepts_gzip(headers: &HeaderMap) -> bool {
     for coding in headers.get_all(ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(',')) {
         let mut parts = coding.split(';').map(str::trim);
         let name = parts.next().unwrap_or_default();
-        let refused =
-            parts.any(|part| part.strip_prefix("q=").is_some_and(|weight| weight.parse::<f32>().is_ok_and(|weight| weight <= 0.0)));
+        let weight = parts.filter_map(|part| part.split_once('=')).find(|(name, _)| name.trim().eq_ignore_ascii_case("q"));
+        let refused = weight.is_some_and(|(_, weight)| weight.trim().parse::<f32>().is_ok_and(|weight| weight <= 0.0));
         match name.to_ascii_lowercase().as_str() {
             "gzip" | "x-gzip" => return !refused,
             "*" => any = !refused,
@@ -44,7 +44,7 @@ mod tests {
         for value in ["gzip", "br, GZIP;q=0.5", "deflate, *", "x-gzip", "*;q=0, gzip"] {
             assert!(accepts(value), "{value}");
         }
-        for value in ["", "br", "gzip;q=0", "gzip; q=0.0, *", "*;q=0", "identity"] {
+        for value in ["", "br", "gzip;q=0", "gzip;Q=0", "gzip ; q = 0", "gzip; q=0.0, *", "*;q=0", "identity"] {
             assert!(!accepts(value), "{value}");
         }
     }

@@ -141,7 +141,7 @@ fn pages_of_an_origin_that_was_named_may_call_the_contract() {
     }
     // Another origin's request is answered as ever, and its page cannot read that.
     let other = api.get("/labels").query("searchTerm", "any").header("origin", "https://evil.example.com").exchange();
-    assert_eq!((other.status, other.header("access-control-allow-origin")), (200, None));
+    assert_eq!((other.status, other.header("access-control-allow-origin"), other.header("vary")), (200, None, Some("origin")));
     // Off by default.
     let off = one().get("/labels").query("searchTerm", "any").header("origin", APP).exchange();
     assert_eq!((off.status, off.header("access-control-allow-origin")), (200, None));

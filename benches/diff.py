@@ -5,7 +5,7 @@
   benches/diff.py openapi-diff FOLDER BINARY...   tests of a clone of github.com/OpenAPITools/openapi-diff
   benches/diff.py pairs FILE BINARY...            pairs of documents, one pair a line: OLD NEW
 
-BINARY is built by `cargo build --release -p openapi-diff --example compare`; binaries of older commits may precede it. The
+BINARY is built by `cargo build --profile dist -p openapi-diff --example compare`; binaries of older commits may precede it. The
 last one counts: the script fails if it crashes, takes more than 10 s for a pair, or disagrees with a test for which
 benches/diff-reasons.json has no reason.
 """

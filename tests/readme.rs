@@ -80,6 +80,11 @@ fn every_link_of_the_documents_leads_to_a_file() {
     files.extend(root.join("docs").read_dir().unwrap().map(|entry| entry.unwrap().path()));
     for file in files {
         let text = fs::read_to_string(&file).unwrap();
+        // A fence of code stands on a line of its own.
+        for fence in text.lines().filter(|line| line.contains("```")) {
+            let language = fence.trim_start().strip_prefix("```");
+            assert!(language.is_some_and(|name| name.bytes().all(|byte| byte.is_ascii_alphanumeric())), "{}: {fence}", file.display());
+        }
         for target in text.split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
             let path = target.split('#').next().unwrap_or_default();
             if !target.contains("://") && !path.is_empty() {

@@ -3,9 +3,9 @@
 //! Of one store's statements that their keys do not bound a few run at a time (`store::db::Share`), and the others wait in the order in
 //! which they came. So another store's request waits for those few, however many connections the first one has.
 //!
-//! A request whose answer may be long waits for its turn, since rows and text of a long answer are in memory at once: a store has one such
-//! request at a time. It shares neither a thread of the runtime (`Context::beside`) nor a connection with others. An answer may be long
-//! where one of the same store and scope was so lately, or where there was none yet.
+//! A request whose answer may be long waits for its turn. A store has one such request at a time, since the answer takes memory twice: as
+//! rows, and as text. The request shares neither a thread of the runtime (`Context::beside`) nor a connection with others. An answer is
+//! expected to be long where the last long one of the same store and scope is at most 30 seconds old, or where none succeeded yet.
 //!
 //! Called by `auth`, once a request is known to be sound, and by `edge`, which knows how long the answer is. A turn ends with its request.
 
@@ -50,7 +50,7 @@ struct OfStore {
 pub struct Turn {
     store: Arc<OfStore>,
     scope: Scope,
-    /// Present where the answer may be long.
+    /// Present if the answer was expected to be long when the turn was taken.
     alone: Option<OwnedSemaphorePermit>,
 }
 

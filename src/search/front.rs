@@ -47,7 +47,7 @@ pub const FRESH_MAX: usize = 1000;
 /// The limit of log positions per read, and of changes per update; more changes than that do not fit into the overlay.
 pub const PLACES: i64 = 500;
 pub const PART: usize = 500;
-/// Bytes of text that are analysed on the caller's thread: a millisecond's worth.
+/// Bytes of text that are analysed on the caller's thread. More of it goes to a thread where it holds up no request.
 const AT_ONCE: usize = 16 * 1024;
 /// How many changes are remembered as already applied.
 const REMEMBERED: usize = 20_000;

@@ -125,11 +125,10 @@ pub async fn run(db: &Db, world: &World, store: &StoreId, spool: Spool, options:
                 import.commit().await?;
             }
             summary.exclusive = db.is_one_writer().then(|| begun.elapsed());
-            if options.dry_run {
-                return Ok(summary);
-            }
             // Batches and replaced tickets leave partial totals. Until they are folded, every first page with a total has to sum them up.
-            if let Err(error) = db.fold_totals().await {
+            if !options.dry_run
+                && let Err(error) = db.fold_totals().await
+            {
                 tracing::warn!(%error, "partial totals could not be folded; a server will do it later");
             }
             Ok(summary)

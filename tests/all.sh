@@ -30,7 +30,7 @@ suite() {
     local what=$1 log="$scratch/suite.log"
     shift
     printf '%s\n' "== tests, $what"
-    if "${runner[@]}" "$@" >"$log" 2>&1; then
+    if "${bounded[@]}" "${runner[@]}" "$@" >"$log" 2>&1; then
         grep -E "$totals" "$log" | tee -a "$scratch/totals" || fail "no totals in what the runner said"
     else
         cat "$log"

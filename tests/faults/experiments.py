@@ -5,7 +5,7 @@ Each experiment runs a server under load, causes a fault, ends it, waits for the
 and looks for every acknowledged message in the database. Called by tests/faults.sh, which provides what it needs in the environment.
 
 usage: experiments.py [--long] [NAME ...]"""
-import contextlib, http.server, os, resource, shutil, signal, sqlite3, subprocess, sys, tempfile, threading, time
+import contextlib, http.server, os, resource, shutil, signal, sqlite3, subprocess, sys, tempfile, threading, time, traceback
 
 from server import Load, Server, STORE
 
@@ -64,7 +64,8 @@ class Bench:
 
 def sql(statement, database="postgres", url=None):
     url = (url or POSTGRES).rsplit("/", 1)[0] + "/" + database
-    done = subprocess.run(["psql", "--no-psqlrc", "-qAtX", "-v", "ON_ERROR_STOP=1", "-c", statement, url], capture_output=True, text=True)
+    command = ["psql", "--no-psqlrc", "-qAtX", "-v", "ON_ERROR_STOP=1", "-c", statement, url]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     if done.returncode: raise RuntimeError(done.stderr)
     return done.stdout.strip()
 
@@ -91,12 +92,15 @@ def through(server, cause, end, during=1.0, rounds=1, unready=503):
     load, slowest = Load(server), 0.0
     check(load.writes_again(time.monotonic()) is not None, "no write before the fault")
     for _ in range(rounds):
-        cause()
-        time.sleep(during)
-        if unready is not None:
-            status, body = server.get("/readyz")
-            check(status == unready, f"/readyz says {status} {body} while writes fail")
-        end()
+        # The fault ends also where the experiment fails: what it stopped would hold up the next one.
+        try:
+            cause()
+            time.sleep(during)
+            if unready is not None:
+                status, body = server.get("/readyz")
+                check(status == unready, f"/readyz says {status} {body} while writes fail")
+        finally:
+            end()
         seconds = load.writes_again(time.monotonic())
         check(seconds is not None, f"no write within 30 s of the end of the fault; {server.tail()}")
         slowest = max(slowest, seconds)
@@ -463,7 +467,7 @@ def terminated(bench):
 def pg_ctl(*arguments):
     command = [os.path.join(PG_BIN, "pg_ctl"), "-D", os.path.join(PG_FOLDER, "data"), *arguments]
     if IS_ROOT: command = ["setpriv", "--reuid=postgres", "--regid=postgres", "--init-groups", "--", *command]
-    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL, timeout=90)
 
 
 def restarted(how):
@@ -608,6 +612,17 @@ def empty_server(bench):
     return through(server, cause, end, during=1.5)
 
 
+@contextlib.contextmanager
+def deadline(seconds):
+    """Raises in the main thread where the block takes longer, also while it waits for a process or a thread."""
+    def ring(_signal, frame):
+        raise TimeoutError(f"not done after {seconds} s, in {frame.f_code.co_name}, {os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}")
+    signal.signal(signal.SIGALRM, ring)
+    signal.alarm(seconds)
+    try: yield
+    finally: signal.alarm(0)
+
+
 def main():
     chosen = [name for name in sys.argv[1:] if not name.startswith("--")]
     failed = False
@@ -622,15 +637,16 @@ def main():
             continue
         bench = Bench(database)
         try:
-            result = function(bench)
+            with deadline(1200 if LONG else 180): result = function(bench)
         except Exception as error:
             failed = True
-            print(f"{title:38} FAILED: {error}", flush=True)
+            places = [f"{place.name}:{place.lineno}" for place in traceback.extract_tb(error.__traceback__)]
+            print(f"{title:38} FAILED: {error} ({' > '.join(places)})", flush=True)
             for server in bench.servers: print("    " + server.tail().replace("\n", "\n    "))
             RESULTS.append((title, None))
             continue
         finally:
-            bench.close()
+            with deadline(60): bench.close()
         RESULTS.append((title, result))
         seconds = result["seconds"]
         again = "stays so" if result["excepted"] and seconds is None else f"{seconds:.2f} s"

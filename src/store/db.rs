@@ -370,8 +370,14 @@ fn counted(mut connection: DatabaseConnection, on_statement: Option<&OnStatement
 
 fn postgres_options(url: &str) -> Result<PgConnectOptions> {
     let options = PgConnectOptions::from_str(url).map_err(unreadable)?;
-    // What a page looks at is a few thousand rows at most; to compile its statement takes a hundred times as long.
-    Ok(options.statement_cache_capacity(256).options([("lock_timeout", "10s"), ("jit", "off")]).disable_statement_logging())
+    let settings = [
+        ("lock_timeout", "10s"),
+        // What a page looks at is a few thousand rows at most; to compile its statement takes a hundred times as long.
+        ("jit", "off"),
+        // Writes lock the rows that they read. A database may have another default, under which one that waited for a lock fails.
+        ("default_transaction_isolation", "read committed"),
+    ];
+    Ok(options.statement_cache_capacity(256).options(settings).disable_statement_logging())
 }
 
 async fn open_postgres(options: PgConnectOptions, connections: u32) -> Result<DatabaseConnection> {

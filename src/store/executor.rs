@@ -7,14 +7,35 @@ use sea_orm::{
     sea_query::{Expr, Func},
 };
 use tokio::sync::Semaphore;
+use tokio_postgres::Row;
 
 use crate::store::{
     db::{Db, Reads},
     error::{Error, Result},
-    postgres::pipelined_clients::Lines,
+    postgres::{connection::RowSink, pipelined_clients::Lines},
     rows::Cells,
     sql::{Reach, Sql},
 };
+
+/// The rows of a statement on PostgreSQL through `decode`, each as it arrives, until one fails.
+struct Decoded<T, D> {
+    decode: D,
+    rows: Result<Vec<T>>,
+}
+
+impl<T: Send, D: Fn(&mut Cells<'_>) -> Result<T> + Send> RowSink for Decoded<T, D> {
+    fn begin(&mut self) {
+        self.rows = Ok(Vec::new());
+    }
+
+    fn take(&mut self, row: Row) {
+        let Ok(rows) = &mut self.rows else { return };
+        match (self.decode)(&mut Cells::postgres(&row)) {
+            Ok(decoded) => rows.push(decoded),
+            Err(error) => self.rows = Err(error),
+        }
+    }
+}
 
 impl Db {
     /// Every row of a statement, each through `decode`.
@@ -33,10 +54,10 @@ impl Db {
                 readers.all(sql, share, decode).await
             }
             // In a box since it is large, and every future around it is moved as a whole several times a request, on SQLite too.
-            // Each row is given back as soon as it was decoded: a long answer is not in memory twice.
-            Reads::Postgres(lines) => Box::pin(self.rows_within(share, lines, &sql))
-                .await
-                .and_then(|rows| rows.into_iter().map(|row| decode(&mut Cells::postgres(&row))).collect()),
+            Reads::Postgres(lines) => {
+                let mut decoded = Decoded { decode, rows: Ok(Vec::new()) };
+                Box::pin(self.rows_within(share, lines, &sql, &mut decoded)).await.and(decoded.rows)
+            }
         };
         // A damaged page is no reason to turn every request away: what all need is seen by a look at the database.
         outcome.inspect_err(|error| {
@@ -46,27 +67,24 @@ impl Db {
         })
     }
 
-    /// [`Self::rows`] once its store's share has room.
-    async fn rows_within(&self, share: Option<&Arc<Semaphore>>, lines: &Lines, sql: &Sql) -> Result<Vec<tokio_postgres::Row>> {
+    /// [`Self::each_row`] once its store's share has room.
+    async fn rows_within(&self, share: Option<&Arc<Semaphore>>, lines: &Lines, sql: &Sql, to: &mut dyn RowSink) -> Result<()> {
         let _permit = match share {
             // Nothing closes it.
             Some(share) => share.acquire().await.ok(),
             None => None,
         };
-        self.rows(lines, sql).await
+        self.each_row(lines, sql, to).await
     }
 
     /// The rows of a statement on PostgreSQL.
-    pub(in crate::store) async fn rows(&self, lines: &Lines, sql: &Sql) -> Result<Vec<tokio_postgres::Row>> {
+    pub(in crate::store) async fn each_row(&self, lines: &Lines, sql: &Sql, to: &mut dyn RowSink) -> Result<()> {
         self.count_statement();
-        let read = match self.replica() {
-            Some(replica) => replica.rows(sql).await,
-            None => None,
+        let has_answered = match self.replica() {
+            Some(replica) => replica.each_row(sql, to).await,
+            None => false,
         };
-        match read {
-            Some(rows) => Ok(rows),
-            None => lines.rows(sql).await,
-        }
+        if has_answered { Ok(()) } else { lines.each_row(sql, to).await }
     }
 
     fn count_statement(&self) {

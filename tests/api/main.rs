@@ -39,6 +39,7 @@ mod limits;
 mod messages;
 mod migrations;
 mod pagination;
+mod postgres_settings;
 mod protocol;
 mod scopes;
 mod search;

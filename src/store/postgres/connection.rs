@@ -179,6 +179,23 @@ pub(in crate::store) struct Connection {
     served: JoinHandle<()>,
 }
 
+/// Takes the rows of a statement as they arrive, so that a long answer is not in memory as a whole in the form of the protocol.
+pub(in crate::store) trait RowSink: Send {
+    /// The statement begins, or begins again after its connection was lost.
+    fn begin(&mut self);
+    fn take(&mut self, row: Row);
+}
+
+impl RowSink for Vec<Row> {
+    fn begin(&mut self) {
+        self.clear();
+    }
+
+    fn take(&mut self, row: Row) {
+        self.push(row);
+    }
+}
+
 /// What a statement answers: its rows, and how many it changed.
 #[derive(Default)]
 pub(in crate::store) struct Answer {
@@ -209,16 +226,30 @@ struct Known {
 }
 
 impl Connection {
-    /// The rows of a statement that stands alone. Where the schema changed since it was prepared, it is prepared and run once more.
-    pub async fn rows(&self, sql: &Sql) -> Outcome<Vec<Row>> {
-        match self.rows_within(sql).await {
-            Err(error) if is_outdated(&error) => self.rows_within(sql).await,
+    /// Runs a statement that stands alone. Where the schema changed since it was prepared, it is prepared and run once more.
+    pub async fn each_row(&self, sql: &Sql, to: &mut dyn RowSink) -> Outcome<()> {
+        match self.noted(self.send(sql, to).await) {
+            Err(error) if is_outdated(&error) => self.noted(self.send(sql, to).await),
             outcome => outcome,
         }
     }
 
-    async fn rows_within(&self, sql: &Sql) -> Outcome<Vec<Row>> {
-        Ok(self.flight(None, std::slice::from_ref(sql), None).await?.pop().unwrap_or_default().rows)
+    /// The rows of a statement that stands alone.
+    #[cfg(test)]
+    pub async fn rows(&self, sql: &Sql) -> Outcome<Vec<Row>> {
+        let mut rows = Vec::new();
+        self.each_row(sql, &mut rows).await?;
+        Ok(rows)
+    }
+
+    async fn send(&self, sql: &Sql, to: &mut dyn RowSink) -> Outcome<()> {
+        to.begin();
+        let statement = self.prepared(sql).await?;
+        let mut stream = pin!(self.client.query_raw(&statement, sql.params().iter().map(value)).await?);
+        while let Some(row) = stream.as_mut().try_next().await? {
+            to.take(row);
+        }
+        Ok(())
     }
 
     /// One flight of a transaction: a command that begins it, statements and a command that ends it go out together, and are run one

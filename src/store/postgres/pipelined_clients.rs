@@ -24,7 +24,7 @@ use crate::store::{
     error::is_lost,
     lock::lock,
     postgres::{
-        connection::{Connection, Rows, Server},
+        connection::{Connection, RowSink, Rows, Server},
         pool::{FORGOTTEN, Kept, OLD, RESTED, closed, late, made},
     },
     sql::{Reach, Sql},
@@ -86,15 +86,22 @@ impl Lines {
 
     /// The rows of a statement that only reads.
     pub async fn rows(&self, sql: &Sql) -> Result<Vec<Row>> {
+        let mut rows = Vec::new();
+        self.each_row(sql, &mut rows).await?;
+        Ok(rows)
+    }
+
+    /// The same, row by row.
+    pub async fn each_row(&self, sql: &Sql, to: &mut dyn RowSink) -> Result<()> {
         if !matches!(sql.reach(), Reach::Keys) {
-            return self.0.kept.rows(sql).await;
+            return self.0.kept.each_row(sql, to).await;
         }
         let line = self.line();
         let mut repeats = 0;
         loop {
             let connection = timeout(self.0.patience, self.connection(line.0));
             let (connection, used) = connection.await.unwrap_or_else(|_| Err(late()))?;
-            match connection.rows(sql).await {
+            match connection.each_row(sql, to).await {
                 Err(error) if is_lost(&error) => {
                     line.0.give_up(&connection);
                     // Whatever ends each connection that it is sent over is not sent for ever.

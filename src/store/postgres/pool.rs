@@ -24,7 +24,7 @@ use crate::store::{
     error::{is_lost, lets_nobody_in_yet},
     last_failure::LastFailure,
     lock::lock,
-    postgres::connection::{Connection, NOTHING, Rows, Server},
+    postgres::connection::{Connection, NOTHING, RowSink, Rows, Server},
     sql::Sql,
 };
 
@@ -93,19 +93,21 @@ impl Kept {
 
     /// The rows of a statement that only reads, or may be run twice.
     pub async fn rows(&self, sql: &Sql) -> Result<Vec<Row>> {
-        let (lent, rows) = self.first(sql, NOTHING).await?;
-        self.put_back(lent);
+        let mut rows = Vec::new();
+        self.each_row(sql, &mut rows).await?;
         Ok(rows)
     }
 
-    /// A connection, and the rows of its first statement, which changes nothing: where the connection had rested and turns out to
-    /// be lost, the statement is repeated on another. `last` ends what the statement may have begun when no caller waits for it any
-    /// more.
-    pub async fn first(&self, sql: &Sql, last: &'static str) -> Result<(Lent, Vec<Row>)> {
+    /// The same, row by row.
+    pub async fn each_row(&self, sql: &Sql, to: &mut dyn RowSink) -> Result<()> {
         loop {
-            let lent = guard(self.lend().await?, |lent| self.recover(lent, last));
-            match lent.connection().rows(sql).await {
-                Ok(rows) => return Ok((ScopeGuard::into_inner(lent), rows)),
+            let lent = guard(self.lend().await?, |lent| self.recover(lent, NOTHING));
+            match lent.connection().each_row(sql, to).await {
+                Ok(()) => {
+                    self.put_back(ScopeGuard::into_inner(lent));
+                    return Ok(());
+                }
+                // One that had rested turns out to be lost: the statement is repeated on another.
                 Err(error) if is_lost(&error) && lent.idle.used => drop(ScopeGuard::into_inner(lent)),
                 Err(error) => return Err(error.into()),
             }
@@ -188,7 +190,7 @@ pub(in crate::store) async fn made(server: &Server, rows: Rows) -> Result<Connec
     }
 }
 
-/// Proves that a server accepts connections; waits for one that starts, for so long.
+/// Proves that a server accepts connections, to a database that can store every text; waits for one that starts, for so long.
 pub(in crate::store) async fn reach(server: &Server, patience: Duration) -> Result<()> {
     let mut connecting = pin!(made(server, Rows::Short));
     let reached = match timeout(SAID, &mut connecting).await {
@@ -203,12 +205,25 @@ pub(in crate::store) async fn reach(server: &Server, patience: Duration) -> Resu
     };
     match reached {
         Ok(connection) => {
+            let encoding = encoding(&connection).await;
             connection.close().await;
-            Ok(())
+            match encoding?.as_str() {
+                "UTF8" => Ok(()),
+                other => Err(Error::Unavailable(format!(
+                    "the PostgreSQL database has the encoding {other}, which cannot store every text; name one that was made with \
+                     `CREATE DATABASE counterpart ENCODING 'UTF8' TEMPLATE template0`"
+                ))),
+            }
         }
         Err(Error::Unavailable(reason)) => Err(Error::Unavailable(format!("the PostgreSQL server at `{}`: {reason}", server.address()))),
         Err(error) => Err(error),
     }
+}
+
+async fn encoding(connection: &Connection) -> Result<String> {
+    let mut rows = Vec::new();
+    connection.each_row(&Sql::fixed("SHOW server_encoding"), &mut rows).await?;
+    Ok(rows.first().map(|row| row.try_get(0)).transpose()?.unwrap_or_default())
 }
 
 /// No connection is given out any more.

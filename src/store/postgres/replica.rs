@@ -18,9 +18,12 @@ use std::{
 };
 
 use tokio::{sync::Mutex as Turn, time::timeout};
-use tokio_postgres::Row;
 
-use crate::store::{Error, Result, postgres::pipelined_clients::Lines, sql::Sql};
+use crate::store::{
+    Error, Result,
+    postgres::{connection::RowSink, pipelined_clients::Lines},
+    sql::Sql,
+};
 
 /// How long a standby is left alone that failed.
 const REST: Duration = Duration::from_secs(5);
@@ -73,14 +76,14 @@ impl Replica {
         self.read.close().await;
     }
 
-    /// The rows of a statement, unless the standby fails, which is then left alone for a while.
-    pub async fn rows(&self, sql: &Sql) -> Option<Vec<Row>> {
-        match timeout(PATIENCE, self.read.rows(sql)).await {
-            Ok(Ok(rows)) => return Some(rows),
+    /// Whether it has answered a statement. A standby that fails is left alone for a while.
+    pub async fn each_row(&self, sql: &Sql, to: &mut dyn RowSink) -> bool {
+        match timeout(PATIENCE, self.read.each_row(sql, to)).await {
+            Ok(Ok(())) => return true,
             Ok(Err(error)) => self.failed(&error),
             Err(_) => self.failed(&"no answer in time"),
         }
-        None
+        false
     }
 
     fn failed(&self, error: &dyn std::fmt::Display) {

@@ -96,8 +96,9 @@ impl Db {
         let (db, lines, asked) = (self.clone(), lines.clone(), sought.clone());
         let look_up = |keys: BTreeSet<String>| async move {
             let sql = asked.sql(db.backend(), keys.iter().map(String::as_str));
-            let mut found = HashMap::with_capacity(keys.len());
-            for row in db.rows(&lines, &sql).await? {
+            let (mut found, mut rows) = (HashMap::with_capacity(keys.len()), Vec::new());
+            db.each_row(&lines, &sql, &mut rows).await?;
+            for row in rows {
                 found.insert(row.try_get(0).map_err(Error::from)?, row);
             }
             Ok(Arc::new(found))

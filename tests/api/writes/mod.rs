@@ -14,7 +14,7 @@ mod isolation;
 mod labels;
 mod mails;
 mod mark_read;
-mod races;
+pub mod races;
 mod roundtrip;
 mod sends;
 mod shapes;

@@ -1,0 +1,66 @@
+//! PostgreSQL databases with settings or an encoding that are not the usual ones.
+
+use serde_json::json;
+
+use crate::{
+    fixture::channels,
+    harness::{ALL_SCOPES, Database, SIMULATED, Server},
+    writes::races::race,
+};
+
+/// Messages of one album, which a channel hands over at the same instant.
+const ALBUM: usize = 24;
+
+#[test]
+fn writes_succeed_whatever_isolation_is_the_databases_default() {
+    for level in ["repeatable read", "serializable"] {
+        let database = Database::with(&[("shop", channels())]);
+        let Some((_, name)) = database.postgres.clone() else { return };
+        database.sql(&format!("ALTER DATABASE {name} SET default_transaction_isolation = '{level}'"));
+        let server = Server::start_with(database, SIMULATED);
+        let index = server.database.folder().join("second").display().to_string();
+        let second = server.beside(&[SIMULATED, &[("COUNTERPART_INDEX_DIR", &index)]].concat());
+        let api = server.api("shop", &ALL_SCOPES);
+        let beside = crate::client::Api { address: second.address.clone(), ..api.clone() };
+        let caller = |n: usize| if n % 2 == 0 { &api } else { &beside };
+
+        let text = |n: usize| json!({"conversationId": "conv-line", "text": format!("text {n}")});
+        race(ALBUM, |n| caller(n).post("/messages", text(n)).send()).iter().for_each(|answer| drop(answer.ok()));
+        let note = |n: usize| json!({"conversationId": "conv-line", "text": format!("note {n}")});
+        race(ALBUM, |n| caller(n).post("/messages/internal-comments", note(n)).send()).iter().for_each(|answer| drop(answer.ok()));
+
+        // Each by a process of its own.
+        let file = |n: usize| {
+            let path = server.database.folder().join(format!("{level}-{n}.ndjson"));
+            let message = json!({"accountId": "acc-line", "referenceId": "album", "externalId": n.to_string(), "sender": {"id": "album"}, "text": "x"});
+            std::fs::write(&path, message.to_string()).expect("the file is written");
+            path.display().to_string()
+        };
+        let taken: Vec<serde_json::Value> = std::thread::scope(|scope| {
+            let database = &server.database;
+            let receive = |n: usize| {
+                let file = file(n);
+                scope.spawn(move || database.run(&["message", "receive", "--store", "shop", &file]))
+            };
+            let running: Vec<_> = (0..ALBUM).map(receive).collect();
+            running.into_iter().map(|thread| serde_json::from_str(&thread.join().expect("it is taken")).expect("an answer")).collect()
+        });
+        for member in ["conversationId", "ticketId"] {
+            assert!(taken.iter().all(|one| one[member] == taken[0][member] && one[member].is_string()), "{level}: {taken:?}");
+        }
+    }
+}
+
+#[test]
+fn a_database_that_cannot_store_every_text_is_refused_with_what_to_do() {
+    let database = Database::fresh();
+    let Some((_, name)) = database.postgres.clone() else { return };
+    for encoding in ["LATIN1", "SQL_ASCII"] {
+        let other = format!("{name}_{}", encoding.to_lowercase());
+        database.sql(&format!("CREATE DATABASE {other} ENCODING '{encoding}' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0"));
+        let url = database.url.replace(&name, &other);
+        let complaint = database.fails_with(&[("DATABASE_URL", &url)], &["store", "create", "--id", "s", "--name", "S"]);
+        database.sql(&format!("DROP DATABASE {other} WITH (FORCE)"));
+        assert!(complaint.contains(&format!("encoding {encoding}")) && complaint.contains("ENCODING 'UTF8'"), "{complaint}");
+    }
+}

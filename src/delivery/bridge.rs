@@ -7,13 +7,12 @@
 
 use std::{sync::Arc, time::Duration};
 
-use reqwest::Client;
 use serde::Serialize;
 use serde_json::{Map, Value};
 use url::Url;
 
 use super::{
-    client::{MAX_ANSWER, NoClient, guarded, pause, read, signed, told},
+    client::{Body, EndpointResponse, MAX_ANSWER, NoClient, Poster},
     connector::{Accepted, Capabilities, Class, Connector, NotTaken, Sending},
 };
 use crate::domain::targets::Targets;
@@ -32,10 +31,9 @@ const MAX_ERROR_CHARS: usize = 200;
 /// The HTTP client that all bridges share.
 #[derive(Clone)]
 pub struct Bridges {
-    client: Client,
+    poster: Poster,
     clock: Arc<dyn Clock>,
     targets: Targets,
-    timeout: Duration,
 }
 
 /// The bridge of one account.
@@ -46,7 +44,7 @@ pub struct Bridge {
 
 impl Bridges {
     pub fn new(timeout: Duration, clock: Arc<dyn Clock>, targets: Targets) -> Result<Self, NoClient> {
-        Ok(Self { client: guarded(timeout, targets)?, clock, targets, timeout })
+        Ok(Self { poster: Poster::new(timeout, targets)?, clock, targets })
     }
 
     pub fn to(&self, endpoint: &Endpoint) -> Bridge {
@@ -66,20 +64,18 @@ impl Connector for Bridge {
 
 impl Bridge {
     async fn post(&self, parcel: &Parcel, attempt: i64) -> Result<Accepted, NotTaken> {
-        let Bridges { client, clock, targets, timeout } = &self.bridges;
+        let Bridges { poster, clock, targets } = &self.bridges;
         let url = Url::parse(&self.endpoint.url).map_err(never)?;
         targets.check(&url).map_err(never)?;
         let body = serde_json::to_vec(&Order::of(parcel, attempt)).map_err(never)?;
-        let now = clock.now();
-        // A name without a public address fails transiently too: it may get one later, and the caller must not see whether the name
-        // exists.
-        let failed = |error: reqwest::Error| later(told(&error, *timeout), None);
         // Transient: the key that unseals the secrets may come back.
         let secrets = self.endpoint.secrets.as_ref().map_err(|reason| later(reason.clone(), None))?;
-        let request = signed(client, url, parcel.message_id.as_str(), now, secrets, body);
-        let mut response = request.send().await.map_err(failed)?;
-        let answer = read(&mut response).await.map_err(failed)?;
-        judge(response.status().as_u16(), pause(&response, now), answer.as_deref())
+        match poster.post(url, parcel.message_id.as_str(), clock.now(), secrets, body).await {
+            Ok(received) => judge(&received),
+            // A name without a public address fails transiently too: it may get one later, and the caller must not see whether the name
+            // exists.
+            Err(reason) => Err(later(reason, None)),
+        }
     }
 }
 
@@ -92,19 +88,22 @@ fn later(reason: String, after: Option<i64>) -> NotTaken {
     NotTaken { class: Class::Transient { after: after.map(|after| Duration::from_millis(u64::try_from(after).unwrap_or(0))) }, reason }
 }
 
-/// Classifies a response. `body` is `None` if it is longer than [`MAX_ANSWER`].
-fn judge(status: u16, after: Option<i64>, body: Option<&[u8]>) -> Result<Accepted, NotTaken> {
-    let answer = body.map(|body| serde_json::from_slice::<Map<String, Value>>(body).ok());
+/// Classifies a response. One whose end does not come is understood if all of its JSON came.
+fn judge(received: &EndpointResponse) -> Result<Accepted, NotTaken> {
+    let (status, after) = (received.status, received.pause);
+    let read = |body: &[u8]| serde_json::from_slice::<Map<String, Value>>(body).ok();
+    let answer = match &received.body {
+        Body::Whole(body) => read(body).ok_or_else(|| "it is no JSON object".to_owned()),
+        Body::Part(body, reason) => read(body).ok_or_else(|| reason.clone()),
+        Body::TooLong => Err(format!("it is longer than {MAX_ANSWER} bytes")),
+    };
     if (200..=299).contains(&status) {
-        return match answer {
-            Some(Some(answer)) => accepted(&answer),
-            Some(None) => Err("it is no JSON object".to_owned()),
-            None => Err(format!("it is longer than {MAX_ANSWER} bytes")),
-        }
-        .map_err(|reason| later(format!("the bridge answered {status}, but the answer is not understood: {reason}"), after));
+        return answer
+            .and_then(|answer| accepted(&answer))
+            .map_err(|reason| later(format!("the bridge answered {status}, but the answer is not understood: {reason}"), after));
     }
     let mut reason = format!("the bridge answered {status}");
-    if let Some(error) = answer.flatten().as_ref().and_then(|answer| answer.get("error")?.as_str()) {
+    if let Some(error) = answer.as_ref().ok().and_then(|answer| answer.get("error")?.as_str()) {
         reason.push_str(": ");
         reason.extend(header_text(error).chars().take(MAX_ERROR_CHARS));
     }

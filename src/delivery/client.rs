@@ -3,11 +3,18 @@
 //! Called by `webhooks` and `bridge`. DNS names resolve only to addresses that `guard` permits; redirects and proxies are
 //! not followed; the time-out covers the whole response. A URL with a literal IP address involves no DNS: callers check it
 //! with [`Targets::check`] first.
+//!
+//! Connections are kept between requests. A receiver may close one as the next request is written to it, which is no failure of the
+//! receiver: such a request is repeated once, at once, on a new connection.
 
-use std::{error::Error as _, sync::Arc, time::Duration};
+use std::{
+    error::Error as _,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use reqwest::{
-    Client, RequestBuilder, Response,
+    Client, Request, Response,
     dns::Resolve,
     header::{CONTENT_TYPE, RETRY_AFTER},
     redirect::Policy,
@@ -30,13 +37,102 @@ pub enum NoClient {
     Http(#[from] reqwest::Error),
 }
 
-/// A client that connects only to permitted targets. `timeout` covers the whole response.
-pub fn guarded(timeout: Duration, targets: Targets) -> Result<Client, NoClient> {
-    naming(timeout, targets, Arc::new(MachineNames))
+/// A client that connects only to permitted targets.
+#[derive(Clone)]
+pub struct Poster {
+    client: Client,
+    /// Keeps no connection, so that each request has a new one.
+    unpooled: Client,
+    /// Covers the whole response.
+    timeout: Duration,
 }
 
-/// [`guarded`], with the DNS resolver of the caller.
-pub(super) fn naming(timeout: Duration, targets: Targets, names: Arc<dyn Resolve>) -> Result<Client, NoClient> {
+/// A response. Its body is read as far as it comes, within the time-out.
+pub struct EndpointResponse {
+    pub status: u16,
+    /// What `Retry-After` asks for, in milliseconds.
+    pub pause: Option<i64>,
+    pub body: Body,
+}
+
+/// The body of a response.
+pub enum Body {
+    Whole(Vec<u8>),
+    /// It ended too early, or did not end: what came of it, and why no more did.
+    Part(Vec<u8>, String),
+    /// Longer than [`MAX_ANSWER`].
+    TooLong,
+}
+
+impl Poster {
+    pub fn new(timeout: Duration, targets: Targets) -> Result<Self, NoClient> {
+        Self::naming(timeout, targets, Arc::new(MachineNames))
+    }
+
+    /// [`Self::new`], with the DNS resolver of the caller.
+    pub(super) fn naming(timeout: Duration, targets: Targets, names: Arc<dyn Resolve>) -> Result<Self, NoClient> {
+        let client = client_of(timeout, targets, names.clone(), usize::MAX)?;
+        Ok(Self { client, unpooled: client_of(timeout, targets, names, 0)?, timeout })
+    }
+
+    /// Sends a signed POST of JSON, with one signature per secret. `id` is the idempotency key. An error is the reason why there is no
+    /// response.
+    pub async fn post(
+        &self,
+        url: Url,
+        id: &str,
+        at: Timestamp,
+        secrets: &[SigningSecret],
+        body: Vec<u8>,
+    ) -> Result<EndpointResponse, String> {
+        let begun = Instant::now();
+        let told = |error: reqwest::Error| told(&error, self.timeout);
+        let request = self.signed(url, id, at, secrets, body).map_err(told)?;
+        let again = request.try_clone();
+        let mut sent = self.client.execute(request).await;
+        if sent.as_ref().is_err_and(was_closed)
+            && let Some(mut again) = again
+        {
+            *again.timeout_mut() = Some(self.timeout.saturating_sub(begun.elapsed()));
+            sent = self.unpooled.execute(again).await;
+        }
+        let mut response = sent.map_err(told)?;
+        let body = self.read(&mut response).await;
+        Ok(EndpointResponse { status: response.status().as_u16(), pause: pause(&response, at), body })
+    }
+
+    fn signed(&self, url: Url, id: &str, at: Timestamp, secrets: &[SigningSecret], body: Vec<u8>) -> reqwest::Result<Request> {
+        let seconds = at.millis().div_euclid(1000);
+        let signatures: Vec<String> = secrets.iter().map(|secret| secret.sign(id, seconds, &body)).collect();
+        self.client
+            .post(url)
+            .header(CONTENT_TYPE, "application/json")
+            .header("webhook-id", id)
+            .header("webhook-timestamp", seconds)
+            .header("webhook-signature", signatures.join(" "))
+            .body(body)
+            .build()
+    }
+
+    async fn read(&self, response: &mut Response) -> Body {
+        let mut body = Vec::new();
+        loop {
+            match response.chunk().await {
+                Ok(Some(chunk)) if body.len() + chunk.len() > MAX_ANSWER => return Body::TooLong,
+                Ok(Some(chunk)) => body.extend_from_slice(&chunk),
+                Ok(None) => return Body::Whole(body),
+                Err(error) => return Body::Part(body, told(&error, self.timeout)),
+            }
+        }
+    }
+}
+
+/// Whether the connection of a request ended without a response.
+fn was_closed(error: &reqwest::Error) -> bool {
+    error.is_request() && !error.is_connect() && !error.is_timeout()
+}
+
+fn client_of(timeout: Duration, targets: Targets, names: Arc<dyn Resolve>, kept: usize) -> Result<Client, NoClient> {
     let roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     let tls = rustls::ClientConfig::builder_with_provider(rustls::crypto::ring::default_provider().into())
         .with_safe_default_protocol_versions()?
@@ -51,36 +147,12 @@ pub(super) fn naming(timeout: Duration, targets: Targets, names: Arc<dyn Resolve
         .user_agent(concat!("counterpart/", env!("CARGO_PKG_VERSION")))
         .timeout(timeout)
         .pool_idle_timeout(Duration::from_secs(30))
+        .pool_max_idle_per_host(kept)
         .build()?)
 }
 
-/// A signed POST of JSON, with one signature per secret. `id` is the idempotency key.
-pub fn signed(client: &Client, url: Url, id: &str, at: Timestamp, secrets: &[SigningSecret], body: Vec<u8>) -> RequestBuilder {
-    let seconds = at.millis().div_euclid(1000);
-    let signatures: Vec<String> = secrets.iter().map(|secret| secret.sign(id, seconds, &body)).collect();
-    client
-        .post(url)
-        .header(CONTENT_TYPE, "application/json")
-        .header("webhook-id", id)
-        .header("webhook-timestamp", seconds)
-        .header("webhook-signature", signatures.join(" "))
-        .body(body)
-}
-
-/// The body of a response; `None` if it is longer than [`MAX_ANSWER`].
-pub async fn read(response: &mut Response) -> reqwest::Result<Option<Vec<u8>>> {
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await? {
-        if body.len() + chunk.len() > MAX_ANSWER {
-            return Ok(None);
-        }
-        body.extend_from_slice(&chunk);
-    }
-    Ok(Some(body))
-}
-
 /// The pause in milliseconds that `Retry-After` asks for.
-pub fn pause(response: &Response, now: Timestamp) -> Option<i64> {
+fn pause(response: &Response, now: Timestamp) -> Option<i64> {
     response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()).and_then(|text| asked(text, now))
 }
 
@@ -98,7 +170,7 @@ fn asked(text: &str, now: Timestamp) -> Option<i64> {
 }
 
 /// The root cause of an error. Without the URL, which may contain a secret.
-pub(super) fn told(error: &reqwest::Error, timeout: Duration) -> String {
+fn told(error: &reqwest::Error, timeout: Duration) -> String {
     if error.is_timeout() {
         return format!("no answer within {} seconds", timeout.as_secs());
     }

@@ -84,8 +84,8 @@ pub enum Reply {
     Slowly(&'static str),
     Hang,
     Reset,
-    /// Begins a response and never ends it.
-    Drip,
+    /// Begins a response with this body and never ends it.
+    Unended(&'static str),
 }
 
 /// A local HTTP server with scripted responses.
@@ -138,9 +138,9 @@ impl Server {
                     say(&mut stream, status).await;
                 }
                 Reply::Hang => _ = stream.read_u8().await,
-                Reply::Drip => {
-                    _ = stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n").await;
-                    while stream.write_all(b".").await.is_ok() {
+                Reply::Unended(body) => {
+                    _ = stream.write_all(format!("HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n{body}").as_bytes()).await;
+                    while stream.write_all(b" ").await.is_ok() {
                         tokio::time::sleep(Duration::from_millis(20)).await;
                     }
                 }

@@ -5,12 +5,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use reqwest::Client;
 use tokio::sync::Mutex;
 use url::Url;
 
 use super::{
-    client::{self, NoClient, pause, read, signed, told},
+    client::{NoClient, Poster},
     worker::{Queue, jitter, settle},
 };
 use crate::{
@@ -40,21 +39,20 @@ const MAX_REASON_CHARS: usize = 500;
 #[derive(Clone)]
 pub struct Webhooks {
     service: Service,
-    client: Client,
+    poster: Poster,
     targets: Targets,
     /// The time of the last poll for events.
     looked: Arc<Mutex<Option<Instant>>>,
-    timeout: Duration,
 }
 
 impl Webhooks {
     pub fn new(service: Service, targets: Targets) -> std::result::Result<Self, NoClient> {
-        Ok(Self::over(client::guarded(TIMEOUT, targets)?, TIMEOUT, service, targets))
+        Ok(Self::over(Poster::new(TIMEOUT, targets)?, service, targets))
     }
 
-    /// `client` must have been built for this time-out and these targets.
-    fn over(client: Client, timeout: Duration, service: Service, targets: Targets) -> Self {
-        Self { service, client, targets, looked: Arc::default(), timeout }
+    /// `poster` must have been built for these targets.
+    fn over(poster: Poster, service: Service, targets: Targets) -> Self {
+        Self { service, poster, targets, looked: Arc::default() }
     }
 
     async fn answer(&self, shipment: &Shipment, started_at: Timestamp) -> Answer {
@@ -70,17 +68,11 @@ impl Webhooks {
             Ok(secrets) => secrets,
             Err(reason) => return refused(reason),
         };
-        let request = signed(&self.client, url, &shipment.event_id, started_at, secrets, shipment.body.clone());
-        // The time-out covers the whole response, so it also ends one that arrives a byte at a time.
-        let mut response = match request.send().await {
-            Ok(response) => response,
-            Err(error) => return refused(&told(&error, self.timeout)),
-        };
-        // The body is read so that the connection can be reused; its content is ignored.
-        if let Err(error) = read(&mut response).await {
-            return refused(&told(&error, self.timeout));
+        match self.poster.post(url, &shipment.event_id, started_at, secrets, shipment.body.clone()).await {
+            // The status counts, however its body ends.
+            Ok(received) => Answer::Status(received.status, received.pause),
+            Err(reason) => refused(&reason),
         }
-        Answer::Status(response.status().as_u16(), pause(&response, started_at))
     }
 }
 

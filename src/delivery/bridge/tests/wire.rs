@@ -108,6 +108,10 @@ fn the_kind_human_agent_is_sent_to_the_bridge() {
     assert_eq!(serde_json::to_value(Order::of(&parcel, 3)).unwrap(), expected);
 }
 
+fn whole(status: u16, pause: Option<i64>, body: &[u8]) -> EndpointResponse {
+    EndpointResponse { status, pause, body: Body::Whole(body.to_vec()) }
+}
+
 #[test]
 fn an_answer_is_judged_by_its_status_and_its_names() {
     let taken = |external: &str, reference: Option<&str>| {
@@ -119,7 +123,7 @@ fn an_answer_is_judged_by_its_status_and_its_names() {
         (299, r#"{"externalId":"x","referenceId":"r","error":"none"}"#.to_owned(), taken("x", Some("r"))),
         (200, json!({ "externalId": limit }).to_string(), taken(&limit, None)),
     ] {
-        assert_eq!(judge(status, Some(5), Some(body.as_bytes())), expected, "{status} {body}");
+        assert_eq!(judge(&whole(status, Some(5), body.as_bytes())), expected, "{status} {body}");
     }
     let long = json!({ "error": format!("{}z", "y".repeat(200)) }).to_string();
     for (status, body, again, reason) in [
@@ -152,12 +156,13 @@ fn an_answer_is_judged_by_its_status_and_its_names() {
         (422, &long, false, &"y".repeat(200)),
         (499, "", false, "answered 499"),
     ] {
-        let refused = judge(status, Some(7), Some(body.as_bytes())).unwrap_err();
+        let refused = judge(&whole(status, Some(7), body.as_bytes())).unwrap_err();
         let after = Class::Transient { after: Some(Duration::from_millis(7)) };
         assert_eq!(refused.class, if again { after } else { Class::Permanent }, "{status} {body}");
         assert!(refused.reason.contains(reason) && !refused.reason.ends_with('z'), "{status} {body}: {}", refused.reason);
     }
-    assert_eq!(judge(400, None, Some(b"{}")).unwrap_err().reason, "the bridge answered 400");
-    assert!(judge(200, None, None).unwrap_err().reason.contains("longer than 65536 bytes"));
-    assert_eq!(judge(403, None, None).unwrap_err().reason, "the bridge answered 403");
+    assert_eq!(judge(&whole(400, None, b"{}")).unwrap_err().reason, "the bridge answered 400");
+    let long = |status| EndpointResponse { status, pause: None, body: Body::TooLong };
+    assert!(judge(&long(200)).unwrap_err().reason.contains("longer than 65536 bytes"));
+    assert_eq!(judge(&long(403)).unwrap_err().reason, "the bridge answered 403");
 }

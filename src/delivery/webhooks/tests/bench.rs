@@ -2,11 +2,9 @@
 
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
-use reqwest::Client;
-
 use super::endpoint::{SHORT, START};
 use crate::{
-    delivery::{client, webhooks::Webhooks, worker::Worker},
+    delivery::{client::Poster, webhooks::Webhooks, worker::Worker},
     domain::{
         clock::{Clock, Ids, RandomIds, World},
         events::{self, Actor, Event, Fact, FieldChange},
@@ -146,11 +144,11 @@ impl Bench {
     }
 
     pub(super) fn worker_within(&self, timeout: Duration, targets: Targets) -> Worker<Webhooks> {
-        self.worker_over(client::guarded(timeout, targets).unwrap(), timeout, targets)
+        self.worker_over(Poster::new(timeout, targets).unwrap(), targets)
     }
 
-    pub(super) fn worker_over(&self, client: Client, timeout: Duration, targets: Targets) -> Worker<Webhooks> {
-        Worker::new(Webhooks::over(client, timeout, self.service.clone(), targets))
+    pub(super) fn worker_over(&self, poster: Poster, targets: Targets) -> Worker<Webhooks> {
+        Worker::new(Webhooks::over(poster, self.service.clone(), targets))
     }
 
     /// Milliseconds until the next attempt is due.

@@ -1,10 +1,10 @@
 //! The retry schedule: when an event is tried, with what bytes, and which responses end the retries.
 
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{
     bench::{Bench, DAY, MINUTE, numbered},
-    endpoint::{Endpoint, Reply},
+    endpoint::{Endpoint, Reply, Server},
 };
 use crate::domain::{
     clock::Clock,
@@ -96,7 +96,7 @@ async fn only_a_2xx_is_a_success() {
         (Reply::Says(format!("307 Again\r\nlocation: {}", elsewhere.url)), Some(307), ""),
         (Reply::Says("404 Not Found".to_owned()), Some(404), ""),
         (Reply::Hang, None, "no answer within"),
-        (Reply::Drip, None, "no answer within"),
+        (Reply::Unended(""), Some(200), ""),
         (Reply::Reset, None, "reset"),
     ] {
         let endpoint = Endpoint::new(reply.clone()).await;
@@ -127,4 +127,24 @@ async fn a_corrupt_event_does_not_block_the_others() {
     bench.event().await;
     bench.worker().drain().await.unwrap();
     assert_eq!((endpoint.count(), bench.due().await), (2, None));
+}
+
+#[tokio::test]
+async fn a_kept_connection_that_the_receiver_closes_is_no_failure() {
+    let bench = Bench::new().await;
+    let requests = AtomicUsize::new(0);
+    // The second request, on the connection of the first, is read and not answered.
+    let server = Server::new(move |_| match requests.fetch_add(1, Ordering::SeqCst) {
+        1 => Reply::Reset,
+        _ => Reply::Says("200 OK".to_owned()),
+    })
+    .await;
+    let (id, _) = bench.hook(&server.url()).await;
+    let mut worker = bench.worker();
+    for _ in 0..2 {
+        bench.event().await;
+        worker.drain().await.unwrap();
+    }
+    assert_eq!(bench.outcomes(&id).await, ["delivered", "delivered"]);
+    assert_eq!(server.connections.load(Ordering::SeqCst), 2);
 }

@@ -60,9 +60,9 @@ enum Manner {
     Gone,
     /// Once, for some events.
     Hangs,
-    /// Twice, after it has read the request.
+    /// At two attempts, after it has read the request, and again at its repetition.
     Resets,
-    /// Once, for some events.
+    /// Begins an answer of 200 that never ends, once, for some events.
     Drips,
     /// After everything was given up.
     RecoversTooLate,
@@ -90,6 +90,7 @@ struct Told {
     same: bool,
     /// Each attempt: its time in seconds, and the reply.
     attempts: Vec<(i64, Reply)>,
+    resets: usize,
 }
 
 /// An endpoint with its subscription.
@@ -113,6 +114,7 @@ impl Subscriber {
                 body: request.body.clone(),
                 same: true,
                 attempts: Vec::new(),
+                resets: 0,
             });
             told.same &= told.body == request.body;
             let slow = told.place % SLOW.0 == SLOW.1;
@@ -124,11 +126,15 @@ impl Subscriber {
                 (Manner::Moved, _) => says(&format!("302 Found\r\nlocation: {elsewhere}")),
                 (Manner::Gone, _) => says("410 Gone"),
                 (Manner::Hangs, 1) if slow => Reply::Hang,
-                (Manner::Drips, 1) if slow => Reply::Drip,
-                (Manner::Resets, 1..=2) => Reply::Reset,
+                (Manner::Drips, 1) if slow => Reply::Unended(""),
+                (Manner::Resets, _) if told.resets < 4 => Reply::Reset,
                 _ => says("200 OK"),
             };
-            told.attempts.push((seconds, reply.clone()));
+            told.resets += usize::from(matches!(reply, Reply::Reset));
+            // Every second one is the same attempt on another connection.
+            if !matches!(reply, Reply::Reset) || told.resets % 2 == 1 {
+                told.attempts.push((seconds, reply.clone()));
+            }
             reply
         })
         .await;
@@ -166,10 +172,11 @@ impl Subscriber {
                 assert_eq!(one.started_at.millis().div_euclid(1000), *seconds, "{context}");
                 let status = match reply {
                     Reply::Says(status) => Some(status[..3].parse::<i64>().unwrap()),
+                    Reply::Unended(_) => Some(200),
                     _ => None,
                 };
                 let reason = match reply {
-                    Reply::Says(_) => None,
+                    Reply::Says(_) | Reply::Unended(_) => None,
                     Reply::Reset => Some("reset"),
                     _ => Some("no answer within"),
                 };
@@ -207,7 +214,8 @@ impl Subscriber {
             Manner::Moved => vec![("retrying", Some(302), 9 * events), ("given_up", Some(302), events)],
             // The other attempts had begun before the first response.
             Manner::Gone => vec![("disabled", Some(410), 1), ("late", Some(410), self.attempts() - 1)],
-            Manner::Hangs | Manner::Drips => vec![("retrying", None, slow), ("delivered", Some(200), events)],
+            Manner::Hangs => vec![("retrying", None, slow), ("delivered", Some(200), events)],
+            Manner::Drips => vec![("delivered", Some(200), events)],
             Manner::Resets => vec![("retrying", None, 2 * events), ("delivered", Some(200), events)],
         };
         let counts = counts.into_iter().filter(|(_, _, count)| *count > 0);

@@ -218,8 +218,18 @@ fn a_demo_is_kept_where_that_is_asked_for() {
     let (again, status) = demo(&folder, &["--keep", "shop.db"]);
     assert_eq!(status, "200");
     assert_ne!(kept, again);
-    let keys = folder.ok(&["--database-url", "sqlite://shop.db", "key", "list", "--store", "demo"]);
-    assert_eq!(keys.matches("\"demo\"").count(), 1, "one key at a time: {keys}");
+    let database = ["--database-url", "sqlite://shop.db"];
+    folder.ok(&[&database[..], &["key", "create", "--store", "demo", "--name", "demo", "--scopes", "users:read"]].concat());
+    demo(&folder, &["--keep", "shop.db"]);
+    let keys = folder.ok(&[&database[..], &["key", "list", "--store", "demo"]].concat());
+    assert_eq!(keys.matches("\"demo\"").count(), 2, "one key at a time beside one's own: {keys}");
+    // An odd name is a name.
+    let (_, status) = demo(&folder, &["--keep", "50% of? #1.db"]);
+    assert!(status == "200" && folder.path().join("50% of? #1.db").exists());
+    // One that was killed before it had its records.
+    folder.ok(&["--database-url", "sqlite://half.db", "store", "create", "--id", "demo", "--name", "Demo shop"]);
+    let (_, status) = demo(&folder, &["--keep", "half.db"]);
+    assert_eq!(status, "200");
     // A store of another kind is left alone.
     folder.ok(&["store", "create", "--id", "mine", "--name", "Mine"]);
     let complaint = folder.fails(&["demo", "--listen", "127.0.0.1:0", "--keep", "counterpart.db"]);

@@ -379,6 +379,14 @@ fn several_faults_are_named_at_once() {
         let found: Vec<_> = places.iter().filter_map(|place| said.find(place)).collect();
         assert!(found.len() == places.len() && found.is_sorted() && !said.contains("the first"), "{said}");
 
+        // Lines that are no text do not hide the faults of the others.
+        let wrong = [b"\xff\n", SAMPLE.replacen("#ff0000", "#f00", 1).as_bytes(), b"\n\xff"].concat();
+        let path = world.folder.path().join("wrong.ndjson");
+        std::fs::write(&path, wrong).unwrap();
+        let said = String::from_utf8(world.run(&["import", "--store", "one", path.to_str().unwrap()]).stderr).unwrap();
+        assert!(said.contains("line 1: is not UTF-8") && said.contains("line 8: label.color: "), "{said}");
+        assert_eq!(said.matches("is not UTF-8").count(), 2, "{said}");
+
         // A label and its duplicate are at fault on 25 lines.
         let label = |id: &str| format!("{{\"kind\":\"label\",\"record\":{{\"id\":\"{id}\",\"label\":\"L\",\"color\":\"#000000\"}}}}\n");
         let said = world.refused("one", &label("l").repeat(26));

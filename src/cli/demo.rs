@@ -7,6 +7,7 @@ use std::{
 };
 
 use clap::Args;
+use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
 use super::{Outcome, demo_data, print, serve::Listen, settings};
 use crate::{
@@ -16,7 +17,7 @@ use crate::{
     domain::{
         clock::World,
         ids::StoreId,
-        keys::Secret,
+        keys::{ApiKey, Secret},
         scopes::Scope,
         settings::{Editor, GrantKind},
         targets::Targets,
@@ -35,6 +36,9 @@ use crate::{
 /// The name of the demo's key.
 const KEY_NAME: &str = "demo";
 
+/// What would end the path in a URL, or be read as an encoded byte.
+const NOT_IN_PATHS: &AsciiSet = &CONTROLS.add(b'%').add(b'?').add(b'#');
+
 #[derive(Args, Debug)]
 pub struct Demo {
     #[command(flatten)]
@@ -49,7 +53,8 @@ impl Demo {
     pub async fn run(self, config: &Config) -> Outcome {
         let folder = tempfile::tempdir()?;
         let file = self.keep.clone().unwrap_or_else(|| folder.path().join("demo.db"));
-        let url = format!("sqlite://{}", file.display());
+        let path = file.to_str().ok_or_else(|| super::Failed("`--keep` takes a path in UTF-8".to_owned()))?;
+        let url = format!("sqlite://{}", utf8_percent_encode(path, NOT_IN_PATHS));
         let config = Config { database_url: url, secret_key_file: None, secret_key: None, index_dir: None, ..config.clone() };
         let metrics = Metrics::default();
         let db = open_migrated(&config, Some(&metrics)).await?;
@@ -69,14 +74,20 @@ async fn fill(db: &Db, world: &World) -> Result<(Secret, Secret), super::Failed>
     if stores.is_empty() {
         let settings = stores::Settings { name: Some("Demo shop".to_owned()), ..stores::Settings::default() };
         stores::create(db, world, store.clone(), settings).await?;
-        let spool = Spool::copy(Cursor::new(demo_data::lines(world.now()).collect::<Vec<_>>().join("\n")))?;
-        import::run(db, world, &store, spool, Options::default()).await?;
     } else if stores.iter().all(|other| other.id != store) {
         let reason = format!("the file holds other stores, and not the demo's `{store}`; `--keep` takes a file of a demo, or a new one");
         return Err(super::Failed(reason));
     }
+    // An earlier start may have been killed before this.
+    if db.users(&store, Some(&demo_data::owner())).await?.is_empty() {
+        let spool = Spool::copy(Cursor::new(demo_data::lines(world.now()).collect::<Vec<_>>().join("\n")))?;
+        import::run(db, world, &store, spool, Options::default()).await?;
+    }
     let (service, editor) = (service(db.clone(), world.clone()), Editor::command_line(store.clone()));
-    for key in service.keys(&store).await?.iter().filter(|key| key.name == KEY_NAME) {
+    // Not another key that a person gave the same name.
+    let is_former =
+        |key: &&ApiKey| key.name == KEY_NAME && key.owner.is_none() && Scope::ALL.iter().all(|scope| key.scopes.contains(*scope));
+    for key in service.keys(&store).await?.iter().filter(is_former) {
         service.delete_key(&editor, &key.id).await?;
     }
     let new = NewKey { name: KEY_NAME.to_owned(), scopes: Scope::ALL.iter().copied().collect(), owner: None };

@@ -11,6 +11,7 @@ use poem::{
 };
 use serde_json::Value;
 use sha2::{Digest, Sha256};
+use url::Url;
 
 use super::{
     document,
@@ -136,7 +137,15 @@ impl Endpoint for Download {
 /// The address that a request names, as a proxy in front of the server knows it; `None` where what it names is none.
 fn asked_at(request: &Request) -> Option<String> {
     let host = request.header(header::HOST).or(request.uri().authority().map(|authority| authority.as_str()))?;
-    let known = !host.is_empty() && host.len() <= 255 && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-_:[]".contains(&byte));
-    let scheme = if request.header("x-forwarded-proto") == Some("https") { "https" } else { "http" };
-    known.then(|| format!("{scheme}://{host}"))
+    // The outermost proxy of several comes first.
+    let forwarded = request.header("x-forwarded-proto").and_then(|protocols| protocols.split(',').next()).unwrap_or_default();
+    let scheme = if forwarded.trim().eq_ignore_ascii_case("https") { "https" } else { "http" };
+    let url = Url::parse(&format!("{scheme}://{host}")).ok()?;
+    // A host and a port, and nothing else.
+    let known = host.len() <= 255
+        && url.path() == "/"
+        && url.query().is_none()
+        && url.fragment().is_none()
+        && !host.contains(['/', '\\', '@', '?', '#']);
+    known.then(|| url.as_str().trim_end_matches('/').to_owned())
 }

@@ -7,7 +7,7 @@ use std::{
 
 use tantivy::TantivyError;
 
-use super::{Error, Result, folder::Folder, index::Index};
+use super::{Error, Result, folder::Folder, front::READ_AT_ONCE, index::Index};
 use crate::{
     domain::{
         ids::StoreId,
@@ -15,9 +15,6 @@ use crate::{
     },
     store::{Db, change_log::log::Mark},
 };
-
-/// Records per read.
-const PAGE: i64 = 2000;
 
 /// Called with the number of indexed records, and of all records.
 pub type Progress = Arc<dyn Fn(u64, u64) + Send + Sync>;
@@ -57,7 +54,7 @@ pub async fn build(db: &Db, folder: &Folder, database: &str, progress: Option<Pr
 async fn add_all(db: &Db, index: &Arc<Mutex<Index>>, store: &StoreId, noun: Noun, added: &mut impl FnMut(u64)) -> Result<()> {
     let mut after = String::new();
     loop {
-        let records = db.searchables_after(store, noun, &after, PAGE).await?;
+        let records = db.searchables_after(store, noun, &after, READ_AT_ONCE).await?;
         let Some(last) = records.last() else { return Ok(()) };
         after.clone_from(&last.id);
         added(records.len() as u64);

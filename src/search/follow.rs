@@ -25,7 +25,7 @@ use super::{
     Error, Result,
     build::{Progress, blocking, build, unpanicked},
     folder::Folder,
-    front::{Change, FRESH_MAX, Front, PART, is_much},
+    front::{Change, Front, READ_AT_ONCE, is_full, is_much},
     index::{Index, Key},
     searcher::{Found, Fresh, Search, View},
 };
@@ -290,7 +290,7 @@ impl Follower {
         let behind = behind.ok_or_else(|| Error::Failed(UNKNOWN.to_owned()))?;
         let to_disk = self.bulk > 0 || is_much(&behind);
         followed.far |= to_disk;
-        let mut parts = behind.changes.chunks(PART).peekable();
+        let mut parts = behind.changes.chunks(READ_AT_ONCE).peekable();
         while let Some(part) = parts.next() {
             let changed = shared.front.unseen(&mut followed, part).await?;
             let (shown, direct) = if to_disk { self.part(changed) } else { (changed, vec![]) };
@@ -333,14 +333,16 @@ impl Follower {
 
     /// Commits to the disk where that is due; whether it was.
     async fn commit_if_due(&mut self, more: bool) -> Result<bool> {
-        let waiting = self.shared.front.view.read().unwrap_or_else(PoisonError::into_inner).as_ref().map_or(0, |view| view.fresh.len());
-        if waiting > 0 {
+        let view = self.shared.front.view();
+        let waits = view.as_ref().is_some_and(|view| !view.fresh.is_empty());
+        let full = view.is_some_and(|view| is_full(&view));
+        if waits {
             self.since.get_or_insert_with(Instant::now);
         }
         let late = self.since.is_some_and(|since| since.elapsed() >= COMMIT_AFTER);
         let mark = self.shared.front.followed.lock().await.mark.clone();
         let behind = mark != self.committed && self.committed_at.elapsed() >= REMARK;
-        let due = self.bulk >= BULK || waiting > FRESH_MAX || (!more && (self.bulk > 0 || (waiting > 0 && late) || behind));
+        let due = self.bulk >= BULK || full || (!more && (self.bulk > 0 || (waits && late) || behind));
         if !due {
             return Ok(false);
         }

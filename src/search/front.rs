@@ -42,11 +42,14 @@ use crate::{
     },
 };
 
-/// The approximate capacity of the overlay, in records.
-pub const FRESH_MAX: usize = 1000;
+/// The approximate capacity of the overlay, in records and in bytes of text.
+const FRESH_MAX: usize = 1000;
+const FRESH_BYTES: usize = 64 * 1024 * 1024;
 /// The limit of log positions per read, and of changes per update; more changes than that do not fit into the overlay.
 pub const PLACES: i64 = 500;
 pub const PART: usize = 500;
+/// Records whose texts are read at once by what writes them to the disk, since a text may have a megabyte.
+pub const READ_AT_ONCE: usize = 100;
 /// Bytes of text that are analysed on the caller's thread. More of it goes to a thread where it holds up no request.
 const AT_ONCE: usize = 16 * 1024;
 /// How many changes are remembered as already applied.
@@ -167,7 +170,7 @@ impl Front {
         for ((store, noun), mut ids) in ids {
             let wanted: Vec<&str> = ids.iter().map(String::as_str).collect();
             let mut found = Vec::new();
-            for part in wanted.chunks(PART) {
+            for part in wanted.chunks(READ_AT_ONCE) {
                 found.append(&mut in_time(self.db.searchables(&store, noun, part)).await?);
             }
             for record in found {
@@ -209,11 +212,18 @@ impl Front {
             }
             view.fresh.insert(key, fresh.into());
         }
-        if view.fresh.len() > FRESH_MAX {
+        // Short texts do not fill it before their number does.
+        if view.fresh.len() > FRESH_MAX || (bytes > AT_ONCE && is_full(view)) {
             self.wake.notify_one();
         }
         Ok(())
     }
+}
+
+/// Whether the overlay has reached its capacity.
+pub fn is_full(view: &View) -> bool {
+    let bytes = || view.fresh.values().flat_map(|fresh| &fresh.record.texts).map(String::len).sum::<usize>();
+    view.fresh.len() > FRESH_MAX || bytes() > FRESH_BYTES
 }
 
 /// The records with the terms that they are found by.

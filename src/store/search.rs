@@ -34,10 +34,16 @@ impl Db {
     }
 
     /// At most `limit` records of a store behind an id, in the order of ids.
-    pub async fn searchables_after(&self, store: &StoreId, noun: Noun, after: &str, limit: i64) -> Result<Vec<Searchable>> {
+    pub async fn searchables_after(&self, store: &StoreId, noun: Noun, after: &str, limit: usize) -> Result<Vec<Searchable>> {
         let (columns, table) = parts(noun);
         let mut sql = Sql::of(store, "SELECT ");
-        sql.push(columns).push(" FROM ").push(table).push(" WHERE store_id = $1 AND id > ").text(after).push(" ORDER BY id").limit(limit);
+        sql.push(columns)
+            .push(" FROM ")
+            .push(table)
+            .push(" WHERE store_id = $1 AND id > ")
+            .text(after)
+            .push(" ORDER BY id")
+            .limit(i64::try_from(limit).unwrap_or(i64::MAX));
         self.read_searchables(store, noun, sql).await
     }
 

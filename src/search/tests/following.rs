@@ -313,3 +313,20 @@ async fn what_is_brought_in_waits_for_no_search() {
     let found = |view: &View| view.search(&search(Noun::Message, "word", 10)).unwrap().hits.len();
     assert_eq!((found(&searching), found(&front.view().unwrap())), (1, 2));
 }
+
+#[tokio::test]
+async fn long_texts_fill_the_overlay_before_their_number_does() {
+    let fixture = Fixture::alone().await;
+    let (view, _index, _home) = indexed(&[message("s", "old", 0, "word")]);
+    let front = Front::new(fixture.db.clone());
+    *front.view.write().unwrap() = Some(view.into());
+    let is_woken = async |id: &str, bytes: usize| {
+        let record = message("s", id, 1, &"x".repeat(bytes));
+        let change = Change { key: Key::of(&record.store, record.noun, &record.id), record, gone: false, new: true };
+        front.show(vec![change]).await.unwrap();
+        front.wake.notified().now_or_never().is_some()
+    };
+    for number in 0..4 {
+        assert_eq!(is_woken(&number.to_string(), 17 * 1024 * 1024).await, number == 3);
+    }
+}

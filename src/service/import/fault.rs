@@ -15,6 +15,9 @@ pub enum Failure {
     NoStore(StoreId),
     #[error("the input cannot be read: {0}")]
     Input(#[from] io::Error),
+    /// Bytes of the file when the import began, and in a later pass over it.
+    #[error("the input changed while it was read: it had {before} bytes, and now has {after}; import it once nothing writes to it")]
+    Changed { before: u64, after: u64 },
     #[error("{0}")]
     Store(#[from] store::Error),
     #[error("the reading thread ended early")]

@@ -187,8 +187,14 @@ impl Reader {
     fn define(&mut self, spool: &Spool) -> Result<Fields, Failure> {
         let mut batch = Batch::default();
         let mut lines = spool.lines()?;
-        while let Some((number, text)) = lines.next()? {
-            // The pass over all records reports a line that cannot be read.
+        loop {
+            let (number, text) = match lines.next() {
+                Ok(Some(line)) => line,
+                Ok(None) => break,
+                // The pass over all records reports a line that cannot be read.
+                Err(Failure::Faults(_)) => continue,
+                Err(failure) => return Err(failure),
+            };
             if let Ok(peek) = Peek::of(number, text) {
                 let kept = match peek.kind {
                     Kind::TicketField => self.checked(spool, &peek).map(|record| batch.ticket_fields.push(Line { number, record })),
@@ -234,7 +240,15 @@ impl Reader {
         let mut batch = Box::<Batch>::default();
         let (mut pending, mut bytes) = (0, 0);
         let mut lines = spool.lines()?;
-        while let Some((number, text)) = lines.next()? {
+        loop {
+            let (number, text) = match lines.next() {
+                Ok(Some(line)) => line,
+                Ok(None) => break,
+                Err(failure) => {
+                    self.keep_faults(Err(failure))?;
+                    continue;
+                }
+            };
             let length = text.len();
             let taken = Peek::of(number, text).and_then(|peek| self.take(spool, &peek, &mut batch));
             self.keep_faults(taken)?;
@@ -247,6 +261,9 @@ impl Reader {
                 }
                 self.report(spool, lines.read());
             }
+        }
+        if lines.read() != spool.bytes() {
+            return Err(Failure::Changed { before: spool.bytes(), after: lines.read() });
         }
         let _ = self.send(Step::Put(batch));
         self.report(spool, lines.read());
@@ -309,13 +326,18 @@ impl Reader {
 /// The line on which a record stands for the first time.
 fn first_line_of(spool: &Spool, kind: Kind, id: &str) -> Result<u64, Failure> {
     let mut lines = spool.lines()?;
-    while let Some((number, text)) = lines.next()? {
-        // A line before it may be at fault, too.
+    loop {
+        let (number, text) = match lines.next() {
+            Ok(Some(line)) => line,
+            Ok(None) => return Ok(0),
+            // A line before it may be at fault, too.
+            Err(Failure::Faults(_)) => continue,
+            Err(failure) => return Err(failure),
+        };
         if Peek::of(number, text).is_ok_and(|peek| peek.kind == kind && peek.id().is_ok_and(|found| found == id)) {
             return Ok(number);
         }
     }
-    Ok(0)
 }
 
 /// Kinds with a unique value per store.

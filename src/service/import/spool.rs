@@ -87,7 +87,7 @@ impl Spool {
     /// Iterates over all lines.
     pub fn lines(&self) -> Result<Lines<'_>, Failure> {
         let file = Positioned { file: &self.file, position: 0 };
-        Ok(Lines { reader: BufReader::with_capacity(256 * 1024, file), buffer: Vec::new(), number: 0, read: 0 })
+        Ok(Lines { reader: BufReader::with_capacity(256 * 1024, file), buffer: Vec::new(), number: 0, read: 0, unfinished: false })
     }
 }
 
@@ -115,11 +115,16 @@ pub struct Lines<'a> {
     buffer: Vec<u8>,
     number: u64,
     read: u64,
+    /// Whether the rest of a line that is too long is still to be skipped.
+    unfinished: bool,
 }
 
 impl Lines<'_> {
-    /// The next line that is not blank, and its number.
+    /// The next line that is not blank, and its number. The iteration may continue after a line that is at fault.
     pub fn next(&mut self) -> Result<Option<(u64, &str)>, Failure> {
+        if std::mem::take(&mut self.unfinished) {
+            self.read += self.reader.skip_until(b'\n')? as u64;
+        }
         loop {
             self.buffer.clear();
             let bytes = (&mut self.reader).take(MAX_LINE_BYTES).read_until(b'\n', &mut self.buffer)?;
@@ -129,6 +134,7 @@ impl Lines<'_> {
             self.number += 1;
             self.read += bytes as u64;
             if bytes as u64 == MAX_LINE_BYTES && !self.buffer.ends_with(b"\n") {
+                self.unfinished = true;
                 return Err(Failure::line(self.number, "", format!("is longer than {} MiB", MAX_LINE_BYTES / MIB)));
             }
             if self.number == 1 && self.buffer.starts_with(BYTE_ORDER_MARK) {
@@ -178,11 +184,17 @@ mod tests {
     }
 
     #[test]
-    fn invalid_utf8_is_reported_with_its_line() {
-        let spool = Spool::copy(&b"ok\n\xff\n"[..]).unwrap();
+    fn lines_at_fault_are_reported_by_their_number_and_the_next_ones_are_read() {
+        let long = "x".repeat(usize::try_from(MAX_LINE_BYTES).unwrap() + 1);
+        let file = tempfile::NamedTempFile::new().unwrap();
+        std::fs::write(file.path(), [b"ok\n\xff\n", long.as_bytes(), b"\nok"].concat()).unwrap();
+        let spool = Spool::open(file.path()).unwrap();
         let mut lines = spool.lines().unwrap();
-        lines.next().unwrap();
+        assert_eq!(lines.next().unwrap(), Some((1, "ok")));
         assert_eq!(lines.next().unwrap_err().to_string(), "line 2: is not UTF-8");
+        assert_eq!(lines.next().unwrap_err().to_string(), "line 3: is longer than 16 MiB");
+        assert_eq!(lines.next().unwrap(), Some((4, "ok")));
+        assert_eq!(lines.read(), spool.bytes());
     }
 
     #[test]

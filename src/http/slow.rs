@@ -3,7 +3,8 @@
 //! poem sets no limit on how long the head of a request may take, and does not stop a half-read one when a connection is
 //! idle. So the stream itself keeps the time: from the first byte that it reads until the first byte of an answer, and then from
 //! each write until something is asked again, or until the system takes more of the answer. A body that is slow is answered in time
-//! by [`super::edge`]; a head that is slow ends here.
+//! by [`super::edge`]; a head that is slow ends here. So does a request whose caller hangs up before it is answered: those that wait for
+//! their turn would keep later ones waiting.
 //!
 //! poem's own limit for idle connections wakes a second task of the connection, which sets a timer anew, whenever something is read
 //! or written. Here a connection has one timer, which may ring too early, and is set anew only then or where it would ring too late.
@@ -178,6 +179,12 @@ impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
         if late {
             return Poll::Ready(Err(self.too_slow()));
         }
+        // poem goes on to poll a connection that hyper has given up at its end, and so finishes the request for no caller. After an error
+        // nothing is left to poll.
+        if self.awaits == Awaits::Rest && matches!(result, Poll::Ready(Ok(()))) && buffer.filled().len() == before && buffer.remaining() > 0
+        {
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the caller hung up")));
+        }
         if self.awaits == Awaits::Request && buffer.filled().len() > before {
             self.wait(Awaits::Rest);
         }
@@ -211,11 +218,15 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
 
 #[cfg(test)]
 mod tests {
-    use std::future::pending;
+    use std::{future::pending, sync::Arc};
 
-    use poem::{Addr, Server, endpoint::make_sync};
+    use poem::{
+        Addr, Server,
+        endpoint::{make, make_sync},
+    };
     use tokio::{
         io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex},
+        sync::Notify,
         time::{advance, timeout},
     };
 
@@ -332,6 +343,28 @@ mod tests {
             let nowhere = Addr::custom("memory", "");
             Ok((stream, LocalAddr(nowhere.clone()), RemoteAddr(nowhere), Scheme::HTTP))
         }
+    }
+
+    #[tokio::test]
+    async fn a_request_ends_whose_caller_hangs_up() {
+        let (arrived, ended) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let (arrives, ends) = (arrived.clone(), ended.clone());
+        let endpoint = make(move |_| {
+            let (arrives, end) = (arrives.clone(), scopeguard::guard(ends.clone(), |ends| ends.notify_one()));
+            async move {
+                let _end = end;
+                arrives.notify_one();
+                pending::<&str>().await
+            }
+        });
+        let (mut client, server) = duplex(1 << 16);
+        let serving = tokio::spawn(Server::new_with_acceptor(Timed(One(Some(server)))).run(endpoint));
+        client.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+        arrived.notified().await;
+        assert!(timeout(Duration::from_millis(50), ended.notified()).await.is_err());
+        drop(client);
+        timeout(SECOND, ended.notified()).await.expect("it ends");
+        serving.abort();
     }
 
     #[tokio::test(start_paused = true)]

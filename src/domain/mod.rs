@@ -29,6 +29,7 @@ pub mod settings;
 pub mod store;
 pub mod targets;
 pub mod team;
+pub mod templates;
 pub mod text;
 pub mod ticket_states;
 pub mod tickets;

@@ -1,10 +1,7 @@
 //! Outbound messages: their content, reply windows and retry schedule (section 4.3; decisions, sections 6.10 to 6.12).
 //! Pure.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    ops::Range,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -15,6 +12,7 @@ use super::{
     lengths::too_long,
     retry,
     store::{Channel, NAMED, Template, WHATSAPP},
+    templates::placeholders,
     time::Timestamp,
 };
 
@@ -236,6 +234,8 @@ const SENDABLE: [&str; 3] = ["APPROVED", "REINSTATED", "FLAGGED"];
 pub enum Unsendable {
     Status(String),
     Named,
+    /// What it asks for that is no placeholder of the body.
+    BeyondBody(String),
     /// The reason.
     TooLong(String),
     Variables {
@@ -253,6 +253,9 @@ pub fn fill(template: &Template, variables: Vec<String>) -> Result<TemplateMessa
     let places = placeholders(&body);
     if template.parameter_format == NAMED && !(variables.is_empty() && places.is_empty()) {
         return Err(Unsendable::Named);
+    }
+    if let Some(what) = template.beyond_body() {
+        return Err(Unsendable::BeyondBody(what));
     }
     let numbers: BTreeSet<u32> = places.iter().filter_map(|(_, name)| name.parse().ok()).collect();
     if numbers.len() != variables.len() {
@@ -278,18 +281,6 @@ pub fn fill(template: &Template, variables: Vec<String>) -> Result<TemplateMessa
     Ok(TemplateMessage { id: template.id.clone(), name: template.name.clone(), language: template.language.clone(), variables, text })
 }
 
-/// The placeholders `{{…}}` of a text, with their names.
-fn placeholders(text: &str) -> Vec<(Range<usize>, &str)> {
-    let place = |(start, _): (usize, &str)| {
-        let inner = &text[start + 2..];
-        let name = &inner[..inner.find("}}")?];
-        let range = start..start + 2 + name.len() + 2;
-        let name = name.trim();
-        (!name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || c == '_')).then_some((range, name))
-    };
-    text.match_indices("{{").filter_map(place).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -303,7 +294,7 @@ mod tests {
             language: "th".to_owned(),
             status: status.to_owned(),
             category: "UTILITY".to_owned(),
-            components: json!([{"type": "HEADER", "text": "{{9}}"}, {"type": "BODY", "text": body}]).to_string(),
+            components: json!([{"type": "HEADER", "text": "An order"}, {"type": "BODY", "text": body}]).to_string(),
         }
     }
 
@@ -331,6 +322,19 @@ mod tests {
         assert_eq!(fill(&template("APPROVED", "NAMED", "Hi {{name}}"), vec![]), Err(Unsendable::Named));
         assert_eq!(fill(&template("APPROVED", "NAMED", "Hi"), vec!["a".to_owned()]), Err(Unsendable::Named));
         assert!(fill(&template("APPROVED", "NAMED", "Hi"), vec![]).is_ok());
+    }
+
+    #[test]
+    fn a_template_with_a_placeholder_outside_of_its_body_is_not_sent() {
+        for (status, format, expected) in [
+            ("APPROVED", "POSITIONAL", Unsendable::BeyondBody("a placeholder in its HEADER".to_owned())),
+            ("APPROVED", "NAMED", Unsendable::BeyondBody("a placeholder in its HEADER".to_owned())),
+            ("PAUSED", "POSITIONAL", Unsendable::Status("PAUSED".to_owned())),
+        ] {
+            let mut template = template(status, format, "Hi");
+            template.components = template.components.replace("An order", "Order {{1}}");
+            assert_eq!(fill(&template, vec![]), Err(expected));
+        }
     }
 
     #[test]

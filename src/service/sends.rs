@@ -321,6 +321,9 @@ fn fill(template: &Template, filling: &Filling) -> Result<TemplateMessage> {
         Unsendable::Named => {
             Error::invalid("body.templateId", "names a template with named placeholders, which `variables` cannot fill in")
         }
+        Unsendable::BeyondBody(what) => {
+            Error::invalid("body.templateId", format!("names a template with {what}, which `variables` cannot fill in"))
+        }
         Unsendable::TooLong(reason) => Error::invalid("body.variables", format!("make a text that {reason}")),
         Unsendable::Variables { wanted, given } => {
             Error::invalid("body.variables", format!("must hold {wanted} values, one a placeholder of the template; it holds {given}"))

@@ -86,7 +86,8 @@ pub struct EmailReply {
 pub struct TemplateReply {
     /// A conversation of the channel `whatsapp`.
     conversation_id: String,
-    /// A template of the conversation's account. Its status must be `APPROVED`, `REINSTATED` or `FLAGGED`.
+    /// A template of the conversation's account. Its status must be `APPROVED`, `REINSTATED` or `FLAGGED`, and
+    /// nothing but its body may have placeholders or media.
     template_id: String,
     /// Values of `{{1}}`, `{{2}}` and so on, in order; as many as the body has placeholders. The body with them is at most 64 KiB in UTF-8.
     variables: Option<Vec<String>>,
@@ -102,7 +103,8 @@ pub struct TemplateToPhone {
     /// In E.164: `+`, a country code, and up to 14 digits in all.
     #[oai(validator(max_length = 15, pattern = r"^\+[1-9][0-9]{1,13}$"))]
     phone_number: String,
-    /// A template of this account. Its status must be `APPROVED`, `REINSTATED` or `FLAGGED`.
+    /// A template of this account. Its status must be `APPROVED`, `REINSTATED` or `FLAGGED`, and
+    /// nothing but its body may have placeholders or media.
     template_id: String,
     /// Values of `{{1}}`, `{{2}}` and so on, in order; as many as the body has placeholders. The body with them is at most 64 KiB in UTF-8.
     variables: Option<Vec<String>>,

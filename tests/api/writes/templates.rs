@@ -54,7 +54,9 @@ fn a_template_of_the_wrong_shape_is_refused() {
             }
             send("tpl-APPROVED", json!(["a"])).refuses("body.variables");
             for variables in [Value::Null, json!([]), json!(["a"])] {
-                send("tpl-named", variables).refuses("body.templateId");
+                for template in ["tpl-named", "tpl-header", "tpl-image", "tpl-link", "tpl-coupon"] {
+                    send(template, variables.clone()).refuses("body.templateId");
+                }
             }
             for status in STATUSES.into_iter().filter(|status| !["APPROVED", "FLAGGED", "REINSTATED"].contains(status)) {
                 send(&format!("tpl-{status}"), Value::Null).refuses("body.templateId");

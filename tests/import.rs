@@ -352,6 +352,7 @@ fn a_bad_line_is_named_and_nothing_is_written() {
             ),
             (with("#ff0000", "#f00"), "line 7: label.color: `#f00` must be `#` and 6 hex digits, such as #1a2b3c"),
             (with("12.50", "12.34567"), "line 13: ticket.ticketFields.salesRevenue: must be a number from 0 on"),
+            (with("2026-01-03T00:00:01Z", "2026-01-03T00:00:60Z"), "line 16: message.sentAt: must be an RFC 3339"),
             (with(r#""country":"TH""#, r#""country":null"#), "line 5: account.metadata.country: must not be null"),
             ("\u{a0}\n".to_owned(), "line 1: JSON: expected value"),
             ("nonsense\n".to_owned(), "line 1: JSON: expected ident"),

@@ -373,6 +373,7 @@ fn a_bad_line_ends_the_command_after_the_lines_before_it() {
             (with(message("li", "t", "x2"), json!({"sender": {"id": 1}})), "line 2: `sender.id` invalid type: integer"),
             (with(message("li", "t", "x2"), json!({"sentAt": "soon"})), "line 2: `sentAt` must be an RFC 3339"),
             (with(message("li", "t", "x2"), json!({"contact": {"firstName": "A", "phone": "08"}})), "line 2: `contact.phone` must be"),
+            (with(message("li", "t", "x2"), json!({"sentAt": "2026-03-01T10:00:60Z"})), "line 2: `sentAt` must be an RFC 3339"),
             (message("nope", "t", "x2"), "line 2: `accountId` `nope` is no account"),
             (message("li", " ", "x2"), "line 2: `referenceId` must have"),
             (json!({"accountId": "li"}), "line 2: missing field `referenceId`"),

@@ -11,7 +11,7 @@ use crate::{
         clock::World,
         ids::{AccountId, StoreId, WebhookId},
         settings::Editor,
-        time::Timestamp,
+        time::Bound,
         webhooks::{Along, Replay, SigningSecret, Webhook},
     },
     http::settings::{AttemptView, WebhookView},
@@ -101,10 +101,10 @@ pub enum Command {
         event: Option<String>,
         /// Only events at or after this instant, such as 2026-01-31T09:00:00Z
         #[arg(long, env = "COUNTERPART_SINCE", value_name = "T", value_parser = instant)]
-        since: Option<Timestamp>,
+        since: Option<Bound>,
         /// Only events before this instant
         #[arg(long, env = "COUNTERPART_UNTIL", value_name = "T", value_parser = instant)]
-        until: Option<Timestamp>,
+        until: Option<Bound>,
         /// Only events without a successful delivery that are not queued
         #[arg(long, env = "COUNTERPART_MISSING", value_parser = switch())]
         missing: bool,
@@ -197,7 +197,7 @@ impl Command {
                     let right = "`--event`, `--since`, `--until` or `--missing`, or `--all` alone";
                     return Err(Failed(format!("which events are to be sent again is said by {right}")));
                 }
-                let replay = Replay { event, since, until, missing };
+                let replay = Replay { event, since: since.map(Bound::at_or_after), until: until.map(Bound::before), missing };
                 print(&service.replay(&hook.editor(), &hook.id(), replay, dry_run).await?.to_string())
             }
             Self::Delete { hook } => Ok(service.delete_webhook(&hook.editor(), &hook.id()).await?),
@@ -210,7 +210,7 @@ fn trimmed(kinds: Vec<String>) -> Vec<String> {
     kinds.into_iter().map(|kind| kind.trim().to_owned()).collect()
 }
 
-fn instant(text: &str) -> Result<Timestamp, String> {
+fn instant(text: &str) -> Result<Bound, String> {
     text.parse().map_err(|_| "must be an instant such as 2026-01-31T09:00:00Z".to_owned())
 }
 

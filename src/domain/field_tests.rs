@@ -8,6 +8,7 @@ use super::{
     filters::{FieldFilter, FieldOperator},
     ids::FieldId,
     text::fold,
+    time::{Bound, Timestamp},
 };
 
 /// A test of a ticket's values of one field.
@@ -33,7 +34,7 @@ pub enum Test {
     Contains(String),
     Above(f64),
     Below(f64),
-    /// Both bounds inclusive.
+    /// Both bounds inclusive. The first is the greater one where both were sent between the same two milliseconds.
     Between(f64, f64),
 }
 
@@ -74,17 +75,17 @@ impl FieldFilter {
             }
             Op::Between => {
                 absent(operator, [("value", &value)])?;
-                let (min, max) = (number(scalar, "min", min)?, number(scalar, "max", max)?);
+                let (min, max) = (Edge::of(scalar, "min", min)?, Edge::of(scalar, "max", max)?);
                 if min > max {
                     return Err(FilterError::new("has a `min` above its `max`"));
                 }
-                Test::Between(min, max)
+                Test::Between(min.rounded(Bound::at_or_after), max.rounded(Bound::at_or_before))
             }
             _ => {
                 absent(operator, [("min", &min), ("max", &max)])?;
                 match operator {
-                    Op::GreaterThan => Test::Above(number(scalar, "value", value)?),
-                    Op::LessThan => Test::Below(number(scalar, "value", value)?),
+                    Op::GreaterThan => Test::Above(Edge::of(scalar, "value", value)?.rounded(Bound::after)),
+                    Op::LessThan => Test::Below(Edge::of(scalar, "value", value)?.rounded(Bound::before)),
                     Op::StartsWith => Test::StartsWith(needle(value)?),
                     Op::TextContains => Test::Contains(needle(value)?),
                     Op::NotEqual => Test::NoneOf(vec![one(scalar, "value", value)?]),
@@ -156,10 +157,30 @@ fn one(scalar: Scalar, name: &str, value: Option<Value>) -> Result<Comparable, F
     scalar.comparable(&value).map_err(|reason| FilterError::new(format!("has a `{name}` that {reason}")))
 }
 
-fn number(scalar: Scalar, name: &str, value: Option<Value>) -> Result<f64, FilterError> {
-    match one(scalar, name, value)? {
-        Comparable::Number(number) => Ok(number),
-        Comparable::Text(_) => Err(FilterError::new(format!("has a `{name}` that must be a number"))),
+/// What values are above or below.
+#[derive(PartialEq, PartialOrd)]
+enum Edge {
+    Number(f64),
+    Instant(Bound),
+}
+
+impl Edge {
+    fn of(scalar: Scalar, name: &str, value: Option<Value>) -> Result<Self, FilterError> {
+        if let (Scalar::DateTime, Some(Ok(bound))) = (scalar, value.as_ref().and_then(Value::as_str).map(str::parse)) {
+            return Ok(Self::Instant(bound));
+        }
+        match one(scalar, name, value)? {
+            Comparable::Number(number) => Ok(Self::Number(number)),
+            Comparable::Text(_) => Err(FilterError::new(format!("has a `{name}` that must be a number"))),
+        }
+    }
+
+    /// In the form of the values. `round`: the comparison's way of rounding.
+    fn rounded(self, round: fn(Bound) -> Timestamp) -> f64 {
+        match self {
+            Self::Number(number) => number,
+            Self::Instant(bound) => round(bound).millis() as f64,
+        }
     }
 }
 
@@ -221,6 +242,29 @@ mod tests {
         assert_eq!(told, format!("has the operator `between`, which does not fit a yes-or-no field; {fitting}"));
         let told = refused(FieldOperator::IsOneOf, Scalar::Text, json!(["x", null]));
         assert_eq!(told, "has a `value[1]` that must be a string");
+    }
+
+    #[test]
+    fn instants_between_two_milliseconds_are_rounded_by_their_operator() {
+        use FieldOperator::*;
+        let kind = Kind::single(Scalar::DateTime);
+        let at = |digits: &str| json!(format!("1970-01-01T07:00:01.{digits}+07:00"));
+        let test = |operator, digits| filter(operator, at(digits)).test(kind).map(|test| test.test);
+        assert_eq!(test(GreaterThan, "0019"), Ok(Test::Above(1001.0)));
+        assert_eq!(test(GreaterThan, "0010"), Ok(Test::Above(1001.0)));
+        assert_eq!(test(LessThan, "0011"), Ok(Test::Below(1002.0)));
+        assert_eq!(test(LessThan, "0010"), Ok(Test::Below(1001.0)));
+        // As a field's value of these digits is kept.
+        assert_eq!(test(Equal, "0019"), Ok(Test::AnyOf(vec![Comparable::Number(1001.0)])));
+        let between = |min, max| {
+            let filter = FieldFilter { value: None, min: Some(at(min)), max: Some(at(max)), ..filter(Between, json!(0)) };
+            filter.test(kind).map(|test| test.test).map_err(|error| error.to_string())
+        };
+        assert_eq!(between("0011", "0049"), Ok(Test::Between(1002.0, 1004.0)));
+        assert_eq!(between("0011", "0019"), Ok(Test::Between(1002.0, 1001.0)));
+        assert_eq!(between("0019", "0011"), Err("has a `min` above its `max`".to_owned()));
+        let refused = filter(LessThan, json!("1970-01-01T00:00:60Z")).test(kind).unwrap_err().to_string();
+        assert!(refused.starts_with("has a `value` that must be an RFC 3339"), "{refused}");
     }
 
     #[test]

@@ -133,7 +133,7 @@ impl FieldOperator {
 /// A filter on `openedAt`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpenedAt {
-    /// Both bounds inclusive; the first is not after the second.
+    /// Both bounds inclusive. The first is the later one where both were sent between the same two milliseconds.
     Between(Timestamp, Timestamp),
     After(Timestamp),
     Before(Timestamp),

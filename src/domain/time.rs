@@ -1,4 +1,5 @@
-//! Timestamps in whole milliseconds, UTC: `2026-01-31T09:05:00.123Z` (decisions, section 2).
+//! Timestamps in whole milliseconds, UTC: `2026-01-31T09:05:00.123Z` (decisions, section 2), and the bounds that they are
+//! compared with.
 
 use std::{borrow::Cow, fmt, str::FromStr};
 
@@ -55,10 +56,76 @@ impl JsonSchema for Timestamp {
 impl FromStr for Timestamp {
     type Err = TimestampError;
 
-    /// Any offset is accepted; digits beyond the millisecond are cut off.
+    /// Any offset is accepted; digits beyond the millisecond are cut off. What others are compared with is read as a [`Bound`].
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let at = DateTime::parse_from_rfc3339(text).map_err(|_| TimestampError)?.timestamp_millis();
-        if RANGE.contains(&at) { Ok(Self(at)) } else { Err(TimestampError) }
+        Ok(Self(text.parse::<Bound>()?.floor))
+    }
+}
+
+/// What timestamps are compared with: an instant as it was sent, which may lie between two milliseconds. It is rounded by the
+/// comparison, so that this matches what the instant itself would.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Bound {
+    /// Milliseconds since the Unix epoch, rounded down.
+    floor: i64,
+    /// Half nanoseconds above that; the odd half stands for finer digits.
+    rest: u32,
+}
+
+impl Bound {
+    /// The least timestamp for which `timestamp >= bound`.
+    pub fn at_or_after(self) -> Timestamp {
+        self.ceiling()
+    }
+
+    /// The timestamp below which are those for which `timestamp < bound`.
+    pub fn before(self) -> Timestamp {
+        self.ceiling()
+    }
+
+    /// The timestamp above which are those for which `timestamp > bound`.
+    pub fn after(self) -> Timestamp {
+        Timestamp(self.floor)
+    }
+
+    /// The greatest timestamp for which `timestamp <= bound`.
+    pub fn at_or_before(self) -> Timestamp {
+        Timestamp(self.floor)
+    }
+
+    /// May be the first millisecond of the year 10000, which no timestamp reaches.
+    fn ceiling(self) -> Timestamp {
+        Timestamp(self.floor + i64::from(self.rest > 0))
+    }
+}
+
+/// How many digits of a second's fraction chrono reads.
+const READ_DIGITS: usize = 9;
+
+/// The second of a day at whose end a leap second is put in, in UTC.
+const LAST_SECOND: i64 = 86_399;
+
+impl FromStr for Bound {
+    type Err = TimestampError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let at = DateTime::parse_from_rfc3339(text).map_err(|_| TimestampError)?;
+        let (floor, nanos) = (at.timestamp_millis(), at.timestamp_subsec_nanos());
+        // chrono takes a second 60 in any minute.
+        let misplaced = nanos >= 1_000_000_000 && at.timestamp().rem_euclid(LAST_SECOND + 1) != LAST_SECOND;
+        if misplaced || !RANGE.contains(&floor) {
+            return Err(TimestampError);
+        }
+        let fraction = text.split_once('.').map_or("", |(_, fraction)| fraction).bytes().take_while(u8::is_ascii_digit);
+        let finer = fraction.skip(READ_DIGITS).any(|digit| digit != b'0');
+        Ok(Self { floor, rest: nanos % 1_000_000 * 2 + u32::from(finer) })
+    }
+}
+
+impl<'de> Deserialize<'de> for Bound {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = std::borrow::Cow::<str>::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
     }
 }
 
@@ -126,6 +193,48 @@ mod tests {
         }
     }
 
+    #[test]
+    fn a_leap_second_is_the_last_of_a_day_in_utc() {
+        for (text, read) in [
+            ("2016-12-31T23:59:60Z", "2017-01-01T00:00:00.000Z"),
+            ("2016-12-31T23:59:60.5Z", "2017-01-01T00:00:00.500Z"),
+            ("2017-01-01T06:59:60+07:00", "2017-01-01T00:00:00.000Z"),
+            ("2016-12-31T14:29:60-09:30", "2017-01-01T00:00:00.000Z"),
+        ] {
+            assert_eq!(text.parse::<Timestamp>().map(|at| at.to_string()).as_deref(), Ok(read));
+        }
+        for text in
+            ["2026-01-31T10:00:60Z", "2026-01-31T23:58:60Z", "2026-01-31T23:59:60+07:00", "2026-01-31T23:59:61Z", "9999-12-31T23:59:60Z"]
+        {
+            assert_eq!(text.parse::<Timestamp>(), Err(TimestampError), "{text}");
+            assert_eq!(text.parse::<Bound>(), Err(TimestampError), "{text}");
+        }
+    }
+
+    #[test]
+    fn bounds_between_two_milliseconds_are_rounded_by_their_comparison() {
+        let bound = |fraction: &str| format!("1970-01-01T00:00:01.{fraction}Z").parse::<Bound>().unwrap();
+        for (fraction, floor, ceiling) in [
+            ("5", 1500, 1500),
+            ("500000000000", 1500, 1500),
+            ("5004", 1500, 1501),
+            ("5009999", 1500, 1501),
+            ("000000001", 1000, 1001),
+            ("0000000000001", 1000, 1001),
+            ("999999999999", 1999, 2000),
+        ] {
+            let bound = bound(fraction);
+            assert_eq!([bound.after(), bound.at_or_before()], [Timestamp(floor); 2], "{fraction}");
+            assert_eq!([bound.before(), bound.at_or_after()], [Timestamp(ceiling); 2], "{fraction}");
+        }
+        let before_the_epoch: Bound = "1969-12-31T23:59:59.9995Z".parse().unwrap();
+        assert_eq!((before_the_epoch.after(), before_the_epoch.before()), (Timestamp(-1), Timestamp(0)));
+        let last: Bound = "9999-12-31T23:59:59.9999Z".parse().unwrap();
+        assert!(last.before() > Timestamp(*RANGE.end()));
+        let ascending = ["5", "500000000000", "5000000000001", "500000001", "5001", "501"].map(bound);
+        assert!(ascending.is_sorted() && ascending[0] == ascending[1] && ascending[1] < ascending[2]);
+    }
+
     proptest! {
         #![proptest_config(Config { cases: 300, failure_persistence: None, ..Config::default() })]
 
@@ -146,6 +255,17 @@ mod tests {
             let local = DateTime::<Utc>::from_timestamp_millis(millis).unwrap().with_timezone(&offset);
             prop_assume!((0..=9999).contains(&local.year()));
             prop_assert_eq!(local.to_rfc3339().parse(), Ok(Timestamp(millis)));
+        }
+
+        /// Against the comparison of nanoseconds.
+        #[test]
+        fn a_bound_matches_what_its_instant_matches(row in 0..5_i64, nanos in 0..5_000_000_i64) {
+            let at = DateTime::<Utc>::from_timestamp_nanos(nanos).format("%Y-%m-%dT%H:%M:%S%.9fZ").to_string();
+            let (bound, row, timestamp) = (at.parse::<Bound>().unwrap(), row * 1_000_000, Timestamp(row));
+            prop_assert_eq!(timestamp >= bound.at_or_after(), row >= nanos);
+            prop_assert_eq!(timestamp < bound.before(), row < nanos);
+            prop_assert_eq!(timestamp > bound.after(), row > nanos);
+            prop_assert_eq!(timestamp <= bound.at_or_before(), row <= nanos);
         }
 
         #[test]

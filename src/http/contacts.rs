@@ -18,7 +18,7 @@ use crate::{
     domain::{
         contacts::{self as domain, ContactFilter},
         ids::ContactId,
-        time::Timestamp,
+        time::{Bound, Timestamp},
     },
     revision::wire::PageParam,
 };
@@ -87,9 +87,9 @@ pub struct ContactFilters {
     #[oai(validator(max_length = 100))]
     search: Option<String>,
     /// Contacts updated at or after this instant.
-    updated_after: Option<Timestamp>,
+    updated_after: Option<Bound>,
     /// Contacts updated before this instant.
-    updated_before: Option<Timestamp>,
+    updated_before: Option<Bound>,
 }
 
 const MAX_SEARCH_CHARS: usize = 100;
@@ -101,8 +101,8 @@ impl ContactFilters {
         }
         Ok(ContactFilter {
             search: self.search.map(|search| search.trim().to_owned()).filter(|search| !search.is_empty()),
-            updated_after: self.updated_after,
-            updated_before: self.updated_before,
+            updated_after: self.updated_after.map(Bound::at_or_after),
+            updated_before: self.updated_before.map(Bound::before),
         })
     }
 }

@@ -9,7 +9,7 @@ use super::{error::ApiError, params::Scalar, values::Any};
 use crate::domain::{
     filters::{FieldFilter, FieldOperator, LabelFilter, LabelOperator, OpenedAt, Status, TicketFilter},
     ids::UserId,
-    time::Timestamp,
+    time::Bound,
 };
 
 /// The most ids that one filter takes: a bound on the work of a request.
@@ -156,13 +156,13 @@ struct OpenedAtFilter {
     operator: OpenedAtOperator,
     /// The bound of `greater_than` and `less_than`, excluded.
     #[oai(nullable)]
-    value: Option<Timestamp>,
+    value: Option<Bound>,
     /// Lower bound of `between`, included.
     #[oai(nullable)]
-    min: Option<Timestamp>,
+    min: Option<Bound>,
     /// Upper bound of `between`, included.
     #[oai(nullable)]
-    max: Option<Timestamp>,
+    max: Option<Bound>,
 }
 
 #[derive(Debug, Clone, Copy, Enum, Deserialize)]
@@ -323,9 +323,8 @@ impl ResolutionStatus {
 impl OpenedAtFilter {
     fn check(self) -> Result<OpenedAt, ApiError> {
         let place = |name: &str| format!("{ADVANCED}.openedAt.{name}");
-        let need =
-            |name: &str, bound: Option<Timestamp>| bound.ok_or_else(|| ApiError::field(&place(name), "is required with this operator"));
-        let refuse = |name: &str, bound: Option<Timestamp>| match bound {
+        let need = |name: &str, bound: Option<Bound>| bound.ok_or_else(|| ApiError::field(&place(name), "is required with this operator"));
+        let refuse = |name: &str, bound: Option<Bound>| match bound {
             Some(_) => Err(ApiError::field(&place(name), "does not go with this operator")),
             None => Ok(()),
         };
@@ -336,13 +335,16 @@ impl OpenedAtFilter {
                 if min > max {
                     return Err(ApiError::field(&place("min"), "must not be after `max`"));
                 }
-                Ok(OpenedAt::Between(min, max))
+                Ok(OpenedAt::Between(min.at_or_after(), max.at_or_before()))
             }
             operator => {
                 refuse("min", self.min)?;
                 refuse("max", self.max)?;
                 let value = need("value", self.value)?;
-                Ok(if matches!(operator, OpenedAtOperator::GreaterThan) { OpenedAt::After(value) } else { OpenedAt::Before(value) })
+                Ok(match operator {
+                    OpenedAtOperator::LessThan => OpenedAt::Before(value.before()),
+                    OpenedAtOperator::GreaterThan | OpenedAtOperator::Between => OpenedAt::After(value.after()),
+                })
             }
         }
     }
@@ -386,6 +388,23 @@ mod tests {
             let message = refused(body.clone());
             assert!(message.starts_with(field), "{body}: {message}");
         }
+    }
+
+    #[test]
+    fn an_opening_time_between_two_milliseconds_is_rounded_by_its_operator() {
+        let opened_at = |filter: Value| {
+            let body = json!({"advancedFilters": {"openedAt": filter}});
+            serde_json::from_value::<TicketFilters>(body).unwrap().check().unwrap().opened_at.unwrap()
+        };
+        let at = |millis: u32| format!("2026-01-01T00:00:00.{millis:03}Z").parse().unwrap();
+        let fine = |digits: &str| format!("2026-01-01T00:00:00.{digits}Z");
+        assert_eq!(opened_at(json!({"operator": "greater_than", "value": fine("0019")})), OpenedAt::After(at(1)));
+        assert_eq!(opened_at(json!({"operator": "less_than", "value": fine("0011")})), OpenedAt::Before(at(2)));
+        let between = |min: &str, max: &str| json!({"operator": "between", "min": fine(min), "max": fine(max)});
+        assert_eq!(opened_at(between("0011", "0049")), OpenedAt::Between(at(2), at(4)));
+        assert_eq!(opened_at(between("0011", "0019")), OpenedAt::Between(at(2), at(1)));
+        let message = refused(json!({"advancedFilters": {"openedAt": between("0019", "0011")}}));
+        assert!(message.starts_with("`body.advancedFilters.openedAt.min`"), "{message}");
     }
 
     #[test]

@@ -9,7 +9,12 @@ use poem_openapi::{
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, value::RawValue};
 
-use crate::domain::{entries::Entries, ids::UserId, store::Channel, time::Timestamp};
+use crate::domain::{
+    entries::Entries,
+    ids::UserId,
+    store::Channel,
+    time::{Bound, Timestamp},
+};
 
 /// Marks an open enumeration until `document` writes it as `x-extensible-enum`.
 pub const OPEN_ENUM: &str = "x-open-enum";
@@ -40,29 +45,37 @@ fn from_json<T: Type + serde::de::DeserializeOwned>(value: Option<Value>) -> Par
     serde_json::from_value(value.unwrap_or_default()).map_err(ParseError::custom)
 }
 
-impl Type for Timestamp {
-    plain_type!();
+macro_rules! date_time {
+    ($type:ident, $written:expr) => {
+        impl Type for $type {
+            plain_type!();
 
-    fn name() -> Cow<'static, str> {
-        "date-time".into()
-    }
+            fn name() -> Cow<'static, str> {
+                "date-time".into()
+            }
 
-    fn schema_ref() -> MetaSchemaRef {
-        MetaSchemaRef::Inline(Box::new(MetaSchema::new_with_format("string", "date-time")))
-    }
+            fn schema_ref() -> MetaSchemaRef {
+                MetaSchemaRef::Inline(Box::new(MetaSchema::new_with_format("string", "date-time")))
+            }
+        }
+
+        impl ToJSON for $type {
+            fn to_json(&self) -> Option<Value> {
+                let written: fn(Self) -> Timestamp = $written;
+                to_json(&written(*self))
+            }
+        }
+
+        impl ParseFromJSON for $type {
+            fn parse_from_json(value: Option<Value>) -> ParseResult<Self> {
+                from_json(value)
+            }
+        }
+    };
 }
 
-impl ToJSON for Timestamp {
-    fn to_json(&self) -> Option<Value> {
-        to_json(self)
-    }
-}
-
-impl ParseFromJSON for Timestamp {
-    fn parse_from_json(value: Option<Value>) -> ParseResult<Self> {
-        from_json(value)
-    }
-}
+date_time!(Timestamp, |at| at);
+date_time!(Bound, Bound::at_or_before);
 
 /// A named enumeration.
 pub trait ValueSet: Send + Sync + 'static {

@@ -128,6 +128,24 @@ fn updates_are_bounded_below_inclusively_and_above_exclusively() {
 }
 
 #[test]
+fn bounds_finer_than_a_millisecond_miss_and_add_nothing() {
+    // Nanoseconds and less behind the contact's own instant.
+    for finer in ["0001", "000001", "000000001", "000000000001"] {
+        let behind = |day: &str| json!(at(&format!("{day}T00:00:00.{finer}")));
+        list(json!({"updatedAfter": behind("05-05")})).lists(&ALL[..3]);
+        list(json!({"updatedBefore": behind("05-02")})).lists(&["con-thai", "con-mia"]);
+        list(json!({"updatedAfter": behind("05-02"), "updatedBefore": behind("05-03")})).lists(&["con-wide"]);
+        list(json!({"search": "tied", "updatedAfter": behind("05-06")})).lists(&[]);
+        assert_eq!(list(json!({"search": "tied", "updatedBefore": behind("05-06")})).ids().len(), 3);
+    }
+    let before = |text: &str| list(json!({"updatedBefore": text}));
+    before("2025-05-01T23:59:60Z").lists(&["con-mia"]);
+    before("2025-05-02T06:59:60.5+07:00").lists(&["con-thai", "con-mia"]);
+    before("2025-05-02T10:00:60Z").refuses("body.updatedBefore");
+    list(json!({"updatedAfter": "2025-05-01T23:59:60+07:00"})).refuses("body.updatedAfter");
+}
+
+#[test]
 fn a_contact_filter_of_the_wrong_type_or_name_is_refused() {
     for (body, field) in [
         (json!({"search": 5}), "body.search"),

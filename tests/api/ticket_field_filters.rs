@@ -133,6 +133,23 @@ fn dates_are_compared_as_instants() {
 }
 
 #[test]
+fn instants_finer_than_a_millisecond_miss_and_add_nothing() {
+    for finer in ["0001", "000000001", "000000000001"] {
+        let behind = |day: u8| json!(format!("2025-01-{day}T10:00:00.{finer}Z"));
+        finds("f-when", "less_than", behind(11), &[1, 2]);
+        finds("f-when", "greater_than", behind(10), &[2]);
+        finds("f-when", "greater_than", json!("2025-01-10T09:59:59.9999Z"), &[1, 2]);
+        finds("f-when", "between", json!({"min": behind(10), "max": behind(11)}), &[2]);
+        finds("f-when", "between", json!({"min": behind(10), "max": "2025-01-10T10:00:00.0002Z"}), &[]);
+        // What a value of these digits is kept as.
+        finds("f-when", "equal", behind(10), &[1]);
+    }
+    let reversed = json!({"min": "2025-01-10T10:00:00.0002Z", "max": "2025-01-10T10:00:00.0001Z"});
+    refused(json!({"ticketFieldId": "f-when", "operator": "between", "min": reversed["min"], "max": reversed["max"]}));
+    refused(json!({"ticketFieldId": "f-when", "operator": "less_than", "value": "2025-01-10T10:00:60Z"}));
+}
+
+#[test]
 fn booleans_are_equal_or_not() {
     finds("f-flag", "equal", json!(true), &[1]);
     finds("f-flag", "equal", json!(false), &[2]);

@@ -193,6 +193,21 @@ fn opening_time_is_between_inclusively_and_greater_or_less_strictly() {
 }
 
 #[test]
+fn opening_times_finer_than_a_millisecond_miss_and_add_nothing() {
+    let opened = |filter: Value| advanced(json!({"openedAt": filter}));
+    let behind = |day: &str, finer: &str| at(&format!("{day}T08:00:00.{finer}"));
+    for finer in ["0001", "000000001", "000000000001"] {
+        opened(json!({"operator": "less_than", "value": behind("03-03", finer)})).lists(&["t-woke", "t-second", "t-first"]);
+        opened(json!({"operator": "greater_than", "value": behind("04-10", finer)})).lists(&["t-wait"]);
+        opened(json!({"operator": "between", "min": behind("03-03", finer), "max": behind("03-05", finer)})).lists(&["t-third"]);
+        opened(json!({"operator": "between", "min": behind("03-03", finer), "max": behind("03-03", "0002")})).lists(&[]);
+    }
+    let reversed = json!({"operator": "between", "min": behind("03-03", "0002"), "max": behind("03-03", "0001")});
+    opened(reversed).refuses("body.advancedFilters.openedAt.min");
+    opened(json!({"operator": "less_than", "value": "2025-03-03T10:00:60Z"})).refuses("body.advancedFilters.openedAt.value");
+}
+
+#[test]
 fn opening_time_needs_its_bounds_in_order() {
     let (low, high) = (at("03-03T08:00"), at("03-05T08:00"));
     for filter in [

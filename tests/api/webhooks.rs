@@ -171,7 +171,11 @@ fn what_cannot_be_is_refused() {
             );
         }
     }
-    assert!(database.fails(&[&of("replay", &hook)[..], &["--since", "yesterday"]].concat()).contains("must be an instant"));
+    for bad in ["yesterday", "2026-01-31T10:00:60Z"] {
+        for flag in ["--since", "--until"] {
+            assert!(database.fails(&[&of("replay", &hook)[..], &[flag, bad]].concat()).contains("must be an instant"), "{flag} {bad}");
+        }
+    }
     assert!(database.fails(&[&of("edit", &hook)[..], &["--url", "no"]].concat()).contains("`url`"));
     assert_eq!(listed(&database), before);
 }

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     domain::{
         ids::WebhookId,
-        time::Timestamp,
+        time::{Bound, Timestamp},
         webhooks::{Along, KINDS, Logged, Replay, SigningSecret, Webhook},
     },
     http::{
@@ -186,9 +186,9 @@ pub struct ReplayOrder {
     /// Only this event.
     event_id: Option<String>,
     /// Only events at or after this instant.
-    since: Option<Timestamp>,
+    since: Option<Bound>,
     /// Only events before this instant.
-    until: Option<Timestamp>,
+    until: Option<Bound>,
     /// Only events that never arrived and are not waiting.
     missing: Option<bool>,
     /// Only count them.
@@ -320,7 +320,12 @@ impl Webhooks {
     #[oai(path = "/webhooks/replay", method = "post", operation_id = "replayWebhook")]
     async fn replay_webhook(&self, managed: Managed, body: Body<ReplayOrder>) -> Result<Reply<One<Replayed>>, Failure<SettingsChange>> {
         let order = body.parse()?;
-        let replay = Replay { event: order.event_id, since: order.since, until: order.until, missing: order.missing.unwrap_or_default() };
+        let replay = Replay {
+            event: order.event_id,
+            since: order.since.map(Bound::at_or_after),
+            until: order.until.map(Bound::before),
+            missing: order.missing.unwrap_or_default(),
+        };
         let dry_run = order.dry_run.unwrap_or_default();
         let count =
             managed.api.service.replay(&managed.editor, &order.webhook_id.into(), replay, dry_run).await.map_err(ApiError::in_body)?;

@@ -195,7 +195,14 @@ fn a_replay_is_counted_before_it_is_made() {
         plane.post("/webhooks/replay", json!({"webhookId": id, "eventId": "nobody", "dryRun": dry})).misses("body.eventId");
     }
     assert_eq!(plane.changes(), before, "what does not exist is no change");
-    let event = plane.get("/events").send().ok()[0]["id"].clone();
+    let events = plane.get("/events").send().ok();
+    let event = events[0]["id"].clone();
+    // Digits finer than a millisecond: the events of this one are before them, and none is at or after them.
+    let finer = |event: &Value| text(&event["timestamp"]).replace('Z', "0001Z");
+    assert_eq!(replay(json!({"dryRun": true, "until": events[1]["timestamp"], "since": finer(&events[0])})), 0);
+    assert_eq!(replay(json!({"dryRun": true, "until": finer(&events[1])})), 2);
+    assert_eq!(replay(json!({"dryRun": true, "since": finer(&events[1])})), 0);
+    plane.post("/webhooks/replay", json!({"webhookId": id, "since": "2026-01-31T10:00:60Z"})).refuses("body.since");
     assert_eq!(replay(json!({"eventId": event, "since": "2020-01-01T00:00:00Z"})), 1);
     assert_eq!(replay(json!({"missing": true})), 1, "the other one");
     assert_eq!(plane.changes_since(before).len(), 2);

@@ -210,6 +210,31 @@ fn an_export_imports_to_the_same_bytes_in_any_order() {
     });
 }
 
+/// Writes refuse it by now; an export may still hold it.
+#[test]
+fn what_was_stored_before_its_rule_imports_again() {
+    let sample = SAMPLE
+        .replace(
+            r#""displayType":"multi_select","dataType":"string","sortOrder":2"#,
+            r#""displayType":"url","dataType":"string","sortOrder":2"#,
+        )
+        .replace(r#""tf2":["b","a"]"#, r#""tf2":"ftp://example.com/a""#)
+        .replace(r#""images":["https://example.com/a.png"]"#, r#""images":["https://example.com/a.png"," ",""]"#)
+        .replace(r#""components":[{"#, r#""components":[{"type":"HEADER","format":"IMAGE"},{"#);
+    everywhere(|world| {
+        for store in ["one", "two"] {
+            world.store(store);
+        }
+        world.load("one", &sample);
+        let first = world.export("one");
+        for held in ["ftp://example.com/a", r#"["https://example.com/a.png"," ",""]"#, r#""format":"IMAGE""#] {
+            assert!(first.contains(held), "{held}: {first}");
+        }
+        world.load("two", &first);
+        assert_eq!(world.export("two"), first);
+    });
+}
+
 #[test]
 fn the_same_file_twice_changes_nothing() {
     everywhere(|world| {
@@ -352,6 +377,8 @@ fn a_bad_line_is_named_and_nothing_is_written() {
             ),
             (with("#ff0000", "#f00"), "line 7: label.color: `#f00` must be `#` and 6 hex digits, such as #1a2b3c"),
             (with("12.50", "12.34567"), "line 13: ticket.ticketFields.salesRevenue: must be a number from 0 on"),
+            (with("12.50", "12.50000000000000000001"), "line 13: ticket.ticketFields.salesRevenue: holds 12.50000000000000000001, which"),
+            (with(r#"{"cf1":"gold"}"#, r#"{"cf1":0.1000000000000000000001}"#), "line 11: contact.customFields.cf1: holds 0.1"),
             (with("2026-01-03T00:00:01Z", "2026-01-03T00:00:60Z"), "line 16: message.sentAt: must be an RFC 3339"),
             (with(r#""country":"TH""#, r#""country":null"#), "line 5: account.metadata.country: must not be null"),
             ("\u{a0}\n".to_owned(), "line 1: JSON: expected value"),

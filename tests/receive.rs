@@ -374,6 +374,10 @@ fn a_bad_line_ends_the_command_after_the_lines_before_it() {
             (with(message("li", "t", "x2"), json!({"sentAt": "soon"})), "line 2: `sentAt` must be an RFC 3339"),
             (with(message("li", "t", "x2"), json!({"contact": {"firstName": "A", "phone": "08"}})), "line 2: `contact.phone` must be"),
             (with(message("li", "t", "x2"), json!({"sentAt": "2026-03-01T10:00:60Z"})), "line 2: `sentAt` must be an RFC 3339"),
+            (
+                with(message("li", "t", "x2"), json!({"images": ["https://example.com/a.png", " "]})),
+                "line 2: `images[1]` must not be blank",
+            ),
             (message("nope", "t", "x2"), "line 2: `accountId` `nope` is no account"),
             (message("li", " ", "x2"), "line 2: `referenceId` must have"),
             (json!({"accountId": "li"}), "line 2: missing field `referenceId`"),

@@ -32,7 +32,7 @@ pub enum Command {
         url: String,
         /// Only these kinds of events, separated by commas [default: all kinds]
         #[arg(long, env = "COUNTERPART_EVENTS", value_delimiter = ',', value_name = "KIND,…")]
-        events: Vec<String>,
+        events: Option<Vec<String>>,
         /// Only events of this channel account
         #[arg(long, env = "COUNTERPART_ACCOUNT", value_name = "ID")]
         account: Option<String>,
@@ -156,7 +156,7 @@ impl Command {
         match self {
             Self::Create { store, url, events, account, output } => {
                 let account_id = Some(account.map(AccountId::from));
-                let settings = Settings { url: Some(url), kinds: Some(trimmed(events)), account_id };
+                let settings = Settings { url: Some(url), kinds: events.map(trimmed).map(Some), account_id };
                 let (webhook, secret) = service.create_webhook(&Editor::command_line(store.store.into()), settings).await?;
                 output.print(webhook, &secret)
             }
@@ -164,7 +164,7 @@ impl Command {
                 service.webhooks(&StoreId::from(store.store)).await?.into_iter().try_for_each(|webhook| print(&shown(webhook)?.to_string()))
             }
             Self::Edit { hook, url, events, all_events, account, all_accounts } => {
-                let kinds = if all_events { Some(Vec::new()) } else { events.map(trimmed) };
+                let kinds = if all_events { Some(None) } else { events.map(trimmed).map(Some) };
                 let account_id = if all_accounts { Some(None) } else { account.map(|id| Some(AccountId::from(id))) };
                 service.edit_webhook(&hook.editor(), &hook.id(), Settings { url, kinds, account_id }).await?;
                 Ok(())
@@ -205,9 +205,10 @@ impl Command {
     }
 }
 
-/// A list that may have spaces after its commas.
+/// A list that may have spaces after its commas; nothing but spaces is an empty one.
 fn trimmed(kinds: Vec<String>) -> Vec<String> {
-    kinds.into_iter().map(|kind| kind.trim().to_owned()).collect()
+    let kinds: Vec<String> = kinds.into_iter().map(|kind| kind.trim().to_owned()).collect();
+    if kinds.iter().all(String::is_empty) { Vec::new() } else { kinds }
 }
 
 fn instant(text: &str) -> Result<Bound, String> {

@@ -5,6 +5,8 @@ use std::{collections::HashSet, marker::PhantomData};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de, ser::SerializeMap};
 use serde_json::Value;
 
+use super::decimals::Exact;
+
 /// A JSON object in its original order. A repeated key is refused.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Entries(pub Vec<(String, Value)>);
@@ -45,28 +47,45 @@ impl Serialize for Entries {
 
 impl<'de> Deserialize<'de> for Entries {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Visitor;
-        impl<'de> de::Visitor<'de> for Visitor {
-            type Value = Entries;
+        entries_of::<Value, D>(deserializer)
+    }
+}
 
-            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-                f.write_str("an object")
+/// Entries whose numbers are kept as they were sent, or an error.
+pub fn exact<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Entries, D::Error> {
+    entries_of::<Exact, D>(deserializer)
+}
+
+/// The same where there may be none.
+pub fn exact_if_any<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Entries>, D::Error> {
+    #[derive(Deserialize)]
+    struct Kept(#[serde(deserialize_with = "exact")] Entries);
+    Ok(Option::<Kept>::deserialize(deserializer)?.map(|Kept(entries)| entries))
+}
+
+/// Entries with values that are read as `V`.
+fn entries_of<'de, V: Deserialize<'de> + Into<Value>, D: Deserializer<'de>>(deserializer: D) -> Result<Entries, D::Error> {
+    struct Visitor<V>(PhantomData<V>);
+    impl<'de, V: Deserialize<'de> + Into<Value>> de::Visitor<'de> for Visitor<V> {
+        type Value = Entries;
+
+        fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+            f.write_str("an object")
+        }
+
+        fn visit_map<A: de::MapAccess<'de>>(self, mut map: A) -> Result<Entries, A::Error> {
+            let mut entries: Vec<(String, Value)> = Vec::new();
+            while let Some((key, value)) = map.next_entry::<String, V>()? {
+                entries.push((key, value.into()));
             }
-
-            fn visit_map<A: de::MapAccess<'de>>(self, mut map: A) -> Result<Entries, A::Error> {
-                let mut entries: Vec<(String, Value)> = Vec::new();
-                while let Some(entry) = map.next_entry()? {
-                    entries.push(entry);
-                }
-                let mut seen = HashSet::with_capacity(entries.len());
-                match entries.iter().find(|(key, _)| !seen.insert(key.as_str())) {
-                    Some((key, _)) => Err(de::Error::custom(format_args!("names the key `{key}` twice"))),
-                    None => Ok(Entries(entries)),
-                }
+            let mut seen = HashSet::with_capacity(entries.len());
+            match entries.iter().find(|(key, _)| !seen.insert(key.as_str())) {
+                Some((key, _)) => Err(de::Error::custom(format_args!("names the key `{key}` twice"))),
+                None => Ok(Entries(entries)),
             }
         }
-        deserializer.deserialize_map(Visitor)
     }
+    deserializer.deserialize_map(Visitor(PhantomData::<V>))
 }
 
 /// Deserialises only from a JSON object: a derived struct would also accept an array of its members' values.

@@ -5,6 +5,7 @@ use std::{borrow::Cow, collections::HashSet};
 
 use chrono::NaiveDate;
 use serde_json::Value;
+use url::Url;
 
 use super::{
     ids::{AccountId, FieldId},
@@ -101,6 +102,9 @@ impl Field {
             return Err(ValueError(reason.into()));
         }
         let items = if kind.multi { value.as_array().map(Vec::as_slice).unwrap_or_default() } else { std::slice::from_ref(&value) };
+        if self.display_type == "url" && !items.iter().filter_map(Value::as_str).all(is_web_address) {
+            return Err("must be an address that begins with https:// or http://".into());
+        }
         let mut seen = HashSet::with_capacity(items.len());
         if !items.iter().all(|item| seen.insert(item)) {
             return Err("must not hold a value twice".into());
@@ -127,6 +131,14 @@ impl Field {
         }
         Ok(Some(value))
     }
+}
+
+/// Whether a text is an address that a browser may be sent to: no `javascript:` or `data:`, for two.
+fn is_web_address(text: &str) -> bool {
+    let begins = |scheme: &str| text.get(..scheme.len()).is_some_and(|start| start.eq_ignore_ascii_case(scheme));
+    // A parser passes over spaces around it and control characters within.
+    let is_clean = text.trim_end() == text && !text.contains(char::is_control);
+    is_clean && (begins("https://") || begins("http://")) && Url::parse(text).is_ok()
 }
 
 /// The limit of options in an error text.
@@ -374,6 +386,41 @@ mod tests {
             regex: None,
             max_items,
         }
+    }
+
+    #[test]
+    fn an_address_is_of_the_web() {
+        let one = field("url", "string", None, None);
+        for good in ["https://example.com", "HTTP://Example.com/a?b=c#d", "https://ร้าน.example/สินค้า", "http://[::1]:8080/"]
+        {
+            assert_eq!(one.validate(json!(good)), Ok(Some(json!(good))));
+        }
+        for bad in [
+            "javascript:alert(1)",
+            "JavaScript://example.com/%0aalert(1)",
+            "java\nscript:alert(1)",
+            "data:text/html,x",
+            "ftp://example.com/a",
+            "file:///etc/passwd",
+            "mailto:a@example.com",
+            "//example.com/a",
+            "/a",
+            "example.com",
+            "",
+            " https://example.com",
+            "https://example.com ",
+            "ht\ntp://example.com",
+            "https://",
+            "https:example.com",
+            "http://[::1/",
+        ] {
+            let refused = one.validate(json!(bad)).unwrap_err().to_string();
+            assert_eq!(refused, "must be an address that begins with https:// or http://", "{bad:?}");
+        }
+        assert!(field("url", "string", None, Some(2)).validate(json!(["https://example.com", "ftp://example.com"])).is_err());
+        assert!(field("text", "string", None, None).validate(json!("ftp://example.com")).is_ok());
+        // What was stored before is read and imported.
+        assert_eq!(one.kind().canonical(json!("ftp://example.com")), Ok(json!("ftp://example.com")));
     }
 
     #[test]

@@ -4,6 +4,7 @@ pub mod bridges;
 pub mod clock;
 pub mod contacts;
 pub mod conversations;
+pub mod decimals;
 pub mod entries;
 pub mod events;
 pub mod field_tests;

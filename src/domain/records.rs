@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize, de};
 use serde_json::{Map, Value, value::RawValue};
 
 use super::{
-    entries::Entries,
+    entries::{self, Entries},
     ids::{
         AccountId, CommentId, ContactId, ConversationId, FieldId, LabelId, MessageId, RoleId, SeatId, TeamId, TemplateId, TicketId, UserId,
     },
@@ -243,7 +243,7 @@ records! {
         #[serde(skip_serializing_if = "Option::is_none")]
         note: Option<String>,
         /// Values by the id of a contact field.
-        #[serde(skip_serializing_if = "Option::is_none")]
+        #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "entries::exact_if_any")]
         #[schemars(with = "Option<Map<String, Value>>")]
         custom_fields: Option<Entries>,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -316,7 +316,7 @@ records! {
         #[serde(skip_serializing)]
         resolution_status: Option<String>,
         /// Values by the id of a ticket field.
-        #[serde(default, skip_serializing_if = "Entries::is_empty")]
+        #[serde(default, skip_serializing_if = "Entries::is_empty", deserialize_with = "entries::exact")]
         #[schemars(with = "Map<String, Value>")]
         ticket_fields: Entries,
         #[serde(skip_serializing_if = "Option::is_none")]

@@ -10,7 +10,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::{Value, value::RawValue};
 
 use crate::domain::{
-    entries::Entries,
+    decimals::Exact,
+    entries::{self, Entries},
     ids::UserId,
     store::Channel,
     time::{Bound, Timestamp},
@@ -227,9 +228,15 @@ impl<T: Type + 'static> ParseFromJSON for Stored<T> {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct AnyObject(Value);
 
-/// A value of any type.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+/// A value of any type, with numbers that are kept as they were sent.
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Any(pub Value);
+
+impl<'de> Deserialize<'de> for Any {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Exact::deserialize(deserializer).map(|Exact(value)| Self(value))
+    }
+}
 
 macro_rules! any {
     ($type:ident, $schema:expr) => {
@@ -263,7 +270,7 @@ any!(Any, MetaSchema::ANY);
 
 /// Field values keyed by field id, in the order in which they were sent.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct FieldValues(pub Entries);
+pub struct FieldValues(#[serde(deserialize_with = "entries::exact")] pub Entries);
 
 /// The `userId` of a user: a UUID, which is checked where its place is known.
 #[derive(Debug, Clone, Serialize, Deserialize)]

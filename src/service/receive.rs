@@ -197,8 +197,13 @@ fn check(inbound: &Inbound) -> Result<()> {
             return Err(Error::invalid(field, reason));
         }
     }
-    if inbound.images.iter().flatten().any(|image| image.contains('\0')) {
-        return Err(Error::invalid("images", "must not contain the character U+0000"));
+    for (place, image) in inbound.images.iter().flatten().enumerate() {
+        if image.trim().is_empty() {
+            return Err(Error::invalid(format!("images[{place}]"), "must not be blank"));
+        }
+        if image.contains('\0') {
+            return Err(Error::invalid(format!("images[{place}]"), "must not contain the character U+0000"));
+        }
     }
     if let Some(email) = contact.and_then(|contact| contact.email.as_deref())
         && !is_email(email)

@@ -30,8 +30,8 @@ use crate::{
 #[derive(Clone, Debug, Default)]
 pub struct Settings {
     pub url: Option<String>,
-    /// Empty: all kinds.
-    pub kinds: Option<Vec<String>>,
+    /// `Some(None)`: all kinds. A list must name at least one.
+    pub kinds: Option<Option<Vec<String>>>,
     /// `Some(None)`: all accounts.
     pub account_id: Option<Option<AccountId>>,
 }
@@ -60,7 +60,7 @@ impl Service {
         let webhook = Webhook {
             id: WebhookId::from(self.world().ids.fresh()),
             url,
-            kinds: checked_kinds(settings.kinds.unwrap_or_default())?,
+            kinds: checked_kinds(settings.kinds.flatten())?,
             account_id: settings.account_id.flatten(),
             enabled: true,
             disabled_reason: None,
@@ -346,7 +346,12 @@ fn disabled() -> Error {
     Error::conflict("webhookId", "names a webhook that is disabled; enable it first")
 }
 
-fn checked_kinds(mut kinds: Vec<String>) -> Result<Vec<String>> {
+/// The kinds as they are stored; `None`: all of them.
+fn checked_kinds(kinds: Option<Vec<String>>) -> Result<Vec<String>> {
+    let Some(mut kinds) = kinds else { return Ok(Vec::new()) };
+    if kinds.is_empty() {
+        return Err(Error::invalid("events", format!("must name at least one kind of event; there are {}", KINDS.join(", "))));
+    }
     if let Some(unknown) = kinds.iter().find(|kind| !KINDS.contains(&kind.as_str())) {
         return Err(Error::invalid("events", format!("names `{unknown}`; the events are {}", KINDS.join(", "))));
     }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::{client::Answer, fixture::lab_fields, tickets::list};
+use crate::{client::Answer, fixture::lab_fields, harness::one, tickets::list};
 
 /// Lists the lab's tickets that pass these filters.
 #[track_caller]
@@ -147,6 +147,18 @@ fn instants_finer_than_a_millisecond_miss_and_add_nothing() {
     let reversed = json!({"min": "2025-01-10T10:00:00.0002Z", "max": "2025-01-10T10:00:00.0001Z"});
     refused(json!({"ticketFieldId": "f-when", "operator": "between", "min": reversed["min"], "max": reversed["max"]}));
     refused(json!({"ticketFieldId": "f-when", "operator": "less_than", "value": "2025-01-10T10:00:60Z"}));
+}
+
+#[test]
+fn a_number_that_cannot_be_kept_exactly_is_refused() {
+    for (operand, member) in [
+        (r#""operator":"equal","value":1.50000000000000000001"#, "value"),
+        (r#""operator":"is_one_of","value":[1.5,2.50000000000000000001]"#, "value"),
+        (r#""operator":"between","min":1.50000000000000000001,"max":2.5"#, "min"),
+    ] {
+        let body = format!(r#"{{"advancedFilters":{{"ticketFields":[{{"ticketFieldId":"f-dec",{operand}}}]}}}}"#);
+        one().post("/tickets/list", Value::Null).bytes(body).send().refuses(&format!("body.advancedFilters.ticketFields[0].{member}"));
+    }
 }
 
 #[test]

@@ -143,6 +143,10 @@ fn what_cannot_be_is_refused() {
     let complaint = create(&["--url", "https://example.com/", "--events", "ticket.closed,ticket.lost"]);
     assert!(complaint.contains("`ticket.lost`") && complaint.contains("ai.escalated"), "{complaint}");
     assert!(create(&["--url", "https://example.com/", "--events", "webhook.test"]).contains("`webhook.test`"));
+    for none in ["", " ", ","] {
+        let complaint = create(&["--url", "https://example.com/", "--events", none]);
+        assert!(complaint.contains("`events`") && complaint.contains("at least one kind"), "{none:?}: {complaint}");
+    }
     assert!(create(&["--url", "https://example.com/", "--account", "acc-none"]).contains("`acc-none`"));
     assert_eq!(listed(&database), Vec::<Value>::new());
 
@@ -176,6 +180,7 @@ fn what_cannot_be_is_refused() {
             assert!(database.fails(&[&of("replay", &hook)[..], &[flag, bad]].concat()).contains("must be an instant"), "{flag} {bad}");
         }
     }
+    assert!(database.fails(&[&of("edit", &hook)[..], &["--events", ""]].concat()).contains("at least one kind"));
     assert!(database.fails(&[&of("edit", &hook)[..], &["--url", "no"]].concat()).contains("`url`"));
     assert_eq!(listed(&database), before);
 }

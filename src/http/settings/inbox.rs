@@ -93,7 +93,7 @@ pub struct InboundMessage {
     external_id: String,
     sender: Sender,
     text: Option<String>,
-    /// Addresses.
+    /// Addresses; none of them blank.
     images: Option<Vec<String>>,
     /// The time of receipt when omitted.
     sent_at: Option<Timestamp>,

@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 
 use poem_openapi::{
-    registry::{MetaSchema, MetaSchemaRef},
+    registry::{MetaSchema, MetaSchemaRef, Registry},
     types::{ParseError, ParseFromJSON, ParseResult, ToJSON, Type},
 };
-use serde::{Deserialize, Deserializer};
+use serde::{Deserialize, Deserializer, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use crate::{
@@ -76,39 +76,86 @@ impl Choice for SubjectKind {
     };
 }
 
-/// A text that stays when it is absent and goes when it is `null`.
-#[derive(Debug, Default)]
-pub struct Clearable(pub Option<Option<String>>);
+/// A member that stays when it is absent and goes when it is `null`.
+#[derive(Debug)]
+pub struct Clearable<T = String>(pub Option<Option<T>>);
 
-impl<'de> Deserialize<'de> for Clearable {
+impl<T> Default for Clearable<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Clearable<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         Ok(Self(Some(Option::deserialize(deserializer)?)))
     }
 }
 
-impl Type for Clearable {
+impl<T: Type> Type for Clearable<T> {
     plain_type!();
 
     fn name() -> Cow<'static, str> {
-        "string".into()
+        T::name()
     }
 
     fn schema_ref() -> MetaSchemaRef {
-        MetaSchemaRef::Inline(Box::new(MetaSchema { nullable: true, ..MetaSchema::new("string") }))
+        match T::schema_ref() {
+            MetaSchemaRef::Inline(schema) => MetaSchemaRef::Inline(Box::new(MetaSchema { nullable: true, ..*schema })),
+            reference => reference,
+        }
+    }
+
+    fn register(registry: &mut Registry) {
+        T::register(registry);
     }
 }
 
-impl ToJSON for Clearable {
+impl<T: ToJSON> ToJSON for Clearable<T> {
     fn to_json(&self) -> Option<Value> {
-        self.0.clone().map(Value::from)
+        self.0.as_ref()?.as_ref()?.to_json()
     }
 }
 
-impl ParseFromJSON for Clearable {
+impl<T: Type + DeserializeOwned> ParseFromJSON for Clearable<T> {
     fn parse_from_json(value: Option<Value>) -> ParseResult<Self> {
         match value {
             None => Ok(Self(None)),
             Some(value) => serde_json::from_value(value).map_err(ParseError::custom),
         }
+    }
+}
+
+/// A list that is not empty, which is checked where its place is known.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct AtLeastOne<T>(pub Vec<T>);
+
+impl<T: Type> Type for AtLeastOne<T> {
+    plain_type!();
+
+    fn name() -> Cow<'static, str> {
+        Vec::<T>::name()
+    }
+
+    fn schema_ref() -> MetaSchemaRef {
+        let items = Some(Box::new(T::schema_ref()));
+        MetaSchemaRef::Inline(Box::new(MetaSchema { items, min_items: Some(1), ..MetaSchema::new("array") }))
+    }
+
+    fn register(registry: &mut Registry) {
+        T::register(registry);
+    }
+}
+
+impl<T: Type + Serialize> ToJSON for AtLeastOne<T> {
+    fn to_json(&self) -> Option<Value> {
+        serde_json::to_value(self).ok()
+    }
+}
+
+impl<T: Type + DeserializeOwned> ParseFromJSON for AtLeastOne<T> {
+    fn parse_from_json(value: Option<Value>) -> ParseResult<Self> {
+        serde_json::from_value(value.unwrap_or_default()).map_err(ParseError::custom)
     }
 }

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     auth::Managed,
-    params::{Clearable, Limit, Position},
+    params::{AtLeastOne, Clearable, Limit, Position},
 };
 use crate::{
     domain::{
@@ -141,8 +141,8 @@ pub struct WebhookCreation {
     /// An address that begins with https:// (or http:// where there is no choice).
     #[oai(validator(max_length = 2048))]
     url: String,
-    /// The kinds of events that it is told of; omitted or empty: every kind.
-    events: Option<Vec<Listed<EventKinds>>>,
+    /// The kinds of events that it is told of; omitted: every kind.
+    events: Option<AtLeastOne<Listed<EventKinds>>>,
     /// The one channel account whose events it is told of; omitted or `null`: all of them.
     #[oai(default)]
     #[serde(default)]
@@ -157,8 +157,10 @@ pub struct WebhookChange {
     webhook_id: String,
     #[oai(validator(max_length = 2048))]
     url: Option<String>,
-    /// All its kinds of events from now on; empty: every kind.
-    events: Option<Vec<Listed<EventKinds>>>,
+    /// All its kinds of events from now on; `null`: every kind.
+    #[oai(default)]
+    #[serde(default)]
+    events: Clearable<AtLeastOne<Listed<EventKinds>>>,
     /// The one account whose events it is told of; `null`: all of them.
     #[oai(default)]
     #[serde(default)]
@@ -173,8 +175,8 @@ pub struct WebhookReference {
     webhook_id: String,
 }
 
-fn names(kinds: Vec<Listed<EventKinds>>) -> Vec<String> {
-    kinds.into_iter().map(|kind| kind.0).collect()
+fn names(kinds: AtLeastOne<Listed<EventKinds>>) -> Vec<String> {
+    kinds.0.into_iter().map(|kind| kind.0).collect()
 }
 
 /// Which events are sent again.
@@ -246,8 +248,8 @@ impl Webhooks {
         body: Body<WebhookCreation>,
     ) -> Result<Reply<One<WebhookWithSecret>>, Failure<SettingsAddition>> {
         let new = body.parse()?;
-        let settings =
-            Settings { url: Some(new.url), kinds: new.events.map(names), account_id: Some(new.account_id.0.flatten().map(Into::into)) };
+        let account_id = Some(new.account_id.0.flatten().map(Into::into));
+        let settings = Settings { url: Some(new.url), kinds: new.events.map(names).map(Some), account_id };
         let made = managed.api.service.create_webhook(&managed.editor, settings).await.map_err(ApiError::in_body)?;
         Ok(Self::with_secret(&managed, made))
     }
@@ -259,7 +261,7 @@ impl Webhooks {
     async fn edit_webhook(&self, managed: Managed, body: Body<WebhookChange>) -> Result<Reply<One<WebhookView>>, Failure<SettingsEdit>> {
         let change = body.parse()?;
         let account_id = change.account_id.0.map(|account| account.map(Into::into));
-        let settings = Settings { url: change.url, kinds: change.events.map(names), account_id };
+        let settings = Settings { url: change.url, kinds: change.events.0.map(|kinds| kinds.map(names)), account_id };
         let id = change.webhook_id.into();
         let webhook = managed.api.service.edit_webhook(&managed.editor, &id, settings).await.map_err(ApiError::in_body)?;
         Ok(Self::view(&managed, webhook))

@@ -133,6 +133,9 @@ fn a_bridge_brings_messages() {
         with("text", json!("a\u{0}b")).refuses("body.text");
         with("text", json!(null)).refuses("body.text");
         with("images", json!("one")).refuses("body.images");
+        for blank in ["", " ", "\n\t", "\u{3000}"] {
+            with("images", json!(["https://cdn.example/1.png", blank])).refuses("body.images[1]");
+        }
         with("contact", json!({"firstName": " "})).refuses("body.contact.firstName");
         with("contact", json!({"firstName": "x", "email": "nobody"})).refuses("body.contact.email");
         with("contact", json!({"firstName": "x", "phone": "081"})).refuses("body.contact.phone");

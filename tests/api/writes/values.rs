@@ -114,6 +114,7 @@ fn a_ticket_field_stores_what_fits() {
         ("dec", json!(3), json!(3)),
         ("dec", json!(-1.661_971_371_337_755_5e-209), json!(-1.661_971_371_337_755_5e-209)),
         ("url", json!("https://example.com/?a=b"), json!("https://example.com/?a=b")),
+        ("url", json!("HTTP://example.com"), json!("HTTP://example.com")),
     ];
     for (field, sent, stored) in accepted().into_iter().chain(more) {
         let ticket = desk.set("t-free", &format!("f-{field}"), sent.clone()).ok();
@@ -151,9 +152,15 @@ fn a_ticket_field_refuses_what_does_not() {
         ("dec", json!(9_007_199_254_740_992_i64)),
         ("dec", json!(1e16)),
         ("url", json!(5)),
+        ("url", json!("javascript:alert(1)")),
+        ("url", json!("ftp://example.com/a")),
+        ("url", json!("data:text/html,x")),
+        ("url", json!("example.com")),
+        ("url", json!("")),
         ("hidden", json!(5)),
     ];
     desk.unmoved(|| {
+        desk.close(json!({"ticketId": "t-free", "ticketFields": {"f-url": "javascript:alert(1)"}})).refuses("body.ticketFields.f-url");
         for (field, value) in refused().into_iter().chain(more) {
             desk.set("t-set", &format!("f-{field}"), value).refuses("body.newValue");
         }
@@ -234,6 +241,22 @@ fn a_text_that_fits_no_index_is_stored_filtered_and_imported() {
     let lines = desk.server.database.run(&["export", "--store", "desk"]);
     let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap_or_default()).collect();
     assert_eq!(Desk::with(&[("copy", lines)]).ticket("t-free")["ticketFields"]["f-notes"], long);
+}
+
+#[test]
+fn a_number_that_cannot_be_stored_as_it_was_sent_is_refused() {
+    let desk = Desk::open();
+    desk.unmoved(|| {
+        for number in ["0.10000000000000000001", "1234567890123.45678", "-1e-400", "9007199254740990.5", "3.00000000000000000001"] {
+            let body = format!(r#"{{"ticketId":"t-free","ticketFieldId":"f-dec","newValue":{number}}}"#);
+            desk.patch("/tickets/field-values", Value::Null).bytes(body).send().refuses("body.newValue");
+            let body = format!(r#"{{"ticketId":"t-free","ticketFields":{{"f-text":"x","f-dec":{number}}}}}"#);
+            desk.post("/tickets/close", Value::Null).bytes(body).send().refuses("body.ticketFields.f-dec");
+            let stamp = super::stamp(&desk.contact("con-mia"), "updatedAt");
+            let body = format!(r#"{{"contactId":"con-mia","contactFieldId":"c-num","value":{number},"updatedAt":"{stamp}"}}"#);
+            desk.patch("/contacts/field-values", Value::Null).bytes(body).send().refuses("body.value");
+        }
+    });
 }
 
 #[test]

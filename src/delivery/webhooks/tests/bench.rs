@@ -81,8 +81,8 @@ impl Bench {
     }
 
     pub(super) async fn hook_for(&self, url: &str, kinds: &[&str], account: Option<&str>) -> (WebhookId, SigningSecret) {
-        let kinds = Some(kinds.iter().map(|kind| (*kind).to_owned()).collect());
-        let settings = Settings { url: Some(url.to_owned()), kinds, account_id: Some(account.map(Into::into)) };
+        let kinds = (!kinds.is_empty()).then(|| kinds.iter().map(|kind| (*kind).to_owned()).collect());
+        let settings = Settings { url: Some(url.to_owned()), kinds: Some(kinds), account_id: Some(account.map(Into::into)) };
         let (webhook, secret) = self.service.create_webhook(&self.editor(), settings).await.unwrap();
         (webhook.id, secret)
     }

@@ -76,7 +76,7 @@ async fn a_change_of_a_subscription_applies_to_later_events() {
     bench.event().await;
     let (id, _) = bench.hook_for(&endpoint.url, &["ticket.closed"], None).await;
     bench.event().await;
-    let all = Settings { kinds: Some(vec![]), ..Settings::default() };
+    let all = Settings { kinds: Some(None), ..Settings::default() };
     bench.service.edit_webhook(&bench.editor(), &id, all).await.unwrap();
     worker.drain().await.unwrap();
     assert_eq!(endpoint.count(), 0);

@@ -366,8 +366,9 @@ function webhookForm(title, former, perform) {
   return converse(dialog, (data) => {
     const events = data.getAll("events");
     if (!events.length) throw new Refused(0, "Choose at least one kind of event.");
-    // An empty list is every kind, those to come included.
-    return perform({ url: data.get("url"), events: events.length === kinds.length ? [] : events, accountId: data.get("accountId") || null });
+    // Every kind, those to come included: left out of a new one, null in a change.
+    const every = former ? null : undefined;
+    return perform({ url: data.get("url"), events: events.length === kinds.length ? every : events, accountId: data.get("accountId") || null });
   });
 }
 

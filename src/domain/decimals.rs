@@ -1,0 +1,156 @@
+//! Decimals in JSON: which of them a double keeps exactly. Pure.
+
+use std::borrow::Cow;
+
+use serde::{Deserialize, Deserializer, de};
+use serde_json::{Value, value::RawValue};
+
+/// A JSON value whose numbers are kept as they were sent. One that would become another is refused.
+#[derive(Debug)]
+pub struct Exact(pub Value);
+
+impl From<Exact> for Value {
+    fn from(Exact(value): Exact) -> Self {
+        value
+    }
+}
+
+impl<'de> Deserialize<'de> for Exact {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let raw = Box::<RawValue>::deserialize(deserializer)?;
+        let value = serde_json::from_str(raw.get()).map_err(de::Error::custom)?;
+        match changed(raw.get()) {
+            None => Ok(Self(value)),
+            Some(number) => Err(de::Error::custom(format_args!(
+                "holds {}, which cannot be kept exactly; the nearest is {}",
+                shown(number),
+                number.parse::<f64>().unwrap_or_default()
+            ))),
+        }
+    }
+}
+
+/// The digits of a number that a message shows.
+const SHOWN: usize = 40;
+
+fn shown(number: &str) -> Cow<'_, str> {
+    number.get(..SHOWN).map_or(number.into(), |beginning| format!("{beginning}…").into())
+}
+
+/// The first number of a JSON text that is not what it becomes.
+fn changed(json: &str) -> Option<&str> {
+    let (mut rest, mut in_text) = (json, false);
+    loop {
+        if in_text {
+            let end = rest.find(['"', '\\'])?;
+            let escape = rest.as_bytes().get(end) == Some(&b'\\');
+            // The character behind a backslash may be a quote.
+            rest = rest.get(end + if escape { 2 } else { 1 }..)?;
+            in_text = escape;
+            continue;
+        }
+        let start = rest.find(|c: char| c == '"' || c == '-' || c.is_ascii_digit())?;
+        rest = &rest[start..];
+        if let Some(text) = rest.strip_prefix('"') {
+            (rest, in_text) = (text, true);
+            continue;
+        }
+        let end = rest.find(|c: char| !matches!(c, '0'..='9' | '.' | '-' | '+' | 'e' | 'E')).unwrap_or(rest.len());
+        if !is_kept(&rest[..end]) {
+            return Some(&rest[..end]);
+        }
+        rest = &rest[end..];
+    }
+}
+
+/// Whether a number is the one that it becomes: a whole number of 64 bits, or else a double.
+fn is_kept(number: &str) -> bool {
+    if number.parse::<i64>().is_ok() || number.parse::<u64>().is_ok() {
+        return true;
+    }
+    let Ok(double) = number.parse::<f64>() else { return false };
+    normal(number).is_some_and(|sent| normal(&format!("{double:e}")).is_some_and(|kept| sent == kept))
+}
+
+/// The digits of a decimal without zeros around them, and the exponent of the last one. The sign does not matter here.
+fn normal(number: &str) -> Option<(String, i64)> {
+    let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let digits = [whole.trim_start_matches('-'), fraction].concat();
+    let significant = digits.trim_end_matches('0');
+    if significant.is_empty() {
+        return Some((String::new(), 0));
+    }
+    let exponent = exponent.parse::<i64>().ok()?.checked_add((digits.len() - significant.len()) as i64 - fraction.len() as i64)?;
+    Some((significant.trim_start_matches('0').to_owned(), exponent))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{prelude::*, test_runner::Config};
+
+    use super::*;
+
+    fn refused(json: &str) -> Option<String> {
+        serde_json::from_str::<Exact>(json).err().map(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_number_that_becomes_another_is_refused() {
+        for kept in [
+            "0",
+            "-0",
+            "-0.0",
+            "0.1",
+            "0.30000000000000004",
+            "1.50",
+            "100e-2",
+            "1E+2",
+            "0e99",
+            "-1.6619713713377555e-209",
+            "5e-324",
+            "9007199254740993",
+            "18446744073709551615",
+            "1e23",
+            "1.7976931348623157e308",
+            "763774.6189766944",
+            r#"[1, {"a": 2.5, "0.10000000000000000001": "\"0.10000000000000000001\\"}, "0.10000000000000000001", null, true]"#,
+        ] {
+            assert_eq!(refused(kept), None, "{kept}");
+        }
+        for (json, number) in [
+            ("0.10000000000000000001", "0.10000000000000000001"),
+            ("0.3000000000000000444", "0.3000000000000000444"),
+            ("-1234567890123.45678", "-1234567890123.45678"),
+            ("1e-400", "1e-400"),
+            ("36893488147419103233", "36893488147419103233"),
+            ("9007199254740992.5", "9007199254740992.5"),
+            (r#"["\"", {"a\\": 0.1}, [2, 1.00000000000000000001]]"#, "1.00000000000000000001"),
+        ] {
+            let reason = refused(json).unwrap_or_default();
+            assert!(reason.starts_with(&format!("holds {number}, which cannot be kept exactly; the nearest is ")), "{json}: {reason}");
+        }
+        let long = refused(&format!("0.{}1", "3".repeat(100_000))).unwrap_or_default();
+        assert!(long.len() < 200 && long.contains('…'), "{long}");
+    }
+
+    proptest! {
+        #![proptest_config(Config { cases: 500, failure_persistence: None, ..Config::default() })]
+
+        #[test]
+        fn what_we_write_is_kept(number in any::<f64>(), whole in any::<i64>()) {
+            for value in [Value::from(number), Value::from(whole), Value::from(vec![number, 0.1])] {
+                prop_assert_eq!(refused(&value.to_string()), None);
+            }
+        }
+
+        #[test]
+        fn fifteen_digits_are_kept_and_one_more_than_a_double_has_is_not(digits in 100_000_000_000_000..=999_999_999_999_999_u64, point in 1..15_usize) {
+            let text = digits.to_string();
+            let number = format!("{}.{}", &text[..point], &text[point..]);
+            prop_assert_eq!(refused(&number), None);
+            let longer = format!("{number}000000000001");
+            prop_assert!(refused(&longer).is_some());
+        }
+    }
+}

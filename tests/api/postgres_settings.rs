@@ -22,7 +22,7 @@ fn writes_succeed_whatever_isolation_is_the_databases_default() {
         let second = server.beside(&[SIMULATED, &[("COUNTERPART_INDEX_DIR", &index)]].concat());
         let api = server.api("shop", &ALL_SCOPES);
         let beside = crate::client::Api { address: second.address.clone(), ..api.clone() };
-        let caller = |n: usize| if n % 2 == 0 { &api } else { &beside };
+        let caller = |n: usize| if n.is_multiple_of(2) { &api } else { &beside };
 
         let text = |n: usize| json!({"conversationId": "conv-line", "text": format!("text {n}")});
         race(ALBUM, |n| caller(n).post("/messages", text(n)).send()).iter().for_each(|answer| drop(answer.ok()));

@@ -132,7 +132,7 @@ impl Subscriber {
             };
             told.resets += usize::from(matches!(reply, Reply::Reset));
             // Every second one is the same attempt on another connection.
-            if !matches!(reply, Reply::Reset) || told.resets % 2 == 1 {
+            if !matches!(reply, Reply::Reset) || !told.resets.is_multiple_of(2) {
                 told.attempts.push((seconds, reply.clone()));
             }
             reply

@@ -86,8 +86,8 @@ impl Poster {
         body: Vec<u8>,
     ) -> Result<EndpointResponse, String> {
         let begun = Instant::now();
-        let told = |error: reqwest::Error| told(&error, self.timeout);
-        let request = self.signed(url, id, at, secrets, body).map_err(told)?;
+        let reason = |error: reqwest::Error| reason(&error, self.timeout);
+        let request = self.signed(url, id, at, secrets, body).map_err(reason)?;
         let again = request.try_clone();
         let mut sent = self.client.execute(request).await;
         if sent.as_ref().is_err_and(was_closed)
@@ -96,7 +96,7 @@ impl Poster {
             *again.timeout_mut() = Some(self.timeout.saturating_sub(begun.elapsed()));
             sent = self.unpooled.execute(again).await;
         }
-        let mut response = sent.map_err(told)?;
+        let mut response = sent.map_err(reason)?;
         let body = self.read(&mut response).await;
         Ok(EndpointResponse { status: response.status().as_u16(), pause: pause(&response, at), body })
     }
@@ -121,7 +121,7 @@ impl Poster {
                 Ok(Some(chunk)) if body.len() + chunk.len() > MAX_ANSWER => return Body::TooLong,
                 Ok(Some(chunk)) => body.extend_from_slice(&chunk),
                 Ok(None) => return Body::Whole(body),
-                Err(error) => return Body::Part(body, told(&error, self.timeout)),
+                Err(error) => return Body::Part(body, reason(&error, self.timeout)),
             }
         }
     }
@@ -170,7 +170,7 @@ fn asked(text: &str, now: Timestamp) -> Option<i64> {
 }
 
 /// The root cause of an error. Without the URL, which may contain a secret.
-fn told(error: &reqwest::Error, timeout: Duration) -> String {
+fn reason(error: &reqwest::Error, timeout: Duration) -> String {
     if error.is_timeout() {
         return format!("no answer within {} seconds", timeout.as_secs());
     }

@@ -151,6 +151,12 @@ impl Context {
     }
 }
 
+/// Whether a request came over TLS, as far as a proxy in front of us says. Of several proxies the first one is what the browser speaks to.
+pub fn is_secure(request: &poem::Request) -> bool {
+    let proto = request.headers().get("x-forwarded-proto").and_then(|value| value.to_str().ok()).and_then(|text| text.split(',').next());
+    proto.is_some_and(|proto| proto.trim().eq_ignore_ascii_case("https"))
+}
+
 /// Whether the runtime has threads that go on while one is kept busy.
 fn has_threads() -> bool {
     Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread

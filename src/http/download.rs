@@ -14,6 +14,7 @@ use sha2::{Digest, Sha256};
 use url::Url;
 
 use super::{
+    context::is_secure,
     document,
     encoding::{accepts_gzip, gzip},
 };
@@ -137,15 +138,9 @@ impl Endpoint for Download {
 /// The address that a request names, as a proxy in front of the server knows it; `None` where what it names is none.
 fn asked_at(request: &Request) -> Option<String> {
     let host = request.header(header::HOST).or(request.uri().authority().map(|authority| authority.as_str()))?;
-    // The outermost proxy of several comes first.
-    let forwarded = request.header("x-forwarded-proto").and_then(|protocols| protocols.split(',').next()).unwrap_or_default();
-    let scheme = if forwarded.trim().eq_ignore_ascii_case("https") { "https" } else { "http" };
+    let scheme = if is_secure(request) { "https" } else { "http" };
     let url = Url::parse(&format!("{scheme}://{host}")).ok()?;
     // A host and a port, and nothing else.
-    let known = host.len() <= 255
-        && url.path() == "/"
-        && url.query().is_none()
-        && url.fragment().is_none()
-        && !host.contains(['/', '\\', '@', '?', '#']);
+    let known = host.len() <= 255 && !host.contains(['/', '\\', '@', '?', '#']);
     known.then(|| url.as_str().trim_end_matches('/').to_owned())
 }

@@ -48,7 +48,7 @@ const FRESH_BYTES: usize = 64 * 1024 * 1024;
 /// The limit of log positions per read, and of changes per update; more changes than that do not fit into the overlay.
 pub const PLACES: i64 = 500;
 pub const PART: usize = 500;
-/// Records whose texts are read at once by what writes them to the disk, since a text may have a megabyte.
+/// Records whose texts one statement reads, since a text may have a megabyte.
 pub const READ_AT_ONCE: usize = 100;
 /// Bytes of text that are analysed on the caller's thread. More of it goes to a thread where it holds up no request.
 const AT_ONCE: usize = 16 * 1024;

@@ -181,9 +181,9 @@ fn located(spool: &Spool, faults: Vec<Fault>) -> Result<Failure, Failure> {
             At::Where { kinds, property: key, value } => sought.push((kinds, key, value, property, reason)),
         }
     }
-    let mut lines = spool.lines()?;
+    let mut lines = spool.lines();
     while let Some((number, text)) = lines.next()?.filter(|_| !sought.is_empty()) {
-        let peek = Peek::of(number, text)?;
+        let peek = Peek::of(number, text?)?;
         sought.retain(|(kinds, key, value, property, reason)| {
             let here = kinds.contains(&peek.kind) && peek.property(key).is_some_and(|found| found == *value);
             if here {

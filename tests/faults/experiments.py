@@ -612,11 +612,15 @@ def empty_server(bench):
     return through(server, cause, end, during=1.5)
 
 
+class Overdue(BaseException):
+    """No subclass of Exception: what ignores a failed request, an OSError for one, must not ignore this."""
+
+
 @contextlib.contextmanager
 def deadline(seconds):
     """Raises in the main thread where the block takes longer, also while it waits for a process or a thread."""
     def ring(_signal, frame):
-        raise TimeoutError(f"not done after {seconds} s, in {frame.f_code.co_name}, {os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}")
+        raise Overdue(f"not done after {seconds} s, in {frame.f_code.co_name}, {os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}")
     signal.signal(signal.SIGALRM, ring)
     signal.alarm(seconds)
     try: yield
@@ -638,7 +642,7 @@ def main():
         bench = Bench(database)
         try:
             with deadline(1200 if LONG else 180): result = function(bench)
-        except Exception as error:
+        except (Exception, Overdue) as error:
             failed = True
             places = [f"{place.name}:{place.lineno}" for place in traceback.extract_tb(error.__traceback__)]
             print(f"{title:38} FAILED: {error} ({' > '.join(places)})", flush=True)

@@ -23,7 +23,7 @@ use crate::{
     },
     http::{
         api::Api,
-        context::{Arrival, Context, Recipient},
+        context::{Arrival, Context, Recipient, is_secure},
         error::ApiError,
     },
     service::{By, Once},
@@ -162,12 +162,6 @@ fn presented(request: &poem::Request) -> Result<(Vec<String>, GrantKind, Via), A
         ));
     }
     Ok((sessions, GrantKind::Session, Via::Session))
-}
-
-/// Whether a request came over TLS, as far as a proxy in front of us says. Of several proxies the first one is what the browser speaks to.
-pub fn is_secure(request: &poem::Request) -> bool {
-    let proto = request.headers().get("x-forwarded-proto").and_then(|value| value.to_str().ok()).and_then(|text| text.split(',').next());
-    proto.is_some_and(|proto| proto.trim().eq_ignore_ascii_case("https"))
 }
 
 /// Refuses what a browser sends for a page that is not ours. `strangers`: whether a client that is no browser may pass.

@@ -17,7 +17,7 @@ use poem_openapi::{
 };
 use serde::{Deserialize, Serialize};
 
-use super::auth::{COOKIE, Managed, is_secure, not_a_manager, own_origin, refused};
+use super::auth::{COOKIE, Managed, not_a_manager, own_origin, refused};
 use crate::{
     domain::{
         settings::{GrantKind, Manager},
@@ -26,7 +26,7 @@ use crate::{
     http::{
         api::Api,
         body::Body,
-        context::{Arrival, Context, Recipient},
+        context::{Arrival, Context, Recipient, is_secure},
         error::{ApiError, Failure, SettingsCatalog, SettingsCreation},
         reply::{self, One, Reply, Shape},
         values::UserIdText,

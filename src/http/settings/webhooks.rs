@@ -141,7 +141,7 @@ pub struct WebhookCreation {
     /// An address that begins with https:// (or http:// where there is no choice).
     #[oai(validator(max_length = 2048))]
     url: String,
-    /// The kinds of events that it is told of; omitted: every kind.
+    /// The kinds of events that are sent to it; omitted: every kind.
     events: Option<AtLeastOne<Listed<EventKinds>>>,
     /// The one channel account whose events it is told of; omitted or `null`: all of them.
     #[oai(default)]

@@ -154,9 +154,9 @@ impl Reader {
         let mut conversations = Vec::new();
         let mut former: BTreeMap<Kind, Vec<String>> = BTreeMap::new();
         let mut kinds = HashSet::new();
-        let mut lines = spool.lines()?;
+        let mut lines = spool.lines();
         while let Some((number, text)) = lines.next()? {
-            let peek = Peek::of(number, text)?;
+            let peek = Peek::of(number, text?)?;
             kinds.insert(peek.kind);
             let conversation = match peek.kind {
                 Kind::Conversation => Some(peek.id()?.into_owned()),
@@ -186,16 +186,10 @@ impl Reader {
     /// Pass over the definitions.
     fn define(&mut self, spool: &Spool) -> Result<Fields, Failure> {
         let mut batch = Batch::default();
-        let mut lines = spool.lines()?;
-        loop {
-            let (number, text) = match lines.next() {
-                Ok(Some(line)) => line,
-                Ok(None) => break,
-                // The pass over all records reports a line that cannot be read.
-                Err(Failure::Faults(_)) => continue,
-                Err(failure) => return Err(failure),
-            };
-            if let Ok(peek) = Peek::of(number, text) {
+        let mut lines = spool.lines();
+        while let Some((number, text)) = lines.next()? {
+            // The pass over all records reports a line that cannot be read.
+            if let Ok(peek) = text.and_then(|text| Peek::of(number, text)) {
                 let kept = match peek.kind {
                     Kind::TicketField => self.checked(spool, &peek).map(|record| batch.ticket_fields.push(Line { number, record })),
                     Kind::ContactField => self.checked(spool, &peek).map(|record| batch.contact_fields.push(Line { number, record })),
@@ -216,9 +210,9 @@ impl Reader {
     /// Pass over the unique values that existing records must release for the duration of the import.
     fn park(&mut self, spool: &Spool) -> Result<(), Failure> {
         let mut parked: BTreeMap<Kind, Vec<String>> = BTreeMap::new();
-        let mut lines = spool.lines()?;
+        let mut lines = spool.lines();
         while let Some((number, text)) = lines.next()? {
-            let peek = Peek::of(number, text)?;
+            let peek = Peek::of(number, text?)?;
             if self.held.contains(&peek.kind) && replaces(peek.kind) {
                 let ids = parked.entry(peek.kind).or_default();
                 ids.push(peek.id()?.into_owned());
@@ -239,21 +233,12 @@ impl Reader {
     fn walk(&mut self, spool: &Spool) -> Result<(), Failure> {
         let mut batch = Box::<Batch>::default();
         let (mut pending, mut bytes) = (0, 0);
-        let mut lines = spool.lines()?;
-        loop {
-            let (number, text) = match lines.next() {
-                Ok(Some(line)) => line,
-                Ok(None) => break,
-                Err(failure) => {
-                    self.keep_faults(Err(failure))?;
-                    continue;
-                }
-            };
-            let length = text.len();
-            let taken = Peek::of(number, text).and_then(|peek| self.take(spool, &peek, &mut batch));
-            self.keep_faults(taken)?;
+        let mut lines = spool.lines();
+        while let Some((number, text)) = lines.next()? {
+            bytes += text.as_ref().map_or(0, |text| text.len());
             pending += 1;
-            bytes += length;
+            let taken = text.and_then(|text| Peek::of(number, text)).and_then(|peek| self.take(spool, &peek, &mut batch));
+            self.keep_faults(taken)?;
             if pending == BATCH_LINES || bytes >= BATCH_BYTES {
                 (pending, bytes) = (0, 0);
                 if self.send(Step::Put(std::mem::take(&mut batch))).is_err() {
@@ -325,22 +310,42 @@ impl Reader {
 
 /// The line on which a record stands for the first time.
 fn first_line_of(spool: &Spool, kind: Kind, id: &str) -> Result<u64, Failure> {
-    let mut lines = spool.lines()?;
-    loop {
-        let (number, text) = match lines.next() {
-            Ok(Some(line)) => line,
-            Ok(None) => return Ok(0),
-            // A line before it may be at fault, too.
-            Err(Failure::Faults(_)) => continue,
-            Err(failure) => return Err(failure),
-        };
-        if Peek::of(number, text).is_ok_and(|peek| peek.kind == kind && peek.id().is_ok_and(|found| found == id)) {
+    let mut lines = spool.lines();
+    while let Some((number, text)) = lines.next()? {
+        // A line before it may be at fault, too.
+        if text.and_then(|text| Peek::of(number, text)).is_ok_and(|peek| peek.kind == kind && peek.id().is_ok_and(|found| found == id)) {
             return Ok(number);
         }
     }
+    Ok(0)
 }
 
 /// Kinds with a unique value per store.
 fn replaces(kind: Kind) -> bool {
     matches!(kind, Kind::User | Kind::Contact | Kind::Conversation | Kind::Ticket | Kind::Message)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+    use crate::{
+        domain::clock::World,
+        service::import::{EXAMPLE, Options, run},
+        store::fixture::Fixture,
+    };
+
+    #[tokio::test]
+    async fn a_file_that_changes_while_it_is_read_is_refused() {
+        let fixture = Fixture::new().await;
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(EXAMPLE.as_bytes()).unwrap();
+        let spool = Spool::open(file.path()).unwrap();
+        file.write_all(b"\n").unwrap();
+        let before = EXAMPLE.len() as u64;
+        let refused = run(&fixture.db, &World::real(), &fixture.store, spool, Options::default()).await;
+        assert!(matches!(refused, Err(Failure::Changed { before: told, after }) if told == before && after == before + 1), "{refused:?}");
+        assert!(fixture.db.users(&fixture.store, None).await.unwrap().is_empty());
+    }
 }

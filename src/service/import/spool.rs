@@ -85,9 +85,9 @@ impl Spool {
     }
 
     /// Iterates over all lines.
-    pub fn lines(&self) -> Result<Lines<'_>, Failure> {
+    pub fn lines(&self) -> Lines<'_> {
         let file = Positioned { file: &self.file, position: 0 };
-        Ok(Lines { reader: BufReader::with_capacity(256 * 1024, file), buffer: Vec::new(), number: 0, read: 0, unfinished: false })
+        Lines { reader: BufReader::with_capacity(256 * 1024, file), buffer: Vec::new(), number: 0, read: 0, unfinished: false }
     }
 }
 
@@ -120,8 +120,8 @@ pub struct Lines<'a> {
 }
 
 impl Lines<'_> {
-    /// The next line that is not blank, and its number. The iteration may continue after a line that is at fault.
-    pub fn next(&mut self) -> Result<Option<(u64, &str)>, Failure> {
+    /// The number of the next line that is not blank, and its text, or what is wrong with it.
+    pub fn next(&mut self) -> io::Result<Option<(u64, Result<&str, Failure>)>> {
         if std::mem::take(&mut self.unfinished) {
             self.read += self.reader.skip_until(b'\n')? as u64;
         }
@@ -135,7 +135,8 @@ impl Lines<'_> {
             self.read += bytes as u64;
             if bytes as u64 == MAX_LINE_BYTES && !self.buffer.ends_with(b"\n") {
                 self.unfinished = true;
-                return Err(Failure::line(self.number, "", format!("is longer than {} MiB", MAX_LINE_BYTES / MIB)));
+                let long = Failure::line(self.number, "", format!("is longer than {} MiB", MAX_LINE_BYTES / MIB));
+                return Ok(Some((self.number, Err(long))));
             }
             if self.number == 1 && self.buffer.starts_with(BYTE_ORDER_MARK) {
                 self.buffer.drain(..BYTE_ORDER_MARK.len());
@@ -144,8 +145,8 @@ impl Lines<'_> {
                 break;
             }
         }
-        let text = std::str::from_utf8(&self.buffer).map_err(|_| Failure::line(self.number, "", "is not UTF-8"))?;
-        Ok(Some((self.number, text.trim_ascii())))
+        let text = std::str::from_utf8(&self.buffer).map_err(|_| Failure::line(self.number, "", "is not UTF-8"));
+        Ok(Some((self.number, text.map(str::trim_ascii))))
     }
 
     /// Bytes read so far.
@@ -158,14 +159,20 @@ impl Lines<'_> {
 mod tests {
     use super::*;
 
+    /// The number and text of the next line, or what is wrong with it.
+    fn next(lines: &mut Lines<'_>) -> Option<Result<(u64, String), String>> {
+        let (number, text) = lines.next().unwrap()?;
+        Some(text.map(|text| (number, text.to_owned())).map_err(|failure| failure.to_string()))
+    }
+
     #[test]
     fn blank_lines_count_and_lines_can_be_read_again() {
         let spool = Spool::copy("\u{feff}a\r\n\n  \nb".as_bytes()).unwrap();
         for _ in 0..2 {
-            let mut lines = spool.lines().unwrap();
-            assert_eq!(lines.next().unwrap(), Some((1, "a")));
-            assert_eq!(lines.next().unwrap(), Some((4, "b")));
-            assert_eq!(lines.next().unwrap(), None);
+            let mut lines = spool.lines();
+            assert_eq!(next(&mut lines), Some(Ok((1, "a".to_owned()))));
+            assert_eq!(next(&mut lines), Some(Ok((4, "b".to_owned()))));
+            assert_eq!(next(&mut lines), None);
         }
     }
 
@@ -179,7 +186,7 @@ mod tests {
             ("\u{a0}\n", Some((1, "\u{a0}"))),
         ] {
             let spool = Spool::copy(text.as_bytes()).unwrap();
-            assert_eq!(spool.lines().unwrap().next().unwrap(), first, "{text:?}");
+            assert_eq!(next(&mut spool.lines()), first.map(|(number, text)| Ok((number, text.to_owned()))), "{text:?}");
         }
     }
 
@@ -189,11 +196,11 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), [b"ok\n\xff\n", long.as_bytes(), b"\nok"].concat()).unwrap();
         let spool = Spool::open(file.path()).unwrap();
-        let mut lines = spool.lines().unwrap();
-        assert_eq!(lines.next().unwrap(), Some((1, "ok")));
-        assert_eq!(lines.next().unwrap_err().to_string(), "line 2: is not UTF-8");
-        assert_eq!(lines.next().unwrap_err().to_string(), "line 3: is longer than 16 MiB");
-        assert_eq!(lines.next().unwrap(), Some((4, "ok")));
+        let mut lines = spool.lines();
+        assert_eq!(next(&mut lines), Some(Ok((1, "ok".to_owned()))));
+        assert_eq!(next(&mut lines), Some(Err("line 2: is not UTF-8".to_owned())));
+        assert_eq!(next(&mut lines), Some(Err("line 3: is longer than 16 MiB".to_owned())));
+        assert_eq!(next(&mut lines), Some(Ok((4, "ok".to_owned()))));
         assert_eq!(lines.read(), spool.bytes());
     }
 

@@ -33,8 +33,8 @@ fn inbound() -> Vec<Value> {
     let mut messages = vec![
         message("acc-line", "empty", json!({"text": "", "images": []})),
         message("acc-line", "empty", json!({"images": []})),
-        message("acc-line", "empty", json!({"text": " ", "images": [""]})),
-        message("acc-line", "empty", json!({"text": "\u{1}\u{2028}\u{feff}\"\\ 𝕏", "images": ["javascript:x", "\n"]})),
+        message("acc-line", "empty", json!({"text": " ", "images": ["\u{1}"]})),
+        message("acc-line", "empty", json!({"text": "\u{1}\u{2028}\u{feff}\"\\ 𝕏", "images": ["javascript:x", "\n."]})),
         message("acc-line", "nameless", json!({"sender": {"id": "u", "name": ""}, "sentAt": "1970-01-01T00:00:00Z"})),
         message("acc-line", "nameless", json!({"sender": {"id": "u", "name": " "}, "sentAt": "9999-12-31T23:59:59.999Z"})),
         message("acc-line", "told", json!({"contact": {"firstName": "\u{1}A", "lastName": "", "email": "Nok@Example.com"}})),
@@ -66,7 +66,7 @@ fn write_everything(desk: &Desk) {
         ("f-when", json!("2025-01-31T23:30:00.5-02:30")),
         ("f-multi", json!(["b", "a"])),
         ("f-pick", json!("wine")),
-        ("f-url", json!("")),
+        ("f-url", json!("HTTP://x/%zz?\"<>")),
     ] {
         desk.set("t-free", field, value).ok();
     }
@@ -149,7 +149,7 @@ fn a_received_message_holds_nothing_that_an_import_refuses() {
     let folder = tempfile::tempdir().expect("a directory for temporary files");
     let path = folder.path().join("message");
     for (more, field) in [
-        (json!({"images": ["a\0b"]}), "images"),
+        (json!({"images": ["a\0b"]}), "images[0]"),
         (json!({"text": "a\0b"}), "text"),
         (json!({"contact": {"firstName": "A", "email": "Mia <mia@example.com>"}}), "contact.email"),
         (json!({"contact": {"firstName": "A", "email": "\"mia\"@example.com"}}), "contact.email"),

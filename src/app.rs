@@ -162,20 +162,20 @@ impl App {
 
     /// Everything that is served.
     pub fn endpoint(&self) -> impl Endpoint<Output = Response> + 'static {
-        let (contract, plane, address) = (document::document(), settings::document(), &self.public_url);
+        let address = &self.public_url;
         let mut route = Route::new()
             .at("/", get(home::page(revision::NAME)))
             .at("/favicon.ico", get(home::icon()))
-            .at("/docs", get(docs::page(document::page())))
+            .at("/docs", get(docs::page(document::page)))
             .at("/docs/changes", get(changes_page))
             .at("/docs/changes/events", get(event_changes_page))
-            .at("/openapi.yaml", get(Download::yaml(contract.clone(), address.clone())))
-            .at("/openapi.json", get(Download::json(contract, address.clone())))
-            .at("/openapi-events.json", get(Download::text("application/json", document::json(&events::document::document()))))
+            .at("/openapi.yaml", get(Download::yaml(document::document, address.clone())))
+            .at("/openapi.json", get(Download::json(document::document, address.clone())))
+            .at("/openapi-events.json", get(Download::text("application/json", || document::json(&events::document::document()))))
             .at("/healthz", get(healthz))
             .at("/readyz", get(readyz))
-            .at("/settings/docs", get(docs::page(settings::docs())))
-            .at("/settings/openapi.json", get(Download::json(plane, address.clone())))
+            .at("/settings/docs", get(docs::page(settings::docs)))
+            .at("/settings/openapi.json", get(Download::json(settings::document, address.clone())))
             .at("/metrics", get(metrics_page));
         for asset in page::ASSETS {
             route = route.at(asset.path, get(make_sync(move |_| asset.response())));

@@ -7,8 +7,7 @@ use sha2::{Digest, Sha256};
 use super::download::Download;
 
 /// A page whose own scripts and style sheets are allowed by their hashes.
-pub fn page(html: String) -> Download {
-    let policy = policy(&html);
+pub fn page(html: impl Fn() -> String + Send + Sync + 'static) -> Download {
     Download::page(html, policy)
 }
 

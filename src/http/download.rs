@@ -1,6 +1,6 @@
 //! Documents and pages that are the same until the next build, with a strong ETag, and in gzip where the client accepts it.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 use moka::sync::Cache;
@@ -22,13 +22,13 @@ use super::{
 /// Addresses under which one document is remembered. A server has few.
 const ADDRESSES: u64 = 4;
 
-/// What is served at one path.
+/// What is served at one path. It is made when it is first asked for.
 pub struct Download {
     media_type: &'static str,
-    /// Absent: nothing of it runs in a browser.
-    policy: Option<HeaderValue>,
+    /// The policy of its content. Absent: nothing of it runs in a browser.
+    policy: Option<fn(&str) -> HeaderValue>,
     /// Writes it for the address that it is served at, without a path.
-    write: Box<dyn Fn(&str) -> Bytes + Send + Sync>,
+    write: Box<dyn Fn(&str) -> String + Send + Sync>,
     address: Address,
     written: Cache<String, Arc<Written>>,
 }
@@ -42,6 +42,7 @@ enum Address {
 }
 
 struct Written {
+    policy: Option<HeaderValue>,
     plain: Bytes,
     /// Absent where it could not be made.
     gzip: Option<Bytes>,
@@ -50,39 +51,42 @@ struct Written {
 
 impl Download {
     /// An OpenAPI document as JSON, whose server is the address that it is asked at, or `public_url`.
-    pub fn json(contract: Value, public_url: Option<String>) -> Self {
+    pub fn json(contract: fn() -> Value, public_url: Option<String>) -> Self {
         Self::document("application/json", contract, public_url, document::json)
     }
 
     /// The same as YAML.
-    pub fn yaml(contract: Value, public_url: Option<String>) -> Self {
+    pub fn yaml(contract: fn() -> Value, public_url: Option<String>) -> Self {
         Self::document("application/yaml", contract, public_url, document::yaml)
     }
 
-    fn document(media_type: &'static str, contract: Value, public_url: Option<String>, text: fn(&Value) -> String) -> Self {
+    fn document(media_type: &'static str, contract: fn() -> Value, public_url: Option<String>, text: fn(&Value) -> String) -> Self {
+        let contract = LazyLock::new(contract);
         let write = move |address: &str| {
             let mut contract = contract.clone();
             if let Some(server) = contract.pointer_mut("/servers/0/url") {
                 *server = format!("{address}{}", server.as_str().unwrap_or_default()).into();
             }
-            text(&contract).into()
+            text(&contract)
         };
         Self { address: Address::Public(public_url), ..Self::new(media_type, None, write) }
     }
 
     /// Text that needs no address.
-    pub fn text(media_type: &'static str, text: String) -> Self {
-        let bytes = Bytes::from(text);
-        Self::new(media_type, None, move |_| bytes.clone())
+    pub fn text(media_type: &'static str, text: impl Fn() -> String + Send + Sync + 'static) -> Self {
+        Self::new(media_type, None, move |_| text())
     }
 
-    /// A page, and the policy of its content.
-    pub fn page(html: impl Into<Bytes>, policy: HeaderValue) -> Self {
-        let bytes = html.into();
-        Self::new("text/html; charset=utf-8", Some(policy), move |_| bytes.clone())
+    /// A page, and what gives the policy of its content.
+    pub fn page(html: impl Fn() -> String + Send + Sync + 'static, policy: fn(&str) -> HeaderValue) -> Self {
+        Self::new("text/html; charset=utf-8", Some(policy), move |_| html())
     }
 
-    fn new(media_type: &'static str, policy: Option<HeaderValue>, write: impl Fn(&str) -> Bytes + Send + Sync + 'static) -> Self {
+    fn new(
+        media_type: &'static str,
+        policy: Option<fn(&str) -> HeaderValue>,
+        write: impl Fn(&str) -> String + Send + Sync + 'static,
+    ) -> Self {
         Self { media_type, policy, write: Box::new(write), address: Address::Unused, written: Cache::new(ADDRESSES) }
     }
 
@@ -92,7 +96,7 @@ impl Download {
             Address::Public(Some(url)) => url.trim_end_matches('/').to_owned(),
             Address::Public(None) => asked_at(request).unwrap_or_default(),
         };
-        let written = self.written.get_with(address.clone(), || Arc::new(Written::new((self.write)(&address))));
+        let written = self.written.get_with(address.clone(), || Arc::new(Written::new((self.write)(&address), self.policy)));
         let packed = written.gzip.as_ref().filter(|_| accepts_gzip(request.headers()));
         let tag = format!("\"{}{}\"", written.hash, if packed.is_some() { "-gzip" } else { "" });
         let mut response = Response::default();
@@ -100,7 +104,7 @@ impl Download {
         headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
         headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-        if let Some(policy) = &self.policy {
+        if let Some(policy) = &written.policy {
             headers.insert(header::CONTENT_SECURITY_POLICY, policy.clone());
             headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
         }
@@ -121,9 +125,11 @@ impl Download {
 }
 
 impl Written {
-    fn new(plain: Bytes) -> Self {
+    fn new(text: String, policy: Option<fn(&str) -> HeaderValue>) -> Self {
+        let policy = policy.map(|policy| policy(&text));
+        let plain = Bytes::from(text);
         let hash = Sha256::digest(&plain).iter().take(12).map(|byte| format!("{byte:02x}")).collect();
-        Self { gzip: gzip(&plain).ok().map(Bytes::from), plain, hash }
+        Self { gzip: gzip(&plain).ok().map(Bytes::from), policy, plain, hash }
     }
 }
 

@@ -26,6 +26,7 @@ mod m0012_threads;
 mod m0013_write_probe;
 mod m0014_sealed_secrets;
 mod m0015_totals_unmarked;
+mod m0016_told_times;
 
 pub use sea_orm_migration::{MigrationStatus, MigratorTrait};
 
@@ -50,6 +51,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0013_write_probe::Migration),
             Box::new(m0014_sealed_secrets::Migration),
             Box::new(m0015_totals_unmarked::Migration),
+            Box::new(m0016_told_times::Migration),
         ]
     }
 }

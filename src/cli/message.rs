@@ -17,7 +17,7 @@ use crate::{
         clock::World,
         entries::Object,
         ids::{AccountId, ConversationId, MessageId, StoreId, TicketId},
-        receive::{Inbound, InboundContact},
+        receive::{Ignored, Inbound, InboundContact},
         time::Timestamp,
     },
     service::{Service, import::MAX_LINE_BYTES},
@@ -25,7 +25,8 @@ use crate::{
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Receive inbound messages, one per line; each is stored before the next is read
+    /// Receive inbound messages, one per line; each is stored before the next is read. An answer lists as `ignored` what could not be kept of
+    /// the sender
     Receive(Receive),
     /// List messages that their channel has not accepted, queued or failed, with the reason; one JSON object per line
     Undelivered(Undelivered),
@@ -72,7 +73,7 @@ struct Sender {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Contact {
-    first_name: String,
+    first_name: Option<String>,
     last_name: Option<String>,
     email: Option<String>,
     phone: Option<String>,
@@ -87,6 +88,15 @@ struct Answer {
     #[serde(skip_serializing_if = "Option::is_none")]
     ticket_id: Option<TicketId>,
     duplicate: bool,
+    /// Members that could not be kept; the message was taken without them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    ignored: Vec<LeftOut>,
+}
+
+#[derive(Serialize)]
+struct LeftOut {
+    member: &'static str,
+    reason: String,
 }
 
 impl Command {
@@ -184,6 +194,7 @@ async fn receive(service: &Service, store: &StoreId, mut input: Box<dyn BufRead>
             conversation_id: received.conversation_id,
             ticket_id: received.ticket_id,
             duplicate: received.duplicate,
+            ignored: received.ignored.into_iter().map(|Ignored { member, reason }| LeftOut { member, reason }).collect(),
         };
         print(&serde_json::to_string(&answer)?)?;
     }

@@ -16,6 +16,8 @@ pub struct Message {
     /// True when the contact sent it.
     pub inbound: bool,
     pub sent_at: Timestamp,
+    /// The sort key of lists, and what tickets and counters go by: `sent_at`, or else the receipt ([`received_order`]).
+    pub sort_at: Timestamp,
     pub text: Option<String>,
     /// Image URLs.
     pub images: Option<Vec<String>>,
@@ -28,6 +30,15 @@ pub struct Message {
     pub payload: Option<String>,
     pub created_at: Timestamp,
     pub updated_at: Timestamp,
+}
+
+/// How far the clock of a channel may be ahead of ours.
+const MAX_AHEAD_MILLIS: i64 = 5 * 60 * 1000;
+
+/// What orders an inbound message: when it was sent, or else when it was received, if it says that it was sent later than clocks
+/// differ. It would stand in front for years.
+pub fn received_order(sent_at: Timestamp, received_at: Timestamp) -> Timestamp {
+    if sent_at > received_at.plus_millis(MAX_AHEAD_MILLIS) { received_at } else { sent_at }
 }
 
 impl Message {
@@ -100,4 +111,17 @@ pub struct CommentView {
     pub created_by: Option<UserRef>,
     pub conversation: Option<ChannelRef>,
     pub account: Option<ChannelRef>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_says_it_was_sent_long_after_it_came_is_ordered_by_when_it_came() {
+        let order = |ahead: i64| received_order(Timestamp::from_millis(1000 + ahead), Timestamp::from_millis(1000)).millis() - 1000;
+        for (ahead, sorted) in [(-1000, -1000), (0, 0), (1, 1), (300_000, 300_000), (300_001, 0), (i64::from(u32::MAX), 0)] {
+            assert_eq!(order(ahead), sorted, "{ahead}");
+        }
+    }
 }

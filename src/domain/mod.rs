@@ -20,6 +20,7 @@ pub mod money;
 pub mod outbound;
 pub mod paging;
 pub mod patterns;
+pub mod phones;
 pub mod receive;
 pub mod records;
 pub mod retry;

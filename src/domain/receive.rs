@@ -1,9 +1,12 @@
 //! Inbound messages, and the matching of their sender to a contact (decisions, section 7). Pure.
 
 use super::{
-    contacts::{is_e164, is_email},
+    contacts::is_email,
     ids::{AccountId, ConversationId, MessageId, TicketId},
+    lengths::too_long,
+    phones,
     store::WHATSAPP,
+    text::unfolded,
     time::Timestamp,
 };
 
@@ -13,6 +16,12 @@ pub const MAX_NAME_CHARS: usize = 512;
 /// Whether a text can be an external id: printable characters, not all blank, at most `max` of them.
 pub fn is_name(text: &str, max: usize) -> bool {
     !text.trim().is_empty() && text.chars().count() <= max && !text.chars().any(char::is_control)
+}
+
+/// What a thread is called on a channel, however the channel or a bridge spells it: on WhatsApp by the phone in E.164. None: it
+/// cannot be called so.
+pub fn thread_name(channel: &str, reference_id: &str) -> Option<String> {
+    if channel == WHATSAPP { phones::on_whatsapp(reference_id) } else { Some(reference_id.to_owned()) }
 }
 
 /// An inbound message as a channel delivers it.
@@ -34,9 +43,9 @@ pub struct Inbound {
 }
 
 /// The channel's data about the sender.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct InboundContact {
-    pub first_name: String,
+    pub first_name: Option<String>,
     pub last_name: Option<String>,
     pub email: Option<String>,
     pub phone: Option<String>,
@@ -50,6 +59,15 @@ pub struct Received {
     pub ticket_id: Option<TicketId>,
     /// The message had been received before; nothing changed.
     pub duplicate: bool,
+    /// What was left out of the message.
+    pub ignored: Vec<Ignored>,
+}
+
+/// A member beside an inbound message that cannot be kept: the message is taken without it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ignored {
+    pub member: &'static str,
+    pub reason: String,
 }
 
 /// Channels whose threads have a subject and whose references may be addresses.
@@ -69,22 +87,63 @@ pub struct Person {
 }
 
 impl Inbound {
+    /// Brings what stands beside the message into the form that it is kept in, and leaves out what has none: nobody would send the
+    /// message again for it.
+    pub fn tidy(&mut self, channel: &str) -> Vec<Ignored> {
+        let mut ignored = Vec::new();
+        let mut keep = |member: &'static str, value: &mut Option<String>, form: &dyn Fn(&str) -> Result<String, &'static str>| {
+            let Some(told) = value.take() else { return };
+            let kept = match too_long(told.len()) {
+                Some(reason) => Err(reason),
+                None if told.contains('\0') => Err("must not contain the character U+0000".to_owned()),
+                None => form(&told).map_err(str::to_owned),
+            };
+            match kept {
+                Ok(kept) => *value = Some(kept),
+                Err(reason) => ignored.push(Ignored { member, reason }),
+            }
+        };
+        let line = |text: &str| unfolded(text).ok_or("must not be blank");
+        let address = |text: &str| Some(text.trim().to_owned()).filter(|text| is_email(text)).ok_or("is not an e-mail address");
+        let phone = |text: &str| {
+            let phone = if channel == WHATSAPP { phones::on_whatsapp(text) } else { phones::international(text) };
+            phone.ok_or("must be a phone number in E.164, such as +66800000001")
+        };
+        keep("sender.name", &mut self.sender_name, &line);
+        // A blank subject is none, and no fault.
+        self.email_subject = self.email_subject.take().filter(|subject| !subject.trim().is_empty());
+        keep("emailSubject", &mut self.email_subject, &line);
+        if let Some(contact) = &mut self.contact {
+            keep("contact.firstName", &mut contact.first_name, &line);
+            keep("contact.lastName", &mut contact.last_name, &line);
+            keep("contact.email", &mut contact.email, &address);
+            keep("contact.phone", &mut contact.phone, &phone);
+        }
+        ignored
+    }
+
     /// The sender of the message. The thread's reference is the phone number on WhatsApp, and may be the address of an e-mail.
     pub fn person(&self, channel: &str) -> Person {
         let told = self.contact.as_ref();
-        let reference = || Some(self.reference_id.clone());
+        let reference = || thread_name(channel, &self.reference_id);
         let email = told.and_then(|contact| contact.email.clone());
         let email = email.or_else(|| reference().filter(|text| is_mail(channel) && is_email(text)));
         let phone = told.and_then(|contact| contact.phone.clone());
-        let phone = phone.or_else(|| reference().filter(|text| channel == WHATSAPP && is_e164(text)));
-        let first_name = told
-            .map(|contact| contact.first_name.clone())
-            .or_else(|| self.sender_name.clone().filter(|name| !name.trim().is_empty()))
+        let phone = phone.or_else(|| reference().filter(|_| channel == WHATSAPP));
+        let first = told.and_then(|contact| contact.first_name.clone());
+        // A last name alone is the name.
+        let (last, only) = told.and_then(|contact| contact.last_name.clone()).map_or((None, None), |last| match &first {
+            Some(_) => (Some(last), None),
+            None => (None, Some(last)),
+        });
+        let first_name = first
+            .or_else(|| self.sender_name.clone())
+            .or(only)
             .or_else(|| email.as_deref().and_then(|email| email.split('@').next()).map(str::to_owned))
             .or_else(|| phone.clone())
             // A contact must have a name. Channels normally provide one of these.
             .unwrap_or_else(|| self.sender_id.clone());
-        Person { first_name, last_name: told.and_then(|contact| contact.last_name.clone()), email, phone }
+        Person { first_name, last_name: last, email, phone }
     }
 }
 
@@ -115,20 +174,66 @@ mod tests {
             email_subject: None,
             contact,
         };
-        let told = InboundContact { first_name: "Nok".to_owned(), last_name: Some("S".to_owned()), email: None, phone: None };
-        let person = inbound("+661", Some("Other"), Some(told)).person("whatsapp");
+        let told = |first: Option<&str>| InboundContact {
+            first_name: first.map(str::to_owned),
+            last_name: Some("S".to_owned()),
+            ..InboundContact::default()
+        };
+        let person = inbound("+661", Some("Other"), Some(told(Some("Nok")))).person("whatsapp");
         assert_eq!((person.full_name().as_str(), person.phone.as_deref()), ("Nok S", Some("+661")));
+        assert_eq!(inbound("t", Some("Other"), Some(told(None))).person("line").full_name(), "Other");
+        assert_eq!(inbound("t", None, Some(told(None))).person("line").full_name(), "S");
         for (reference, name, channel, first) in [
             ("+661", Some("Mali"), "whatsapp", "Mali"),
-            ("+661", Some(" "), "whatsapp", "+661"),
+            ("+661", None, "whatsapp", "+661"),
             ("mali@example.com", None, "gmail", "mali"),
             ("mali@example.com", None, "line", "u1"),
             ("Not a mail@@ <x>", None, "gmail", "u1"),
             ("<CAF=1@mail.example.com>", None, "gmail", "u1"),
             ("<mali@example.com>", None, "gmail", "u1"),
             ("+9991", None, "whatsapp", "u1"),
+            ("66812345678:3@s.whatsapp.net", None, "whatsapp", "+66812345678"),
+            ("66812345678", None, "line", "u1"),
         ] {
             assert_eq!(inbound(reference, name, None).person(channel).full_name(), first);
         }
+    }
+
+    #[test]
+    fn what_cannot_be_kept_beside_a_message_is_left_out_and_told() {
+        let mut inbound = Inbound {
+            account_id: "a".into(),
+            reference_id: "t".to_owned(),
+            external_id: "x".to_owned(),
+            sender_id: "u".to_owned(),
+            sender_name: Some(" Mali\r\n Sri".to_owned()),
+            text: None,
+            images: None,
+            sent_at: None,
+            email_subject: Some(" \r\n".to_owned()),
+            contact: Some(InboundContact {
+                first_name: Some("\t".to_owned()),
+                last_name: Some("a\0b".to_owned()),
+                email: Some("Mia <mia@example.com>".to_owned()),
+                phone: Some("66812345678".to_owned()),
+            }),
+        };
+        let mut on_whatsapp = inbound.clone();
+        let members = |ignored: &[Ignored]| ignored.iter().map(|ignored| ignored.member).collect::<Vec<_>>();
+        let told = inbound.tidy("line");
+        assert_eq!(members(&told), ["contact.firstName", "contact.lastName", "contact.email", "contact.phone"]);
+        assert_eq!((inbound.sender_name.as_deref(), inbound.email_subject.as_deref()), (Some(" Mali Sri"), None));
+        assert_eq!(members(&inbound.tidy("line")), [""; 0]);
+        assert_eq!(members(&on_whatsapp.tidy("whatsapp")), ["contact.firstName", "contact.lastName", "contact.email"]);
+        assert_eq!(on_whatsapp.contact.and_then(|contact| contact.phone).as_deref(), Some("+66812345678"));
+        inbound.sender_name = Some("x".repeat(65 * 1024));
+        inbound.contact = Some(InboundContact {
+            email: Some(" mia@example.com ".to_owned()),
+            phone: Some("+66 81-234-5678".to_owned()),
+            ..InboundContact::default()
+        });
+        assert_eq!(members(&inbound.tidy("line")), ["sender.name"]);
+        let contact = inbound.contact.unwrap_or_default();
+        assert_eq!((contact.email.as_deref(), contact.phone.as_deref()), (Some("mia@example.com"), Some("+66812345678")));
     }
 }

@@ -44,6 +44,27 @@ pub fn joined_name(name: &str) -> String {
     joined + rest
 }
 
+/// A line of text, unfolded: what holds a line break or another control character, with the white space around it, is one space.
+/// None: nothing else is there.
+pub fn unfolded(text: &str) -> Option<String> {
+    let mut out = String::with_capacity(text.len());
+    for (number, part) in text.split(char::is_control).enumerate() {
+        match number {
+            0 => out.push_str(part),
+            _ => {
+                out.truncate(out.trim_end().len());
+                let part = part.trim_start();
+                // Neither in front nor behind: a space waits for what follows.
+                if !part.is_empty() && !out.is_empty() {
+                    out.push(' ');
+                }
+                out.push_str(part);
+            }
+        }
+    }
+    if out.trim().is_empty() { None } else { Some(out) }
+}
+
 /// `text` with each run of white space as one space, cut after `limit` characters.
 pub fn snippet(text: &str, limit: usize) -> String {
     let mut out = String::new();
@@ -99,6 +120,26 @@ mod tests {
             ("", ""),
         ] {
             assert_eq!(joined_name(name), joined, "{name}");
+        }
+    }
+
+    #[test]
+    fn folded_lines_become_one() {
+        for (text, line) in [
+            ("Order 7", Some("Order 7")),
+            (" Order  7 ", Some(" Order  7 ")),
+            ("Your order\r\n of yesterday", Some("Your order of yesterday")),
+            ("Your order\r\n\t of yesterday", Some("Your order of yesterday")),
+            ("a \n\n b\u{1}c", Some("a b c")),
+            ("\r\n a\r\n", Some("a")),
+            ("a\r\nBcc: b", Some("a Bcc: b")),
+            ("\u{0}", None),
+            (" \r\n\t", None),
+            ("\u{a0} ", None),
+            ("", None),
+        ] {
+            assert_eq!(unfolded(text).as_deref(), line, "{text:?}");
+            assert_eq!(line.and_then(unfolded).as_deref(), line, "{text:?}");
         }
     }
 

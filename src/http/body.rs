@@ -39,14 +39,19 @@ impl<T: types::Type + DeserializeOwned + 'static, const EMPTY_IS_OBJECT: bool> B
 
     /// The body as `T`; what does not fit is named by its path.
     pub fn parse(&self) -> Result<T, ApiError> {
-        self.read().map(|(read, _)| read)
+        self.read(EMPTY_IS_OBJECT).map(|(read, _)| read)
     }
 
-    fn read(&self) -> Result<(T, Value), ApiError> {
+    /// [`Self::parse`] of a write that looks for U+0000 itself, since it leaves some texts out that hold it.
+    pub fn parse_with_nul(&self) -> Result<T, ApiError> {
+        self.read(true).map(|(read, _)| read)
+    }
+
+    fn read(&self, nul: bool) -> Result<(T, Value), ApiError> {
         let value: Value =
             serde_json::from_slice(&self.bytes).map_err(|error| ApiError::field("body", format!("is not valid JSON: {error}")))?;
         shape::check::<T>(&value).map_err(|wrong| ApiError::field(&format!("body{}", wrong.place), wrong.reason))?;
-        if !EMPTY_IS_OBJECT {
+        if !nul {
             no_nul(&value, &mut "body".to_owned())?;
         }
         // Read from the bytes and not from the value, which has lost what was sent twice. Again for the path of what does not fit, which
@@ -77,7 +82,7 @@ impl<T: types::Type + DeserializeOwned + 'static> FilterBody<T> {
                 _ => {}
             }
         }
-        let (read, mut value) = self.read()?;
+        let (read, mut value) = self.read(true)?;
         strip(&mut value);
         Ok((read, value.to_string()))
     }

@@ -6,6 +6,7 @@ use crate::{
         events::Fact,
         ids::StoreId,
         outbound::{Delivery, next_attempt},
+        receive::thread_name,
         time::Timestamp,
     },
     store::queues::{
@@ -60,7 +61,9 @@ impl Service {
         let mut change = self.begin_alone(&parcel.store_id, parcel.actor.clone()).await?;
         let failure = match verdict {
             Verdict::Accepted { external_id, reference_id } => {
-                let reference_id = reference_id.filter(|name| *name != parcel.reference_id);
+                // What is no name of a thread on this channel renames none: the message was sent all the same.
+                let reference_id =
+                    reference_id.and_then(|name| thread_name(parcel.channel.as_str(), &name)).filter(|name| *name != parcel.reference_id);
                 if reference_id.is_some() {
                     // Lock order: the thread before its message, as in every other writer.
                     change.conversation(&parcel.conversation_id).await?;

@@ -9,13 +9,11 @@ use super::{
 };
 use crate::{
     domain::{
-        contacts::{is_e164, is_email},
         conversations::Conversation,
         events::{Actor, Fact},
         ids::{MAX_ID_CHARS, MessageId, StoreId, TicketId},
-        lengths::too_long,
-        messages::Message,
-        receive::{Inbound, MAX_NAME_CHARS, Received, is_name},
+        messages::{Message, received_order},
+        receive::{Inbound, MAX_NAME_CHARS, Received, is_name, thread_name},
         settings::{Editor, Entry, Subject},
         store::Account,
         tickets::Ticket,
@@ -35,15 +33,16 @@ impl Service {
         self.take(&By::editor(editor), inbound).await
     }
 
-    async fn take(&self, by: &By<'_, ()>, inbound: Inbound) -> Result<Received> {
+    async fn take(&self, by: &By<'_, ()>, mut inbound: Inbound) -> Result<Received> {
         check(&inbound)?;
         let store = by.store;
         let account = self.db().account(store, &inbound.account_id).await?;
         let account =
             account.ok_or_else(|| Error::invalid("accountId", format!("`{}` is no account of this store", inbound.account_id)))?;
+        let ignored = inbound.tidy(account.channel.as_str());
         for _ in 0..ATTEMPTS {
             match self.try_receive(by, &account, &inbound).await {
-                Ok(received) => return Ok(received),
+                Ok(received) => return Ok(Received { ignored, ..received }),
                 Err(Halt::Raced) => {}
                 Err(Halt::Failed(error)) => return Err(error),
             }
@@ -61,7 +60,7 @@ impl Service {
             let (message_id, conversation_id) = (former.message_id, former.conversation_id);
             // A duplicate is reported only once the first delivery is durable.
             change.end().await?;
-            return Ok(Received { message_id, conversation_id, ticket_id, duplicate: true });
+            return Ok(Received { message_id, conversation_id, ticket_id, duplicate: true, ignored: vec![] });
         }
         // The ticket is locked before the clock is read, so it cannot close at a later time than the message.
         let former = match &thread {
@@ -72,8 +71,9 @@ impl Service {
         let mut conversation = match thread {
             Some(conversation) => conversation,
             None => {
+                let name = thread_name(account.channel.as_str(), &inbound.reference_id);
                 let opening = Opening {
-                    reference_id: inbound.reference_id.clone(),
+                    reference_id: name.ok_or_else(|| Error::invalid("referenceId", NO_PHONE))?,
                     person: inbound.person(account.channel.as_str()),
                     email_subject: inbound.email_subject.clone(),
                 };
@@ -86,10 +86,15 @@ impl Service {
         count(&change, &mut conversation, &message).await?;
         change.inserted(&message, conversation.email_subject.as_deref());
         let ticket = self.ticket_for(&change, &conversation, former, at).await?;
-        change.closed_tickets_got_message(&conversation.id, message.sent_at).await?;
+        change.closed_tickets_got_message(&conversation.id, message.sort_at).await?;
         let ticket_id = ticket.as_ref().map(|(ticket, _)| ticket.id.clone());
-        let received =
-            Received { message_id: message.id.clone(), conversation_id: conversation.id, ticket_id: ticket_id.clone(), duplicate: false };
+        let received = Received {
+            message_id: message.id.clone(),
+            conversation_id: conversation.id,
+            ticket_id: ticket_id.clone(),
+            duplicate: false,
+            ignored: vec![],
+        };
         change.audit(Entry {
             action: "message.received",
             subject: Subject::Message,
@@ -112,12 +117,14 @@ impl Service {
         }
         sender.insert("type".to_owned(), "contact".into());
         let sender = serde_json::to_string(&sender).map_err(|error| Error::Internal(error.to_string()))?;
+        let sent_at = inbound.sent_at.unwrap_or(now);
         Ok(Message {
             id: MessageId::from(self.world().ids.fresh()),
             conversation_id: conversation.id.clone(),
             account_id: conversation.account_id.clone(),
             inbound: true,
-            sent_at: inbound.sent_at.unwrap_or(now),
+            sent_at,
+            sort_at: received_order(sent_at, now),
             // Empty texts count as absent, as in an import.
             text: inbound.text.clone().filter(|text| !text.is_empty()),
             images: inbound.images.clone().filter(|images| !images.is_empty()),
@@ -169,6 +176,9 @@ fn received_at(now: Timestamp, former: Option<&Ticket>) -> Timestamp {
     former.and_then(|ticket| ticket.closed_at).map_or(now, |closed_at| now.max(closed_at.plus_millis(1)))
 }
 
+const NO_PHONE: &str = "must be a phone number on WhatsApp, such as +66800000001, 66800000001 or 66800000001@s.whatsapp.net";
+
+/// Refuses what the message cannot be without; [`Inbound::tidy`] looks after what stands beside it.
 fn check(inbound: &Inbound) -> Result<()> {
     let name = |field: &str, text: &str, max: usize| {
         if is_name(text, max) { Ok(()) } else { Err(Error::invalid(field, format!("must have 1 to {max} printable characters"))) }
@@ -177,25 +187,8 @@ fn check(inbound: &Inbound) -> Result<()> {
     name("referenceId", &inbound.reference_id, MAX_NAME_CHARS)?;
     name("externalId", &inbound.external_id, MAX_NAME_CHARS)?;
     name("sender.id", &inbound.sender_id, MAX_NAME_CHARS)?;
-    let contact = inbound.contact.as_ref();
-    if contact.is_some_and(|contact| contact.first_name.trim().is_empty()) {
-        return Err(Error::invalid("contact.firstName", "must not be blank"));
-    }
-    let texts = [
-        ("sender.name", inbound.sender_name.as_ref()),
-        ("text", inbound.text.as_ref()),
-        ("emailSubject", inbound.email_subject.as_ref()),
-        ("contact.firstName", contact.map(|contact| &contact.first_name)),
-        ("contact.lastName", contact.and_then(|contact| contact.last_name.as_ref())),
-    ];
-    for (field, text) in texts.into_iter().filter_map(|(field, text)| Some((field, text?))) {
-        if text.contains('\0') {
-            return Err(Error::invalid(field, "must not contain the character U+0000"));
-        }
-        // A text may be an e-mail.
-        if let Some(reason) = too_long(text.len()).filter(|_| field != "text") {
-            return Err(Error::invalid(field, reason));
-        }
+    if inbound.text.as_deref().is_some_and(|text| text.contains('\0')) {
+        return Err(Error::invalid("text", "must not contain the character U+0000"));
     }
     for (place, image) in inbound.images.iter().flatten().enumerate() {
         if image.trim().is_empty() {
@@ -204,16 +197,6 @@ fn check(inbound: &Inbound) -> Result<()> {
         if image.contains('\0') {
             return Err(Error::invalid(format!("images[{place}]"), "must not contain the character U+0000"));
         }
-    }
-    if let Some(email) = contact.and_then(|contact| contact.email.as_deref())
-        && !is_email(email)
-    {
-        return Err(Error::invalid("contact.email", "is not an e-mail address"));
-    }
-    if let Some(phone) = contact.and_then(|contact| contact.phone.as_deref())
-        && !is_e164(phone)
-    {
-        return Err(Error::invalid("contact.phone", "must be a phone number in E.164, such as +66800000001"));
     }
     Ok(())
 }

@@ -25,6 +25,7 @@ use crate::{
         },
         receive::{Person, is_mail},
         store::{Account, Template, WHATSAPP},
+        text::unfolded,
     },
     store::queues::outbound::Mail,
 };
@@ -138,7 +139,7 @@ impl Service {
                     // The channel's id of the thread is known only after it accepts the e-mail.
                     reference_id: mail_reference(&content),
                     person: correspondents_person(&letter.to),
-                    email_subject: letter.subject.clone().filter(|subject| !subject.is_empty()),
+                    email_subject: letter.subject.as_deref().and_then(unfolded),
                 };
                 ((self.open_thread(&change, &account, opening).await?, None), (id, content))
             }
@@ -183,6 +184,7 @@ impl Service {
             account_id: conversation.account_id.clone(),
             inbound: false,
             sent_at: now,
+            sort_at: now,
             // Empty texts count as absent, as in an import.
             text: content.text().filter(|text| !text.is_empty()).map(str::to_owned),
             images: None,

@@ -3,11 +3,12 @@
 use super::{Error, Service, change::Change};
 use crate::{
     domain::{
-        contacts::{Contact, is_e164},
+        contacts::Contact,
         conversations::{Conversation, LastMessage, SNIPPET_CHARS},
         ids::{ContactId, ConversationId},
         messages::Message,
-        receive::{Person, is_mail},
+        phones,
+        receive::{Person, is_mail, thread_name},
         store::{Account, WHATSAPP},
         text::snippet,
     },
@@ -104,24 +105,29 @@ impl Service {
     }
 }
 
-/// The conversation of a thread, locked. One on WhatsApp is also found by its contact's phone number: an import may have
-/// given it another reference.
+/// The conversation of a thread, locked. One on WhatsApp is called by the phone; it is also found by what it was called before, and
+/// by its contact's phone: an import may have given it another reference.
 pub(super) async fn thread_of(change: &Change<'_>, account: &Account, reference_id: &str) -> store::Result<Option<Conversation>> {
-    let found = change.conversation_of_thread(&account.id, reference_id).await?;
-    if found.is_none() && account.channel.as_str() == WHATSAPP && is_e164(reference_id) {
-        return change.conversation_with_phone(&account.id, reference_id).await;
+    let channel = account.channel.as_str();
+    let Some(name) = thread_name(channel, reference_id).filter(|_| channel == WHATSAPP) else {
+        return change.conversation_of_thread(&account.id, reference_id, &[]).await;
+    };
+    let mut former = phones::former_names(&name);
+    former.push(reference_id.to_owned());
+    match change.conversation_of_thread(&account.id, &name, &former).await? {
+        Some(found) => Ok(Some(found)),
+        None => change.conversation_with_phone(&account.id, &name).await,
     }
-    Ok(found)
 }
 
 /// The channel's id of a thread: the phone number on WhatsApp, even if an import gave the conversation another reference.
 pub(super) async fn channel_reference(change: &Change<'_>, conversation: &Conversation) -> store::Result<String> {
     let known = &conversation.reference_id;
-    if conversation.channel.as_str() == WHATSAPP && !is_e164(known) {
-        let contact = change.contact(&conversation.contact_id).await?;
-        return Ok(contact.and_then(|contact| contact.phone).unwrap_or_else(|| known.clone()));
+    if let Some(name) = thread_name(conversation.channel.as_str(), known) {
+        return Ok(name);
     }
-    Ok(known.clone())
+    let contact = change.contact(&conversation.contact_id).await?;
+    Ok(contact.and_then(|contact| contact.phone).unwrap_or_else(|| known.clone()))
 }
 
 /// Counts a new message, and updates the conversation's last message if it is the newest.
@@ -129,17 +135,17 @@ pub(super) async fn count(change: &Change<'_>, conversation: &mut Conversation, 
     conversation.message_count += 1;
     if message.inbound {
         conversation.unread_count += 1;
-        conversation.last_inbound_at = conversation.last_inbound_at.max(Some(message.sent_at));
+        conversation.last_inbound_at = conversation.last_inbound_at.max(Some(message.sort_at));
     }
     conversation.updated_at = change.now().max(conversation.updated_at);
-    let newest = match &conversation.last_message {
-        Some(last) if last.sent_at >= message.sent_at => {
+    let newest = match conversation.last_message {
+        Some(_) if conversation.sort_at >= message.sort_at => {
             change.newest_message(&conversation.id).await?.is_some_and(|newest| newest.id == message.id)
         }
         _ => true,
     };
     if newest {
-        conversation.sort_at = message.sent_at;
+        conversation.sort_at = message.sort_at;
         conversation.last_message = Some(LastMessage {
             snippet: snippet(message.text.as_deref().unwrap_or_default(), SNIPPET_CHARS),
             sent_by_recipient: message.inbound,

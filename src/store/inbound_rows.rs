@@ -69,11 +69,15 @@ impl Write {
         Ok(self.select(query, |cells| cells.id()).await?.pop())
     }
 
-    /// The conversation of a thread, held until the end of the transaction.
-    pub async fn conversation_of_thread(&self, account: &AccountId, reference_id: &str) -> Result<Option<Conversation>> {
+    /// The conversation of a thread, else the latest that is still called by a former name of it, held until the end of the
+    /// transaction.
+    pub async fn conversation_of_thread(&self, account: &AccountId, name: &str, former: &[String]) -> Result<Option<Conversation>> {
         let mut sql = self.sql("SELECT ");
         sql.push(Conversation::COLUMNS).push(" FROM conversations WHERE store_id = $1 AND account_id = ").text(account.as_str());
-        sql.push(" AND reference_id = ").text(reference_id);
+        sql.push(" AND reference_id IN ").texts(std::iter::once(name).chain(former.iter().map(String::as_str)));
+        if !former.is_empty() {
+            sql.push(" ORDER BY CASE WHEN reference_id = ").text(name).push(" THEN 0 ELSE 1 END, sort_at DESC, id DESC LIMIT 1");
+        }
         self.hold(&mut sql);
         self.first(sql, Conversation::decode).await
     }
@@ -137,7 +141,8 @@ impl Write {
             conversation_id: Set(message.conversation_id.to_string()),
             account_id: Set(message.account_id.to_string()),
             inbound: Set(message.inbound),
-            sent_at: Set(message.sent_at.millis()),
+            sent_at: Set(message.sort_at.millis()),
+            told_sent_at: Set((message.sent_at != message.sort_at).then_some(message.sent_at.millis())),
             text: Set(message.text.clone()),
             images: Set(images),
             kind: Set(message.kind.clone()),
@@ -244,13 +249,13 @@ impl Write {
         self.run(sql).await?;
         self.ticket(id).await
     }
-    /// Derives the order of the closed tickets whose windows a message may lie in: it was sent before they closed.
-    pub async fn closed_tickets_got_message(&self, conversation: &ConversationId, sent_at: Timestamp) -> Result<()> {
+    /// Derives the order of the closed tickets whose windows a message may lie in: it stands before they closed.
+    pub async fn closed_tickets_got_message(&self, conversation: &ConversationId, sort_at: Timestamp) -> Result<()> {
         let mut sql = self.sql(DERIVE_TICKETS);
         sql.push(" WHERE store_id = $1 AND conversation_id = ").text(conversation.as_str());
-        sql.push(" AND is_open = FALSE AND closed_at >= ").integer(sent_at.millis());
+        sql.push(" AND is_open = FALSE AND closed_at >= ").integer(sort_at.millis());
         // A later message decides where there is one; without any the ticket stands where it opened.
-        sql.push(" AND (sort_at < ").integer(sent_at.millis()).push(" OR sort_at = opened_at)");
+        sql.push(" AND (sort_at < ").integer(sort_at.millis()).push(" OR sort_at = opened_at)");
         self.run(sql).await?;
         Ok(())
     }

@@ -16,8 +16,8 @@ use crate::{
 };
 
 impl Row for Message {
-    const COLUMNS: &'static str = "id, conversation_id, account_id, inbound, sent_at, text, images, kind, author_user_id, is_sent_from_app, \
-         sender, payload, created_at, updated_at";
+    const COLUMNS: &'static str = "id, conversation_id, account_id, inbound, COALESCE(told_sent_at, sent_at), sent_at, text, images, kind, \
+         author_user_id, is_sent_from_app, sender, payload, created_at, updated_at";
 
     fn decode(cells: &mut Cells<'_>) -> Result<Self> {
         Ok(Self {
@@ -26,6 +26,7 @@ impl Row for Message {
             account_id: cells.id()?,
             inbound: cells.take()?,
             sent_at: cells.time()?,
+            sort_at: cells.time()?,
             text: cells.take()?,
             images: cells.optional_json()?,
             kind: cells.take()?,
@@ -44,7 +45,7 @@ impl Listed for Message {
     const SORT: &'static str = "sent_at";
 
     fn position(&self) -> Position {
-        Position::new(self.sent_at, self.id.as_str())
+        Position::new(self.sort_at, self.id.as_str())
     }
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::auth::Managed;
 use crate::{
     domain::{
-        receive::{Inbound, InboundContact, Received},
+        receive::{Ignored, Inbound, InboundContact, Received},
         tickets::{TicketExpand, TicketView},
         time::Timestamp,
     },
@@ -15,7 +15,6 @@ use crate::{
         body::Body,
         error::{ApiError, Failure, SettingsAction, SettingsCreation},
         reply::{One, Reply},
-        values::AddressText,
         writing::{Acknowledgement, IdempotencyKey, once},
     },
     service::ticket_states::Escalation,
@@ -85,7 +84,9 @@ pub struct Handover {
 pub struct InboundMessage {
     #[oai(validator(min_length = 1, max_length = 64))]
     account_id: String,
-    /// The thread, as the channel names it: the phone number in E.164 on WhatsApp, for one.
+    /// The thread, as the channel names it. On WhatsApp the phone number, which becomes E.164: `+66812345678`, `66812345678`,
+    /// `0066812345678`, `tel:+66812345678` and `66812345678@s.whatsapp.net` are one thread. What is no phone there is 400, unless a
+    /// thread is called so already.
     #[oai(validator(min_length = 1, max_length = 512))]
     reference_id: String,
     /// The message, as the channel names it. One that was received before changes nothing.
@@ -95,14 +96,14 @@ pub struct InboundMessage {
     text: Option<String>,
     /// Addresses; none of them blank.
     images: Option<Vec<String>>,
-    /// The time of receipt when omitted.
+    /// The time of receipt when omitted. A message that lies ahead by more than five minutes is ordered by its receipt.
     sent_at: Option<Timestamp>,
-    /// The subject of the thread, where this message begins it.
+    /// The subject of the thread, where this message begins it. A folded one is unfolded, and a blank one is none.
     email_subject: Option<String>,
     contact: Option<SenderDetails>,
 }
 
-/// Who wrote, as the channel names them.
+/// Who wrote, as the channel names them. A name that cannot be kept is left out, and told as `ignored` in the answer.
 #[derive(Debug, Object, Deserialize)]
 #[oai(deny_unknown_fields)]
 #[serde(deny_unknown_fields)]
@@ -112,16 +113,18 @@ pub struct Sender {
     name: Option<String>,
 }
 
-/// What the channel knows of the person, for a contact that is made.
+/// What the channel knows of the person, for a contact that is made. What cannot be kept is left out, and told as `ignored` in the
+/// answer.
 #[derive(Debug, Object, Deserialize)]
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SenderDetails {
-    first_name: String,
+    first_name: Option<String>,
     last_name: Option<String>,
-    email: Option<AddressText>,
-    /// In E.164.
-    #[oai(validator(max_length = 15, pattern = r"^\+[1-9][0-9]{1,13}$"))]
+    /// A bare address, such as `mali@example.com`.
+    email: Option<String>,
+    /// An international number: `+66812345678`, `+66 81-234-5678`, `0066812345678` or `tel:+66812345678`; on WhatsApp also
+    /// `66812345678`. Kept in E.164.
     phone: Option<String>,
 }
 
@@ -140,7 +143,7 @@ impl From<InboundMessage> for Inbound {
             contact: message.contact.map(|contact| InboundContact {
                 first_name: contact.first_name,
                 last_name: contact.last_name,
-                email: contact.email.map(|email| email.0),
+                email: contact.email,
                 phone: contact.phone,
             }),
         }
@@ -159,6 +162,24 @@ pub struct MessageReceipt {
     ticket_id: Option<String>,
     /// It had been received before; nothing changed.
     duplicate: bool,
+    /// What could not be kept, if anything: the message was taken without it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ignored: Option<Vec<IgnoredMember>>,
+}
+
+/// A member that the message was taken without.
+#[derive(Debug, Object, Serialize)]
+pub struct IgnoredMember {
+    /// Its path, such as `contact.phone`.
+    member: String,
+    /// What it must be.
+    reason: String,
+}
+
+impl From<Ignored> for IgnoredMember {
+    fn from(Ignored { member, reason }: Ignored) -> Self {
+        Self { member: member.to_owned(), reason }
+    }
 }
 
 impl From<Received> for MessageReceipt {
@@ -168,6 +189,7 @@ impl From<Received> for MessageReceipt {
             conversation_id: received.conversation_id.into_string(),
             ticket_id: received.ticket_id.map(|id| id.into_string()),
             duplicate: received.duplicate,
+            ignored: Some(received.ignored).filter(|all| !all.is_empty()).map(|all| all.into_iter().map(Into::into).collect()),
         }
     }
 }
@@ -255,14 +277,15 @@ impl Inbox {
     /// Receive a message
     ///
     /// Takes a message from a contact, as a bridge to a channel delivers it. Thread, contact and ticket are found or made.
-    /// One with a known `externalId` of the account changes nothing, so that a repetition is safe.
+    /// One with a known `externalId` of the account changes nothing, so that a repetition is safe. A message is not refused for
+    /// what stands beside it: of the sender and the subject, what cannot be kept is left out, and listed as `ignored`.
     #[oai(path = "/messages", method = "post", operation_id = "receiveMessage")]
     async fn receive_message(
         &self,
         managed: Managed,
         body: Body<InboundMessage>,
     ) -> Result<Reply<One<MessageReceipt>>, Failure<SettingsCreation>> {
-        let inbound = body.parse()?.into();
+        let inbound = body.parse_with_nul()?.into();
         let received = managed.api.service.receive_from_bridge(&managed.editor, inbound).await.map_err(ApiError::in_body)?;
         Ok(Reply::of(&managed.context, &MessageReceipt::from(received), vec![]))
     }

@@ -5,7 +5,7 @@ use serde_json::{Value, value::RawValue};
 
 use super::{
     Definitions, Failure, Peek,
-    channel::{SENDERS, Sender, no_null, payload},
+    channel::{SENDERS, Sender, Shown, no_null, payload},
 };
 use crate::domain::{
     contacts::{is_e164, is_email},
@@ -13,9 +13,12 @@ use crate::domain::{
     ids::{MAX_ID_CHARS, UserId},
     lengths::TooLong,
     messages::MESSAGE_TYPES,
-    records::{Account, Comment, Contact, ContactField, Conversation, Label, Message, Role, Team, Template, Ticket, TicketField, User},
+    records::{
+        Account, Comment, Contact, ContactField, Conversation, Direction, Label, Message, Role, Team, Template, Ticket, TicketField, User,
+    },
     store::{ACCOUNT_STATUSES, CHANNELS, PARAMETER_FORMATS, TEMPLATE_CATEGORIES, TEMPLATE_STATUSES},
     team::RoleKind,
+    text::unfolded,
 };
 
 /// A validation error: the path in the record, and the reason.
@@ -217,6 +220,7 @@ impl Check for Conversation {
             id(&format!("labelIds[{place}]"), label.as_str())?;
         }
         distinct("labelIds", self.label_ids.iter().map(|label| label.as_str()))?;
+        self.email_subject = self.email_subject.take().and_then(|subject| unfolded(&subject));
         if self.unread_msg_cnt < 0 {
             return Err(Wrong::new("unreadMsgCnt", "must not be negative"));
         }
@@ -284,9 +288,12 @@ impl Check for Message {
         self.images = self.images.take().filter(|images| !images.is_empty());
         if let Some(raw) = &self.payload {
             // Text and images are also taken from the payload, so that both revisions show the message.
-            let (text, images) = payload(raw)?;
+            let Shown { text, images, unfolded } = payload(raw)?;
             self.text = agreed("text", self.text.take(), text)?;
             self.images = agreed("images", self.images.take(), images)?;
+            // A reply of ours may have a subject that is empty.
+            let unfolded = unfolded.filter(|_| self.direction == Direction::Inbound);
+            self.payload = unfolded.or(self.payload.take());
         }
         Ok(())
     }

@@ -14,7 +14,7 @@ pub(in crate::store) fn searchable(store: &StoreId, message: &Message, subject: 
         store: store.clone(),
         noun: Noun::Message,
         id: message.id.to_string(),
-        at: message.sent_at.millis(),
+        at: message.sort_at.millis(),
         texts: message_texts(message.text.clone(), message.payload.as_deref(), subject.map(str::to_owned)),
     }
 }

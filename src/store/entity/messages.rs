@@ -12,7 +12,10 @@ pub struct Model {
     pub conversation_id: String,
     pub account_id: String,
     pub inbound: bool,
+    /// What orders: see [`crate::domain::messages::Message::sort_at`].
     pub sent_at: i64,
+    /// `sentAt`, where it is another.
+    pub told_sent_at: Option<i64>,
     pub text: Option<String>,
     pub images: Option<String>,
     pub kind: Option<String>,

@@ -88,6 +88,7 @@ impl Import {
         if let Err(fault) = self.realign_messages().await? {
             return Ok(Err(vec![fault]));
         }
+        self.name_threads().await?;
         self.derive_conversations().await?;
         self.derive_tickets().await?;
         self.build(|_| true).await?;
@@ -204,7 +205,7 @@ impl Import {
             "SELECT t.id, c.created_at, {counted}, \
              (SELECT m.sent_at FROM messages m WHERE m.store_id = c.store_id AND m.conversation_id = c.id AND m.inbound = TRUE \
               ORDER BY m.sent_at DESC, m.id DESC LIMIT 1), \
-             l.sent_at, l.inbound, l.text \
+             l.sent_at, COALESCE(l.told_sent_at, l.sent_at), l.inbound, l.text \
              FROM import_touched t CROSS JOIN conversations c \
              LEFT JOIN messages l ON l.store_id = c.store_id AND l.id = (SELECT m.id FROM messages m WHERE m.store_id = c.store_id \
               AND m.conversation_id = c.id ORDER BY m.sent_at DESC, m.id DESC LIMIT 1) \
@@ -238,10 +239,11 @@ const DERIVED: [&str; 6] =
 fn derived(cells: &mut Cells<'_>) -> Result<(String, [Value; 6])> {
     let (id, created_at): (String, i64) = (cells.take()?, cells.take()?);
     let (count, last_inbound): (i64, Option<i64>) = (cells.take()?, cells.take()?);
-    let (last_at, inbound): (Option<i64>, Option<bool>) = (cells.take()?, cells.take()?);
+    let (sort_at, last_at): (Option<i64>, Option<i64>) = (cells.take()?, cells.take()?);
+    let inbound: Option<bool> = cells.take()?;
     let newest: Option<String> = cells.take()?;
     let shown = last_at.map(|_| snippet(newest.as_deref().unwrap_or_default(), SNIPPET_CHARS));
-    let columns = [count.into(), last_inbound.into(), last_at.into(), inbound.into(), shown.into(), last_at.unwrap_or(created_at).into()];
+    let columns = [count.into(), last_inbound.into(), last_at.into(), inbound.into(), shown.into(), sort_at.unwrap_or(created_at).into()];
     Ok((id, columns))
 }
 

@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::{
     domain::{
         fields::Comparable,
+        messages::received_order,
         records::{
             Account, Comment, Contact, ContactField, Conversation, Direction, ImportedTicket, Label, Message, Role, Team, Template,
             TicketField, User,
@@ -243,15 +244,18 @@ pub fn field_values(store: &str, record: &ImportedTicket) -> impl Iterator<Item 
 
 /// How a message is delivered stays what it is: a record does not say.
 pub fn message(store: &str, record: Message, account_id: String) -> messages::ActiveModel {
-    let sent_at = record.sent_at.millis();
-    let created_at = record.created_at.map_or(sent_at, Timestamp::millis);
+    let (sent_at, inbound) = (record.sent_at, record.direction == Direction::Inbound);
+    let received_at = record.created_at.unwrap_or(sent_at);
+    let sort_at = if inbound { received_order(sent_at, received_at) } else { sent_at };
+    let created_at = received_at.millis();
     messages::ActiveModel {
         store_id: Set(store.to_owned()),
         id: Set(record.id.into_string()),
         conversation_id: Set(record.conversation_id.into_string()),
         account_id: Set(account_id),
-        inbound: Set(record.direction == Direction::Inbound),
-        sent_at: Set(sent_at),
+        inbound: Set(inbound),
+        sent_at: Set(sort_at.millis()),
+        told_sent_at: Set((sent_at != sort_at).then_some(sent_at.millis())),
         text: Set(record.text),
         images: Set(record.images.as_ref().map(json)),
         kind: Set(record.kind),

@@ -136,10 +136,43 @@ fn a_bridge_brings_messages() {
         for blank in ["", " ", "\n\t", "\u{3000}"] {
             with("images", json!(["https://cdn.example/1.png", blank])).refuses("body.images[1]");
         }
-        with("contact", json!({"firstName": " "})).refuses("body.contact.firstName");
-        with("contact", json!({"firstName": "x", "email": "nobody"})).refuses("body.contact.email");
-        with("contact", json!({"firstName": "x", "phone": "081"})).refuses("body.contact.phone");
         with("unread", json!(1)).refuses("body.unread");
         plane.post("/messages", json!({})).refuses("body.accountId");
     });
+}
+
+#[test]
+fn a_whatsapp_thread_is_one_however_its_phone_is_spelled() {
+    let plane = Plane::open();
+    let mut conversations = Vec::new();
+    for (n, reference) in
+        ["66899990001", "66899990001@s.whatsapp.net", "+66899990001", "0066899990001", "tel:+66-89-999-0001"].iter().enumerate()
+    {
+        let message = json!({"accountId": "acc-wa", "referenceId": reference, "externalId": format!("x{n}"), "sender": {"id": reference}, "text": "x"});
+        conversations.push(plane.post("/messages", message).ok()["conversationId"].clone());
+    }
+    assert!(conversations.iter().all(|id| *id == conversations[0]), "{conversations:?}");
+    assert_eq!(plane.desk.conversation(conversations[0].as_str().unwrap_or_default())["referenceId"], "+66899990001");
+    plane.desk.unmoved(|| {
+        for reference in ["not a phone", "0899990001", "120363041234567890@g.us"] {
+            let message = json!({"accountId": "acc-wa", "referenceId": reference, "externalId": "x", "sender": {"id": "u"}, "text": "x"});
+            plane.post("/messages", message).refuses("body.referenceId");
+        }
+    });
+}
+
+#[test]
+fn a_message_is_taken_without_what_is_unusable_beside_it() {
+    let plane = Plane::open();
+    let message = json!({
+        "accountId": "acc-ann", "referenceId": "<1@example.com>", "externalId": "x-1", "sender": {"id": "U1", "name": "a\u{0}b"}, "text": "x",
+        "emailSubject": "Your order\r\n of yesterday", "sentAt": LATER,
+        "contact": {"firstName": " ", "lastName": "Sri\r\n suk", "email": "Mali <mali@example.com>", "phone": "081"},
+    });
+    let answer = plane.post("/messages", message).ok();
+    let members: Vec<_> = answer["ignored"].as_array().into_iter().flatten().map(|one| one["member"].clone()).collect();
+    assert_eq!(members, ["sender.name", "contact.firstName", "contact.email", "contact.phone"]);
+    let conversation = plane.desk.conversation(answer["conversationId"].as_str().unwrap_or_default());
+    assert_eq!((&conversation["emailSubject"], &conversation["displayName"]), (&json!("Your order of yesterday"), &json!("Sri suk")));
+    assert_eq!(plane.desk.newest(conversation["id"].as_str().unwrap_or_default())["sentAt"], LATER);
 }

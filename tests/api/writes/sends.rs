@@ -254,7 +254,7 @@ fn a_text_in_an_e_mail_thread_is_a_plain_reply() {
         mail(3),
         with(json!({
             "from": ours, "to": [{"email": "sly@example.net", "name": "Sly  Bcc: eve@example.com"}],
-            "subject": "Re: Hi  Bcc: eve@example.com x", "in_reply_to": null, "references": [],
+            "subject": "Re: Hi Bcc: eve@example.com x", "in_reply_to": null, "references": [],
         }))
     );
     let shown = desk.newest("conv-mail");

@@ -167,6 +167,24 @@ fn a_phone_has_one_thread_on_an_account() {
 }
 
 #[test]
+fn a_template_to_a_phone_goes_on_in_the_thread_of_its_bare_digits() {
+    if REV_A {
+        return;
+    }
+    let desk = Desk::channels();
+    let folder = tempfile::tempdir().expect("a directory for temporary files");
+    let path = folder.path().join("message");
+    let digits = NEW.trim_start_matches('+');
+    let message = json!({"accountId": "acc-wa", "referenceId": digits, "externalId": "x", "sender": {"id": digits}, "text": "x"});
+    std::fs::write(&path, format!("{message}\n")).expect("the file is written");
+    desk.server.database.run(&["message", "receive", "--store", "shop", &path.to_string_lossy()]);
+    phone(&desk, "acc-wa", NEW, "tpl-APPROVED", Value::Null).is(acknowledged());
+    let contact = desk.only_contact(NEW);
+    let talks = desk.conversations_of(contact["id"].as_str().unwrap_or_default());
+    assert_eq!((talks.ids().len(), &talks.ok()[0]["allMsgCnt"]), (1, &json!(2)));
+}
+
+#[test]
 fn a_template_to_a_phone_goes_there_whatever_its_conversation_is_called() {
     if REV_A {
         return;

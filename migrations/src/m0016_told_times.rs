@@ -1,0 +1,30 @@
+//! The time of a message as its channel told it, where that lies too far ahead of the receipt for messages to be ordered by it.
+//!
+//! `messages.sent_at` stays what orders: lists, tickets and counters go by it and its index.
+
+use sea_orm_migration::prelude::*;
+
+use crate::run_all;
+
+pub struct Migration;
+
+impl MigrationName for Migration {
+    fn name(&self) -> &str {
+        "m0016_told_times"
+    }
+}
+
+#[sea_orm_migration::async_trait::async_trait]
+impl MigrationTrait for Migration {
+    fn use_transaction(&self) -> Option<bool> {
+        Some(true)
+    }
+
+    async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        run_all(manager, vec!["ALTER TABLE messages ADD COLUMN told_sent_at BIGINT".to_owned()]).await
+    }
+
+    async fn down(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        run_all(manager, vec!["ALTER TABLE messages DROP COLUMN told_sent_at".to_owned()]).await
+    }
+}

@@ -1,0 +1,149 @@
+//! Phone numbers in E.164 from the spellings that channels and address books have for them. Pure.
+
+use super::contacts::is_e164;
+
+/// The servers of a WhatsApp JID that names a person by the phone. Groups, lists and hidden ids (`lid`) are none.
+const PERSONAL: [&str; 2] = ["s.whatsapp.net", "c.us"];
+
+/// Schemes in front of a number, in URIs and in the addresses of some providers.
+const SCHEMES: [&str; 2] = ["tel:", "whatsapp:"];
+
+/// The fewest digits that are taken for a whole number where nothing marks it as an international one.
+const BARE_DIGITS: usize = 7;
+
+/// The number in E.164 where the text says that it is an international one: `+66 81-234-5678`, `0066…`, `tel:+66…`, a JID.
+pub fn international(text: &str) -> Option<String> {
+    let text = text.trim();
+    let number = match text.rsplit_once('@') {
+        Some((user, server)) if PERSONAL.iter().any(|personal| server.eq_ignore_ascii_case(personal)) => {
+            return bare(user_of(user)?);
+        }
+        Some(_) => return None,
+        None => without_scheme(text),
+    };
+    let number = compact(number);
+    let digits = number.strip_prefix('+').or_else(|| number.strip_prefix("00"))?;
+    plus(digits)
+}
+
+/// The number of somebody on WhatsApp, which calls people by the digits alone (`wa_id`): an international number.
+pub fn on_whatsapp(text: &str) -> Option<String> {
+    international(text).or_else(|| bare(&compact(without_scheme(text.trim()))))
+}
+
+/// Names that WhatsApp threads of this number in E.164 had before all of them were called by it.
+pub fn former_names(phone: &str) -> Vec<String> {
+    let digits = phone.trim_start_matches('+');
+    let jids = PERSONAL.iter().map(|server| format!("{digits}@{server}"));
+    let schemes = SCHEMES.iter().map(|scheme| format!("{scheme}{phone}"));
+    [digits.to_owned(), format!("00{digits}")].into_iter().chain(jids).chain(schemes).collect()
+}
+
+fn bare(digits: &str) -> Option<String> {
+    if digits.len() < BARE_DIGITS { None } else { plus(digits) }
+}
+
+fn plus(digits: &str) -> Option<String> {
+    Some(format!("+{digits}")).filter(|phone| is_e164(phone))
+}
+
+/// The user of a JID without its agent and its device: `66812345678` of `66812345678.0:12`.
+fn user_of(jid: &str) -> Option<&str> {
+    let end = jid.find(['.', '_', ':']).unwrap_or(jid.len());
+    let (user, parts) = jid.split_at(end);
+    let numbered = parts.split(['.', '_', ':']).skip(1).all(|part| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit()));
+    numbered.then(|| user.strip_prefix('+').unwrap_or(user))
+}
+
+fn without_scheme(text: &str) -> &str {
+    let scheme = |scheme: &&str| text.get(..scheme.len()).is_some_and(|head| head.eq_ignore_ascii_case(scheme));
+    SCHEMES.iter().find(|one| scheme(one)).map_or(text, |scheme| text[scheme.len()..].trim_start())
+}
+
+/// A number without what is written between its digits: spaces, hyphens, dots, brackets, marks of direction, and the `(0)` of a
+/// national number.
+fn compact(number: &str) -> String {
+    let between = |c: char| {
+        c.is_whitespace()
+            || matches!(c, '-' | '.' | '/' | '(' | ')' | '\u{2010}'..='\u{2015}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}')
+            || matches!(c, '\u{2060}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
+    };
+    number.replace("(0)", "").chars().filter(|c| !between(*c)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_says_that_it_is_international_becomes_e164() {
+        for text in [
+            "+66812345678",
+            " +66 81 234 5678 ",
+            "+66-81-234-5678",
+            "+66 (0)81.234.5678",
+            "\u{202a}+66\u{a0}81\u{2011}234\u{2011}5678\u{202c}",
+            "0066812345678",
+            "00 66 812345678",
+            "tel:+66812345678",
+            "TEL: +66-81-234-5678",
+            "tel:0066812345678",
+            "whatsapp:+66812345678",
+            "66812345678@s.whatsapp.net",
+            "66812345678@C.US",
+            "66812345678:12@s.whatsapp.net",
+            "66812345678.0:12@s.whatsapp.net",
+            "66812345678_1:2@c.us",
+            "+66812345678@s.whatsapp.net",
+        ] {
+            assert_eq!(international(text).as_deref(), Some("+66812345678"), "{text:?}");
+            assert_eq!(on_whatsapp(text).as_deref(), Some("+66812345678"), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn digits_alone_are_a_number_on_whatsapp_only() {
+        for text in ["66812345678", "66 81 234 5678", "tel:66812345678"] {
+            assert_eq!((international(text), on_whatsapp(text).as_deref()), (None, Some("+66812345678")), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_phone_becomes_none() {
+        for text in [
+            "",
+            "+",
+            "0812345678",
+            "081-234-5678",
+            "thread-1",
+            "12345",
+            "+9991234567",
+            "9991234567",
+            "123456789012345",
+            "66812345678-1423423@g.us",
+            "120363041234567890@g.us",
+            "12345678901234@lid",
+            "status@broadcast",
+            "66812345678@example.com",
+            "66812345678:@c.us",
+            "66812345678:a@c.us",
+            ":1@c.us",
+            "@c.us",
+            "66812345678:12",
+            "+66812345678;ext=5",
+            "+66812345678 x5",
+            "+٦٦٨١٢٣٤٥٦٧٨",
+            "tel:",
+            "ม+66812345678",
+        ] {
+            assert_eq!(on_whatsapp(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn former_names_are_names_of_the_number() {
+        let names = former_names("+66812345678");
+        assert_eq!(names.len(), 6);
+        assert!(names.iter().all(|name| on_whatsapp(name).as_deref() == Some("+66812345678")), "{names:?}");
+    }
+}

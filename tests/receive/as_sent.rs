@@ -1,0 +1,206 @@
+//! Inbound messages as channels and bridges really send them: spellings of phones, folded subjects, unusable senders, wrong clocks.
+
+use serde_json::{Value, json};
+
+use super::{World, everywhere, known, message, parsed, with};
+
+const PHONE: &str = "+66812345678";
+
+/// Spellings of [`PHONE`] in references of WhatsApp.
+const SPELLINGS: [&str; 10] = [
+    "66812345678",
+    "66812345678@s.whatsapp.net",
+    PHONE,
+    "66812345678:12@s.whatsapp.net",
+    "66812345678@c.us",
+    "0066812345678",
+    "tel:+66-81-234-5678",
+    "+66 81 234 5678",
+    " 66 81 234 5678 ",
+    "whatsapp:+66812345678",
+];
+
+fn numbered(number: usize) -> String {
+    format!("x{number}")
+}
+
+#[test]
+fn a_whatsapp_thread_is_one_however_its_phone_is_spelled() {
+    everywhere(|world| {
+        let messages: Vec<Value> = SPELLINGS.iter().enumerate().map(|(n, spelled)| message("wa", spelled, &numbered(n))).collect();
+        let answers = world.receive(&messages);
+        assert!(answers.iter().all(|answer| answer["conversationId"] == answers[0]["conversationId"]), "{answers:?}");
+        let (conversations, contacts) = (world.records("conversation"), world.records("contact"));
+        assert_eq!((conversations.len(), &conversations[0]["referenceId"]), (1, &json!(PHONE)));
+        assert_eq!((contacts.len(), &contacts[0]["phone"]), (1, &json!(PHONE)));
+        // What is a phone on WhatsApp is a name as any other elsewhere.
+        assert_eq!(world.one(message("li", "66812345678", "x")).get("ignored"), None);
+        assert!(world.records("conversation").iter().any(|conversation| conversation["referenceId"] == "66812345678"));
+    });
+}
+
+/// As builds left it that took references as they came.
+#[test]
+fn a_whatsapp_thread_goes_on_that_was_called_by_another_spelling() {
+    everywhere(|world| {
+        for (n, former) in ["66812345678", "66812345678@c.us", "66812345678@s.whatsapp.net", "66812345678:3@c.us"].iter().enumerate() {
+            let first = world.one(message("wa", former, &numbered(n)));
+            world.sql(&format!("UPDATE conversations SET reference_id = '{former}'"));
+            world.sql("UPDATE contacts SET phone = NULL");
+            // With a device in it, it is found by that spelling alone.
+            let spelled = if former.contains(':') { [*former, *former] } else { [PHONE, *former] };
+            for (again, reference) in spelled.iter().enumerate() {
+                let answer = world.one(message("wa", reference, &format!("x{n}-{again}")));
+                assert_eq!(answer["conversationId"], first["conversationId"], "{former} {reference}");
+            }
+        }
+        // A thread that could not be called so today is no new one.
+        let first = world.one(message("wa", PHONE, "y1"));
+        let id = first["conversationId"].as_str().unwrap();
+        world.sql(&format!("UPDATE conversations SET reference_id = '1203630@g.us' WHERE id = '{id}'"));
+        assert_eq!(world.one(message("wa", "1203630@g.us", "y2"))["conversationId"], first["conversationId"]);
+    });
+}
+
+fn whatsapp(id: &str, reference: &str) -> Value {
+    let at = "2026-01-01T00:00:00.000Z";
+    json!({"kind": "conversation", "record": {"id": id, "channel": "whatsapp", "accountId": "wa", "contactId": "c", "displayName": "M",
+        "referenceId": reference, "labelIds": [], "isSpam": false, "createdAt": at, "updatedAt": at}})
+}
+
+fn references(world: &World) -> Vec<String> {
+    let on_whatsapp = world.records("conversation").into_iter().filter(|conversation| conversation["accountId"] == "wa");
+    on_whatsapp.map(|conversation| conversation["referenceId"].as_str().unwrap().to_owned()).collect()
+}
+
+#[test]
+fn an_import_calls_whatsapp_threads_by_their_phones() {
+    everywhere(|world| {
+        let mut records = known(json!({}), &[]);
+        let spelled = ["66811111101@c.us", "0066811111102", "+66811111103", "66811111104", "+66 81 111 1105", "not a phone"];
+        records.extend(spelled.iter().enumerate().map(|(n, reference)| whatsapp(&format!("w{n}"), reference)));
+        world.import(&records);
+        let called = ["+66811111101", "+66811111102", "+66811111103", "+66811111104", "+66811111105", "not a phone"];
+        assert_eq!(references(world), called);
+        assert_eq!(world.one(message("wa", "66811111102", "x1"))["conversationId"], "w1");
+        // The same again, where they are there.
+        world.import(&records);
+        assert_eq!(references(world), called);
+    });
+}
+
+/// An export of a build that took references as they came holds several threads of one phone; it is taken back.
+#[test]
+fn an_export_with_two_spellings_of_a_phone_is_imported() {
+    everywhere(|world| {
+        let threads =
+            [whatsapp("w1", "66812345678"), whatsapp("w2", PHONE), whatsapp("w3", "66811111111@c.us"), whatsapp("w4", "66811111111")];
+        world.import(&[known(json!({}), &[]), threads.to_vec()].concat());
+        assert_eq!(references(world), ["66812345678", PHONE, "+66811111111", "66811111111"]);
+        assert_eq!(world.one(message("wa", "66812345678@c.us", "x1"))["conversationId"], "w2");
+        let export = world.ok(&["export", "--store", "s"], "");
+        world.import(&parsed(&export));
+        assert_eq!(world.ok(&["export", "--store", "s"], ""), export);
+    });
+}
+
+#[test]
+fn a_folded_subject_is_one_line_and_a_blank_one_is_none() {
+    everywhere(|world| {
+        let line = Some("Your order of yesterday");
+        for (n, (subject, kept)) in
+            [("Your order\r\n of yesterday", line), ("Your order \n\tof yesterday\r\n", line), (" \r\n ", None), ("", None)]
+                .into_iter()
+                .enumerate()
+        {
+            let mail = with(message("gm", &format!("<{n}@example.com>"), &numbered(n)), json!({"emailSubject": subject}));
+            let answer = world.one(mail);
+            assert_eq!(answer.get("ignored"), None);
+            let conversation = world.record("conversation", &answer["conversationId"]);
+            assert_eq!(conversation.get("emailSubject"), kept.map(|kept| json!(kept)).as_ref(), "{subject:?}");
+            let payload = json!({"type": "email", "text": "x", "email": {"subject": subject}});
+            let imported =
+                json!({"id": "m", "conversationId": "v", "direction": "inbound", "sentAt": "2026-01-01T00:00:00Z", "payload": payload});
+            let mut records = known(json!({"emailSubject": subject}), &[]);
+            records.push(json!({"kind": "message", "record": imported}));
+            world.import(&records);
+            assert_eq!(world.record("conversation", &json!("v")).get("emailSubject"), kept.map(|kept| json!(kept)).as_ref(), "{subject:?}");
+            let own = &world.record("message", &json!("m"))["payload"]["email"];
+            assert_eq!(own.get("subject"), kept.map(|kept| json!(kept)).as_ref(), "{subject:?}");
+        }
+    });
+}
+
+#[test]
+fn a_message_is_taken_without_what_is_unusable_beside_it() {
+    everywhere(|world| {
+        let told = |answer: &Value| -> Vec<String> {
+            answer["ignored"].as_array().into_iter().flatten().map(|one| one["member"].as_str().unwrap().to_owned()).collect()
+        };
+        for (n, (more, ignored, name)) in [
+            (json!({"sender": {"id": "u1", "name": " "}}), vec!["sender.name"], "u1"),
+            (json!({"sender": {"id": "u1", "name": "a\u{0}b"}}), vec!["sender.name"], "u1"),
+            (json!({"contact": {"firstName": "A", "phone": "08"}}), vec!["contact.phone"], "A"),
+            (json!({"contact": {"firstName": "A", "email": "Mia <mia@example.com>"}}), vec!["contact.email"], "A"),
+            (
+                json!({"contact": {"firstName": " ", "lastName": "", "email": "x", "phone": "+999"}}),
+                vec!["contact.firstName", "contact.lastName", "contact.email", "contact.phone"],
+                "Nok",
+            ),
+            (json!({"contact": {"phone": "+66 81-111-1111"}}), vec![], "Nok"),
+            (json!({"contact": {"firstName": "x".repeat(65 * 1024)}}), vec!["contact.firstName"], "Nok"),
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let sent = with(message("li", &format!("t{n}"), &numbered(n)), more);
+            let answer = world.one(sent.clone());
+            assert_eq!(told(&answer), ignored, "{answer}");
+            assert!(answer["ignored"].as_array().into_iter().flatten().all(|one| one["reason"].is_string()), "{answer}");
+            let conversation = world.record("conversation", &answer["conversationId"]);
+            assert_eq!(conversation["displayName"], name, "{n}");
+            assert_eq!(world.one(sent), with(answer, json!({"duplicate": true})), "the same is told again");
+        }
+        assert!(world.records("contact").iter().any(|contact| contact["phone"] == "+66811111111"));
+        assert_eq!(world.records("message").len(), 7);
+        // On WhatsApp the thread tells the phone.
+        let answer = world.one(with(message("wa", PHONE, "y"), json!({"contact": {"firstName": "A", "phone": "081"}})));
+        assert_eq!(told(&answer), ["contact.phone"]);
+        let conversation = world.record("conversation", &answer["conversationId"]);
+        assert_eq!(world.record("contact", &conversation["contactId"])["phone"], PHONE);
+    });
+}
+
+#[test]
+fn a_message_from_the_future_is_kept_and_ordered_by_its_receipt() {
+    const FUTURE: &str = "2098-01-01T00:00:00.000Z";
+    everywhere(|world| {
+        let first = world.one(with(message("li", "t", "x1"), json!({"sentAt": FUTURE, "text": "from the future"})));
+        let kept = world.record("message", &first["messageId"]);
+        assert_eq!(kept["sentAt"], FUTURE);
+        let received = at(&kept["createdAt"]);
+        let sorted = |world: &World| -> Vec<i64> {
+            world.derived().split(' ').filter_map(|word| word.parse().ok()).filter(|number| *number > 1_000).collect()
+        };
+        // Its sentAt is that of the newest message; all else goes by the receipt: the last inbound, both orders, and the wait.
+        let expected = [received, at(&json!(FUTURE)), received, received, received];
+        assert_eq!(sorted(world), expected);
+        let export = world.ok(&["export", "--store", "s"], "");
+        world.import(&parsed(&export));
+        assert_eq!(world.ok(&["export", "--store", "s"], ""), export);
+        assert_eq!(sorted(world), expected, "an import derives the same");
+        // The next one is the newest.
+        let next = world.one(with(message("li", "t", "x2"), json!({"text": "now"})));
+        assert_eq!(next["ticketId"], first["ticketId"]);
+        assert!(world.derived().contains(" now "), "{}", world.derived());
+        // Clocks may differ a little.
+        let soon = received + 60_000;
+        let soon = chrono::DateTime::from_timestamp_millis(soon).unwrap().to_rfc3339();
+        world.one(with(message("li", "t", "x3"), json!({"sentAt": soon, "text": "soon"})));
+        assert!(world.derived().contains(" soon "), "{}", world.derived());
+    });
+}
+
+fn at(time: &Value) -> i64 {
+    chrono::DateTime::parse_from_rfc3339(time.as_str().unwrap()).unwrap().timestamp_millis()
+}

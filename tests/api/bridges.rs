@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     REV_A,
-    endpoint::{Endpoint, PRIVATE, Seen, assert_secret, until},
+    endpoint::{Endpoint, PRIVATE, Reply, Seen, assert_secret, until},
     fixture::{ANN, MIA, channels, line},
     harness::{Database, Server, Settings},
     writes::{Desk, acknowledged},
@@ -286,4 +286,26 @@ fn a_message_whose_sender_died_goes_over_again_by_the_same_name() {
     assert!(seen.iter().all(|seen| seen.is_signed_by(&secret)));
     assert_eq!((&parsed(&seen[0].body)["attempt"], &parsed(&seen[1].body)["attempt"]), (&json!(1), &json!(2)));
     assert_eq!((told(&desk), external_id(&desk, seen[0].id())), (vec![json!("x")], json!(format!("x-{}", seen[0].id()))));
+}
+
+fn renamed(seen: &Seen, reference: &str) -> (&'static str, String) {
+    ("200 OK", json!({"externalId": format!("x-{}", seen.id()), "referenceId": reference}).to_string())
+}
+
+#[test]
+fn a_whatsapp_bridge_calls_a_thread_by_the_phone_however_it_spells_it() {
+    let answers: [Reply; 3] = [
+        |seen| renamed(seen, "66855555555:7@s.whatsapp.net"),
+        |seen| renamed(seen, "12345678901234@lid"),
+        |seen| renamed(seen, "66866666666"),
+    ];
+    let endpoint = Endpoint::replying(named);
+    let (desk, _) = bridged("acc-wa", &endpoint.url(), BARE);
+    for (answer, called) in answers.into_iter().zip(["+66855555555", "+66855555555", "+66866666666"]) {
+        endpoint.replies(answer);
+        desk.text("conv-wa", "hello").is(acknowledged());
+        desk.settled();
+        assert_eq!(desk.conversation("conv-wa")["referenceId"], called);
+    }
+    assert_eq!(desk.undelivered(), Vec::<Value>::new());
 }

@@ -26,7 +26,7 @@ mod m0012_threads;
 mod m0013_write_probe;
 mod m0014_sealed_secrets;
 mod m0015_totals_unmarked;
-mod m0016_told_times;
+mod m0016_channel_sent_at;
 
 pub use sea_orm_migration::{MigrationStatus, MigratorTrait};
 
@@ -51,7 +51,7 @@ impl MigratorTrait for Migrator {
             Box::new(m0013_write_probe::Migration),
             Box::new(m0014_sealed_secrets::Migration),
             Box::new(m0015_totals_unmarked::Migration),
-            Box::new(m0016_told_times::Migration),
+            Box::new(m0016_channel_sent_at::Migration),
         ]
     }
 }

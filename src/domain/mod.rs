@@ -14,6 +14,7 @@ pub mod filters;
 pub(crate) mod fixture;
 pub mod ids;
 pub mod keys;
+pub mod later_rules;
 pub mod lengths;
 pub mod messages;
 pub mod money;

@@ -18,6 +18,9 @@ pub fn is_name(text: &str, max: usize) -> bool {
     !text.trim().is_empty() && text.chars().count() <= max && !text.chars().any(char::is_control)
 }
 
+/// Why a reference is none of a WhatsApp thread.
+pub const NO_PHONE: &str = "must be a phone number on WhatsApp, such as +66800000001, 66800000001 or 66800000001@s.whatsapp.net";
+
 /// What a thread is called on a channel, however the channel or a bridge spells it: on WhatsApp by the phone in E.164. None: it
 /// cannot be called so.
 pub fn thread_name(channel: &str, reference_id: &str) -> Option<String> {

@@ -30,9 +30,9 @@ pub enum Failure {
 struct Line<'a> {
     kind: &'static str,
     record: &'a Record,
-    /// Lets the import accept a record that is over a length limit.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    oversized: bool,
+    /// Lets the import accept a record that breaks a rule which is younger than it.
+    #[serde(rename = "asStored", skip_serializing_if = "std::ops::Not::not")]
+    as_stored: bool,
 }
 
 /// Writes every record of a store; returns their number.
@@ -46,7 +46,7 @@ pub async fn run(db: &Db, store: &StoreId, out: &mut (impl Write + Send)) -> Res
             let page = export.page(kind, after.as_deref(), PAGE).await?;
             buffer.clear();
             for record in &page {
-                serde_json::to_writer(&mut buffer, &Line { kind: kind.name(), record, oversized: record.too_long().is_some() })
+                serde_json::to_writer(&mut buffer, &Line { kind: kind.name(), record, as_stored: record.breaks_a_later_rule() })
                     .map_err(io::Error::from)?;
                 buffer.push(b'\n');
             }

@@ -13,7 +13,7 @@ use crate::{
         events::{Actor, Fact},
         ids::{MAX_ID_CHARS, MessageId, StoreId, TicketId},
         messages::{Message, received_order},
-        receive::{Inbound, MAX_NAME_CHARS, Received, is_name, thread_name},
+        receive::{Inbound, MAX_NAME_CHARS, NO_PHONE, Received, is_name, thread_name},
         settings::{Editor, Entry, Subject},
         store::Account,
         tickets::Ticket,
@@ -175,8 +175,6 @@ impl Service {
 fn received_at(now: Timestamp, former: Option<&Ticket>) -> Timestamp {
     former.and_then(|ticket| ticket.closed_at).map_or(now, |closed_at| now.max(closed_at.plus_millis(1)))
 }
-
-const NO_PHONE: &str = "must be a phone number on WhatsApp, such as +66800000001, 66800000001 or 66800000001@s.whatsapp.net";
 
 /// Refuses what the message cannot be without; [`Inbound::tidy`] looks after what stands beside it.
 fn check(inbound: &Inbound) -> Result<()> {

@@ -292,7 +292,7 @@ fn message(row: messages::Model) -> Result<Record> {
         id: row.id.into(),
         conversation_id: row.conversation_id.into(),
         direction: if row.inbound { Direction::Inbound } else { Direction::Outbound },
-        sent_at: Timestamp::from_millis(row.told_sent_at.unwrap_or(row.sent_at)),
+        sent_at: Timestamp::from_millis(row.channel_sent_at.unwrap_or(row.sent_at)),
         text: row.text,
         images: optional(row.images)?,
         kind: row.kind,

@@ -370,7 +370,7 @@ impl Fixture {
             account_id: "a1".into(),
             inbound: true,
             sent_at,
-            told_sent_at: None,
+            channel_sent_at: None,
             text: Some("hello".into()),
             images: None,
             kind: None,

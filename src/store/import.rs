@@ -10,7 +10,6 @@
 //! - `known`: what is remembered of conversations.
 //! - `lift`: indexes that wait for the end.
 //! - `check`: references and agreements, tested at the end.
-//! - `thread_names`: what threads are called.
 //! - `derive`: counters, newest messages, waiting times, ticket numbers.
 
 mod bulk;
@@ -21,7 +20,6 @@ mod known;
 mod lift;
 mod put;
 mod rows;
-mod thread_names;
 mod way;
 
 pub use check::Definition;
@@ -117,8 +115,6 @@ pub struct Import {
     known: Known,
     /// Whether `messages.account_id` has to be brought in line with the conversations.
     realign: bool,
-    /// Whether some threads may have to be called by another name.
-    misnamed: bool,
     /// Batches with messages that came.
     message_batches: u64,
     /// Whether each message had its conversation before it, as far as they came.
@@ -146,7 +142,6 @@ impl Db {
             ages: HashMap::new(),
             known: Known::default(),
             realign: false,
-            misnamed: false,
             message_batches: 0,
             after_conversation: true,
             lifted: Vec::new(),

@@ -142,7 +142,7 @@ impl Write {
             account_id: Set(message.account_id.to_string()),
             inbound: Set(message.inbound),
             sent_at: Set(message.sort_at.millis()),
-            told_sent_at: Set((message.sent_at != message.sort_at).then_some(message.sent_at.millis())),
+            channel_sent_at: Set((message.sent_at != message.sort_at).then_some(message.sent_at.millis())),
             text: Set(message.text.clone()),
             images: Set(images),
             kind: Set(message.kind.clone()),

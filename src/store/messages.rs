@@ -16,7 +16,7 @@ use crate::{
 };
 
 impl Row for Message {
-    const COLUMNS: &'static str = "id, conversation_id, account_id, inbound, COALESCE(told_sent_at, sent_at), sent_at, text, images, kind, \
+    const COLUMNS: &'static str = "id, conversation_id, account_id, inbound, COALESCE(channel_sent_at, sent_at), sent_at, text, images, kind, \
          author_user_id, is_sent_from_app, sender, payload, created_at, updated_at";
 
     fn decode(cells: &mut Cells<'_>) -> Result<Self> {

@@ -69,6 +69,14 @@ impl World {
         self.ok(&["import", "--store", "s", "-"], &lines);
     }
 
+    /// What an import of these complains of.
+    fn import_refused(&self, records: &[Value]) -> String {
+        let lines: String = records.iter().map(|record| format!("{record}\n")).collect();
+        let output = self.run(&["import", "--store", "s", "-"], &lines);
+        assert!(!output.status.success(), "the import succeeded");
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    }
+
     /// Receives messages; the answers.
     fn receive(&self, messages: &[Value]) -> Vec<Value> {
         let lines: String = messages.iter().map(|message| format!("{message}\n")).collect();
@@ -159,7 +167,7 @@ fn a_whatsapp_thread_that_was_imported_under_another_name_is_its_contacts() {
             "referenceId": "thread-of-another-system", "labelIds": [], "isSpam": false});
         world.import(&[
             record("contact", json!({"id": "c", "fullName": "Mali", "firstName": "Mali", "phone": "+66800000001"})),
-            record("conversation", thread),
+            with(record("conversation", thread), json!({"asStored": true})),
         ]);
         let received = world.one(message("wa", "+66800000001", "x1"));
         assert_eq!(received["conversationId"], "v");

@@ -11,7 +11,7 @@ use crate::domain::{
     contacts::{is_e164, is_email},
     entries::{Entries, Object},
     ids::{MAX_ID_CHARS, UserId},
-    lengths::TooLong,
+    later_rules::Breach,
     messages::MESSAGE_TYPES,
     records::{
         Account, Comment, Contact, ContactField, Conversation, Direction, Label, Message, Role, Team, Template, Ticket, TicketField, User,
@@ -42,9 +42,9 @@ impl Wrong {
 pub trait Check {
     fn id(&self) -> &str;
 
-    /// The first text that is too long, where the contract gives no limit.
-    fn too_long(&self) -> Option<TooLong> {
-        None
+    /// Holds a new record to the rules that are younger than records in stores.
+    fn follow_later_rules(&mut self) -> Result<(), Breach> {
+        Ok(())
     }
 
     /// Validates the values and converts them to their stored form.
@@ -185,8 +185,8 @@ impl Check for Contact {
         self.id.as_str()
     }
 
-    fn too_long(&self) -> Option<TooLong> {
-        self.too_long()
+    fn follow_later_rules(&mut self) -> Result<(), Breach> {
+        self.breach().map_or(Ok(()), Err)
     }
 
     fn check(&mut self, definitions: &Definitions) -> Result<(), Wrong> {
@@ -211,6 +211,10 @@ impl Check for Conversation {
         self.id.as_str()
     }
 
+    fn follow_later_rules(&mut self) -> Result<(), Breach> {
+        self.name_thread()
+    }
+
     fn check(&mut self, _: &Definitions) -> Result<(), Wrong> {
         id("id", self.id.as_str())?;
         id("accountId", self.account_id.as_str())?;
@@ -233,8 +237,8 @@ impl Check for Ticket {
         self.id.as_str()
     }
 
-    fn too_long(&self) -> Option<TooLong> {
-        self.too_long()
+    fn follow_later_rules(&mut self) -> Result<(), Breach> {
+        self.breach().map_or(Ok(()), Err)
     }
 
     fn check(&mut self, _: &Definitions) -> Result<(), Wrong> {
@@ -304,8 +308,8 @@ impl Check for Comment {
         self.id.as_str()
     }
 
-    fn too_long(&self) -> Option<TooLong> {
-        self.too_long()
+    fn follow_later_rules(&mut self) -> Result<(), Breach> {
+        self.breach().map_or(Ok(()), Err)
     }
 
     fn check(&mut self, _: &Definitions) -> Result<(), Wrong> {

@@ -12,8 +12,8 @@ use crate::domain::{entries::Object, records::Kind};
 pub struct Peek<'a> {
     pub line: u64,
     pub kind: Kind,
-    /// Set by an export for a record that was stored with a text over the limit.
-    pub oversized: bool,
+    /// Set by an export for a record that breaks a rule which is younger than it.
+    pub as_stored: bool,
     raw: &'a RawValue,
 }
 
@@ -24,8 +24,9 @@ struct Outer<'a> {
     kind: Cow<'a, str>,
     #[serde(borrow)]
     record: &'a RawValue,
-    #[serde(default)]
-    oversized: bool,
+    // Exports of former builds say `oversized`.
+    #[serde(default, rename = "asStored", alias = "oversized")]
+    as_stored: bool,
 }
 
 impl<'a> Peek<'a> {
@@ -41,7 +42,7 @@ impl<'a> Peek<'a> {
         if has_nul(text) {
             return Err(Failure::line(line, kind.name(), "must not contain the character U+0000"));
         }
-        Ok(Self { line, kind, oversized: outer.oversized, raw: outer.record })
+        Ok(Self { line, kind, as_stored: outer.as_stored, raw: outer.record })
     }
 
     /// Parses the whole record.

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     domain::{
         ids::AccountId,
-        lengths::TooLong,
+        later_rules::Breach,
         records::{ImportedTicket, Kind, Line, Ticket},
     },
     store::import::Batch,
@@ -283,8 +283,8 @@ impl Reader {
     fn checked<T: DeserializeOwned + Check>(&mut self, spool: &Spool, peek: &Peek<'_>) -> Result<T, Failure> {
         let mut record: T = peek.record()?;
         record.check(&self.definitions).map_err(|wrong| wrong.on(peek))?;
-        if let Some(TooLong { place, reason }) = record.too_long().filter(|_| !peek.oversized) {
-            return Err(Wrong::new(place, reason).on(peek));
+        if !peek.as_stored {
+            record.follow_later_rules().map_err(|Breach { place, reason }| Wrong::new(place, reason).on(peek))?;
         }
         let key = (peek.kind, record.id());
         let hash = (u128::from(self.hashes.0.hash_one(key)) << 64) | u128::from(self.hashes.1.hash_one(key));

@@ -45,9 +45,14 @@ fn line(kind: Kind, generator: &mut SchemaGenerator) -> Value {
         "properties": {
             "kind": { "const": kind.name() },
             "record": record,
+            "asStored": {
+                "type": "boolean",
+                "description": "Set by an export: the record breaks a rule that came after it, and is taken as it is.",
+            },
             "oversized": {
                 "type": "boolean",
-                "description": "Set by an export: a text of the record is longer than a new record may have, and is taken as it is.",
+                "description": "What exports of former builds say for `asStored`.",
+                "deprecated": true,
             },
         },
         "required": ["kind", "record"],

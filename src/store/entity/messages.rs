@@ -15,7 +15,7 @@ pub struct Model {
     /// What orders: see [`crate::domain::messages::Message::sort_at`].
     pub sent_at: i64,
     /// `sentAt`, where it is another.
-    pub told_sent_at: Option<i64>,
+    pub channel_sent_at: Option<i64>,
     pub text: Option<String>,
     pub images: Option<String>,
     pub kind: Option<String>,

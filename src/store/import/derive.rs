@@ -88,7 +88,6 @@ impl Import {
         if let Err(fault) = self.realign_messages().await? {
             return Ok(Err(vec![fault]));
         }
-        self.name_threads().await?;
         self.derive_conversations().await?;
         self.derive_tickets().await?;
         self.build(|_| true).await?;
@@ -205,7 +204,7 @@ impl Import {
             "SELECT t.id, c.created_at, {counted}, \
              (SELECT m.sent_at FROM messages m WHERE m.store_id = c.store_id AND m.conversation_id = c.id AND m.inbound = TRUE \
               ORDER BY m.sent_at DESC, m.id DESC LIMIT 1), \
-             l.sent_at, COALESCE(l.told_sent_at, l.sent_at), l.inbound, l.text \
+             l.sent_at, COALESCE(l.channel_sent_at, l.sent_at), l.inbound, l.text \
              FROM import_touched t CROSS JOIN conversations c \
              LEFT JOIN messages l ON l.store_id = c.store_id AND l.id = (SELECT m.id FROM messages m WHERE m.store_id = c.store_id \
               AND m.conversation_id = c.id ORDER BY m.sent_at DESC, m.id DESC LIMIT 1) \

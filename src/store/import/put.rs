@@ -20,7 +20,7 @@ use crate::{
             Batch, Import, Outcome, PARKED,
             bulk::{self, Bulk},
             claim::{Claim, Claims},
-            rows, table, text, thread_names,
+            rows, table, text,
         },
         rows::Cells,
     },
@@ -166,7 +166,6 @@ impl Import {
             self.change(RETITLED, retitled.iter().copied()).await?;
         }
         self.known.came(lines.iter().map(|line| (line.record.id.to_string(), line.record.account_id.clone())));
-        self.misnamed |= thread_names::any_other(&lines);
         let store = self.store.clone();
         let conversations = lines.iter().map(|line| rows::conversation(&store, &line.record));
         if let Err(fault) = self.put_claimed::<conversations::Entity>(Kind::Conversation, conversations, [threads]).await? {

@@ -255,7 +255,7 @@ pub fn message(store: &str, record: Message, account_id: String) -> messages::Ac
         account_id: Set(account_id),
         inbound: Set(inbound),
         sent_at: Set(sort_at.millis()),
-        told_sent_at: Set((sent_at != sort_at).then_some(sent_at.millis())),
+        channel_sent_at: Set((sent_at != sort_at).then_some(sent_at.millis())),
         text: Set(record.text),
         images: Set(record.images.as_ref().map(json)),
         kind: Set(record.kind),

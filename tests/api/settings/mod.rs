@@ -4,6 +4,7 @@
 mod access;
 mod audit;
 mod bridges;
+mod inbound;
 mod inbox;
 mod keys;
 mod shapes;
@@ -67,6 +68,13 @@ impl Plane {
     #[track_caller]
     pub fn post(&self, path: &str, body: Value) -> Answer {
         self.call("POST", path).json(body).send()
+    }
+
+    /// A post to another process.
+    #[track_caller]
+    pub fn at(&self, address: &str, path: &str, body: Value) -> Answer {
+        let api = Api { address: address.to_owned(), ..self.api.clone() };
+        api.raw("POST", &format!("/settings/v1{path}")).header("authorization", &format!("Bearer {}", self.token)).json(body).send()
     }
 
     /// The log of changes since it held so many, the oldest first: action, kind and id of what was changed.

@@ -35,6 +35,7 @@ use crate::{
     contract::is_timestamp,
     fixture::{channels, desk},
     harness::{ALL_SCOPES, Database, Key, SIMULATED, Server, Settings},
+    pages::walk,
 };
 
 /// How long a test waits for what happens after the answer.
@@ -237,6 +238,12 @@ impl Desk {
     pub fn messages(&self, conversation: &str) -> Vec<Value> {
         let answer = self.api.get("/messages").query("conversationId", conversation).query("pageSize", 15).send();
         answer.ok().as_array().cloned().unwrap_or_default()
+    }
+
+    /// The ids of all messages of a conversation, the newest first.
+    #[track_caller]
+    pub fn all_messages(&self, conversation: &str) -> Vec<Value> {
+        walk(&self.api.get("/messages").query("conversationId", conversation), 15).into_iter().map(Value::from).collect()
     }
 
     #[track_caller]

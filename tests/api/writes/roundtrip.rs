@@ -23,9 +23,15 @@ fn more_channels() -> Vec<Value> {
         account("rt-wid", "widget", "Widget"),
         line("template", template),
         // As a build before the rule of references left it.
-        line(
-            "conversation",
-            with(conversation("rt-odd", "rt-wa", "whatsapp", "con-mia", "2025-01-01T00:00:00.000Z"), json!({"referenceId": "not a phone"})),
+        with(
+            line(
+                "conversation",
+                with(
+                    conversation("rt-odd", "rt-wa", "whatsapp", "con-mia", "2025-01-01T00:00:00.000Z"),
+                    json!({"referenceId": "not a phone"}),
+                ),
+            ),
+            json!({"asStored": true}),
         ),
     ]
 }

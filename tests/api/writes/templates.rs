@@ -193,6 +193,7 @@ fn a_template_to_a_phone_goes_there_whatever_its_conversation_is_called() {
     for line in &mut lines {
         if line["record"]["id"] == "conv-wb" {
             line["record"]["referenceId"] = json!("thread-of-another-system");
+            line["asStored"] = json!(true);
         }
     }
     let desk = Desk::with_settings(&[("shop", lines)], &[]);

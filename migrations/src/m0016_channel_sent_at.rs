@@ -1,4 +1,4 @@
-//! The time of a message as its channel told it, where that lies too far ahead of the receipt for messages to be ordered by it.
+//! The time that a channel gives a message, where that lies too far after the receipt for messages to be ordered by it.
 //!
 //! `messages.sent_at` stays what orders: lists, tickets and counters go by it and its index.
 
@@ -10,7 +10,7 @@ pub struct Migration;
 
 impl MigrationName for Migration {
     fn name(&self) -> &str {
-        "m0016_told_times"
+        "m0016_channel_sent_at"
     }
 }
 
@@ -21,10 +21,10 @@ impl MigrationTrait for Migration {
     }
 
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
-        run_all(manager, vec!["ALTER TABLE messages ADD COLUMN told_sent_at BIGINT".to_owned()]).await
+        run_all(manager, vec!["ALTER TABLE messages ADD COLUMN channel_sent_at BIGINT".to_owned()]).await
     }
 
     async fn down(&self, manager: &SchemaManager) -> Result<(), DbErr> {
-        run_all(manager, vec!["ALTER TABLE messages DROP COLUMN told_sent_at".to_owned()]).await
+        run_all(manager, vec!["ALTER TABLE messages DROP COLUMN channel_sent_at".to_owned()]).await
     }
 }

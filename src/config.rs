@@ -10,7 +10,12 @@ use clap::{
     builder::{StringValueParser, TypedValueParser},
 };
 
-use crate::domain::{settings::Bounds, targets::Targets};
+use percent_encoding::percent_decode_str;
+
+use crate::{
+    domain::{settings::Bounds, targets::Targets},
+    telemetry::LogFormat,
+};
 
 /// What the variable of a switch may say: true or false as people write them; empty is false.
 pub fn switch() -> impl TypedValueParser<Value = bool> {
@@ -64,9 +69,13 @@ pub struct Config {
     #[arg(long, env = "COUNTERPART_ALLOW_PRIVATE_TARGETS", global = true, value_parser = switch())]
     pub allow_private_targets: bool,
 
-    /// What is logged on standard error, for example `info` or `warn,counterpart=debug`.
+    /// What is logged on standard error: `warn`, `info` (with a line for each request), `warn,counterpart=debug`.
     #[arg(long, env = "COUNTERPART_LOG", default_value = "warn", value_name = "FILTER", global = true)]
     pub log: String,
+
+    /// How log lines are written
+    #[arg(long, env = "COUNTERPART_LOG_FORMAT", default_value = "text", value_name = "FORMAT", global = true)]
+    pub log_format: LogFormat,
 
     /// A file with the keys that secrets of webhooks, bridges and the server are encrypted with: the first one encrypts, all decrypt
     /// [default: beside the SQLite file, as `FILE.key`, made where it is missing; on PostgreSQL none, secrets are stored as they are]
@@ -112,6 +121,11 @@ impl Config {
             self.sqlite_file().into_iter().flat_map(|file| ["", "-wal", "-shm"].map(|suffix| PathBuf::from(format!("{file}{suffix}"))));
         let keys = self.secret_key_file.clone().or_else(|| self.own_key_file());
         database.chain(keys).chain([self.index_folder()]).collect()
+    }
+
+    /// The path of the SQLite file, as the driver reads the URL.
+    pub fn sqlite_path(&self) -> Option<PathBuf> {
+        self.sqlite_file().map(|file| PathBuf::from(&*percent_decode_str(file).decode_utf8_lossy()))
     }
 
     /// The SQLite file, if the database is one.

@@ -24,7 +24,7 @@ fn main() -> ExitCode {
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
     let cli = Cli::read().unwrap_or_else(|error| error.exit());
     // Dropped last, so that every line is written.
-    let _log = match telemetry::start_log(&cli.config.log) {
+    let _log = match telemetry::start_log(&cli.config.log, cli.config.log_format) {
         Ok(guard) => guard,
         Err(error) => {
             complain(&format!("--log `{}` is not a filter: {error}", cli.config.log));

@@ -4,7 +4,7 @@
 //! nothing reads. A thread of its own writes the lines, so that no request waits for whatever reads them.
 
 use std::{
-    io::{self, Write},
+    io::{self, IsTerminal, Write},
     str::FromStr,
     sync::{
         Arc, OnceLock,
@@ -13,6 +13,7 @@ use std::{
     time::Duration,
 };
 
+use clap::ValueEnum;
 use prometheus_client::{
     encoding::{EncodeLabelSet, text::encode},
     metrics::{
@@ -38,6 +39,15 @@ const LINES: usize = 8192;
 static REFUSED_LINES: AtomicU64 = AtomicU64::new(0);
 static DROPPED_LINES: OnceLock<ErrorCounter> = OnceLock::new();
 
+/// How log lines are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// For people; in colour on a terminal alone
+    Text,
+    /// An object a line
+    Json,
+}
+
 /// Why a log filter is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum BadFilter {
@@ -51,11 +61,17 @@ pub enum BadFilter {
 ///
 /// # Errors
 /// When `filter` cannot be read.
-pub fn start_log(filter: &str) -> Result<WorkerGuard, BadFilter> {
+pub fn start_log(filter: &str, format: LogFormat) -> Result<WorkerGuard, BadFilter> {
     let filter = without_values(filter)?;
     let (lines, guard) = NonBlockingBuilder::default().buffered_lines_limit(LINES).finish(Forgiving(io::stderr()));
     _ = DROPPED_LINES.set(lines.error_counter());
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(lines).log_internal_errors(false).init();
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(lines).log_internal_errors(false);
+    match format {
+        // A line of JSON has no colours in it.
+        LogFormat::Json => log.json().flatten_event(true).with_current_span(false).with_span_list(false).init(),
+        LogFormat::Text if io::stderr().is_terminal() => log.init(),
+        LogFormat::Text => log.with_ansi(false).init(),
+    }
     // The hook of the standard library waits for standard error.
     std::panic::set_hook(Box::new(|panic| {
         let backtrace = std::backtrace::Backtrace::capture();

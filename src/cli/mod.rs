@@ -3,6 +3,7 @@
 //! Data goes to standard output, everything else to standard error. Exit codes: 0; 1 if the command failed; 2 if its
 //! arguments are invalid.
 
+mod backup;
 mod bridge;
 mod contract;
 mod demo;
@@ -62,6 +63,10 @@ pub enum Command {
     Import(import::Import),
     /// Export a store's records as NDJSON, in the format of `import`
     Export(export::Export),
+    /// Copy a SQLite database into a file, beside a running server
+    Backup(backup::Backup),
+    /// Put a back-up in the place of a SQLite database, which is kept under another name; stop the server first
+    Restore(backup::Restore),
     /// Receive messages of a channel, and list undelivered ones
     #[command(subcommand)]
     Message(message::Command),
@@ -133,6 +138,8 @@ impl Command {
             Self::User(command) => command.run(config).await,
             Self::Import(command) => command.run(config).await,
             Self::Export(command) => command.run(config).await,
+            Self::Backup(command) => command.run(config),
+            Self::Restore(command) => command.run(config),
             Self::Message(command) => command.run(config).await,
             Self::Events(command) => command.run(config).await,
             Self::Key(command) => command.run(config).await,

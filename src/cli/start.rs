@@ -1,8 +1,7 @@
 //! Start-up checks: what is done before any command runs.
 
-use std::{io, path::Path};
+use std::io;
 
-use percent_encoding::percent_decode_str;
 use rustix::process::Signal;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -11,12 +10,10 @@ use super::{Cli, Command, Failed, store};
 /// Prepares the process for a command. Fails where the command needs a database that is not there.
 pub(super) fn prepare(cli: &Cli) -> Result<(), Failed> {
     survive_file_size_limits().map_err(|error| Failed(format!("signals cannot be handled: {error}")))?;
-    // As the driver reads the URL.
-    let file = cli.config.sqlite_file().map(|file| percent_decode_str(file).decode_utf8_lossy());
-    match file {
-        Some(file) if !may_create_database(&cli.command) && !Path::new(&*file).exists() => {
+    match cli.config.sqlite_path() {
+        Some(file) if !may_create_database(&cli.command) && !file.exists() => {
             let makes = "`counterpart store create` or `counterpart serve` makes it; `--database-url` names another";
-            Err(Failed(format!("there is no database `{file}`; {makes}")))
+            Err(Failed(format!("there is no database `{}`; {makes}", file.display())))
         }
         _ => Ok(()),
     }
@@ -31,7 +28,7 @@ fn survive_file_size_limits() -> io::Result<()> {
 /// Whether the command may create a missing database, or needs none.
 fn may_create_database(command: &Command) -> bool {
     match command {
-        Command::Serve(_) | Command::Demo(_) | Command::Openapi(_) | Command::Contract(_) => true,
+        Command::Serve(_) | Command::Demo(_) | Command::Openapi(_) | Command::Contract(_) | Command::Restore(_) => true,
         Command::Migrate(command) => command.is_up(),
         Command::Store(command) => matches!(command, store::Command::Create { .. }),
         Command::Import(command) => command.only_prints(),

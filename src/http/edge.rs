@@ -18,7 +18,7 @@ use tokio::task::spawn_blocking;
 
 use super::{
     api::Api,
-    context::{Arrival, Context, REQUEST_ID},
+    context::{Arrival, Context, REQUEST_ID, Recipient},
     cors::{self, Cors},
     encoding,
     error::{ApiError, ErrorDetail},
@@ -127,13 +127,9 @@ impl Endpoint for Edge {
             response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
         }
         let status = response.status();
-        let operation = operation.unwrap_or("none");
-        self.api.metrics.request(operation, status.as_u16(), started.elapsed());
-        if status.is_server_error() {
-            tracing::warn!(request_id = context.request_id(), operation, path, status = status.as_u16(), "failed");
-        } else {
-            tracing::debug!(request_id = context.request_id(), operation, path, status = status.as_u16(), "answered");
-        }
+        let (operation, took) = (operation.unwrap_or("none"), started.elapsed());
+        self.api.metrics.request(operation, status.as_u16(), took);
+        log(&context, operation, &path, status, took);
         // Nothing is awaited from here on, so that the answer goes out before its request's rest is read.
         if let Some(rest) = unread.and_then(Unread::rest) {
             if rest.closes || too_late {
@@ -142,6 +138,21 @@ impl Endpoint for Edge {
             tokio::spawn(rest.read_away());
         }
         Ok(response)
+    }
+}
+
+/// The log line of a request. A path has ids in it; queries and bodies have what people wrote.
+fn log(context: &Context, operation: &str, path: &str, status: StatusCode, took: Duration) {
+    let (request_id, status, milliseconds) = (context.request_id(), status.as_u16(), took.as_secs_f64() * 1000.0);
+    let (store, key, user) = match context.recipient() {
+        Some(Recipient::Key(store, key)) => (Some(store.as_str()), Some(key.as_str()), None),
+        Some(Recipient::Manager(store, user)) => (Some(store.as_str()), None, Some(user.as_str())),
+        None => (None, None, None),
+    };
+    if status >= 500 {
+        tracing::warn!(request_id, operation, path, status, milliseconds, store, key, user, "failed");
+    } else {
+        tracing::info!(request_id, operation, path, status, milliseconds, store, key, user, "answered");
     }
 }
 

@@ -33,7 +33,15 @@ use crate::store::{
         replica::{self, Replica, Transaction},
     },
     settings::secret_keys::SecretKeys,
-    sqlite::{checkpoint::LAST, connection::PAGE_BYTES, file_identity::FileIdentity, group_commit::Writer, library, reader_pool::Readers},
+    sqlite::{
+        checkpoint::LAST,
+        connection::PAGE_BYTES,
+        file_identity::FileIdentity,
+        group_commit::Writer,
+        library,
+        reader_pool::Readers,
+        stale::{refuse_foreign_log, refuse_half_restored},
+    },
     statement::sought::Gathered,
     tickets::broad_conditions::BroadConditions,
 };
@@ -255,6 +263,11 @@ impl Db {
         self.address.connect().await
     }
 
+    /// The file of a SQLite database.
+    pub(in crate::store) fn file(&self) -> Option<&FileIdentity> {
+        self.file.as_deref()
+    }
+
     /// For reads. On SQLite a write through it is refused by the database.
     pub fn read(&self) -> &DatabaseConnection {
         &self.read
@@ -305,6 +318,8 @@ async fn open_sqlite(url: &str, connections: u32) -> Result<(Address, DatabaseCo
         .statement_cache_capacity(256)
         .disable_statement_logging();
     let file = base.get_filename().to_owned();
+    refuse_half_restored(&file)?;
+    refuse_foreign_log(&file)?;
     // It makes the file and sets its journal mode. No later connection does: a file that was removed meanwhile is not to be made anew.
     Address::Sqlite(base.clone().create_if_missing(true).into()).connect().await?.close().await?;
     let read = sqlite_pool(connections.max(1)).connect_lazy_with(base.clone().pragma("query_only", "ON"));
@@ -331,7 +346,8 @@ fn unreadable(error: sqlx::Error) -> Error {
 /// Why a SQLite file cannot be opened: SQLite itself only says that it cannot.
 fn unopened(file: &Path, error: sqlx::Error) -> Error {
     let sqlx::Error::Database(inner) = &error else { return error.into() };
-    let (cannot_open, message) = (inner.code().is_some_and(|code| code == "14"), inner.message().to_owned());
+    let is = |number: &str| inner.code().is_some_and(|code| code == number);
+    let (cannot_open, damaged, message) = (is("14"), is("11"), inner.message().to_owned());
     if let busy @ Error::Busy = Error::from(error) {
         return busy;
     }
@@ -346,6 +362,10 @@ fn unopened(file: &Path, error: sqlx::Error) -> Error {
     } else {
         format!("it cannot be made in the folder `{}`", folder.display())
     };
+    if damaged {
+        let right = "`counterpart restore` puts a back-up in its place, and takes a log away that belongs to another file";
+        return Error::Unusable(format!("the SQLite file `{}` is damaged: {reason}; {right}", file.display()));
+    }
     let right = "name a file that can be written, in a folder that exists and can be written, such as sqlite://counterpart.db";
     Error::Unavailable(format!("the SQLite file `{}` cannot be opened: {reason}; {right}", file.display()))
 }

@@ -9,7 +9,7 @@ use crate::store::{Db, Error, Result};
 const MIGRATION_LOCK: &str = "SELECT pg_advisory_xact_lock(7305809155955060)";
 
 /// SeaORM's record of the migrations that were applied.
-const RECORD: &str = "seaql_migrations";
+pub(in crate::store) const RECORD: &str = "seaql_migrations";
 
 impl Db {
     /// Brings the schema up to date; does nothing when it is. Processes that start at once wait for the first of them.
@@ -69,11 +69,13 @@ async fn applied(connection: &DatabaseConnection) -> Result<Vec<String>> {
     }
     let rows = connection.query_all_raw(Statement::from_string(backend, format!("SELECT version FROM {RECORD} ORDER BY version"))).await?;
     let applied = rows.iter().map(|row| row.try_get("", "version")).collect::<std::result::Result<Vec<String>, _>>()?;
-    match applied.iter().find(|name| known().all(|known| known != **name)) {
-        None => Ok(applied),
-        Some(newer) => {
-            let what_helps = "run that version, or restore a back-up from before it";
-            Err(Error::Unusable(format!("its schema has `{newer}`, which a newer version of counterpart made; {what_helps}")))
-        }
-    }
+    refuse_newer(&applied)?;
+    Ok(applied)
+}
+
+/// Refuses a schema that a newer version made.
+pub(in crate::store) fn refuse_newer(applied: &[String]) -> Result<()> {
+    let Some(newer) = applied.iter().find(|name| known().all(|known| known != **name)) else { return Ok(()) };
+    let what_helps = "run that version, or restore a back-up from before it";
+    Err(Error::Unusable(format!("its schema has `{newer}`, which a newer version of counterpart made; {what_helps}")))
 }

@@ -10,7 +10,7 @@
 //! | Layer | Modules |
 //! |---|---|
 //! | basics | `error`, `lock`, `limits`, `last_failure`, `sql` (a text and its values), `rows` (cells of a result), `entity` (every table) |
-//! | drivers | `sqlite` (connection, reader pool, group commit, checkpoint), `postgres` (connection, pool, pipelined clients, batched look-ups, transaction, TLS, standby) |
+//! | drivers | `sqlite` (connection, reader pool, group commit, checkpoint, copies), `postgres` (connection, pool, pipelined clients, batched look-ups, transaction, TLS, standby) |
 //! | database | `db` (open, close), `migrate`, `executor` (runs a read), `transaction` (runs a write), `write_health` |
 //! | statements | `statement`: from entities, pages, look-ups by key |
 //! | nouns | everything else, a file or a folder a noun, reads and writes together |
@@ -42,6 +42,7 @@
 
 mod accounts;
 pub mod api_key_auth;
+pub mod backup;
 pub mod change_log;
 mod contacts;
 mod conversations;

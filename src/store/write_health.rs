@@ -88,6 +88,9 @@ impl Db {
         let row = ActiveModel { id: Set(ROW), written_at: Set(now.millis()) };
         let conflict = OnConflict::column(Column::Id).update_column(Column::WrittenAt).to_owned();
         tx.execute(&Entity::insert(row).on_conflict(conflict)).await?;
+        if let Some(file) = self.file() {
+            tx.run(&Sql::fixed(&file.name_in_log())).await?;
+        }
         tx.commit().await
     }
 

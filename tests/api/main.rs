@@ -21,6 +21,7 @@ mod harness;
 mod pages;
 
 mod accounts;
+mod backup;
 mod bridges;
 mod comments;
 mod contacts;

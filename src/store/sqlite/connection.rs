@@ -1,6 +1,6 @@
 //! A SQLite connection without SeaORM in between: opening it, and running a statement inline, on the thread that calls.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rusqlite::{Connection, OpenFlags, Statement, config::DbConfig};
 
@@ -13,6 +13,17 @@ use crate::store::{
 /// The bytes of a page in a SQLite file that is made here; one that is there keeps its own. A send changes some five pages of its own
 /// in a few places each, and the log takes whole pages: with pages twice as large a tenth fewer come in a second, and reads cost no less.
 pub(in crate::store) const PAGE_BYTES: u32 = 2048;
+
+/// What SQLite appends to the name of a database for its write-ahead log and for the log's index.
+pub(in crate::store) const LOG: &str = "-wal";
+pub(in crate::store) const INDEX: &str = "-shm";
+
+/// The path of a file beside a database.
+pub(in crate::store) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut path = path.as_os_str().to_owned();
+    path.push(suffix);
+    path.into()
+}
 
 /// A connection to a file that exists: SeaORM has opened it for writing before.
 pub(in crate::store) fn open(path: &Path) -> Result<Connection> {

@@ -25,11 +25,14 @@ use std::{
 
 use rusqlite::{Connection, OpenFlags};
 
-use crate::store::{Error, Result, lock::lock, sqlite::connection};
-
-/// What SQLite appends to the name of a database for its write-ahead log and for the log's index.
-const LOG: &str = "-wal";
-const INDEX: &str = "-shm";
+use crate::store::{
+    Error, Result,
+    lock::lock,
+    sqlite::{
+        connection::{self, INDEX, LOG, beside},
+        stale::application_id,
+    },
+};
 
 /// The device and the inode of a file.
 type Inode = (u64, u64);
@@ -40,6 +43,7 @@ pub(in crate::store) struct FileIdentity {
     inode: Inode,
     log: Inode,
     index: Inode,
+    application_id: i32,
     /// Keeps SQLite from removing the log while other connections come and go. `None` once it is closed.
     keeper: Mutex<Option<Connection>>,
     /// Opened when the header is first asked for, and never closed: whichever of a process's descriptors of a file is closed, the system
@@ -99,6 +103,7 @@ impl FileIdentity {
             inode: inode(&found),
             log: inode(&log),
             index: inode(&look(&beside(path, INDEX))?),
+            application_id: application_id(&keeper)?,
             keeper: Mutex::new(Some(keeper)),
             header: OnceLock::new(),
             // The first look reads the header.
@@ -111,6 +116,11 @@ impl FileIdentity {
 
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// A statement that writes the first page, by which the log is known to belong to the file.
+    pub fn name_in_log(&self) -> String {
+        format!("PRAGMA application_id = {}", self.application_id)
     }
 
     /// Fails unless the names lead to the files that were opened first, and they were neither cut short nor written over.
@@ -238,12 +248,6 @@ impl Header {
 /// The bytes of a log with so many pages.
 fn log_length(pages: u64, page: u64) -> u64 {
     if pages == 0 { 0 } else { LOG_HEADER + pages * (FRAME_HEADER + page) }
-}
-
-fn beside(path: &Path, suffix: &str) -> PathBuf {
-    let mut path = path.as_os_str().to_owned();
-    path.push(suffix);
-    path.into()
 }
 
 fn inode(found: &Metadata) -> Inode {

@@ -1,0 +1,55 @@
+//! Copies of a SQLite database as it is at one moment, beside whatever else reads and writes it.
+//!
+//! A copy gets an application id of its own, by which [`stale`](super::stale) tells it from the database.
+
+use std::path::Path;
+
+use rusqlite::{
+    Connection,
+    backup::{Backup, StepResult},
+};
+
+use crate::store::{
+    Error, Result,
+    sqlite::{
+        connection::{LOG, beside},
+        stale::{as_it_is, holds_something, refuse_foreign_log, unfolded},
+    },
+};
+
+/// Pages that are copied between two reports.
+const STEP: i32 = 4096;
+
+/// Called with the pages that are copied, and all of them.
+pub type Progress<'a> = &'a (dyn Fn(u64, u64) + Send + Sync);
+
+/// Copies a database, its log included, into a file that is empty or not there. One read transaction sees all of it.
+pub(in crate::store) fn copy(from: &Path, to: &Path, progress: Option<Progress<'_>>) -> Result<()> {
+    refuse_foreign_log(from)?;
+    let source = if holds_something(&beside(from, LOG)) { unfolded(from)? } else { as_it_is(from)? };
+    let mut target = Connection::open(to)?;
+    source.execute_batch("BEGIN; SELECT 1 FROM sqlite_schema")?;
+    {
+        let backup = Backup::new(&source, &mut target)?;
+        loop {
+            let step = backup.step(STEP)?;
+            let pages = backup.progress();
+            if let Some(progress) = progress {
+                let count = |pages: i32| u64::try_from(pages).unwrap_or_default();
+                progress(count(pages.pagecount - pages.remaining), count(pages.pagecount));
+            }
+            match step {
+                StepResult::Done => break,
+                StepResult::More => {}
+                _ => return Err(Error::Busy),
+            }
+        }
+    }
+    source.execute_batch("COMMIT")?;
+    let mut id = [0; 4];
+    getrandom::fill(&mut id).map_err(|error| Error::Failing(format!("the system has no random bytes: {error}")))?;
+    // Its own log, if any, goes when it is closed.
+    target.execute_batch(&format!("PRAGMA application_id = {}", i32::from_ne_bytes(id)))?;
+    target.close().map_err(|(_, error)| error)?;
+    std::fs::File::open(to).and_then(|file| file.sync_all()).map_err(|error| Error::Failing(format!("`{}`: {error}", to.display())))
+}

@@ -1,0 +1,70 @@
+//! Database files that are not what they seem: beside which the log of another one lies, or which a restore was to replace.
+//!
+//! A log belongs to another file where the first page in it has another application id than the file. (That id is a number in the first
+//! page which SQLite leaves to programs; each copy gets its own.) A log holds the first page from the start of a server on, which writes
+//! it, and so does each `/readyz` and whatever makes the file longer.
+
+use std::path::Path;
+
+use percent_encoding::{NON_ALPHANUMERIC, percent_encode};
+use rusqlite::{Connection, OpenFlags, config::DbConfig};
+
+use crate::store::{
+    Error, Result,
+    sqlite::connection::{self, LOG, beside},
+};
+
+/// What is appended to the name of a database for the file that a restore is about to put in its place.
+pub(in crate::store) const RESTORING: &str = ".restoring";
+
+/// Refuses a database that a restore was to replace and did not, or not to the end.
+pub(in crate::store) fn refuse_half_restored(database: &Path) -> Result<()> {
+    let restoring = beside(database, RESTORING);
+    if !restoring.exists() {
+        return Ok(());
+    }
+    let (database, restoring) = (database.display(), restoring.display());
+    Err(Error::Unusable(format!("`{database}` was being restored, which did not end; run `counterpart restore {restoring}`")))
+}
+
+/// The application id of an open database.
+pub(in crate::store) fn application_id(connection: &Connection) -> Result<i32> {
+    Ok(connection.query_row("PRAGMA application_id", (), |row| row.get(0))?)
+}
+
+/// Refuses a database beside which the log of another one lies. Changes neither.
+pub(in crate::store) fn refuse_foreign_log(path: &Path) -> Result<()> {
+    let log = beside(path, LOG);
+    if !holds_something(&log) || !holds_something(path) {
+        return Ok(());
+    }
+    // What cannot be read is for SQLite to report when the database is opened.
+    let ids = as_it_is(path).and_then(|file| application_id(&file)).and_then(|own| Ok((own, application_id(&unfolded(path)?)?)));
+    match ids {
+        Ok((own, of_log)) if own != of_log => Err(Error::Unusable(format!(
+            "`{log}` does not belong to `{file}`: a server that was killed left it there, and another file was put in the place of its \
+             own since. Move `{log}` away if `{file}` is what you want; to put a back-up in the place of a database, use `counterpart restore`",
+            log = log.display(),
+            file = path.display()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+pub(in crate::store) fn holds_something(path: &Path) -> bool {
+    std::fs::metadata(path).is_ok_and(|found| found.len() > 0)
+}
+
+/// A connection that sees the file without its log. SQLite keeps no locks for it.
+pub(in crate::store) fn as_it_is(path: &Path) -> Result<Connection> {
+    let path = percent_encode(path.as_os_str().as_encoded_bytes(), NON_ALPHANUMERIC);
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    Ok(Connection::open_with_flags(format!("file:{path}?immutable=1"), flags)?)
+}
+
+/// A connection that sees the file with its log, and does not fold the log into the file when it is closed.
+pub(in crate::store) fn unfolded(path: &Path) -> Result<Connection> {
+    let connection = connection::open(path)?;
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    Ok(connection)
+}

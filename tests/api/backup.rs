@@ -1,0 +1,233 @@
+//! Back-ups beside a server that writes, and restores after it was killed. On PostgreSQL both commands refuse.
+
+use std::{
+    collections::BTreeSet,
+    path::Path,
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use serde_json::json;
+
+use crate::{
+    client::Api,
+    fixture::{ANN, desk},
+    harness::{ALL_SCOPES, Database, Server},
+    writes::parsed,
+};
+
+/// Contacts whom writers made: all whose making was asked for, and those that were acknowledged.
+#[derive(Default)]
+struct Made {
+    asked: Mutex<BTreeSet<String>>,
+    acknowledged: Mutex<BTreeSet<String>>,
+}
+
+fn now(names: &Mutex<BTreeSet<String>>) -> BTreeSet<String> {
+    names.lock().expect("no writer panics").clone()
+}
+
+impl Made {
+    /// Makes contacts, each by a first message, until it is told to stop or the server goes.
+    fn write(&self, server: &Api, token: &str, writer: &str, stop: &AtomicBool) {
+        for n in 0.. {
+            // Of letters at the end, so that no name begins another.
+            let name = format!("{writer}{n}q");
+            let message = json!({"accountId": "acc-line", "referenceId": name, "externalId": name, "sender": {"id": name, "name": name}, "text": "x"});
+            self.asked.lock().expect("no writer panics").insert(name.clone());
+            let call = server.raw("POST", "/settings/v1/messages").header("authorization", &format!("Bearer {token}")).json(message);
+            let Ok(answer) = call.attempt() else { return };
+            answer.ok();
+            self.acknowledged.lock().expect("no writer panics").insert(name);
+            if stop.load(Ordering::Relaxed) {
+                return;
+            }
+        }
+    }
+
+    fn wait_for(&self, more: usize) {
+        let from = now(&self.acknowledged).len();
+        while now(&self.acknowledged).len() < from + more {
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// The names of contacts that the store has.
+fn contacts(database: &Database) -> BTreeSet<String> {
+    let records = parsed(&database.run(&["export", "--store", "desk"]));
+    let contacts = records.into_iter().filter(|line| line["kind"] == "contact");
+    contacts.map(|line| line["record"]["firstName"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+fn found(server: &Server, name: &str) -> usize {
+    let api = server.api("desk", &ALL_SCOPES);
+    api.post("/contacts/list", json!({"search": name})).send().ids().len()
+}
+
+fn database() -> Option<Database> {
+    let database = Database::with(&[("desk", desk())]);
+    database.postgres.is_none().then_some(database)
+}
+
+/// Backs up under load, kills the server, starts another that writes on, kills that too, and restores.
+fn drill(round: usize) {
+    let Some(database) = database() else { return };
+    let token = database.run(&["settings", "token", "--store", "desk", "--user", ANN]);
+    let server = Server::start(database);
+    let (made, stop) = (Made::default(), AtomicBool::new(false));
+    let backup = server.database.folder().join("backup.db").display().to_string();
+    let (held, asked, database) = thread::scope(|scope| {
+        let api = server.api("desk", &ALL_SCOPES);
+        for writer in ["a", "b", "c", "d"] {
+            let (made, stop, api, token) = (&made, &stop, api.clone(), &token);
+            scope.spawn(move || made.write(&api, token, writer, stop));
+        }
+        made.wait_for(20 + round % 7);
+        let held = now(&made.acknowledged);
+        server.database.run(&["backup", &backup]);
+        let asked = now(&made.asked);
+        made.wait_for(20);
+        (held, asked, server.kill())
+    });
+    let server = Server::start(database);
+    let later = Made::default();
+    thread::scope(|scope| {
+        let (later, token, stop, api) = (&later, &token, &stop, server.api("desk", &ALL_SCOPES));
+        scope.spawn(move || later.write(&api, token, "e", stop));
+        later.wait_for(5);
+        stop.store(true, Ordering::Relaxed);
+    });
+    let said = server.database.fails(&["restore", &backup]);
+    assert!(said.contains("is open in another process; stop it first"), "{said}");
+    let database = server.kill();
+    assert!(Path::new(&format!("{}-wal", file(&database))).exists(), "the killed server left a log");
+    database.run(&["restore", &backup]);
+    let server = Server::start(database);
+    let restored = contacts(&server.database);
+    assert!(held.is_subset(&restored), "lost: {:?}", held.difference(&restored));
+    let known: BTreeSet<_> = asked.iter().cloned().chain(contacts_of_the_fixture()).collect();
+    assert!(restored.is_subset(&known), "from after the back-up: {:?}", restored.difference(&known));
+    for name in held.iter().step_by(5) {
+        assert_eq!(found(&server, name), 1, "{name}");
+    }
+    for name in now(&later.acknowledged) {
+        assert_eq!(found(&server, &name), 0, "{name}");
+    }
+}
+
+fn contacts_of_the_fixture() -> impl Iterator<Item = String> {
+    let records = desk().into_iter().filter(|line| line["kind"] == "contact");
+    records.map(|line| line["record"]["firstName"].as_str().unwrap_or_default().to_owned())
+}
+
+fn file(database: &Database) -> String {
+    database.url.trim_start_matches("sqlite://").to_owned()
+}
+
+/// Changes a SQLite file, which is made where it is missing.
+fn sql(path: &str, statement: &str) {
+    let file = rusqlite::Connection::open(path).expect("the file can be opened");
+    file.execute_batch(statement).expect("a sound statement");
+}
+
+#[test]
+fn a_backup_under_load_is_restored_after_a_kill() {
+    (0..2).for_each(drill);
+}
+
+#[test]
+#[ignore = "50 drills take minutes: cargo test --test api -- --ignored backup::fifty_drills"]
+fn fifty_drills() {
+    (0..50).for_each(drill);
+}
+
+#[test]
+fn a_log_beside_a_file_it_does_not_belong_to_is_refused() {
+    let Some(database) = database() else { return };
+    let server = Server::start(database);
+    let backup = server.database.folder().join("backup.db").display().to_string();
+    server.database.run(&["backup", &backup]);
+    server.database.run(&["store", "create", "--id", "later", "--name", "Later"]);
+    let database = server.kill();
+    let (path, log) = (file(&database), format!("{}-wal", file(&database)));
+    let whole = std::fs::read(&log).expect("the killed server left a log");
+    // As many would restore it.
+    std::fs::copy(&backup, &path).expect("it is copied");
+    for command in [&["export", "--store", "desk"][..], &["backup", "other.db"], &["migrate", "up"]] {
+        let said = database.fails(command);
+        assert!(said.contains(&format!("`{log}` does not belong to `{path}`")) && said.contains("counterpart restore"), "{said}");
+    }
+    assert_eq!(std::fs::read(&log).expect("it is there"), whole, "nothing was folded into the file");
+    database.run(&["restore", &backup]);
+    assert!(contacts(&database).len() > 2);
+    assert_eq!(database.run(&["backup", &format!("{backup}2")]).lines().count(), 1);
+}
+
+#[test]
+fn what_is_no_backup_is_refused_and_the_database_kept() {
+    let Some(database) = database() else { return };
+    let before = contacts(&database);
+    let folder = database.folder().to_owned();
+    let at = |name: &str| folder.join(name).display().to_string();
+    database.run(&["backup", &at("sound.db")]);
+    let sound = std::fs::read(at("sound.db")).expect("the back-up");
+    let mut torn = sound.clone();
+    let middle = torn.len() / 2;
+    torn[middle..middle + 20_000].fill(0xa5);
+    std::fs::write(at("torn.db"), torn).expect("written");
+    std::fs::write(at("text.db"), "no database").expect("written");
+    std::fs::write(at("short.db"), &sound[..sound.len() / 2]).expect("written");
+    sql(&at("other.db"), "CREATE TABLE shop (id INTEGER)");
+    database.run(&["backup", &at("newer.db")]);
+    sql(&at("newer.db"), "INSERT INTO seaql_migrations (version, applied_at) VALUES ('m9999_later', 0)");
+    for (name, reason) in [
+        ("torn.db", "cannot be used: "),
+        ("text.db", "cannot be used: file is not a database"),
+        ("short.db", "cannot be used: "),
+        ("other.db", "it is no database of counterpart"),
+        ("newer.db", "a newer version of counterpart made"),
+        ("none.db", "cannot be used: No such file"),
+        ("counterpart.db", "is the database itself"),
+    ] {
+        let said = database.fails(&["restore", &at(name)]);
+        assert!(said.contains(reason) && said.contains(&format!("`{}`", at(name))), "{name}: {said}");
+        assert_eq!(contacts(&database), before, "{name}");
+    }
+    let said = database.fails(&["backup", &at("sound.db")]);
+    assert!(said.contains("is there already; name a new file"), "{said}");
+    assert_eq!(std::fs::read(at("sound.db")).expect("the back-up"), sound);
+}
+
+#[test]
+fn a_restore_that_did_not_end_is_noticed_and_repeated() {
+    let Some(database) = database() else { return };
+    let (path, before) = (file(&database), contacts(&database));
+    let restoring = format!("{path}.restoring");
+    database.run(&["backup", &restoring]);
+    let said = database.fails(&["store", "create", "--id", "s", "--name", "S"]);
+    assert!(said.contains(&format!("run `counterpart restore {restoring}`")), "{said}");
+    database.run(&["restore", &restoring]);
+    assert!(!Path::new(&restoring).exists());
+    assert_eq!(contacts(&database), before);
+    let former = std::fs::read_dir(database.folder()).expect("the folder").filter_map(Result::ok);
+    let former: Vec<_> =
+        former.map(|entry| entry.file_name().to_string_lossy().into_owned()).filter(|name| name.contains(".before-")).collect();
+    assert_eq!(former.len(), 1, "{former:?}");
+}
+
+#[test]
+fn a_backup_of_postgres_is_left_to_its_own_tools() {
+    let database = Database::fresh();
+    if database.postgres.is_none() {
+        return;
+    }
+    for (command, instead) in [("backup", "pg_dump"), ("restore", "pg_restore")] {
+        let said = database.fails(&[command, "file.db"]);
+        assert!(said.contains(instead), "{said}");
+    }
+}

@@ -37,6 +37,7 @@ mod isolation;
 mod keys;
 mod labels;
 mod limits;
+mod logs;
 mod messages;
 mod migrations;
 mod pagination;

@@ -1,0 +1,57 @@
+//! What a server logs of requests: enough to find one, nothing that people wrote, and no secret.
+
+use serde_json::{Value, json};
+
+use crate::{
+    endpoint::until,
+    fixture::desk,
+    harness::{ALL_SCOPES, Database, Server, Settings},
+};
+
+const TEXT: &str = "a text of a customer";
+
+/// Makes requests of a server that logs them; what it logged.
+fn logged(settings: Settings<'_>) -> (String, String) {
+    let server = Server::start_with(Database::with(&[("desk", desk())]), settings);
+    let key = server.database.key("desk", &ALL_SCOPES);
+    let api = server.api_of(&key);
+    let body = json!({"conversationId": "conv-wa", "text": TEXT});
+    api.post("/messages/internal-comments", body).header("x-request-id", "complaint-7").send().ok();
+    api.get("/conversations").query("contactId", TEXT).header("x-request-id", "complaint-8").send();
+    api.anonymous().get("/users").header("x-request-id", "complaint-9").send().fails(401);
+    let read = || std::fs::read_to_string(server.database.folder().join("server.log")).expect("the log");
+    // A thread of its own writes the lines.
+    until("the last request is logged", || read().contains("complaint-9"));
+    let log = read();
+    assert!(!log.contains(TEXT) && !log.contains("a%20text") && !log.contains("a+text"), "{log}");
+    assert!(!log.contains(&key.secret) && !log.contains('\u{1b}'), "{log}");
+    (log, key.id)
+}
+
+#[test]
+fn a_request_is_a_line_of_json() {
+    let (log, key) = logged(&[("COUNTERPART_LOG", "info"), ("COUNTERPART_LOG_FORMAT", "json")]);
+    let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{line}: {error}"))).collect();
+    let of = |id: &str| {
+        let all: Vec<&Value> = lines.iter().filter(|line| line["request_id"] == id).collect();
+        assert_eq!(all.len(), 1, "{id}: {log}");
+        all[0].clone()
+    };
+    let line = of("complaint-7");
+    assert_eq!((&line["level"], &line["message"], &line["operation"]), (&json!("INFO"), &json!("answered"), &json!("addInternalComment")));
+    assert_eq!((&line["path"], &line["status"]), (&json!("/v1/messages/internal-comments"), &json!(200)));
+    assert_eq!((&line["store"], &line["key"], line.get("user")), (&json!("desk"), &json!(key), None));
+    assert!(line["milliseconds"].as_f64().is_some_and(|time| time > 0.0), "{line}");
+    assert_eq!(of("complaint-8")["operation"], "listConversations");
+    let refused = of("complaint-9");
+    assert_eq!((&refused["status"], refused.get("store"), refused.get("key")), (&json!(401), None, None));
+}
+
+#[test]
+fn a_request_is_a_line_of_text_without_colours() {
+    let (log, key) = logged(&[("COUNTERPART_LOG", "info")]);
+    let line = log.lines().find(|line| line.contains("complaint-7")).expect("the line");
+    for part in ["INFO", "answered", "operation=\"addInternalComment\"", "status=200", "store=\"desk\"", &format!("key=\"{key}\"")] {
+        assert!(line.contains(part), "{part}: {line}");
+    }
+}

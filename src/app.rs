@@ -40,7 +40,7 @@ use crate::{
     service::{self, Service},
     store::{self, Db, change_log::retention::Pass, settings::secret_keys::SecretKeys},
     supervisor::{Pulse, Supervisor},
-    telemetry::Metrics,
+    telemetry::metrics::{MESSAGES, Metrics, WEBHOOKS},
 };
 
 /// One process.
@@ -148,6 +148,7 @@ impl App {
         let service = service(db.clone(), world).bounded_by(callers.bounds).delivering_to(targets);
         let searches = Searches::new(db, index, database_id(&service).await?);
         let service = service.searched_by(searches.clone());
+        metrics.serves(revision::NAME);
         let seal = Seal::new(&service.server_secret("cursor").await?);
         let replica = service.db().has_replica().then(|| service.on_replica());
         let supervisor = Supervisor::new(metrics.clone());
@@ -227,6 +228,11 @@ impl App {
         let (service, supervisor) = (&self.api.service, &self.supervisor);
         let messages = Messages::new(service.clone(), self.connectors.clone(), self.targets).map_err(io::Error::other)?;
         let webhooks = Webhooks::new(service.clone(), self.targets).map_err(io::Error::other)?;
+        let counted = |queue| {
+            let metrics = self.api.metrics.clone();
+            Arc::new(move |outcome| metrics.attempted(queue, outcome))
+        };
+        let (messages, webhooks) = (messages.counted_by(counted(MESSAGES)), webhooks.counted_by(counted(WEBHOOKS)));
         let (searches, chored) = (self.searches.clone(), service.clone());
         let (a, b, c, d) = (stopped(), stopped(), stopped(), stopped());
         Ok([
@@ -317,7 +323,17 @@ async fn readyz(Data(readiness): Data<&Readiness>) -> Response {
     text("application/json", body.to_string()).with_status(status).into_response()
 }
 
+/// How long the metrics page waits for what is read of the database.
+const READING: Duration = Duration::from_secs(3);
+
 #[handler]
-fn metrics_page(Data(api): Data<&Arc<Api>>) -> Response {
-    text("application/openmetrics-text; version=1.0.0; charset=utf-8", api.metrics.page(api.service.db().refused_log_copies()))
+async fn metrics_page(Data(api): Data<&Arc<Api>>) -> Response {
+    let db = api.service.db();
+    let read = tokio::time::timeout(READING, db.backlogs()).await;
+    if let Ok(Err(error)) = &read {
+        tracing::warn!(%error, "the metrics page lacks what is read of the database");
+    }
+    api.metrics.refused_log_copies(db.refused_log_copies());
+    api.metrics.database(read.ok().and_then(Result::ok).as_ref(), api.service.world().now());
+    text("application/openmetrics-text; version=1.0.0; charset=utf-8", api.metrics.page())
 }

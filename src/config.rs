@@ -6,16 +6,13 @@ use std::{
 };
 
 use clap::{
-    Args,
+    Args, ValueEnum,
     builder::{StringValueParser, TypedValueParser},
 };
 
 use percent_encoding::percent_decode_str;
 
-use crate::{
-    domain::{settings::Bounds, targets::Targets},
-    telemetry::LogFormat,
-};
+use crate::domain::{settings::Bounds, targets::Targets};
 
 /// What the variable of a switch may say: true or false as people write them; empty is false.
 pub fn switch() -> impl TypedValueParser<Value = bool> {
@@ -31,6 +28,15 @@ pub fn switch() -> impl TypedValueParser<Value = bool> {
 pub fn is_switched_on(variable: &str) -> bool {
     let value = std::env::var(variable).unwrap_or_default();
     switch().parse_ref(&clap::Command::new(""), None, value.as_ref()).unwrap_or(false)
+}
+
+/// How log lines are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum LogFormat {
+    /// For people; in colour on a terminal alone
+    Text,
+    /// An object a line
+    Json,
 }
 
 /// What every subcommand takes.

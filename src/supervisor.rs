@@ -16,7 +16,7 @@ use std::{
 
 use tokio::{sync::watch, task::JoinHandle, time::Instant};
 
-use crate::telemetry::Metrics;
+use crate::telemetry::metrics::Metrics;
 
 /// The pause before the first restart; it doubles with each death in a row.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);

@@ -1,33 +1,28 @@
-//! Logs and metrics. Logs go to standard error; metrics are read at `/metrics`.
+//! Logs and metrics. Logs go to standard error; [`metrics`] are read at `/metrics`.
 //!
 //! A log line that cannot be written is counted and forgotten: standard error may be a full disk, a closed pipe, or a pipe that
 //! nothing reads. A thread of its own writes the lines, so that no request waits for whatever reads them.
+
+pub mod metrics;
+mod process;
 
 use std::{
     io::{self, IsTerminal, Write},
     str::FromStr,
     sync::{
-        Arc, OnceLock,
+        OnceLock,
         atomic::{AtomicU64, Ordering},
     },
-    time::Duration,
 };
 
-use clap::ValueEnum;
-use prometheus_client::{
-    encoding::{EncodeLabelSet, text::encode},
-    metrics::{
-        counter::{Atomic, Counter},
-        family::Family,
-        histogram::Histogram,
-    },
-    registry::Registry,
-};
+use prometheus_client::metrics::counter::Atomic;
 use tracing_appender::non_blocking::{ErrorCounter, NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::{
     EnvFilter,
     filter::{LevelFilter, ParseError},
 };
+
+use crate::config::LogFormat;
 
 /// What no filter lets through: that of a driver tells the values of each statement, which are secrets and what people wrote.
 const NO_VALUES: &str = "tokio_postgres=info";
@@ -38,15 +33,6 @@ const LINES: usize = 8192;
 /// Log lines that could not be written, and those that found no room in the queue.
 static REFUSED_LINES: AtomicU64 = AtomicU64::new(0);
 static DROPPED_LINES: OnceLock<ErrorCounter> = OnceLock::new();
-
-/// How log lines are written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum LogFormat {
-    /// For people; in colour on a terminal alone
-    Text,
-    /// An object a line
-    Json,
-}
 
 /// Why a log filter is refused.
 #[derive(Debug, thiserror::Error)]
@@ -122,7 +108,7 @@ fn without_values(filter: &str) -> Result<EnvFilter, BadFilter> {
 
 /// The number of log lines that were lost: refused by the output, or dropped from a full queue.
 #[derive(Debug, Default)]
-struct LostLines;
+pub(crate) struct LostLines;
 
 impl Atomic<u64> for LostLines {
     fn inc(&self) -> u64 {
@@ -135,99 +121,6 @@ impl Atomic<u64> for LostLines {
 
     fn get(&self) -> u64 {
         REFUSED_LINES.load(Ordering::Relaxed) + DROPPED_LINES.get().map_or(0, |dropped| dropped.dropped_lines() as u64)
-    }
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Labels {
-    operation: &'static str,
-    status: u16,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Operation {
-    operation: &'static str,
-}
-
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Task {
-    task: &'static str,
-}
-
-/// What is counted.
-#[derive(Clone)]
-pub struct Metrics {
-    registry: Arc<Registry>,
-    requests: Family<Labels, Counter>,
-    durations: Family<Operation, Histogram>,
-    statements: Counter,
-    restarts: Family<Task, Counter>,
-    failures: Family<Task, Counter>,
-    refused_log_copies: Counter,
-}
-
-impl std::fmt::Debug for Metrics {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Metrics")
-    }
-}
-
-/// Bounds of the duration histogram, in seconds.
-const SECONDS: [f64; 11] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 2.0, 10.0];
-
-impl Default for Metrics {
-    fn default() -> Self {
-        let mut registry = Registry::with_prefix("counterpart");
-        let requests = Family::<Labels, Counter>::default();
-        registry.register("http_requests", "Requests answered", requests.clone());
-        let durations = Family::<Operation, Histogram>::new_with_constructor(|| Histogram::new(SECONDS));
-        registry.register("http_request_duration_seconds", "Time to answer", durations.clone());
-        let statements = Counter::default();
-        registry.register("db_statements", "Statements sent to the database", statements.clone());
-        let restarts = Family::<Task, Counter>::default();
-        registry.register("background_task_restarts", "Background tasks that ended and were started again", restarts.clone());
-        let failures = Family::<Task, Counter>::default();
-        registry.register("background_task_failures", "Times that the work of a background task failed", failures.clone());
-        let refused_log_copies = Counter::default();
-        let help = "Times that the disk refused what the log of a SQLite database was copied to";
-        registry.register("db_log_copies_refused", help, refused_log_copies.clone());
-        registry.register("log_lines_lost", "Log lines that could not be written", Counter::<u64, LostLines>::default());
-        Self { registry: Arc::new(registry), requests, durations, statements, restarts, failures, refused_log_copies }
-    }
-}
-
-impl Metrics {
-    /// Counts one answered request.
-    pub fn request(&self, operation: &'static str, status: u16, took: Duration) {
-        self.requests.get_or_create(&Labels { operation, status }).inc();
-        self.durations.get_or_create(&Operation { operation }).observe(took.as_secs_f64());
-    }
-
-    /// Counts the restart of a background task.
-    pub fn task_restarted(&self, task: &'static str) {
-        self.restarts.get_or_create(&Task { task }).inc();
-    }
-
-    pub fn task_failed(&self, task: &'static str) {
-        self.failures.get_or_create(&Task { task }).inc();
-    }
-
-    /// What the database calls for each statement.
-    pub fn on_statement(&self) -> Arc<dyn Fn() + Send + Sync> {
-        let statements = self.statements.clone();
-        Arc::new(move || {
-            statements.inc();
-        })
-    }
-
-    /// Everything, in the OpenMetrics text format; with what the database has counted itself.
-    pub fn page(&self, refused_log_copies: u64) -> String {
-        self.refused_log_copies.inc_by(refused_log_copies.saturating_sub(self.refused_log_copies.get()));
-        let mut text = String::new();
-        match encode(&mut text, &self.registry) {
-            Ok(()) => text,
-            Err(error) => format!("# {error}\n"),
-        }
     }
 }
 
@@ -251,7 +144,7 @@ mod tests {
         assert_eq!(output.write(b"a line\n").unwrap(), 7);
         output.flush().unwrap();
         assert!(LostLines.get() > before);
-        assert!(Metrics::default().page(0).contains("counterpart_log_lines_lost_total"));
+        assert!(metrics::Metrics::default().page().contains("counterpart_log_lines_lost_total"));
     }
 
     #[test]

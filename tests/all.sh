@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # The whole check before a change is merged: format, lints, the test suite for both revisions on both databases with its coverage of
 # the documents, two processes that read from a standby (tests/standby.sh), PostgreSQL over TLS (tests/tls.sh), fault injection
-# (tests/faults.sh), early responses (tests/early_answers.sh), dependencies (tests/dependencies.sh), the replay of one corpus on both
+# (tests/faults.sh), early responses (tests/early_answers.sh), alert rules (tests/alerts.sh), dependencies (tests/dependencies.sh), the replay of one corpus on both
 # revisions, and the published documents in other tools (tests/contract.sh). Stops at the first failure. Needs a Rust toolchain, git,
 # PostgreSQL's server programs, openssl, curl, Chromium with its chromedriver, and what tests/contract.sh needs; no running server.
 #
@@ -78,6 +78,10 @@ grep -E '^connections over TLS' "$scratch/step.log"
 # Early responses, also behind proxies with connection pools.
 COUNTERPART_BIN="$scratch/rev-b" quietly "answers before the body of their request" tests/early_answers.sh
 grep -E '^== (skipped|.*early answers:)' "$scratch/step.log"
+
+# Alert rules, and the metrics page that they read.
+COUNTERPART_BIN="$scratch/rev-b" quietly "alert rules" tests/alerts.sh
+grep -E '^(skipped|alert rules):' "$scratch/step.log" || fail "no word on the alert rules in what their check said"
 
 # Faults of storage, log, process and PostgreSQL under load.
 COUNTERPART_REV_A="$scratch/rev-a" COUNTERPART_REV_B="$scratch/rev-b" quietly "fault experiments" tests/faults.sh

@@ -7,7 +7,6 @@ use clap::Args;
 use super::{Failed, Outcome, note, print, progress};
 use crate::{
     config::Config,
-    domain::clock::World,
     store::backup::{self, Restored, back_up, restore},
 };
 
@@ -40,10 +39,16 @@ impl Backup {
 impl Restore {
     pub fn run(self, config: &Config) -> Outcome {
         let database = sqlite(config, "pg_restore")?;
-        let Restored { former } = shown(|progress| restore(&self.file, &database, World::real().now(), progress))?;
+        let Restored { former } = shown(|progress| restore(&self.file, &database, progress))?;
         print(&format!("`{}` is now what `{}` holds", database.display(), self.file.display()))?;
         if let Some(former) = former {
             note(&format!("what was there before is kept as `{}`", former.display()));
+        }
+        if let Some(key) = config.own_key_file().filter(|key| !key.exists()) {
+            note(&format!(
+                "its secrets can only be read with the key that it was made with: put that in `{}` before you serve it",
+                key.display()
+            ));
         }
         Ok(())
     }

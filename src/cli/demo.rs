@@ -30,7 +30,7 @@ use crate::{
         stores,
     },
     store::Db,
-    telemetry::Metrics,
+    telemetry::metrics::Metrics,
 };
 
 /// The name of the demo's key.

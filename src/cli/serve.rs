@@ -16,7 +16,7 @@ use crate::{
         cors::{self, Cors},
         rate::{RateLimit, requests_per_second},
     },
-    telemetry::Metrics,
+    telemetry::metrics::Metrics,
 };
 
 #[derive(Args, Debug)]

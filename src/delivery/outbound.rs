@@ -12,7 +12,7 @@ use super::{
     bridge::Bridges,
     client::NoClient,
     connector::{Connector, Connectors},
-    worker::{Queue, Worker, jitter, settle},
+    worker::{OnOutcome, Queue, Worker, jitter, settle, uncounted},
 };
 use crate::{
     domain::{outbound::NO_CONNECTOR, targets::Targets, time::Timestamp},
@@ -36,6 +36,7 @@ pub struct Messages {
     service: Service,
     bridges: Bridges,
     connectors: Connectors,
+    on_outcome: OnOutcome,
 }
 
 /// The worker of the message queue.
@@ -54,7 +55,13 @@ impl Messages {
         connectors: Connectors,
         targets: Targets,
     ) -> std::result::Result<Self, NoClient> {
-        Ok(Self { bridges: Bridges::new(timeout, service.world().clock.clone(), targets)?, service, connectors })
+        Ok(Self { bridges: Bridges::new(timeout, service.world().clock.clone(), targets)?, service, connectors, on_outcome: uncounted() })
+    }
+
+    /// The same, which says what became of each attempt.
+    #[must_use]
+    pub fn counted_by(self, on_outcome: OnOutcome) -> Self {
+        Self { on_outcome, ..self }
     }
 
     /// Makes one attempt at a message.
@@ -102,6 +109,9 @@ impl Queue for Messages {
 
     async fn attempt(&self, claimed: Claimed) {
         let verdict = self.send(&claimed).await;
-        settle(claimed.parcel.message_id.as_str(), || self.service.settle_parcel(&claimed, verdict.clone(), jitter())).await;
+        let settled = settle(claimed.parcel.message_id.as_str(), || self.service.settle_parcel(&claimed, verdict.clone(), jitter())).await;
+        if let Some(outcome) = settled {
+            (self.on_outcome)(outcome);
+        }
     }
 }

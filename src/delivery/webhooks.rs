@@ -10,7 +10,7 @@ use url::Url;
 
 use super::{
     client::{NoClient, Poster},
-    worker::{Queue, jitter, settle},
+    worker::{OnOutcome, Queue, jitter, settle, uncounted},
 };
 use crate::{
     domain::{
@@ -43,6 +43,7 @@ pub struct Webhooks {
     targets: Targets,
     /// The time of the last poll for events.
     looked: Arc<Mutex<Option<Instant>>>,
+    on_outcome: OnOutcome,
 }
 
 impl Webhooks {
@@ -52,7 +53,13 @@ impl Webhooks {
 
     /// `poster` must have been built for these targets.
     fn over(poster: Poster, service: Service, targets: Targets) -> Self {
-        Self { service, poster, targets, looked: Arc::default() }
+        Self { service, poster, targets, looked: Arc::default(), on_outcome: uncounted() }
+    }
+
+    /// The same, which says what became of each attempt.
+    #[must_use]
+    pub fn counted_by(self, on_outcome: OnOutcome) -> Self {
+        Self { on_outcome, ..self }
     }
 
     async fn answer(&self, shipment: &Shipment, started_at: Timestamp) -> Answer {
@@ -109,7 +116,10 @@ impl Queue for Webhooks {
         let started_at = self.now();
         let answer = self.answer(&claimed.shipment, started_at).await;
         let attempted = Attempted { started_at, ended_at: self.now(), answer };
-        settle(&claimed.shipment.event_id, || self.service.settle_delivery(&claimed, attempted.clone(), jitter())).await;
+        let settled = settle(&claimed.shipment.event_id, || self.service.settle_delivery(&claimed, attempted.clone(), jitter())).await;
+        if let Some(outcome) = settled {
+            (self.on_outcome)(outcome);
+        }
     }
 }
 

@@ -5,11 +5,16 @@
 //! (bulkhead), so one that hangs delays only its own items. When a process dies, its claims expire with their leases, and
 //! another worker or its successor claims the items again.
 
-use std::{collections::HashMap, future::Future, hash::Hash, time::Duration};
+use std::{collections::HashMap, future::Future, hash::Hash, sync::Arc, time::Duration};
 
 use tokio::task::{Id, JoinError, JoinSet};
 
-use crate::{domain::time::Timestamp, service::Result, store::queues::room::Room, supervisor::Pulse};
+use crate::{
+    domain::{outbox::Outcome, time::Timestamp},
+    service::Result,
+    store::queues::room::Room,
+    supervisor::Pulse,
+};
 
 /// The limit of concurrent attempts.
 const MAX: usize = 512;
@@ -158,13 +163,25 @@ pub fn jitter() -> f64 {
 /// time. The sum is shorter than the rest of a lease, unless the database itself delays the writes.
 const SETTLING: [Duration; 4] = [Duration::from_millis(20), Duration::from_millis(500), Duration::from_secs(3), Duration::from_secs(10)];
 
-/// Records the outcome of an attempt, with retries.
-pub async fn settle<F: Future<Output = Result<()>>>(what: &str, write: impl Fn() -> F) {
+/// Called with what became of an attempt.
+pub type OnOutcome = Arc<dyn Fn(Outcome) + Send + Sync>;
+
+/// For a queue whose attempts nothing counts.
+pub fn uncounted() -> OnOutcome {
+    Arc::new(|_| ())
+}
+
+/// Records the outcome of an attempt, with retries. `None`: it could not be recorded.
+pub async fn settle<F: Future<Output = Result<Outcome>>>(what: &str, write: impl Fn() -> F) -> Option<Outcome> {
     let mut pauses = SETTLING.iter();
-    while let Err(error) = write().await {
+    loop {
+        let error = match write().await {
+            Ok(outcome) => return Some(outcome),
+            Err(error) => error,
+        };
         let Some(pause) = pauses.next() else {
             tracing::error!(%error, what, "the outcome of an attempt could not be recorded; the attempt will be repeated");
-            return;
+            return None;
         };
         tracing::warn!(%error, what, "the outcome of an attempt could not be recorded yet");
         tokio::time::sleep(*pause).await;

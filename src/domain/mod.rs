@@ -19,6 +19,7 @@ pub mod lengths;
 pub mod messages;
 pub mod money;
 pub mod outbound;
+pub mod outbox;
 pub mod paging;
 pub mod patterns;
 pub mod phones;

@@ -1,7 +1,7 @@
 //! What every request shares.
 
 use super::{cursor::Seal, rate::RateLimit, turns::Turns, under_way::UnderWay};
-use crate::{service::Service, telemetry::Metrics};
+use crate::{service::Service, telemetry::metrics::Metrics};
 
 /// The contract's use-cases, and what the edge needs beside them.
 pub struct Api {

@@ -6,6 +6,7 @@ use crate::{
         events::Fact,
         ids::StoreId,
         outbound::{Delivery, next_attempt},
+        outbox::Outcome,
         receive::thread_name,
         time::Timestamp,
     },
@@ -56,7 +57,7 @@ impl Service {
     }
 
     /// Records the outcome of an attempt. `jitter` in 0..1 varies the next pause.
-    pub async fn settle_parcel(&self, claimed: &Claimed, verdict: Verdict, jitter: f64) -> Result<()> {
+    pub async fn settle_parcel(&self, claimed: &Claimed, verdict: Verdict, jitter: f64) -> Result<Outcome> {
         let parcel = &claimed.parcel;
         let mut change = self.begin_alone(&parcel.store_id, parcel.actor.clone()).await?;
         let failure = match verdict {
@@ -68,9 +69,8 @@ impl Service {
                     // Lock order: the thread before its message, as in every other writer.
                     change.conversation(&parcel.conversation_id).await?;
                 }
-                if change.take_parcel(claimed).await?
-                    && let Some(message) = change.save_delivery(&parcel.message_id, Delivery::Sent, None).await?
-                {
+                let taken = change.take_parcel(claimed).await?;
+                if taken && let Some(message) = change.save_delivery(&parcel.message_id, Delivery::Sent, None).await? {
                     if let Some(external_id) = external_id
                         && !change.name_message(&message, &external_id).await?
                     {
@@ -81,24 +81,28 @@ impl Service {
                     }
                     change.note(Fact::MessageSent { message, ticket_id: parcel.ticket_id.clone() });
                 }
-                return change.end().await;
+                change.end().await?;
+                return Ok(if taken { Outcome::Delivered } else { Outcome::Late });
             }
             Verdict::Refused { reason } => reason,
             Verdict::Again { reason, after } => match next_attempt(claimed.attempts, change.now(), after, jitter) {
                 Some(due_at) => {
                     tracing::info!(message = %parcel.message_id, reason, "a message was not accepted and will be retried");
                     change.postpone_parcel(claimed, due_at).await?;
-                    return change.end().await;
+                    change.end().await?;
+                    return Ok(Outcome::Retrying);
                 }
                 None => reason,
             },
         };
         let reason: String = failure.chars().filter(|c| *c != '\0').take(MAX_REASON_CHARS).collect();
-        if change.take_parcel(claimed).await? {
+        let taken = change.take_parcel(claimed).await?;
+        if taken {
             tracing::warn!(message = %parcel.message_id, attempts = claimed.attempts, reason, "a message could not be sent");
             change.save_delivery(&parcel.message_id, Delivery::Failed, Some(&reason)).await?;
         }
-        change.end().await
+        change.end().await?;
+        Ok(if taken { Outcome::GivenUp } else { Outcome::Late })
     }
 
     /// The messages of a store that their channel has not accepted: queued, or given up.

@@ -13,6 +13,7 @@ use crate::{
     domain::{
         events::Actor,
         ids::{AccountId, StoreId, WebhookId},
+        outbox::Outcome,
         settings::{Editor, Entry, Subject},
         time::Timestamp,
         webhooks::{
@@ -248,7 +249,7 @@ impl Service {
     }
 
     /// Records the outcome of an attempt. `jitter` in 0..1 varies the next pause.
-    pub async fn settle_delivery(&self, claimed: &Claimed, attempted: Attempted, jitter: f64) -> Result<()> {
+    pub async fn settle_delivery(&self, claimed: &Claimed, attempted: Attempted, jitter: f64) -> Result<Outcome> {
         let shipment = &claimed.shipment;
         let mut change = self.begin_alone(&shipment.store_id, Actor::System).await?;
         let arrived = attempted.answer.is_success();
@@ -278,14 +279,15 @@ impl Service {
                 if arrived {
                     change.note_arrival(claimed).await?;
                 }
-                change.log_attempt(claimed, &attempted, "late", None).await?;
+                change.log_attempt(claimed, &attempted, Outcome::Late.name(), None).await?;
             }
-            return change.end().await;
+            change.end().await?;
+            return Ok(Outcome::Late);
         }
         let mut outcome = match (arrived, next_at) {
-            (true, _) => "delivered",
-            (false, Some(_)) => "retrying",
-            (false, None) => "given_up",
+            (true, _) => Outcome::Delivered,
+            (false, Some(_)) => Outcome::Retrying,
+            (false, None) => Outcome::GivenUp,
         };
         if let Some(webhook) = webhook.filter(|_| !moved) {
             change.note_health(shipment, Some(attempted.ended_at)).await?;
@@ -297,11 +299,12 @@ impl Service {
                 change.save_webhook(&disabled).await?;
                 change.edited_by_system();
                 change.audit(changed("webhook.disabled", &disabled));
-                (outcome, next_at) = ("disabled", None);
+                (outcome, next_at) = (Outcome::Disabled, None);
             }
         }
-        change.log_attempt(claimed, &attempted, outcome, next_at).await?;
-        change.end().await
+        change.log_attempt(claimed, &attempted, outcome.name(), next_at).await?;
+        change.end().await?;
+        Ok(outcome)
     }
 
     async fn known_webhook(&self, store: &StoreId, id: &WebhookId) -> Result<()> {

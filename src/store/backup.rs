@@ -1,11 +1,12 @@
 //! Back-ups of a SQLite database: making one beside a running server, and putting one in the place of a database.
 //!
-//! A restore is prepared in `FILE.partial` and `FILE.restoring` beside the database. The second is whole and checked, and stands until it
-//! has taken the database's place: a process that finds it refuses the database, so a restore that was interrupted is noticed.
+//! A restore copies the back-up into `FILE.partial`, checks it, and calls it `FILE.restoring`. From then until that has taken the place of
+//! `FILE`, every command refuses the database, and a restore of `FILE.restoring` goes on where the first one stopped.
 
 use std::{
-    fs::{self, File},
+    fs::{self, File, Metadata},
     io,
+    os::unix::fs::{MetadataExt, chown},
     path::{Path, PathBuf},
 };
 
@@ -19,8 +20,8 @@ use crate::{
         migrate::{RECORD, refuse_newer},
         sqlite::{
             connection::{INDEX, LOG, beside},
-            copy::{self, copy},
-            stale::RESTORING,
+            copy::{self, Source, copy},
+            stale::{RESTORING, refuse_half_restored},
         },
     },
 };
@@ -47,68 +48,125 @@ pub struct Restored {
     pub former: Option<PathBuf>,
 }
 
+/// A copy in the making, which goes with its value.
+struct Partial(PathBuf);
+
+impl Partial {
+    /// Nothing is there yet, whatever an earlier process left.
+    fn of(path: &Path) -> Result<Self> {
+        let partial = Self(beside(path, PARTIAL));
+        for suffix in ["", LOG, INDEX, "-journal"] {
+            remove(&beside(&partial.0, suffix))?;
+        }
+        Ok(partial)
+    }
+}
+
+impl Drop for Partial {
+    fn drop(&mut self) {
+        for suffix in ["", LOG, INDEX, "-journal"] {
+            _ = fs::remove_file(beside(&self.0, suffix));
+        }
+    }
+}
+
 /// Copies the database into a file that is not there yet, consistent as of one moment, and checks the copy.
 pub fn back_up(database: &Path, to: &Path, progress: Option<Progress<'_>>) -> Result<()> {
     if to.symlink_metadata().is_ok() {
         return Err(wrong(to, "is there already; name a new file"));
     }
-    let file = tempfile::NamedTempFile::new_in(folder(to)).map_err(|error| failed(to, &error))?;
-    copy(database, file.path(), progress).and_then(|()| refuse_unsound(file.path())).map_err(|error| of(database, error))?;
-    file.persist_noclobber(to).map_err(|error| failed(to, &error.error))?;
+    let database = resolved(database);
+    refuse_half_restored(&database)?;
+    let partial = Partial::of(to)?;
+    copy(&database, Source::Live, &partial.0, progress).map_err(|error| uncopied(&database, error))?;
+    refuse_unsound(&partial.0).map_err(|error| uncopied(&database, error))?;
+    // Unlike a rename it replaces nothing.
+    fs::hard_link(&partial.0, to).map_err(|error| failed(to, &error))?;
     sync_folder(to)
 }
 
 /// Puts a copy of a back-up in the place of the database, which is kept under another name, with its log. Refuses a database that a
 /// process has open, and a back-up that is damaged, of another program or of a newer version.
-pub fn restore(backup: &Path, database: &Path, now: Timestamp, progress: Option<Progress<'_>>) -> Result<Restored> {
-    let same = |a: &Path, b: &Path| fs::canonicalize(a).is_ok_and(|a| fs::canonicalize(b).is_ok_and(|b| a == b));
-    if same(backup, database) {
+pub fn restore(backup: &Path, database: &Path, progress: Option<Progress<'_>>) -> Result<Restored> {
+    let found = fs::metadata(backup).map_err(|error| failed(backup, &error))?;
+    let database = resolved(database);
+    let restoring = beside(&database, RESTORING);
+    if is_same(&found, &database) {
         return Err(wrong(backup, "is the database itself"));
     }
-    File::open(backup).map_err(|error| failed(backup, &error))?;
     // Held until the end: no process can open the database meanwhile.
-    let _lock = lock(database)?;
-    let (partial, restoring) = (beside(database, PARTIAL), beside(database, RESTORING));
-    for leftover in ["", LOG, INDEX] {
-        remove(&beside(&partial, leftover))?;
+    let lock = lock(&database)?;
+    if !is_same(&found, &restoring) {
+        refuse_half_restored(&database)?;
+        let partial = Partial::of(&database)?;
+        copy(backup, Source::AtRest, &partial.0, progress).map_err(|error| uncopied(backup, error))?;
+        refuse_unsound(&partial.0).map_err(|error| uncopied(backup, error))?;
+        own_as(&partial.0, &lock.metadata().map_err(|error| failed(&database, &error))?)?;
+        fs::rename(&partial.0, &restoring).map_err(|error| failed(&restoring, &error))?;
+        sync_folder(&database)?;
     }
-    copy(backup, &partial, progress).and_then(|()| refuse_unsound(&partial)).map_err(|error| of(backup, error))?;
-    let former = keep_former(database, now)?;
-    fs::rename(&partial, &restoring).map_err(|error| failed(&restoring, &error))?;
-    sync_folder(database)?;
+    let former = keep_former(&database, &restoring)?;
+    sync_folder(&database)?;
     for of_former in [LOG, INDEX] {
-        remove(&beside(database, of_former))?;
+        remove(&beside(&database, of_former))?;
     }
-    fs::rename(&restoring, database).map_err(|error| failed(database, &error))?;
-    sync_folder(database)?;
+    fs::rename(&restoring, &database).map_err(|error| failed(&database, &error))?;
+    sync_folder(&database)?;
     Ok(Restored { former })
 }
 
-/// The database file, locked against every other process; nothing where there is none. SQLite holds a lock on a file as long as it has
-/// it open with a write-ahead log.
-fn lock(database: &Path) -> Result<Option<File>> {
-    let file = match File::options().read(true).write(true).open(database) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-        file => file.map_err(|error| failed(database, &error))?,
-    };
+/// The path of a file behind symbolic links: its log lies beside the file, not beside a link to it.
+fn resolved(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_owned())
+}
+
+fn is_same(found: &Metadata, path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|other| (other.dev(), other.ino()) == (found.dev(), found.ino()))
+}
+
+/// The database file, locked against every other process; an empty one where there was none. SQLite holds a lock on a file as long as it
+/// has it open with a write-ahead log.
+fn lock(database: &Path) -> Result<File> {
+    let file = File::options().read(true).write(true).create(true).truncate(false).open(database);
+    let file = file.map_err(|error| failed(database, &error))?;
     match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(Some(file)),
-        Err(rustix::io::Errno::AGAIN | rustix::io::Errno::ACCESS) => Err(wrong(database, "is open in another process; stop it first")),
+        Ok(()) if fs::metadata(database).is_ok_and(|found| file.metadata().is_ok_and(|open| open.ino() == found.ino())) => Ok(file),
+        // Another restore has put a file there meanwhile.
+        Ok(()) | Err(rustix::io::Errno::AGAIN | rustix::io::Errno::ACCESS) => {
+            Err(wrong(database, "is open in another process; stop it first"))
+        }
         Err(error) => Err(failed(database, &error.into())),
     }
 }
 
-/// Gives the database and its log second names, under which they stay.
-fn keep_former(database: &Path, now: Timestamp) -> Result<Option<PathBuf>> {
-    if !database.exists() {
+/// Gives a copy the mode and the owner of the file whose place it is to take.
+fn own_as(copy: &Path, former: &Metadata) -> Result<()> {
+    let made = fs::metadata(copy).map_err(|error| failed(copy, &error))?;
+    if former.len() == 0 {
+        return Ok(());
+    }
+    fs::set_permissions(copy, former.permissions()).map_err(|error| failed(copy, &error))?;
+    if (made.uid(), made.gid()) != (former.uid(), former.gid()) {
+        chown(copy, Some(former.uid()), Some(former.gid()))
+            .map_err(|error| wrong(copy, format!("cannot be given to the owner of the database: {error}")))?;
+    }
+    Ok(())
+}
+
+/// Gives the database and its log second names, under which they stay: the same ones when a restore is repeated.
+fn keep_former(database: &Path, restoring: &Path) -> Result<Option<PathBuf>> {
+    if !fs::metadata(database).is_ok_and(|found| found.len() > 0) {
         return Ok(None);
     }
+    let copied = fs::metadata(restoring).map_err(|error| failed(restoring, &error))?;
+    let at = Timestamp::from_millis(copied.mtime() * 1000).to_string();
     // Colons would have to be quoted in a shell.
-    let former = beside(database, &format!(".before-{}", now.to_string().replace(':', "-")));
+    let former = beside(database, &format!(".before-{}", at.replace(':', "-")));
     for suffix in ["", LOG] {
-        let (from, to) = (beside(database, suffix), beside(&former, suffix));
-        if from.exists() {
-            fs::hard_link(&from, &to).map_err(|error| failed(&to, &error))?;
+        match fs::hard_link(beside(database, suffix), beside(&former, suffix)) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound && suffix == LOG => {}
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            linked => linked.map_err(|error| failed(&beside(&former, suffix), &error))?,
         }
     }
     Ok(Some(former))
@@ -128,11 +186,12 @@ fn refuse_unsound(copy: &Path) -> store::Result<()> {
     refuse_newer(&applied)
 }
 
-/// A failure with the name of the file that it is about.
-fn of(path: &Path, error: Error) -> Failure {
+/// Why a file could not be copied.
+fn uncopied(path: &Path, error: Error) -> Failure {
     match error {
         Error::Unusable(reason) => wrong(path, format!("cannot be used: {reason}")),
-        error => Failure::Store(error),
+        Error::Failing(reason) => wrong(path, format!("cannot be copied: {reason}")),
+        error => wrong(path, format!("cannot be copied: {error}")),
     }
 }
 
@@ -145,11 +204,8 @@ fn remove(path: &Path) -> Result<()> {
 
 /// Makes the names in the folder of a file durable.
 fn sync_folder(path: &Path) -> Result<()> {
-    File::open(folder(path)).and_then(|folder| folder.sync_all()).map_err(|error| failed(path, &error))
-}
-
-fn folder(path: &Path) -> &Path {
-    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(|error| failed(path, &error))
 }
 
 fn wrong(path: &Path, reason: impl Into<String>) -> Failure {

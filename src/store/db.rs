@@ -214,6 +214,12 @@ impl Db {
         self.share.as_ref()
     }
 
+    /// The same, with its statements not counted.
+    #[must_use]
+    pub(in crate::store) fn uncounted(&self) -> Self {
+        Self { on_statement: None, ..self.clone() }
+    }
+
     /// The same, read from the primary.
     #[must_use]
     pub fn on_primary(&self) -> Self {
@@ -318,13 +324,15 @@ async fn open_sqlite(url: &str, connections: u32) -> Result<(Address, DatabaseCo
         .statement_cache_capacity(256)
         .disable_statement_logging();
     let file = base.get_filename().to_owned();
-    refuse_half_restored(&file)?;
-    refuse_foreign_log(&file)?;
+    // The log lies beside the file, not beside a link to it.
+    let resolved = |file: &Path| std::fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
+    refuse_half_restored(&resolved(&file))?;
+    refuse_foreign_log(&resolved(&file))?;
     // It makes the file and sets its journal mode. No later connection does: a file that was removed meanwhile is not to be made anew.
     Address::Sqlite(base.clone().create_if_missing(true).into()).connect().await?.close().await?;
     let read = sqlite_pool(connections.max(1)).connect_lazy_with(base.clone().pragma("query_only", "ON"));
     let address = Address::Sqlite(base.into());
-    let file = FileIdentity::of(&file)?.into();
+    let file = FileIdentity::of(&resolved(&file))?.into();
     Ok((address, SqlxSqliteConnector::from_sqlx_sqlite_pool(read), file))
 }
 

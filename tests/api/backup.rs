@@ -198,6 +198,7 @@ fn what_is_no_backup_is_refused_and_the_database_kept() {
         assert!(said.contains(reason) && said.contains(&format!("`{}`", at(name))), "{name}: {said}");
         assert_eq!(contacts(&database), before, "{name}");
     }
+    assert_eq!(beside(&database, ".partial"), Vec::<String>::new(), "nothing is left");
     let said = database.fails(&["backup", &at("sound.db")]);
     assert!(said.contains("is there already; name a new file"), "{said}");
     assert_eq!(std::fs::read(at("sound.db")).expect("the back-up"), sound);
@@ -209,15 +210,57 @@ fn a_restore_that_did_not_end_is_noticed_and_repeated() {
     let (path, before) = (file(&database), contacts(&database));
     let restoring = format!("{path}.restoring");
     database.run(&["backup", &restoring]);
-    let said = database.fails(&["store", "create", "--id", "s", "--name", "S"]);
-    assert!(said.contains(&format!("run `counterpart restore {restoring}`")), "{said}");
+    let other = database.folder().join("other.db").display().to_string();
+    for command in
+        [&["store", "create", "--id", "s", "--name", "S"][..], &["backup", &other], &["restore", &path.replace("counterpart.db", "x.db")]]
+    {
+        let said = database.fails(command);
+        assert!(said.contains(&format!("run `counterpart restore {restoring}`")) || said.contains("No such file"), "{command:?}: {said}");
+    }
+    // Killed after it had kept the former database.
+    let copied = std::fs::metadata(&restoring).and_then(|found| found.modified()).expect("a time");
+    let copied = chrono::DateTime::<chrono::Utc>::from(copied).format("%Y-%m-%dT%H-%M-%S.000Z").to_string();
+    let kept = format!("{path}.before-{copied}");
+    std::fs::hard_link(&path, &kept).expect("linked");
     database.run(&["restore", &restoring]);
     assert!(!Path::new(&restoring).exists());
     assert_eq!(contacts(&database), before);
-    let former = std::fs::read_dir(database.folder()).expect("the folder").filter_map(Result::ok);
-    let former: Vec<_> =
-        former.map(|entry| entry.file_name().to_string_lossy().into_owned()).filter(|name| name.contains(".before-")).collect();
+    assert_eq!(beside(&database, ".before-"), [Path::new(&kept).file_name().unwrap_or_default().to_string_lossy()]);
+}
+
+/// The names of files in the folder of a database that hold this.
+fn beside(database: &Database, part: &str) -> Vec<String> {
+    let entries = std::fs::read_dir(database.folder()).expect("the folder").filter_map(Result::ok);
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).filter(|name| name.contains(part)).collect()
+}
+
+#[test]
+fn a_restore_keeps_mode_and_links_and_takes_what_is_nowhere_yet() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let Some(database) = database() else { return };
+    let path = file(&database);
+    let at = |name: &str| database.folder().join(name).display().to_string();
+    database.run(&["backup", &at("backup.db")]);
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o660)).expect("a mode");
+    // The database lies behind a link.
+    symlink(&path, at("link.db")).expect("a link");
+    let url = format!("sqlite://{}", at("link.db"));
+    let before = contacts(&database);
+    database.run_with(&[("DATABASE_URL", &url)], &["store", "create", "--id", "later", "--name", "Later"]);
+    database.run_with(&[("DATABASE_URL", &url)], &["restore", &at("backup.db")]);
+    assert!(Path::new(&at("link.db")).is_symlink());
+    assert_eq!(std::fs::metadata(&path).expect("the file").permissions().mode() & 0o777, 0o660);
+    assert!(!database.run(&["store", "list"]).contains("later"));
+    assert_eq!(contacts(&database), before);
+    let former = beside(&database, ".before-");
     assert_eq!(former.len(), 1, "{former:?}");
+    let said = database.fails(&["restore", &path]);
+    assert!(said.contains("is the database itself"), "{said}");
+    // Where nothing was before.
+    let nowhere = format!("sqlite://{}", at("new.db"));
+    database.run_with(&[("DATABASE_URL", &nowhere)], &["restore", &at("backup.db")]);
+    assert!(!beside(&database, "new.db").iter().any(|name| name.contains("before") || name.contains("partial")));
+    assert!(database.run_with(&[("DATABASE_URL", &nowhere)], &["store", "list"]).contains("desk"));
 }
 
 #[test]

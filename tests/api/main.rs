@@ -39,6 +39,7 @@ mod labels;
 mod limits;
 mod logs;
 mod messages;
+mod metrics;
 mod migrations;
 mod pagination;
 mod postgres_settings;

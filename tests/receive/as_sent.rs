@@ -211,6 +211,13 @@ fn a_message_from_the_future_is_kept_and_ordered_by_its_receipt() {
         let next = world.one(with(message("li", "t", "x2"), json!({"text": "now"})));
         assert_eq!(next["ticketId"], first["ticketId"]);
         assert!(world.derived().contains(" now "), "{}", world.derived());
+        // An import that does not say when a message was received, brings it now.
+        let imported =
+            json!({"id": "late", "conversationId": first["conversationId"], "direction": "inbound", "sentAt": FUTURE, "text": "y"});
+        world.import(&[json!({"kind": "message", "record": imported})]);
+        let kept = world.record("message", &json!("late"));
+        assert_eq!(kept["sentAt"], FUTURE);
+        assert!(at(&kept["createdAt"]) < received + 600_000, "{kept}");
         // Clocks may differ a little.
         let soon = received + 60_000;
         let soon = chrono::DateTime::from_timestamp_millis(soon).unwrap().to_rfc3339();

@@ -283,7 +283,7 @@ mod tests {
             messages: vec![Line { number: 3, record: serde_json::from_value(message).unwrap() }],
             ..Batch::default()
         };
-        let mut import = fixture.db.begin_import(&fixture.store, Timestamp::from_millis(0)).await.unwrap().unwrap();
+        let mut import = fixture.db.begin_import(&fixture.store, Timestamp::from_millis(1_800_000_000_000)).await.unwrap().unwrap();
         assert!(import.put(batch).await.unwrap().is_ok());
         assert!(import.finish().await.unwrap().is_ok());
         let sql = "SELECT id, sort_at, waiting_since FROM tickets WHERE store_id = ? ORDER BY id";

@@ -277,8 +277,8 @@ impl Import {
         }
         self.touch(conversations.iter().copied()).await?;
         self.change(Kind::Message.name(), lines.iter().map(|line| line.record.id.as_str())).await?;
-        let store = self.store.clone();
-        let messages = lines.into_iter().zip(accounts).map(|(line, account)| rows::message(&store, line.record, account));
+        let (store, now) = (self.store.clone(), self.now);
+        let messages = lines.into_iter().zip(accounts).map(|(line, account)| rows::message(&store, line.record, account, now));
         self.put_claimed::<messages::Entity>(Kind::Message, messages, [deliveries]).await
     }
 

@@ -243,10 +243,12 @@ pub fn field_values(store: &str, record: &ImportedTicket) -> impl Iterator<Item 
 }
 
 /// How a message is delivered stays what it is: a record does not say.
-pub fn message(store: &str, record: Message, account_id: String) -> messages::ActiveModel {
+pub fn message(store: &str, record: Message, account_id: String, now: Timestamp) -> messages::ActiveModel {
     let (sent_at, inbound) = (record.sent_at, record.direction == Direction::Inbound);
-    let received_at = record.created_at.unwrap_or(sent_at);
-    let sort_at = if inbound { received_order(sent_at, received_at) } else { sent_at };
+    let order = |received_at| if inbound { received_order(sent_at, received_at) } else { sent_at };
+    // One that does not say when it was received came when it was sent, or else now.
+    let received_at = record.created_at.unwrap_or_else(|| order(now));
+    let sort_at = order(received_at);
     let created_at = received_at.millis();
     messages::ActiveModel {
         store_id: Set(store.to_owned()),

@@ -12,7 +12,7 @@ use rusqlite::{
 use crate::store::{
     Error, Result,
     sqlite::{
-        connection::{LOG, beside},
+        connection::{self, LOG, beside},
         stale::{as_it_is, holds_something, refuse_foreign_log, unfolded},
     },
 };
@@ -23,10 +23,23 @@ const STEP: i32 = 4096;
 /// Called with the pages that are copied, and all of them.
 pub type Progress<'a> = &'a (dyn Fn(u64, u64) + Send + Sync);
 
+/// What is copied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::store) enum Source {
+    /// A database that others may open and write meanwhile.
+    Live,
+    /// A file that nothing writes, and that may be where nothing can be written.
+    AtRest,
+}
+
 /// Copies a database, its log included, into a file that is empty or not there. One read transaction sees all of it.
-pub(in crate::store) fn copy(from: &Path, to: &Path, progress: Option<Progress<'_>>) -> Result<()> {
+pub(in crate::store) fn copy(from: &Path, source: Source, to: &Path, progress: Option<Progress<'_>>) -> Result<()> {
     refuse_foreign_log(from)?;
-    let source = if holds_something(&beside(from, LOG)) { unfolded(from)? } else { as_it_is(from)? };
+    let source = match source {
+        Source::Live => connection::open(from)?,
+        Source::AtRest if holds_something(&beside(from, LOG)) => unfolded(from)?,
+        Source::AtRest => as_it_is(from)?,
+    };
     let mut target = Connection::open(to)?;
     source.execute_batch("BEGIN; SELECT 1 FROM sqlite_schema")?;
     {

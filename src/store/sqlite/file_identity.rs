@@ -192,6 +192,11 @@ impl FileIdentity {
         }
     }
 
+    /// The bytes of the database and its log.
+    pub fn bytes(&self) -> u64 {
+        ["", LOG].iter().filter_map(|suffix| fs::metadata(beside(&self.path, suffix)).ok()).map(|found| found.len()).sum()
+    }
+
     /// The bytes of the log at the last look.
     pub fn log_length(&self) -> u64 {
         lock(&self.seen).log

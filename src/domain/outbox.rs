@@ -1,0 +1,54 @@
+//! What becomes of attempts to deliver a message to its channel, or an event to a webhook, and what waits. Pure.
+
+use super::time::Timestamp;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    Delivered,
+    /// Another attempt follows.
+    Retrying,
+    /// No other attempt follows.
+    GivenUp,
+    /// Given up, and the webhook was disabled.
+    Disabled,
+    /// The outcome came after the lease: another attempt decides.
+    Late,
+}
+
+impl Outcome {
+    /// The name in the log of attempts and in metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Delivered => "delivered",
+            Self::Retrying => "retrying",
+            Self::GivenUp => "given_up",
+            Self::Disabled => "disabled",
+            Self::Late => "late",
+        }
+    }
+}
+
+/// As many waiting items are counted.
+pub const MOST: u64 = 10_000;
+
+/// What waits in an outbox.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Backlog {
+    /// At most [`MOST`].
+    pub waiting: u64,
+    /// When the oldest of them was made.
+    pub oldest: Option<Timestamp>,
+}
+
+/// What is read of the database at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Backlogs {
+    pub messages: Backlog,
+    pub events: Backlog,
+    /// Disabled because their endpoints failed.
+    pub webhooks_disabled: u64,
+    /// Enabled, and their last delivery failed.
+    pub webhooks_failing: u64,
+    /// Of the database, on SQLite with its log.
+    pub bytes: u64,
+}

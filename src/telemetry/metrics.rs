@@ -1,0 +1,209 @@
+//! Metrics in the OpenMetrics text format: what this process counts, and what is read when the page is asked for.
+//!
+//! What is read of the database is the same on the page of each process on it.
+
+use std::{sync::Arc, time::Duration};
+
+use prometheus_client::{
+    encoding::{EncodeLabelSet, text::encode},
+    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
+    registry::Registry,
+};
+
+use super::{LostLines, process::Process};
+use crate::domain::{
+    outbox::{Backlogs, MOST, Outcome},
+    time::Timestamp,
+};
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Labels {
+    operation: &'static str,
+    status: u16,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Operation {
+    operation: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Task {
+    task: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Attempt {
+    queue: &'static str,
+    outcome: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Queue {
+    queue: &'static str,
+}
+
+/// A family with one member at most, so that what is not known is not there.
+type NoLabels = [(&'static str, &'static str); 0];
+
+/// The queue of messages to channels, and that of events to webhooks.
+pub const MESSAGES: &str = "messages";
+pub const WEBHOOKS: &str = "webhooks";
+
+/// What is counted.
+#[derive(Clone)]
+pub struct Metrics {
+    registry: Arc<Registry>,
+    requests: Family<Labels, Counter>,
+    durations: Family<Operation, Histogram>,
+    statements: Counter,
+    restarts: Family<Task, Counter>,
+    failures: Family<Task, Counter>,
+    refused_log_copies: Counter,
+    attempts: Family<Attempt, Counter>,
+    waiting: Family<Queue, Gauge>,
+    oldest: Family<Queue, Gauge>,
+    disabled: Family<NoLabels, Gauge>,
+    failing: Family<NoLabels, Gauge>,
+    size: Family<NoLabels, Gauge>,
+    unread: Counter,
+    build: Family<[(&'static str, &'static str); 2], Gauge>,
+}
+
+impl std::fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Metrics")
+    }
+}
+
+/// Bounds of the duration histogram, in seconds.
+const SECONDS: [f64; 11] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5, 2.0, 10.0];
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let mut root = Registry::default();
+        root.register_collector(Box::new(Process));
+        let registry = root.sub_registry_with_prefix("counterpart");
+        let requests = Family::<Labels, Counter>::default();
+        registry.register("http_requests", "Requests answered", requests.clone());
+        let durations = Family::<Operation, Histogram>::new_with_constructor(|| Histogram::new(SECONDS));
+        registry.register("http_request_duration_seconds", "Time to answer", durations.clone());
+        let statements = Counter::default();
+        registry.register("db_statements", "Statements sent to the database", statements.clone());
+        let restarts = Family::<Task, Counter>::default();
+        registry.register("background_task_restarts", "Background tasks that ended and were started again", restarts.clone());
+        let failures = Family::<Task, Counter>::default();
+        registry.register("background_task_failures", "Times that the work of a background task failed", failures.clone());
+        let refused_log_copies = Counter::default();
+        let help = "Times that the disk refused what the log of a SQLite database was copied to";
+        registry.register("db_log_copies_refused", help, refused_log_copies.clone());
+        registry.register("log_lines_lost", "Log lines that could not be written", Counter::<u64, LostLines>::default());
+        let attempts = Family::<Attempt, Counter>::default();
+        registry.register("delivery_attempts", "Attempts to deliver a message or an event, by what became of them", attempts.clone());
+        let waiting = Family::<Queue, Gauge>::default();
+        let help = format!("Messages or events that wait to be delivered, {} at most", MOST);
+        registry.register("delivery_waiting", help, waiting.clone());
+        let oldest = Family::<Queue, Gauge>::default();
+        registry.register("delivery_oldest_waiting_seconds", "How long the oldest of them has waited", oldest.clone());
+        let disabled = Family::<NoLabels, Gauge>::default();
+        registry.register("webhooks_disabled", "Webhooks that were disabled because their endpoints failed", disabled.clone());
+        let failing = Family::<NoLabels, Gauge>::default();
+        registry.register("webhooks_failing", "Webhooks whose last delivery failed", failing.clone());
+        let size = Family::<NoLabels, Gauge>::default();
+        registry.register("db_size_bytes", "Bytes of the database, on SQLite with its log", size.clone());
+        let unread = Counter::default();
+        registry.register("db_gauges_unread", "Times that this page lacked what is read of the database", unread.clone());
+        // A gauge, as elsewhere: the text format of Prometheus knows no info.
+        let build = Family::default();
+        registry.register("build_info", "This program", Family::clone(&build));
+        Self {
+            registry: Arc::new(root),
+            requests,
+            durations,
+            statements,
+            restarts,
+            failures,
+            refused_log_copies,
+            attempts,
+            waiting,
+            oldest,
+            disabled,
+            failing,
+            size,
+            unread,
+            build,
+        }
+    }
+}
+
+impl Metrics {
+    /// Says which revision this program serves.
+    pub fn serves(&self, revision: &'static str) {
+        self.build.get_or_create(&[("version", env!("CARGO_PKG_VERSION")), ("revision", revision)]).set(1);
+    }
+
+    /// Counts one answered request.
+    pub fn request(&self, operation: &'static str, status: u16, took: Duration) {
+        self.requests.get_or_create(&Labels { operation, status }).inc();
+        self.durations.get_or_create(&Operation { operation }).observe(took.as_secs_f64());
+    }
+
+    /// Counts the restart of a background task.
+    pub fn task_restarted(&self, task: &'static str) {
+        self.restarts.get_or_create(&Task { task }).inc();
+    }
+
+    pub fn task_failed(&self, task: &'static str) {
+        self.failures.get_or_create(&Task { task }).inc();
+    }
+
+    /// Counts one attempt to deliver.
+    pub fn attempted(&self, queue: &'static str, outcome: Outcome) {
+        self.attempts.get_or_create(&Attempt { queue, outcome: outcome.name() }).inc();
+    }
+
+    /// What the database calls for each statement.
+    pub fn on_statement(&self) -> Arc<dyn Fn() + Send + Sync> {
+        let statements = self.statements.clone();
+        Arc::new(move || {
+            statements.inc();
+        })
+    }
+
+    /// Takes over how often the disk refused copies of the log, which the database counts.
+    pub fn refused_log_copies(&self, refused: u64) {
+        self.refused_log_copies.inc_by(refused.saturating_sub(self.refused_log_copies.get()));
+    }
+
+    /// Takes over what was read of the database; `None` where it could not be read, so that no former value is shown as today's.
+    pub fn database(&self, read: Option<&Backlogs>, now: Timestamp) {
+        self.waiting.clear();
+        self.oldest.clear();
+        for family in [&self.disabled, &self.failing, &self.size] {
+            family.clear();
+        }
+        let Some(read) = read else {
+            self.unread.inc();
+            return;
+        };
+        let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
+        for (queue, backlog) in [(MESSAGES, &read.messages), (WEBHOOKS, &read.events)] {
+            self.waiting.get_or_create(&Queue { queue }).set(number(backlog.waiting));
+            let oldest = backlog.oldest.map_or(0, |oldest| (now.millis() - oldest.millis()).max(0) / 1000);
+            self.oldest.get_or_create(&Queue { queue }).set(oldest);
+        }
+        for (family, value) in [(&self.disabled, read.webhooks_disabled), (&self.failing, read.webhooks_failing), (&self.size, read.bytes)]
+        {
+            family.get_or_create(&[]).set(number(value));
+        }
+    }
+
+    /// Everything, in the OpenMetrics text format.
+    pub fn page(&self) -> String {
+        let mut text = String::new();
+        match encode(&mut text, &self.registry) {
+            Ok(()) => text,
+            Err(error) => format!("# {error}\n"),
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! The metrics page: what became of deliveries, what waits, and the process.
+
+use serde_json::json;
+
+use crate::{
+    client::Api,
+    endpoint::{Endpoint, PRIVATE, until},
+    fixture::channels,
+    harness::{ALL_SCOPES, Database, Server},
+};
+
+fn page(api: &Api) -> String {
+    let page = api.anonymous().raw("GET", "/metrics").exchange();
+    assert_eq!(page.status, 200);
+    page.text
+}
+
+/// The value of a metric with its labels, if it is there.
+fn value(page: &str, name: &str) -> Option<f64> {
+    let named = |line: &&str| line.split_once(' ').is_some_and(|(start, _)| start == name || start == format!("{name}{{}}"));
+    page.lines().find(named)?.rsplit_once(' ')?.1.parse().ok()
+}
+
+#[test]
+fn failing_deliveries_are_seen() {
+    let database = Database::with(&[("shop", channels())]);
+    let endpoint = Endpoint::replying(|_| ("500 Internal Server Error", String::new()));
+    database.run(&["webhook", "create", "--store", "shop", "--url", &endpoint.url()]);
+    // Without a simulated channel: LINE has no way out.
+    let server = Server::start_with(database, &PRIVATE[1..]);
+    let api = server.api("shop", &ALL_SCOPES);
+    let before = page(&api);
+    for (name, expected) in [
+        ("counterpart_delivery_waiting{queue=\"messages\"}", Some(0.0)),
+        ("counterpart_delivery_waiting{queue=\"webhooks\"}", Some(0.0)),
+        ("counterpart_delivery_oldest_waiting_seconds{queue=\"webhooks\"}", Some(0.0)),
+        ("counterpart_delivery_attempts_total{queue=\"webhooks\",outcome=\"retrying\"}", None),
+        ("counterpart_webhooks_failing", Some(0.0)),
+        ("counterpart_webhooks_disabled", Some(0.0)),
+    ] {
+        assert_eq!(value(&before, name), expected, "{name}\n{before}");
+    }
+    for (name, least) in [
+        ("counterpart_db_size_bytes", 100_000.0),
+        ("process_resident_memory_bytes", 1_000_000.0),
+        ("process_cpu_seconds_total", 0.01),
+        ("process_open_fds", 5.0),
+        ("process_start_time_seconds", 1_700_000_000.0),
+    ] {
+        assert!(value(&before, name).is_some_and(|value| value >= least), "{name}\n{before}");
+    }
+    assert!(before.contains(&format!("counterpart_build_info{{version=\"{}\"", env!("CARGO_PKG_VERSION"))), "{before}");
+    assert!(before.ends_with("# EOF\n"), "{before}");
+
+    let widget = json!({"conversationId": "conv-web", "text": "a"});
+    api.post("/messages", widget).send().ok();
+    api.post("/messages", json!({"conversationId": "conv-line", "text": "a"})).send().ok();
+    let counted = |name: &str, least: f64| until(name, || value(&page(&api), name).is_some_and(|value| value >= least));
+    counted("counterpart_delivery_attempts_total{queue=\"messages\",outcome=\"given_up\"}", 1.0);
+    counted("counterpart_delivery_attempts_total{queue=\"webhooks\",outcome=\"retrying\"}", 1.0);
+    counted("counterpart_delivery_waiting{queue=\"webhooks\"}", 1.0);
+    counted("counterpart_webhooks_failing", 1.0);
+    server.database.sql("UPDATE events SET occurred_at = occurred_at - 90000");
+    let oldest = value(&page(&api), "counterpart_delivery_oldest_waiting_seconds{queue=\"webhooks\"}");
+    assert!(oldest.is_some_and(|seconds| seconds >= 90.0), "{oldest:?}");
+    server.database.sql("UPDATE webhooks SET enabled = FALSE, disabled_reason = 'gone'");
+    assert_eq!(value(&page(&api), "counterpart_webhooks_disabled"), Some(1.0));
+    server.database.sql("UPDATE webhooks SET enabled = TRUE, disabled_reason = NULL");
+    endpoint.replies(|_| ("200 OK", String::new()));
+    api.post("/messages", json!({"conversationId": "conv-web", "text": "b"})).send().ok();
+    counted("counterpart_delivery_attempts_total{queue=\"webhooks\",outcome=\"delivered\"}", 1.0);
+    // What cannot be read is not there.
+    if server.database.lets_in(false) {
+        until("the gauges are gone", || value(&page(&api), "counterpart_delivery_waiting{queue=\"webhooks\"}").is_none());
+        assert!(value(&page(&api), "counterpart_db_gauges_unread_total").is_some_and(|times| times >= 1.0));
+        server.database.lets_in(true);
+    }
+}

@@ -96,22 +96,38 @@ pub fn restore(backup: &Path, database: &Path, progress: Option<Progress<'_>>) -
     }
     // Held until the end: no process can open the database meanwhile.
     let lock = lock(&database)?;
-    if !is_same(&found, &restoring) {
-        refuse_half_restored(&database)?;
-        let partial = Partial::of(&database)?;
+    let restored = restore_locked(backup, &found, &database, &restoring, &lock, progress);
+    if restored.is_err() && lock.metadata().is_ok_and(|found| found.len() == 0) {
+        // It was made for the lock.
+        remove(&database)?;
+    }
+    restored
+}
+
+fn restore_locked(
+    backup: &Path,
+    found: &Metadata,
+    database: &Path,
+    restoring: &Path,
+    lock: &File,
+    progress: Option<Progress<'_>>,
+) -> Result<Restored> {
+    if !is_same(found, restoring) {
+        refuse_half_restored(database)?;
+        let partial = Partial::of(database)?;
         copy(backup, Source::AtRest, &partial.0, progress).map_err(|error| uncopied(backup, error))?;
         refuse_unsound(&partial.0).map_err(|error| uncopied(backup, error))?;
-        own_as(&partial.0, &lock.metadata().map_err(|error| failed(&database, &error))?)?;
-        fs::rename(&partial.0, &restoring).map_err(|error| failed(&restoring, &error))?;
-        sync_folder(&database)?;
+        own_as(&partial.0, &lock.metadata().map_err(|error| failed(database, &error))?)?;
+        fs::rename(&partial.0, restoring).map_err(|error| failed(restoring, &error))?;
+        sync_folder(database)?;
     }
-    let former = keep_former(&database, &restoring)?;
-    sync_folder(&database)?;
+    let former = keep_former(database, restoring)?;
+    sync_folder(database)?;
     for of_former in [LOG, INDEX] {
-        remove(&beside(&database, of_former))?;
+        remove(&beside(database, of_former))?;
     }
-    fs::rename(&restoring, &database).map_err(|error| failed(&database, &error))?;
-    sync_folder(&database)?;
+    fs::rename(restoring, database).map_err(|error| failed(database, &error))?;
+    sync_folder(database)?;
     Ok(Restored { former })
 }
 

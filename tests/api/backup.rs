@@ -256,7 +256,11 @@ fn a_restore_keeps_mode_and_links_and_takes_what_is_nowhere_yet() {
     assert_eq!(former.len(), 1, "{former:?}");
     let said = database.fails(&["restore", &path]);
     assert!(said.contains("is the database itself"), "{said}");
-    // Where nothing was before.
+    // Where nothing was before: neither after a failure.
+    let nothing = format!("sqlite://{}", at("nothing.db"));
+    std::fs::write(at("text"), "no database").expect("written");
+    database.fails_with(&[("DATABASE_URL", &nothing)], &["restore", &at("text")]);
+    assert_eq!(beside(&database, "nothing.db"), Vec::<String>::new());
     let nowhere = format!("sqlite://{}", at("new.db"));
     database.run_with(&[("DATABASE_URL", &nowhere)], &["restore", &at("backup.db")]);
     assert!(!beside(&database, "new.db").iter().any(|name| name.contains("before") || name.contains("partial")));

@@ -201,8 +201,8 @@ fn revenue_is_not_rounded() {
 
 #[test]
 fn a_ticket_stands_where_its_window_ends() {
-    let ahead =
-        json!({"id": "m-99", "conversationId": "conv-ahead", "direction": "inbound", "sentAt": "2099-01-01T00:00:00Z", "text": "x"});
+    let ahead = json!({"id": "m-99", "conversationId": "conv-ahead", "direction": "inbound", "sentAt": "2099-01-01T00:00:00Z",
+        "createdAt": "2099-01-01T00:00:00Z", "text": "x"});
     let desk = Desk::with(&[("desk", [crate::fixture::desk(), vec![line("message", ahead)]].concat())]);
     let first = |statuses: Value| desk.post("/tickets/list", json!({"statuses": statuses})).send().ids().remove(0);
     assert_eq!(first(json!(["open", "closed"])), "t-ahead");

@@ -329,11 +329,12 @@ const READING: Duration = Duration::from_secs(3);
 #[handler]
 async fn metrics_page(Data(api): Data<&Arc<Api>>) -> Response {
     let db = api.service.db();
-    let read = tokio::time::timeout(READING, db.backlogs()).await;
-    if let Ok(Err(error)) = &read {
-        tracing::warn!(%error, "the metrics page lacks what is read of the database");
+    let slow = |_| store::Error::Unavailable(format!("it did not answer within {} seconds", READING.as_secs()));
+    let read = tokio::time::timeout(READING, db.backlogs()).await.map_err(slow).flatten();
+    if let Err(error) = &read {
+        tracing::warn!(%error, "the metrics page lacks the gauges of the database");
     }
     api.metrics.refused_log_copies(db.refused_log_copies());
-    api.metrics.database(read.ok().and_then(Result::ok).as_ref(), api.service.world().now());
+    api.metrics.database(read.ok().as_ref(), api.service.world().now());
     text("application/openmetrics-text; version=1.0.0; charset=utf-8", api.metrics.page())
 }

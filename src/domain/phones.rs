@@ -26,7 +26,7 @@ pub fn international(text: &str) -> Option<String> {
     plus(digits)
 }
 
-/// The number of somebody on WhatsApp, which calls people by the digits alone (`wa_id`): an international number.
+/// The E.164 number of a WhatsApp id. WhatsApp writes international numbers as bare digits (`wa_id`).
 pub fn on_whatsapp(text: &str) -> Option<String> {
     international(text).or_else(|| bare(&compact(without_scheme(text.trim()))))
 }

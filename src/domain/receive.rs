@@ -90,8 +90,8 @@ pub struct Person {
 }
 
 impl Inbound {
-    /// Brings what stands beside the message into the form that it is kept in, and leaves out what has none: nobody would send the
-    /// message again for it.
+    /// Normalises the details of the sender and the subject, and removes the unusable ones. The message itself is always kept: no channel
+    /// would send it again.
     pub fn tidy(&mut self, channel: &str) -> Vec<Ignored> {
         let mut ignored = Vec::new();
         let mut keep = |member: &'static str, value: &mut Option<String>, form: &dyn Fn(&str) -> Result<String, &'static str>| {

@@ -101,7 +101,7 @@ impl Default for Metrics {
         let attempts = Family::<Attempt, Counter>::default();
         registry.register("delivery_attempts", "Attempts to deliver a message or an event, by what became of them", attempts.clone());
         let waiting = Family::<Queue, Gauge>::default();
-        let help = format!("Messages or events that wait to be delivered, {} at most", MOST);
+        let help = format!("Messages or events that wait to be delivered, {MOST} at most");
         registry.register("delivery_waiting", help, waiting.clone());
         let oldest = Family::<Queue, Gauge>::default();
         registry.register("delivery_oldest_waiting_seconds", "How long the oldest of them has waited", oldest.clone());
@@ -177,12 +177,12 @@ impl Metrics {
 
     /// Takes over what was read of the database; `None` where it could not be read, so that no former value is shown as today's.
     pub fn database(&self, read: Option<&Backlogs>, now: Timestamp) {
-        self.waiting.clear();
-        self.oldest.clear();
-        for family in [&self.disabled, &self.failing, &self.size] {
-            family.clear();
-        }
         let Some(read) = read else {
+            self.waiting.clear();
+            self.oldest.clear();
+            for family in [&self.disabled, &self.failing, &self.size] {
+                family.clear();
+            }
             self.unread.inc();
             return;
         };

@@ -32,7 +32,7 @@ fn now(names: &Mutex<BTreeSet<String>>) -> BTreeSet<String> {
 }
 
 impl Made {
-    /// Makes contacts, each by a first message, until it is told to stop or the server goes.
+    /// Sends first messages, each of a new contact, until `stop` is set or the server is gone.
     fn write(&self, server: &Api, token: &str, writer: &str, stop: &AtomicBool) {
         for n in 0.. {
             // Of letters at the end, so that no name begins another.

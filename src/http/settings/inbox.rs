@@ -85,8 +85,8 @@ pub struct InboundMessage {
     #[oai(validator(min_length = 1, max_length = 64))]
     account_id: String,
     /// The thread, as the channel names it. On WhatsApp the phone number, which becomes E.164: `+66812345678`, `66812345678`,
-    /// `0066812345678`, `tel:+66812345678` and `66812345678@s.whatsapp.net` are one thread. What is no phone there is 400, unless a
-    /// thread is called so already.
+    /// `0066812345678`, `tel:+66812345678` and `66812345678@s.whatsapp.net` are one thread. Anything else is 400 there, unless a
+    /// conversation has that reference already.
     #[oai(validator(min_length = 1, max_length = 512))]
     reference_id: String,
     /// The message, as the channel names it. One that was received before changes nothing.
@@ -96,14 +96,14 @@ pub struct InboundMessage {
     text: Option<String>,
     /// Addresses; none of them blank.
     images: Option<Vec<String>>,
-    /// The time of receipt when omitted. A message that lies ahead by more than five minutes is ordered by its receipt.
+    /// The time of receipt when omitted. A message whose `sentAt` is more than five minutes after its receipt is ordered by the receipt.
     sent_at: Option<Timestamp>,
-    /// The subject of the thread, where this message begins it. A folded one is unfolded, and a blank one is none.
+    /// The subject of the thread, where this message begins it. Line breaks become spaces; a blank subject is left out.
     email_subject: Option<String>,
     contact: Option<SenderDetails>,
 }
 
-/// Who wrote, as the channel names them. A name that cannot be kept is left out, and told as `ignored` in the answer.
+/// The sender, as the channel names them. The server leaves an unusable name out and lists it as `ignored` in the answer.
 #[derive(Debug, Object, Deserialize)]
 #[oai(deny_unknown_fields)]
 #[serde(deny_unknown_fields)]
@@ -113,7 +113,7 @@ pub struct Sender {
     name: Option<String>,
 }
 
-/// What the channel knows of the person, for a contact that is made. What cannot be kept is left out, and told as `ignored` in the
+/// What the channel knows of the sender, for a new contact. The server leaves unusable values out and lists them as `ignored` in the
 /// answer.
 #[derive(Debug, Object, Deserialize)]
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
@@ -162,12 +162,12 @@ pub struct MessageReceipt {
     ticket_id: Option<String>,
     /// It had been received before; nothing changed.
     duplicate: bool,
-    /// What could not be kept, if anything: the message was taken without it.
+    /// What the server left out of the message, if anything.
     #[serde(skip_serializing_if = "Option::is_none")]
     ignored: Option<Vec<IgnoredMember>>,
 }
 
-/// A member that the message was taken without.
+/// A member of the message that the server left out.
 #[derive(Debug, Object, Serialize)]
 pub struct IgnoredMember {
     /// Its path, such as `contact.phone`.
@@ -277,8 +277,8 @@ impl Inbox {
     /// Receive a message
     ///
     /// Takes a message from a contact, as a bridge to a channel delivers it. Thread, contact and ticket are found or made.
-    /// One with a known `externalId` of the account changes nothing, so that a repetition is safe. A message is not refused for
-    /// what stands beside it: of the sender and the subject, what cannot be kept is left out, and listed as `ignored`.
+    /// One with a known `externalId` of the account changes nothing, so that a repetition is safe. Unusable
+    /// details of the sender and an unusable subject do not refuse a message: the server leaves them out and lists them as `ignored`.
     #[oai(path = "/messages", method = "post", operation_id = "receiveMessage")]
     async fn receive_message(
         &self,

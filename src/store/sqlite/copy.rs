@@ -1,6 +1,6 @@
 //! Copies of a SQLite database as it is at one moment, beside whatever else reads and writes it.
 //!
-//! A copy gets an application id of its own, by which [`stale`](super::stale) tells it from the database.
+//! Each copy has a new application id. [`stale`](super::stale) recognises by it a log that belongs to another file.
 
 use std::path::Path;
 

@@ -17,7 +17,7 @@ use crate::{
         clock::World,
         entries::Object,
         ids::{AccountId, ConversationId, MessageId, StoreId, TicketId},
-        receive::{Ignored, Inbound, InboundContact},
+        receive::{Detail, Ignored, Inbound, InboundContact},
         time::Timestamp,
     },
     service::{Service, import::MAX_LINE_BYTES},
@@ -59,7 +59,7 @@ struct Line {
     text: Option<String>,
     images: Option<Vec<String>>,
     sent_at: Option<Timestamp>,
-    email_subject: Option<String>,
+    email_subject: Option<Detail>,
     contact: Option<Object<Contact>>,
 }
 
@@ -67,16 +67,16 @@ struct Line {
 #[serde(deny_unknown_fields)]
 struct Sender {
     id: String,
-    name: Option<String>,
+    name: Option<Detail>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct Contact {
-    first_name: Option<String>,
-    last_name: Option<String>,
-    email: Option<String>,
-    phone: Option<String>,
+    first_name: Option<Detail>,
+    last_name: Option<Detail>,
+    email: Option<Detail>,
+    phone: Option<Detail>,
 }
 
 #[derive(Serialize)]
@@ -212,21 +212,24 @@ fn parse(bytes: &[u8]) -> Result<Inbound, String> {
     })?;
     reader.end().map_err(|_| "more than one JSON object on a line".to_owned())?;
     let Object(sender) = line.sender;
+    let mut not_texts = Vec::new();
+    let mut text = |detail, member| Detail::text(detail, member, &mut not_texts);
     Ok(Inbound {
         account_id: line.account_id.into(),
         reference_id: line.reference_id,
         external_id: line.external_id,
         sender_id: sender.id,
-        sender_name: sender.name,
+        sender_name: text(sender.name, "sender.name"),
         text: line.text,
         images: line.images,
         sent_at: line.sent_at,
-        email_subject: line.email_subject,
+        email_subject: text(line.email_subject, "emailSubject"),
         contact: line.contact.map(|Object(contact)| InboundContact {
-            first_name: contact.first_name,
-            last_name: contact.last_name,
-            email: contact.email,
-            phone: contact.phone,
+            first_name: text(contact.first_name, "contact.firstName"),
+            last_name: text(contact.last_name, "contact.lastName"),
+            email: text(contact.email, "contact.email"),
+            phone: text(contact.phone, "contact.phone"),
         }),
+        not_texts,
     })
 }

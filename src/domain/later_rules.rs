@@ -1,11 +1,14 @@
 //! Rules that are younger than records in stores. An import holds new records to them. An export marks a record that breaks one, and
 //! an import takes what is so marked as it is.
 
+use serde_json::{Value, value::RawValue};
+
 use super::{
     entries::Entries,
     lengths::{bytes_of_texts, too_long},
     receive::{NO_PHONE, thread_name},
-    records::{Comment, Contact, Conversation, Record, Ticket},
+    records::{Comment, Contact, Conversation, Direction, Message, Record, Ticket},
+    text::unfolded,
 };
 
 /// The path in the record of what breaks a rule, and the reason.
@@ -47,8 +50,41 @@ impl Conversation {
         Ok(())
     }
 
+    /// Puts the subject on one line. A blank one is none.
+    pub fn unfold(&mut self) {
+        self.email_subject = self.email_subject.take().and_then(|subject| unfolded(&subject));
+    }
+
     fn is_named_otherwise(&self) -> bool {
         thread_name(self.channel.as_str(), &self.reference_id).as_ref() != Some(&self.reference_id)
+    }
+
+    fn is_folded(&self) -> bool {
+        self.email_subject.as_ref().is_some_and(|subject| unfolded(subject).as_ref() != Some(subject))
+    }
+}
+
+impl Message {
+    /// Puts the subject of an inbound e-mail on one line. A blank one is none. (A reply of ours may have a subject that is empty.)
+    pub fn unfold(&mut self) {
+        if let Some(payload) = self.unfolded_payload() {
+            self.payload = Some(payload);
+        }
+    }
+
+    /// The payload with its subject on one line, where that makes another.
+    fn unfolded_payload(&self) -> Option<Box<RawValue>> {
+        let raw = self.payload.as_ref().filter(|_| self.direction == Direction::Inbound)?;
+        let mut payload: Entries = serde_json::from_str(raw.get()).ok()?;
+        let mut email = payload.get("email")?.as_object()?.clone();
+        let subject = email.get("subject")?.as_str()?;
+        match unfolded(subject) {
+            Some(line) if line == subject => return None,
+            Some(line) => _ = email.insert("subject".to_owned(), line.into()),
+            None => _ = email.remove("subject"),
+        }
+        payload.set("email", Some(Value::Object(email)));
+        serde_json::value::to_raw_value(&payload).ok()
     }
 }
 
@@ -59,7 +95,8 @@ impl Record {
             Self::Contact(record) => record.breach().is_some(),
             Self::Ticket(record) => record.breach().is_some(),
             Self::Comment(record) => record.breach().is_some(),
-            Self::Conversation(record) => record.is_named_otherwise(),
+            Self::Conversation(record) => record.is_named_otherwise() || record.is_folded(),
+            Self::Message(record) => record.unfolded_payload().is_some(),
             _ => false,
         }
     }
@@ -71,4 +108,28 @@ fn text_breach(place: &str, bytes: usize) -> Option<Breach> {
 
 fn values_breach(place: &str, fields: &Entries) -> Option<Breach> {
     fields.0.iter().find_map(|(key, value)| text_breach(&format!("{place}.{key}"), bytes_of_texts(value)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_subject_of_an_inbound_mail_is_one_line_and_a_blank_one_is_none() {
+        let read = |direction: &str, subject: &str| {
+            let mut message: Message = serde_json::from_str(&format!(
+                r#"{{"id":"m","conversationId":"c","direction":"{direction}","sentAt":"2026-01-01T00:00:00Z",
+                    "payload":{{"type":"email","email":{{"messageId":"<a@b>","subject":"{subject}"}},"text":"x"}}}}"#
+            ))
+            .unwrap();
+            let folded = message.unfolded_payload().is_some();
+            message.unfold();
+            (folded, message.payload.unwrap().to_string())
+        };
+        let mail = |rest: &str| format!(r#"{{"type":"email","email":{{"messageId":"<a@b>"{rest}}},"text":"x"}}"#);
+        assert_eq!(read("inbound", "Order 7"), (false, mail(r#","subject":"Order 7""#)));
+        assert_eq!(read("inbound", r"Your order\r\n of yesterday"), (true, mail(r#","subject":"Your order of yesterday""#)));
+        assert_eq!(read("inbound", r" \n"), (true, mail("")));
+        assert_eq!(read("outbound", ""), (false, mail(r#","subject":"""#)));
+    }
 }

@@ -1,5 +1,8 @@
 //! Inbound messages, and the matching of their sender to a contact (decisions, section 7). Pure.
 
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
 use super::{
     contacts::is_email,
     ids::{AccountId, ConversationId, MessageId, TicketId},
@@ -43,6 +46,26 @@ pub struct Inbound {
     pub sent_at: Option<Timestamp>,
     pub email_subject: Option<String>,
     pub contact: Option<InboundContact>,
+    /// The members beside the message that came as something other than text.
+    pub not_texts: Vec<&'static str>,
+}
+
+/// A member beside an inbound message, as it was sent: a text, or something unusable.
+#[derive(Clone, Debug, Deserialize, Serialize)]
+pub struct Detail(pub Value);
+
+impl Detail {
+    /// The text. Anything else is left out, and its member noted.
+    pub fn text(detail: Option<Self>, member: &'static str, not_texts: &mut Vec<&'static str>) -> Option<String> {
+        match detail?.0 {
+            Value::String(text) => Some(text),
+            Value::Null => None,
+            _ => {
+                not_texts.push(member);
+                None
+            }
+        }
+    }
 }
 
 /// The channel's data about the sender.
@@ -93,7 +116,8 @@ impl Inbound {
     /// Normalises the details of the sender and the subject, and removes the unusable ones. The message itself is always kept: no channel
     /// would send it again.
     pub fn tidy(&mut self, channel: &str) -> Vec<Ignored> {
-        let mut ignored = Vec::new();
+        let not_text = |member| Ignored { member, reason: "must be a text".to_owned() };
+        let mut ignored: Vec<Ignored> = std::mem::take(&mut self.not_texts).into_iter().map(not_text).collect();
         let mut keep = |member: &'static str, value: &mut Option<String>, form: &dyn Fn(&str) -> Result<String, &'static str>| {
             let Some(told) = value.take() else { return };
             let kept = match too_long(told.len()) {
@@ -176,6 +200,7 @@ mod tests {
             sent_at: None,
             email_subject: None,
             contact,
+            not_texts: vec![],
         };
         let told = |first: Option<&str>| InboundContact {
             first_name: first.map(str::to_owned),
@@ -220,6 +245,7 @@ mod tests {
                 email: Some("Mia <mia@example.com>".to_owned()),
                 phone: Some("66812345678".to_owned()),
             }),
+            not_texts: vec![],
         };
         let mut on_whatsapp = inbound.clone();
         let members = |ignored: &[Ignored]| ignored.iter().map(|ignored| ignored.member).collect::<Vec<_>>();

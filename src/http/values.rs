@@ -13,6 +13,7 @@ use crate::domain::{
     decimals::Exact,
     entries::{self, Entries},
     ids::UserId,
+    receive::Detail,
     store::Channel,
     time::{Bound, Timestamp},
 };
@@ -267,6 +268,14 @@ macro_rules! any {
 }
 
 any!(Any, MetaSchema::ANY);
+// What is no text is left out of the message, so that a client may send it.
+any!(
+    Detail,
+    MetaSchema {
+        any_of: vec![MetaSchemaRef::Inline(Box::new(MetaSchema::new("string"))), MetaSchemaRef::Inline(Box::new(MetaSchema::ANY))],
+        ..MetaSchema::ANY
+    }
+);
 
 /// Field values keyed by field id, in the order in which they were sent.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -183,6 +183,7 @@ async fn filters_find_current_values_and_no_former_ones() {
         sent_at: None,
         email_subject: None,
         contact: None,
+        not_texts: vec![],
     };
     shop.service.receive(&shop.fixture.store, inbound).await.unwrap();
     assert_eq!(shop.labelled(All, &["l2", "l3"]).await, "k1 k2 new");

@@ -36,6 +36,7 @@ fn inbound(external_id: String) -> Inbound {
         sent_at: None,
         email_subject: None,
         contact: None,
+        not_texts: vec![],
     }
 }
 

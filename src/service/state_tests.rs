@@ -130,6 +130,7 @@ impl Desk {
             sent_at: None,
             email_subject: None,
             contact: None,
+            not_texts: vec![],
         };
         self.service.receive(&self.fixture.store, inbound).await.unwrap();
     }

@@ -145,6 +145,16 @@ fn a_folded_subject_is_one_line_and_a_blank_one_is_none() {
             assert_eq!(world.record("conversation", &json!("v")).get("emailSubject"), kept.map(|kept| json!(kept)).as_ref(), "{subject:?}");
             let own = &world.record("message", &json!("m"))["payload"]["email"];
             assert_eq!(own.get("subject"), kept.map(|kept| json!(kept)).as_ref(), "{subject:?}");
+            // As a build left it that kept subjects as they came.
+            for record in &mut records {
+                record["asStored"] = json!(true);
+            }
+            world.import(&records);
+            assert_eq!(world.record("conversation", &json!("v"))["emailSubject"], subject);
+            let export = world.ok(&["export", "--store", "s"], "");
+            assert_eq!(export.matches("\"asStored\":true").count(), 2, "{export}");
+            world.import(&parsed(&export));
+            assert_eq!(world.ok(&["export", "--store", "s"], ""), export);
         }
     });
 }
@@ -166,6 +176,12 @@ fn a_message_is_taken_without_what_is_unusable_beside_it() {
                 "Nok",
             ),
             (json!({"contact": {"phone": "+66 81-111-1111"}}), vec![], "Nok"),
+            (json!({"sender": {"id": "u1", "name": null}, "emailSubject": null, "contact": {"email": null}}), vec![], "u1"),
+            (
+                json!({"sender": {"id": "u1", "name": ["a"]}, "emailSubject": 7, "contact": {"firstName": {"th": "a"}, "phone": 66812345678_u64}}),
+                vec!["sender.name", "emailSubject", "contact.firstName", "contact.phone"],
+                "u1",
+            ),
             (json!({"contact": {"firstName": "x".repeat(65 * 1024)}}), vec!["contact.firstName"], "Nok"),
         ]
         .into_iter()
@@ -180,7 +196,7 @@ fn a_message_is_taken_without_what_is_unusable_beside_it() {
             assert_eq!(world.one(sent), with(answer, json!({"duplicate": true})), "the same is told again");
         }
         assert!(world.records("contact").iter().any(|contact| contact["phone"] == "+66811111111"));
-        assert_eq!(world.records("message").len(), 7);
+        assert_eq!(world.records("message").len(), 9);
         // On WhatsApp the thread tells the phone.
         let answer = world.one(with(message("wa", PHONE, "y"), json!({"contact": {"firstName": "A", "phone": "081"}})));
         assert_eq!(told(&answer), ["contact.phone"]);

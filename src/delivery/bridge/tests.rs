@@ -123,6 +123,7 @@ impl Bench {
             sent_at: None,
             email_subject: None,
             contact: None,
+            not_texts: vec![],
         };
         self.service.receive(&self.fixture.store, inbound).await.unwrap()
     }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::auth::Managed;
 use crate::{
     domain::{
-        receive::{Ignored, Inbound, InboundContact, Received},
+        receive::{Detail, Ignored, Inbound, InboundContact, Received},
         tickets::{TicketExpand, TicketView},
         time::Timestamp,
     },
@@ -93,13 +93,14 @@ pub struct InboundMessage {
     #[oai(validator(min_length = 1, max_length = 512))]
     external_id: String,
     sender: Sender,
+    /// A message with neither text nor images, such as a sticker, is taken, too.
     text: Option<String>,
     /// Addresses; none of them blank.
     images: Option<Vec<String>>,
     /// The time of receipt when omitted. A message whose `sentAt` is more than five minutes after its receipt is ordered by the receipt.
     sent_at: Option<Timestamp>,
     /// The subject of the thread, where this message begins it. Line breaks become spaces; a blank subject is left out.
-    email_subject: Option<String>,
+    email_subject: Option<Detail>,
     contact: Option<SenderDetails>,
 }
 
@@ -110,7 +111,7 @@ pub struct InboundMessage {
 pub struct Sender {
     #[oai(validator(min_length = 1, max_length = 512))]
     id: String,
-    name: Option<String>,
+    name: Option<Detail>,
 }
 
 /// What the channel knows of the sender, for a new contact. The server leaves unusable values out and lists them as `ignored` in the
@@ -119,33 +120,36 @@ pub struct Sender {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SenderDetails {
-    first_name: Option<String>,
-    last_name: Option<String>,
+    first_name: Option<Detail>,
+    last_name: Option<Detail>,
     /// A bare address, such as `mali@example.com`.
-    email: Option<String>,
+    email: Option<Detail>,
     /// An international number: `+66812345678`, `+66 81-234-5678`, `0066812345678` or `tel:+66812345678`; on WhatsApp also
     /// `66812345678`. Kept in E.164.
-    phone: Option<String>,
+    phone: Option<Detail>,
 }
 
 impl From<InboundMessage> for Inbound {
     fn from(message: InboundMessage) -> Self {
+        let mut not_texts = Vec::new();
+        let mut text = |detail, member| Detail::text(detail, member, &mut not_texts);
         Self {
             account_id: message.account_id.into(),
             reference_id: message.reference_id,
             external_id: message.external_id,
             sender_id: message.sender.id,
-            sender_name: message.sender.name,
+            sender_name: text(message.sender.name, "sender.name"),
             text: message.text,
             images: message.images,
             sent_at: message.sent_at,
-            email_subject: message.email_subject,
+            email_subject: text(message.email_subject, "emailSubject"),
             contact: message.contact.map(|contact| InboundContact {
-                first_name: contact.first_name,
-                last_name: contact.last_name,
-                email: contact.email,
-                phone: contact.phone,
+                first_name: text(contact.first_name, "contact.firstName"),
+                last_name: text(contact.last_name, "contact.lastName"),
+                email: text(contact.email, "contact.email"),
+                phone: text(contact.phone, "contact.phone"),
             }),
+            not_texts,
         }
     }
 }

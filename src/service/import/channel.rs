@@ -5,10 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, value::RawValue};
 
 use super::check::{Wrong, one_of, read};
-use crate::domain::{
-    entries::{Entries, Object},
-    text::unfolded,
-};
+use crate::domain::entries::Object;
 
 /// The sender of a message (decisions, section 2).
 #[derive(Deserialize, Serialize)]
@@ -86,8 +83,6 @@ struct Template {
 pub struct Shown {
     pub text: Option<String>,
     pub images: Option<Vec<String>>,
-    /// The payload with its subject unfolded, or without a blank one, where that makes another.
-    pub unfolded: Option<Box<RawValue>>,
 }
 
 /// What is shown of a payload, if it has the contract's shape and no property is null.
@@ -95,25 +90,7 @@ pub fn payload(raw: &RawValue) -> Result<Shown, Wrong> {
     let Object(payload) = read::<Object<Payload>>("payload", raw)?;
     one_of("payload.type", &payload.kind, &PAYLOADS)?;
     no_null("payload", &read::<Value>("payload", raw)?)?;
-    let subject = payload.email.and_then(|Object(email)| email.subject);
-    let unfolded = match subject.map(|subject| (unfolded(&subject), subject)) {
-        Some((line, subject)) if line.as_ref() != Some(&subject) => Some(with_subject(raw, line)?),
-        _ => None,
-    };
-    Ok(Shown { text: payload.text, images: payload.images, unfolded })
-}
-
-/// A payload with another subject of its e-mail.
-fn with_subject(raw: &RawValue, subject: Option<String>) -> Result<Box<RawValue>, Wrong> {
-    let mut payload = read::<Entries>("payload", raw)?;
-    if let Some(Value::Object(mut email)) = payload.get("email").cloned() {
-        match subject {
-            Some(subject) => _ = email.insert("subject".to_owned(), subject.into()),
-            None => _ = email.remove("subject"),
-        }
-        payload.set("email", Some(Value::Object(email)));
-    }
-    serde_json::value::to_raw_value(&payload).map_err(|error| Wrong::new("payload", error.to_string()))
+    Ok(Shown { text: payload.text, images: payload.images })
 }
 
 /// Refuses nulls: absent properties must be left out, so that responses never contain a null.
@@ -151,27 +128,12 @@ mod tests {
     #[test]
     fn text_and_images_come_from_the_payload_and_nulls_are_refused() {
         let read = |text: &str| match payload(&RawValue::from_string(text.to_owned()).unwrap()) {
-            Ok(Shown { text, images, .. }) => Ok((text, images)),
+            Ok(Shown { text, images }) => Ok((text, images)),
             Err(wrong) => Err(wrong.place),
         };
         let images = vec!["https://example.com/a.png".to_owned()];
         assert_eq!(read(r#"{"type":"image","text":"a","images":["https://example.com/a.png"]}"#), Ok((Some("a".to_owned()), Some(images))));
         assert_eq!(read(r#"{"type":"email","email":{"subject":null}}"#), Err("payload.email.subject".to_owned()));
         assert_eq!(read(r#"{"type":"file","attachments":[{"name":"a"}]}"#), Err("payload.attachments[0]".to_owned()));
-    }
-
-    #[test]
-    fn a_folded_subject_is_unfolded_and_a_blank_one_is_none() {
-        let read = |subject: &str| {
-            let text = format!(r#"{{"type":"email","email":{{"messageId":"<a@b>","subject":"{subject}"}},"text":"x"}}"#);
-            payload(&RawValue::from_string(text).unwrap())
-                .unwrap_or_else(|wrong| panic!("{}", wrong.reason))
-                .unfolded
-                .map(|raw| raw.to_string())
-        };
-        assert_eq!(read("Order 7"), None);
-        let line = r#"{"type":"email","email":{"messageId":"<a@b>","subject":"Your order of yesterday"},"text":"x"}"#;
-        assert_eq!(read(r"Your order\r\n of yesterday").as_deref(), Some(line));
-        assert_eq!(read(r" \n").as_deref(), Some(r#"{"type":"email","email":{"messageId":"<a@b>"},"text":"x"}"#));
     }
 }

@@ -13,12 +13,9 @@ use crate::domain::{
     ids::{MAX_ID_CHARS, UserId},
     later_rules::Breach,
     messages::MESSAGE_TYPES,
-    records::{
-        Account, Comment, Contact, ContactField, Conversation, Direction, Label, Message, Role, Team, Template, Ticket, TicketField, User,
-    },
+    records::{Account, Comment, Contact, ContactField, Conversation, Label, Message, Role, Team, Template, Ticket, TicketField, User},
     store::{ACCOUNT_STATUSES, CHANNELS, PARAMETER_FORMATS, TEMPLATE_CATEGORIES, TEMPLATE_STATUSES},
     team::RoleKind,
-    text::unfolded,
 };
 
 /// A validation error: the path in the record, and the reason.
@@ -212,6 +209,7 @@ impl Check for Conversation {
     }
 
     fn follow_later_rules(&mut self) -> Result<(), Breach> {
+        self.unfold();
         self.name_thread()
     }
 
@@ -224,7 +222,6 @@ impl Check for Conversation {
             id(&format!("labelIds[{place}]"), label.as_str())?;
         }
         distinct("labelIds", self.label_ids.iter().map(|label| label.as_str()))?;
-        self.email_subject = self.email_subject.take().and_then(|subject| unfolded(&subject));
         if self.unread_msg_cnt < 0 {
             return Err(Wrong::new("unreadMsgCnt", "must not be negative"));
         }
@@ -270,6 +267,11 @@ impl Check for Message {
         self.id.as_str()
     }
 
+    fn follow_later_rules(&mut self) -> Result<(), Breach> {
+        self.unfold();
+        Ok(())
+    }
+
     fn check(&mut self, _: &Definitions) -> Result<(), Wrong> {
         id("id", self.id.as_str())?;
         id("conversationId", self.conversation_id.as_str())?;
@@ -292,12 +294,9 @@ impl Check for Message {
         self.images = self.images.take().filter(|images| !images.is_empty());
         if let Some(raw) = &self.payload {
             // Text and images are also taken from the payload, so that both revisions show the message.
-            let Shown { text, images, unfolded } = payload(raw)?;
+            let Shown { text, images } = payload(raw)?;
             self.text = agreed("text", self.text.take(), text)?;
             self.images = agreed("images", self.images.take(), images)?;
-            // A reply of ours may have a subject that is empty.
-            let unfolded = unfolded.filter(|_| self.direction == Direction::Inbound);
-            self.payload = unfolded.or(self.payload.take());
         }
         Ok(())
     }

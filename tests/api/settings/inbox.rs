@@ -175,4 +175,11 @@ fn a_message_is_taken_without_what_is_unusable_beside_it() {
     let conversation = plane.desk.conversation(answer["conversationId"].as_str().unwrap_or_default());
     assert_eq!((&conversation["emailSubject"], &conversation["displayName"]), (&json!("Your order of yesterday"), &json!("Sri suk")));
     assert_eq!(plane.desk.newest(conversation["id"].as_str().unwrap_or_default())["sentAt"], LATER);
+    let message = json!({
+        "accountId": "acc-ann", "referenceId": "<2@example.com>", "externalId": "x-2", "sender": {"id": "U2", "name": null}, "text": "x",
+        "emailSubject": ["x"], "contact": {"firstName": "Nok", "lastName": null, "email": {}, "phone": 66_812_345_678_u64},
+    });
+    let answer = plane.post("/messages", message).ok();
+    let members: Vec<_> = answer["ignored"].as_array().into_iter().flatten().map(|one| one["member"].clone()).collect();
+    assert_eq!(members, ["emailSubject", "contact.email", "contact.phone"]);
 }

@@ -2,15 +2,16 @@
 
 use std::{fmt::Display, future::Future, io, path::PathBuf, sync::Arc, time::Duration};
 
-use futures_util::future::join_all;
+use futures_util::future::{OptionFuture, join_all};
 use poem::{
-    Endpoint, EndpointExt, IntoResponse, Response, Route, Server,
+    Endpoint, EndpointExt, IntoEndpoint, IntoResponse, Response, Route, Server,
     endpoint::make_sync,
     get, handler,
     http::{StatusCode, header},
     listener::Acceptor,
     web::Data,
 };
+use prometheus_client::metrics::gauge::Gauge;
 use tokio::{runtime::Handle, sync::watch, task::JoinHandle};
 
 use crate::{
@@ -36,9 +37,9 @@ use crate::{
     },
     readiness::Readiness,
     revision,
-    search::Searches,
+    search::{IndexState, Searches},
     service::{self, Service},
-    store::{self, Db, change_log::retention::Pass, settings::secret_keys::SecretKeys},
+    store::{self, Db, change_log::retention::Pass, settings::secret_keys::SecretKeys, slow_statements},
     supervisor::{Pulse, Supervisor},
     telemetry::metrics::{MESSAGES, Metrics, WEBHOOKS},
 };
@@ -54,6 +55,8 @@ pub struct App {
     readiness: Readiness,
     public_url: Option<String>,
     cors: Cors,
+    /// Absent: the metrics page is among the others.
+    metrics_listen: Option<String>,
 }
 
 /// What callers may ask for, and how they know this server.
@@ -71,13 +74,18 @@ pub struct Callers {
 
 /// Opens the database as it is.
 pub async fn open(config: &Config) -> store::Result<Db> {
-    Db::open(&config.database_url, config.connections.get(), None).await
+    connect(config, None).await
+}
+
+async fn connect(config: &Config, metrics: Option<&Metrics>) -> store::Result<Db> {
+    slow_statements::log_from(Duration::from_millis(config.slow_statement));
+    Db::open(&config.database_url, config.connections.get(), metrics.map(Metrics::on_statement)).await
 }
 
 /// Opens the database, brings its schema up to date, and counts its statements if there are metrics. Secrets that are stored as they
 /// are become encrypted.
 pub async fn open_migrated(config: &Config, metrics: Option<&Metrics>) -> store::Result<Db> {
-    let db = Db::open(&config.database_url, config.connections.get(), metrics.map(Metrics::on_statement)).await?;
+    let db = connect(config, metrics).await?;
     db.migrate_up().await?;
     let db = db.with_secret_keys(secret_keys(config)?);
     let sealed = db.seal_plain().await?;
@@ -158,7 +166,13 @@ impl App {
         let turns = Turns::new(share);
         let api = Arc::new(Api { service, replica, seal, metrics, rate: callers.rate, under_way: UnderWay::default(), turns });
         let Callers { public_url, cors, .. } = callers;
-        Ok(Self { api, connectors, targets, searches, supervisor, readiness, public_url, cors })
+        Ok(Self { api, connectors, targets, searches, supervisor, readiness, public_url, cors, metrics_listen: None })
+    }
+
+    /// The same, with the metrics page at an address of its own, and nowhere else, if there is one.
+    #[must_use]
+    pub fn with_metrics_at(self, metrics_listen: Option<String>) -> Self {
+        Self { metrics_listen, ..self }
     }
 
     /// Everything that is served.
@@ -176,8 +190,10 @@ impl App {
             .at("/healthz", get(healthz))
             .at("/readyz", get(readyz))
             .at("/settings/docs", get(docs::page(settings::docs)))
-            .at("/settings/openapi.json", get(Download::json(settings::document, address.clone())))
-            .at("/metrics", get(metrics_page));
+            .at("/settings/openapi.json", get(Download::json(settings::document, address.clone())));
+        if self.metrics_listen.is_none() {
+            route = route.at(METRICS, self.metrics());
+        }
         for asset in page::ASSETS {
             route = route.at(asset.path, get(make_sync(move |_| asset.response())));
         }
@@ -188,6 +204,10 @@ impl App {
         Edge { served: Served { operations, pages }, api: self.api.clone(), cors: self.cors.clone() }
     }
 
+    fn metrics(&self) -> impl IntoEndpoint<Endpoint: 'static> + use<> {
+        get(metrics_page).data(self.api.clone()).data(self.searches.clone())
+    }
+
     /// Follows the database for searches, for tests that serve nothing.
     #[cfg(test)]
     pub async fn follow(self) {
@@ -195,17 +215,21 @@ impl App {
     }
 
     /// Serves, delivers, and follows the database for searches, until `stop` resolves; what is in progress is then finished,
-    /// and the database is closed. `ready` receives the bound address.
-    pub async fn serve(&self, listen: &str, stop: impl Future<Output = ()>, ready: impl FnOnce(String)) -> io::Result<()> {
-        let acceptor = slow::listen(listen).await?;
-        let address = acceptor.local_addr().into_iter().find_map(|address| address.as_socket_addr().map(ToString::to_string));
-        let server = Server::new_with_acceptor(acceptor).name("counterpart");
-        ready(format!("http://{}", address.unwrap_or_else(|| listen.to_owned())));
-        // A sender that is dropped stops the background tasks as well.
+    /// and the database is closed. `ready` receives the bound addresses.
+    pub async fn serve(&self, listen: &str, stop: impl Future<Output = ()>, ready: impl FnOnce(Addresses)) -> io::Result<()> {
+        let acceptor = slow::listen(listen, self.api.metrics.http_connections()).await?;
+        // A sender that is dropped stops the background tasks and the metrics page.
         let (stop_workers, stopped) = watch::channel(());
+        let (metrics_url, metrics) = self.serve_metrics(stopped.clone()).await?.unzip();
+        ready(Addresses { url: url_of(&acceptor, listen), metrics_url });
         let workers = self.start(&stopped)?;
-        let served = server.run_with_graceful_shutdown(self.endpoint(), stop, Some(GRACE)).await;
-        drop(stop_workers);
+        let serving = async {
+            let server = Server::new_with_acceptor(acceptor).name("counterpart");
+            let served = server.run_with_graceful_shutdown(self.endpoint(), stop, Some(GRACE)).await;
+            drop(stop_workers);
+            served
+        };
+        let (served, _) = tokio::join!(serving, OptionFuture::from(metrics));
         match tokio::time::timeout(GRACE, join_all(workers)).await {
             Ok(ended) => ended.into_iter().collect::<Result<(), _>>().map_err(io::Error::other)?,
             Err(_) => tracing::warn!("deliveries were going on when the time was up; they are made again after the next start"),
@@ -215,7 +239,30 @@ impl App {
     }
 }
 
+/// Where a process is reached.
+#[derive(Debug)]
+pub struct Addresses {
+    pub url: String,
+    /// Absent: the metrics page is among the others.
+    pub metrics_url: Option<String>,
+}
+
+fn url_of(acceptor: &impl Acceptor, listen: &str) -> String {
+    let bound = acceptor.local_addr().into_iter().find_map(|address| address.as_socket_addr().map(ToString::to_string));
+    format!("http://{}", bound.unwrap_or_else(|| listen.to_owned()))
+}
+
 impl App {
+    /// The address of the metrics page, if it has one of its own, and what serves it there until `stop` resolves.
+    async fn serve_metrics(&self, mut stop: watch::Receiver<()>) -> io::Result<Option<(String, impl Future<Output = io::Result<()>>)>> {
+        let Some(listen) = &self.metrics_listen else { return Ok(None) };
+        let acceptor = slow::listen(listen, Gauge::default()).await;
+        let acceptor = acceptor.map_err(|error| io::Error::other(format!("the metrics page cannot be served on {listen}: {error}")))?;
+        let (url, page) = (format!("{}{METRICS}", url_of(&acceptor, listen)), Route::new().at(METRICS, self.metrics()));
+        let stopped = async move { _ = stop.changed().await };
+        Ok(Some((url, Server::new_with_acceptor(acceptor).run_with_graceful_shutdown(page, stopped, Some(GRACE)))))
+    }
+
     /// Starts the background tasks: deliveries to channels and to webhooks, the chores, and the search follower.
     fn start(&self, stop: &watch::Receiver<()>) -> io::Result<[JoinHandle<()>; 4]> {
         let stopped = || {
@@ -323,11 +370,13 @@ async fn readyz(Data(readiness): Data<&Readiness>) -> Response {
     text("application/json", body.to_string()).with_status(status).into_response()
 }
 
+const METRICS: &str = "/metrics";
+
 /// How long the metrics page waits for what is read of the database.
 const READING: Duration = Duration::from_secs(3);
 
 #[handler]
-async fn metrics_page(Data(api): Data<&Arc<Api>>) -> Response {
+async fn metrics_page(Data(api): Data<&Arc<Api>>, Data(searches): Data<&Searches>) -> Response {
     let db = api.service.db();
     let slow = |_| store::Error::Unavailable(format!("it did not answer within {} seconds", READING.as_secs()));
     let read = tokio::time::timeout(READING, db.backlogs()).await.map_err(slow).flatten();
@@ -336,5 +385,10 @@ async fn metrics_page(Data(api): Data<&Arc<Api>>) -> Response {
     }
     api.metrics.refused_log_copies(db.refused_log_copies());
     api.metrics.database(read.ok().as_ref(), api.service.world().now());
+    api.metrics.db_connections(db.postgres_connections());
+    match searches.state().await {
+        Ok(IndexState { lag, is_ready, bytes }) => api.metrics.search_index(lag, is_ready, bytes),
+        Err(error) => tracing::warn!(%error, "the metrics page lacks the state of the search index"),
+    }
     text("application/openmetrics-text; version=1.0.0; charset=utf-8", api.metrics.page())
 }

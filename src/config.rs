@@ -83,6 +83,10 @@ pub struct Config {
     #[arg(long, env = "COUNTERPART_LOG_FORMAT", default_value = "text", value_name = "FORMAT", global = true)]
     pub log_format: LogFormat,
 
+    /// From how many milliseconds on a statement of the database is logged, as a warning, without its values
+    #[arg(long, env = "COUNTERPART_SLOW_STATEMENT", default_value = "500", value_name = "MS", global = true)]
+    pub slow_statement: u64,
+
     /// A file with the keys that secrets of webhooks, bridges and the server are encrypted with: the first one encrypts, all decrypt
     /// [default: beside the SQLite file, as `FILE.key`, made where it is missing; on PostgreSQL none, secrets are stored as they are]
     #[arg(long, env = "COUNTERPART_SECRET_KEY_FILE", value_name = "FILE", conflicts_with = "secret_key", global = true)]

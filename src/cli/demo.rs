@@ -63,7 +63,7 @@ impl Demo {
         let callers = Callers { bounds: config.bounds(), ..Callers::default() };
         let connectors = Connectors::every(Arc::new(Simulator));
         let app = App::new(db, world, metrics, callers, connectors, Targets::PublicAndLoopback, config.index_folder()).await?;
-        self.listen.serve(&app, |base| print(&welcome(base, &key, &link, self.keep.as_deref()))).await
+        self.listen.serve(&app, |addresses| print(&welcome(&addresses.url, &key, &link, self.keep.as_deref()))).await
     }
 }
 

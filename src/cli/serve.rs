@@ -8,7 +8,7 @@ use url::Url;
 
 use super::{Failed, Outcome, print};
 use crate::{
-    app::{App, Callers, open_migrated, report_secrets},
+    app::{Addresses, App, Callers, open_migrated, report_secrets},
     config::{Config, switch},
     delivery::{connector::Connectors, simulator::Simulator},
     domain::clock::World,
@@ -28,6 +28,10 @@ pub struct Serve {
     /// replayed everything that the store has committed; keys are looked up in the primary database
     #[arg(long, env = "COUNTERPART_READ_URL", hide_env_values = true, value_name = "URL")]
     read_url: Option<String>,
+
+    /// Address and port of the metrics page, which then is nowhere else [default: `/metrics` beside the API]
+    #[arg(long, env = "COUNTERPART_METRICS_LISTEN", value_name = "ADDRESS", value_parser = address)]
+    metrics_listen: Option<String>,
 
     /// Rate limit: requests per second of each key, and refused keys per second of each client address [default: none]
     #[arg(long, env = "COUNTERPART_RATE_LIMIT", value_name = "N/s", value_parser = requests_per_second)]
@@ -77,7 +81,12 @@ impl Serve {
         let callers =
             Callers { rate, bounds: config.bounds(), public_url: self.public_url, cors, connections: config.connections.get() as usize };
         let app = App::new(db, world, metrics, callers, connectors, config.targets(), config.index_folder()).await?;
-        self.listen.serve(&app, |url| print(&format!("listening on {url}"))).await
+        let app = app.with_metrics_at(self.metrics_listen);
+        let ready = |Addresses { url, metrics_url }: &Addresses| {
+            print(&format!("listening on {url}"))?;
+            metrics_url.as_ref().map_or(Ok(()), |url| print(&format!("metrics on {url}")))
+        };
+        self.listen.serve(&app, ready).await
     }
 }
 
@@ -103,11 +112,11 @@ fn address(text: &str) -> Result<String, String> {
 }
 
 impl Listen {
-    /// Serves until the process is asked to stop. `ready` is called with the base URL.
-    pub async fn serve(&self, app: &App, ready: impl FnOnce(&str) -> Outcome) -> Outcome {
+    /// Serves until the process is asked to stop. `ready` is called with the addresses.
+    pub async fn serve(&self, app: &App, ready: impl FnOnce(&Addresses) -> Outcome) -> Outcome {
         let mut stop = Box::pin(asked_to_stop()?);
-        let served = app.serve(&self.listen, &mut stop, |url| {
-            if let Err(Failed(reason)) = ready(&url) {
+        let served = app.serve(&self.listen, &mut stop, |addresses| {
+            if let Err(Failed(reason)) = ready(&addresses) {
                 tracing::warn!(reason, "the address could not be printed");
             }
         });

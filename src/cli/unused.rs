@@ -10,8 +10,17 @@ const UNUSED: [(&str, &[&str], &str); 3] = [
     ("openapi", DATABASE, NO_DATABASE),
     ("contract", DATABASE, NO_DATABASE),
 ];
-const DATABASE: &[&str] =
-    &["database_url", "connections", "max_webhooks", "max_keys", "allow_private_targets", "secret_key_file", "secret_key", "index_dir"];
+const DATABASE: &[&str] = &[
+    "database_url",
+    "connections",
+    "max_webhooks",
+    "max_keys",
+    "allow_private_targets",
+    "slow_statement",
+    "secret_key_file",
+    "secret_key",
+    "index_dir",
+];
 const DEMO: &str = "the demo makes a database of its own, which `--keep FILE` keeps";
 const NO_DATABASE: &str = "this command uses no database";
 

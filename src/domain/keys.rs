@@ -16,6 +16,7 @@ use super::{
 pub struct Caller {
     pub store_id: StoreId,
     pub key_id: KeyId,
+    pub key_name: String,
     pub scopes: ScopeSet,
     /// The user for whom the key acts; absent: the store's oldest owner.
     pub owner: Option<UserId>,

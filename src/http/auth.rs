@@ -147,7 +147,7 @@ impl<'a, S: Requires> ApiExtractor<'a> for Authorised<S> {
         };
         let caller = known.caller;
         let recipient = Recipient::Key(caller.store_id.clone(), caller.key_id.clone());
-        context.authenticated(recipient.clone(), S::SCOPE.only_reads());
+        context.authenticated(recipient.clone(), Some(caller.key_name.clone()), S::SCOPE.only_reads());
         if !caller.scopes.contains(S::SCOPE) {
             return Err(ApiError::new(StatusCode::FORBIDDEN, format!("`x-api-key` lacks the scope {}", S::SCOPE)).into());
         }

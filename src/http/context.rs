@@ -48,9 +48,17 @@ struct Inner {
     request_id: String,
     received_at: Timestamp,
     received_at_form: ReceivedAt,
-    /// With whether the request only reads.
-    recipient: OnceLock<(Recipient, bool)>,
+    caller: OnceLock<Known>,
     turn: OnceLock<Turn>,
+}
+
+/// What authentication told.
+#[derive(Debug)]
+struct Known {
+    recipient: Recipient,
+    key_name: Option<String>,
+    /// Whether the request only reads.
+    repeatable: bool,
 }
 
 /// The caller that a request was authenticated as: its answers are counted as this one's.
@@ -70,7 +78,7 @@ impl Context {
             Some(id) if (1..=128).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic()) => id.to_owned(),
             _ => world.ids.fresh(),
         };
-        Self(Arc::new(Inner { request_id, received_at: world.now(), received_at_form, recipient: OnceLock::new(), turn: OnceLock::new() }))
+        Self(Arc::new(Inner { request_id, received_at: world.now(), received_at_form, caller: OnceLock::new(), turn: OnceLock::new() }))
     }
 
     pub fn request_id(&self) -> &str {
@@ -90,14 +98,19 @@ impl Context {
     }
 
     /// Called once, by authentication. `repeatable`: the request only reads, so that its answer may be refused once it is made.
-    pub fn authenticated(&self, recipient: Recipient, repeatable: bool) {
+    pub fn authenticated(&self, recipient: Recipient, key_name: Option<String>, repeatable: bool) {
         // A second call can only repeat the first: one request has one key.
-        let _ = self.0.recipient.set((recipient, repeatable));
+        let _ = self.0.caller.set(Known { recipient, key_name, repeatable });
     }
 
     /// The caller that was authenticated, if one was.
     pub fn recipient(&self) -> Option<&Recipient> {
-        self.0.recipient.get().map(|(recipient, _)| recipient)
+        self.0.caller.get().map(|known| &known.recipient)
+    }
+
+    /// The name of the key that was presented.
+    pub fn key_name(&self) -> Option<&str> {
+        self.0.caller.get()?.key_name.as_deref()
     }
 
     /// Keeps a turn until the request ends.
@@ -139,7 +152,7 @@ impl Context {
 
     /// Whether the request only reads.
     pub fn is_repeatable(&self) -> bool {
-        self.0.recipient.get().is_some_and(|(_, repeatable)| *repeatable)
+        self.0.caller.get().is_some_and(|known| known.repeatable)
     }
 
     /// The store of the caller, or `""` where no store is known.

@@ -149,10 +149,11 @@ fn log(context: &Context, operation: &str, path: &str, status: StatusCode, took:
         Some(Recipient::Manager(store, user)) => (Some(store.as_str()), None, Some(user.as_str())),
         None => (None, None, None),
     };
+    let key_name = context.key_name();
     if status >= 500 {
-        tracing::warn!(request_id, operation, path, status, milliseconds, store, key, user, "failed");
+        tracing::warn!(request_id, operation, path, status, milliseconds, store, key, key_name, user, "failed");
     } else {
-        tracing::info!(request_id, operation, path, status, milliseconds, store, key, user, "answered");
+        tracing::info!(request_id, operation, path, status, milliseconds, store, key, key_name, user, "answered");
     }
 }
 

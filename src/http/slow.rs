@@ -22,6 +22,7 @@ use poem::{
     listener::{Acceptor, TcpAcceptor},
     web::{LocalAddr, RemoteAddr},
 };
+use prometheus_client::metrics::gauge::Gauge;
 use tokio::{
     io::{AsyncRead, AsyncWrite, ReadBuf},
     net::{TcpListener, TcpSocket, lookup_host},
@@ -42,11 +43,11 @@ const SEND_BUFFER: u32 = 128 * 1024;
 const BACKLOG: u32 = 1024;
 
 /// Listens at the first address of a host and port that is free.
-pub async fn listen(address: &str) -> io::Result<Timed<TcpAcceptor>> {
+pub async fn listen(address: &str, open: Gauge) -> io::Result<Timed<TcpAcceptor>> {
     let mut failed = io::Error::new(io::ErrorKind::InvalidInput, "the name has no address");
     for address in lookup_host(address).await? {
         match listen_at(address) {
-            Ok(listener) => return Ok(Timed(TcpAcceptor::from_tokio(listener)?)),
+            Ok(listener) => return Ok(Timed { acceptor: TcpAcceptor::from_tokio(listener)?, open }),
             Err(error) => failed = error,
         }
     }
@@ -65,20 +66,40 @@ fn listen_at(address: SocketAddr) -> io::Result<TcpListener> {
 /// The pause after a connection could not be accepted.
 const REFUSED: Duration = Duration::from_millis(100);
 
-/// An acceptor whose connections keep the time.
+/// An acceptor whose connections keep the time, and are counted while they are open.
 #[derive(Debug)]
-pub struct Timed<A>(pub A);
+pub struct Timed<A> {
+    acceptor: A,
+    open: Gauge,
+}
+
+/// Counts a connection until it is dropped.
+#[derive(Debug)]
+struct Counted(Gauge);
+
+impl Counted {
+    fn one_more(open: &Gauge) -> Self {
+        open.inc();
+        Self(open.clone())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
 
 impl<A: Acceptor> Acceptor for Timed<A> {
     type Io = TimedStream<A::Io>;
 
     fn local_addr(&self) -> Vec<LocalAddr> {
-        self.0.local_addr()
+        self.acceptor.local_addr()
     }
 
     async fn accept(&mut self) -> io::Result<(Self::Io, LocalAddr, RemoteAddr, Scheme)> {
-        match self.0.accept().await {
-            Ok((stream, local, remote, scheme)) => Ok((TimedStream::new(stream), local, remote, scheme)),
+        match self.acceptor.accept().await {
+            Ok((stream, local, remote, scheme)) => Ok((TimedStream::new(stream, &self.open), local, remote, scheme)),
             Err(error) => {
                 // A peer that is gone again costs nothing. No file descriptor left is a state that lasts, and the caller tries at once.
                 if !matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset) {
@@ -99,6 +120,7 @@ pub struct TimedStream<S> {
     due: Instant,
     /// Rings when it is due, or before.
     alarm: Pin<Box<Sleep>>,
+    _counted: Counted,
 }
 
 /// What a connection keeps us waiting for.
@@ -112,9 +134,9 @@ enum Awaits {
 }
 
 impl<S> TimedStream<S> {
-    fn new(stream: S) -> Self {
+    fn new(stream: S, open: &Gauge) -> Self {
         let due = Instant::now() + IDLE;
-        Self { stream, awaits: Awaits::Request, due, alarm: Box::pin(sleep_until(due)) }
+        Self { stream, awaits: Awaits::Request, due, alarm: Box::pin(sleep_until(due)), _counted: Counted::one_more(open) }
     }
 
     fn wait(&mut self, awaits: Awaits) {
@@ -236,12 +258,12 @@ mod tests {
 
     fn connection() -> (DuplexStream, TimedStream<DuplexStream>) {
         let (client, server) = duplex(64);
-        (client, TimedStream::new(server))
+        (client, TimedStream::new(server, &Gauge::default()))
     }
 
     #[tokio::test]
     async fn a_client_that_reads_slowly_is_told_from_one_that_takes_nothing() {
-        let mut acceptor = listen("127.0.0.1:0").await.unwrap();
+        let mut acceptor = listen("127.0.0.1:0", Gauge::default()).await.unwrap();
         let address = acceptor.local_addr()[0].as_socket_addr().copied().unwrap();
         let mut client = tokio::net::TcpStream::connect(address).await.unwrap();
         let (mut server, ..) = acceptor.accept().await.unwrap();
@@ -358,7 +380,7 @@ mod tests {
             }
         });
         let (mut client, server) = duplex(1 << 16);
-        let serving = tokio::spawn(Server::new_with_acceptor(Timed(One(Some(server)))).run(endpoint));
+        let serving = tokio::spawn(Server::new_with_acceptor(Timed { acceptor: One(Some(server)), open: Gauge::default() }).run(endpoint));
         client.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
         arrived.notified().await;
         assert!(timeout(Duration::from_millis(50), ended.notified()).await.is_err());
@@ -374,7 +396,8 @@ mod tests {
         let two = format!("{request}GET");
         for (sent, answers, closed) in [("", 0, IDLE), ("GET / HT", 0, LIMIT), (request, 1, IDLE), (&two, 1, IDLE)] {
             let (mut client, server) = duplex(1 << 16);
-            let serving = Server::new_with_acceptor(Timed(One(Some(server)))).run(make_sync(|_| "here"));
+            let serving =
+                Server::new_with_acceptor(Timed { acceptor: One(Some(server)), open: Gauge::default() }).run(make_sync(|_| "here"));
             let serving = tokio::spawn(serving);
             client.write_all(sent.as_bytes()).await.unwrap();
             let (begun, mut answered) = (Instant::now(), String::new());

@@ -5,7 +5,7 @@
 //! with the process, even after a crash.
 
 use std::{
-    fs::{File, TryLockError, create_dir_all},
+    fs::{self, File, TryLockError, create_dir_all, read_dir},
     io,
     path::{Path, PathBuf},
 };
@@ -35,6 +35,15 @@ impl Folder {
         }
         Err(io::Error::new(io::ErrorKind::ResourceBusy, format!("every index below `{}` is in use by another process", parent.display())))
     }
+}
+
+/// The bytes of the files in a folder. What goes away meanwhile counts for nothing.
+pub fn bytes_of(folder: &Path) -> io::Result<u64> {
+    let files = match read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(0),
+        files => files?,
+    };
+    Ok(files.filter_map(|file| file.ok()?.metadata().ok()).filter(fs::Metadata::is_file).map(|file| file.len()).sum())
 }
 
 #[cfg(test)]

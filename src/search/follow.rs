@@ -24,7 +24,7 @@ use tokio::{
 use super::{
     Error, Result,
     build::{Progress, blocking, build, unpanicked},
-    folder::Folder,
+    folder::{Folder, bytes_of},
     front::{Change, Front, READ_AT_ONCE, is_full, is_much},
     index::{Index, Key},
     searcher::{Found, Fresh, Search, View},
@@ -65,6 +65,20 @@ struct Shared {
     permits: Semaphore,
     processors: u32,
     damaged: AtomicBool,
+    /// When the index last had every change of the database.
+    caught_up: Mutex<Instant>,
+    /// Where the index is, once it was claimed.
+    path: Mutex<Option<PathBuf>>,
+}
+
+/// The state of an index.
+#[derive(Clone, Copy, Debug)]
+pub struct IndexState {
+    /// Whether searches are answered.
+    pub is_ready: bool,
+    /// How long ago it last had every change of the database; since the start where it never had.
+    pub lag: Duration,
+    pub bytes: u64,
 }
 
 impl Searches {
@@ -80,7 +94,17 @@ impl Searches {
             processors,
             permits: Semaphore::new(processors as usize),
             damaged: AtomicBool::new(false),
+            caught_up: Mutex::new(Instant::now()),
+            path: Mutex::default(),
         }))
+    }
+
+    /// The state of the index. Looks at its files.
+    pub async fn state(&self) -> Result<IndexState> {
+        let path = self.0.path.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let bytes = blocking(move || Ok(path.map_or(Ok(0), |path| bytes_of(&path))?)).await?;
+        let caught_up = *self.0.caught_up.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(IndexState { is_ready: *self.0.ready.borrow(), lag: caught_up.elapsed(), bytes })
     }
 
     /// A page of hits. Every write acknowledged before is visible.
@@ -116,6 +140,7 @@ impl Searches {
         // A former run may have failed half-way.
         shared.close_view();
         let folder = Folder::claim(&shared.parent, &shared.database, false)?;
+        *shared.path.lock().unwrap_or_else(PoisonError::into_inner) = Some(folder.path.clone());
         let rebuilt = shared.damaged.swap(false, Ordering::AcqRel);
         let opened = if rebuilt { None } else { shared.open(&folder).await? };
         let (index, mark) = match opened {
@@ -257,6 +282,7 @@ impl Follower {
                 pulse.succeeded();
             }
             if !more {
+                *self.shared.caught_up.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
                 self.shared.front.followed.lock().await.far = false;
                 self.shared.ready.send_if_modified(|ready| !std::mem::replace(ready, true));
             }

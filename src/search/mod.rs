@@ -44,7 +44,7 @@ mod tests;
 use crate::store;
 
 pub use build::Progress;
-pub use follow::Searches;
+pub use follow::{IndexState, Searches};
 pub use memory::matching;
 pub use score::shown;
 pub use searcher::{Found, Hit, Order, Search};

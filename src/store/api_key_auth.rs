@@ -35,7 +35,7 @@ const fn server_place(name: &str) -> Place<'_> {
 macro_rules! callers {
     ($newest:literal) => {
         concat!(
-            "SELECT s.hash, s.expires_at, k.expires_at, k.store_id, k.id, k.scopes, k.owner_user_id",
+            "SELECT s.hash, s.expires_at, k.expires_at, k.store_id, k.id, k.name, k.scopes, k.owner_user_id",
             $newest,
             " FROM api_key_secrets s JOIN api_keys k ON k.store_id = s.store_id AND k.id = s.key_id WHERE k.active = TRUE AND s.hash IN "
         )
@@ -59,8 +59,9 @@ pub struct Known {
 /// A caller, and until when it is one.
 fn decode(cells: &mut Cells<'_>) -> Result<(Timestamp, Caller)> {
     let until = cells.time()?.min(cells.time()?);
-    let (store_id, key_id) = (cells.id()?, cells.id()?);
-    Ok((until, Caller { store_id, key_id, scopes: ScopeSet::from_stored(&cells.take::<String>()?), owner: cells.optional_id()? }))
+    let (store_id, key_id, key_name) = (cells.id()?, cells.id()?, cells.take()?);
+    let scopes = ScopeSet::from_stored(&cells.take::<String>()?);
+    Ok((until, Caller { store_id, key_id, key_name, scopes, owner: cells.optional_id()? }))
 }
 
 impl Db {

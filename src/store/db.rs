@@ -244,6 +244,14 @@ impl Db {
         &self.last_read_failure
     }
 
+    /// The number of connections to PostgreSQL of this process, but those that a command has for itself. Absent on SQLite.
+    pub fn postgres_connections(&self) -> Option<u64> {
+        let (Reads::Postgres(reads), Writes::Postgres(writes)) = (&self.reads, &self.writes) else { return None };
+        let replica = self.replica.as_ref().map_or(0, |replica| replica.connections());
+        let pooled = self.read.get_postgres_connection_pool().size();
+        Some(reads.connections() + writes.connections() + replica + u64::from(pooled))
+    }
+
     /// What this process commits to the change log.
     pub(in crate::store) fn own(&self) -> &Arc<Own> {
         &self.own

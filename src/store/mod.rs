@@ -70,6 +70,7 @@ mod request_rows;
 mod rows;
 pub mod search;
 pub mod settings;
+pub mod slow_statements;
 mod sql;
 mod sqlite;
 mod statement;

@@ -2,7 +2,10 @@
 //!
 //! What is read of the database is the same on the page of each process on it.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, atomic::AtomicU64},
+    time::Duration,
+};
 
 use prometheus_client::{
     encoding::{EncodeLabelSet, text::encode},
@@ -67,6 +70,11 @@ pub struct Metrics {
     failing: Family<NoLabels, Gauge>,
     size: Family<NoLabels, Gauge>,
     unread: Counter,
+    http_connections: Gauge,
+    db_connections: Family<NoLabels, Gauge>,
+    index_ready: Gauge,
+    index_lag: Gauge<f64, AtomicU64>,
+    index_bytes: Gauge,
     build: Family<[(&'static str, &'static str); 2], Gauge>,
 }
 
@@ -113,6 +121,16 @@ impl Default for Metrics {
         registry.register("db_size_bytes", "Bytes of the database, on SQLite with its log", size.clone());
         let unread = Counter::default();
         registry.register("db_gauges_unread", "Times that this page lacked what is read of the database", unread.clone());
+        let http_connections = Gauge::default();
+        registry.register("http_connections", "Connections of clients", http_connections.clone());
+        let db_connections = Family::<NoLabels, Gauge>::default();
+        registry.register("db_connections", "Connections to PostgreSQL", db_connections.clone());
+        let index_ready = Gauge::default();
+        registry.register("search_index_ready", "Whether searches are answered", index_ready.clone());
+        let index_lag = Gauge::default();
+        registry.register("search_index_lag_seconds", "Since when the search index lacks changes of the database", index_lag.clone());
+        let index_bytes = Gauge::default();
+        registry.register("search_index_bytes", "Bytes of the search index on the disk", index_bytes.clone());
         // A gauge, as elsewhere: the text format of Prometheus knows no info.
         let build = Family::default();
         registry.register("build_info", "This program", Family::clone(&build));
@@ -131,6 +149,11 @@ impl Default for Metrics {
             failing,
             size,
             unread,
+            http_connections,
+            db_connections,
+            index_ready,
+            index_lag,
+            index_bytes,
             build,
         }
     }
@@ -186,7 +209,6 @@ impl Metrics {
             self.unread.inc();
             return;
         };
-        let number = |value: u64| i64::try_from(value).unwrap_or(i64::MAX);
         for (queue, backlog) in [(MESSAGES, &read.messages), (WEBHOOKS, &read.events)] {
             self.waiting.get_or_create(&Queue { queue }).set(number(backlog.waiting));
             let oldest = backlog.oldest.map_or(0, |oldest| (now.millis() - oldest.millis()).max(0) / 1000);
@@ -198,6 +220,25 @@ impl Metrics {
         }
     }
 
+    /// Counts the open connections of clients.
+    pub fn http_connections(&self) -> Gauge {
+        self.http_connections.clone()
+    }
+
+    /// Takes over the number of connections to PostgreSQL.
+    pub fn db_connections(&self, open: Option<u64>) {
+        if let Some(open) = open {
+            self.db_connections.get_or_create(&[]).set(number(open));
+        }
+    }
+
+    /// Takes over the state of the search index: for how long it has lacked changes, if it answers searches, and its size in bytes.
+    pub fn search_index(&self, lag: Duration, is_ready: bool, bytes: u64) {
+        self.index_ready.set(is_ready.into());
+        self.index_lag.set(lag.as_secs_f64());
+        self.index_bytes.set(number(bytes));
+    }
+
     /// Everything, in the OpenMetrics text format.
     pub fn page(&self) -> String {
         let mut text = String::new();
@@ -206,4 +247,8 @@ impl Metrics {
             Err(error) => format!("# {error}\n"),
         }
     }
+}
+
+fn number(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
 }

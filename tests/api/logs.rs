@@ -41,6 +41,7 @@ fn a_request_is_a_line_of_json() {
     assert_eq!((&line["level"], &line["message"], &line["operation"]), (&json!("INFO"), &json!("answered"), &json!("addInternalComment")));
     assert_eq!((&line["path"], &line["status"]), (&json!("/v1/messages/internal-comments"), &json!(200)));
     assert_eq!((&line["store"], &line["key"], line.get("user")), (&json!("desk"), &json!(key), None));
+    assert_eq!(line["key_name"], "Test");
     assert!(line["milliseconds"].as_f64().is_some_and(|time| time > 0.0), "{line}");
     assert_eq!(of("complaint-8")["operation"], "listConversations");
     let refused = of("complaint-9");
@@ -54,4 +55,21 @@ fn a_request_is_a_line_of_text_without_colours() {
     for part in ["INFO", "answered", "operation=\"addInternalComment\"", "status=200", "store=\"desk\"", &format!("key=\"{key}\"")] {
         assert!(line.contains(part), "{part}: {line}");
     }
+}
+
+#[test]
+fn slow_statements_are_logged_without_their_values() {
+    let slow = |milliseconds: &'static str| {
+        let settings = [("COUNTERPART_LOG", "info"), ("COUNTERPART_LOG_FORMAT", "json"), ("COUNTERPART_SLOW_STATEMENT", milliseconds)];
+        let (log, _) = logged(&settings);
+        let lines: Vec<Value> = log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        lines.into_iter().filter(|line| line["message"] == "a slow statement").collect::<Vec<_>>()
+    };
+    let lines = slow("0");
+    for parts in [["SELECT", "FROM conversations"], ["INSERT", "comments"]] {
+        let of = |line: &&Value| line["statement"].as_str().is_some_and(|text| parts.iter().all(|part| text.contains(part)));
+        let line = lines.iter().find(of).unwrap_or_else(|| panic!("{parts:?}: {lines:?}"));
+        assert_eq!((&line["level"], line["milliseconds"].is_u64()), (&json!("WARN"), true), "{line}");
+    }
+    assert_eq!(slow("60000"), [] as [Value; 0]);
 }

@@ -42,6 +42,7 @@ fn failing_deliveries_are_seen() {
     }
     for (name, least) in [
         ("counterpart_db_size_bytes", 100_000.0),
+        ("counterpart_http_connections", 1.0),
         ("process_resident_memory_bytes", 1_000_000.0),
         ("process_cpu_seconds_total", 0.01),
         ("process_open_fds", 5.0),
@@ -74,5 +75,33 @@ fn failing_deliveries_are_seen() {
         until("the gauges are gone", || value(&page(&api), "counterpart_delivery_waiting{queue=\"webhooks\"}").is_none());
         assert!(value(&page(&api), "counterpart_db_gauges_unread_total").is_some_and(|times| times >= 1.0));
         server.database.lets_in(true);
+    }
+}
+
+#[test]
+fn the_search_index_and_connections_are_seen() {
+    let database = Database::with(&[("shop", channels())]);
+    let on_postgres = std::env::var_os("COUNTERPART_TEST_POSTGRES").is_some();
+    let server = Server::start_with(database, &[]);
+    let api = server.api("shop", &ALL_SCOPES);
+    until("the index is ready", || value(&page(&api), "counterpart_search_index_ready") == Some(1.0));
+    let page = page(&api);
+    assert!(value(&page, "counterpart_search_index_bytes").is_some_and(|bytes| bytes > 1000.0), "{page}");
+    assert!(value(&page, "counterpart_search_index_lag_seconds").is_some_and(|seconds| seconds < 60.0), "{page}");
+    let connections = value(&page, "counterpart_db_connections");
+    assert_eq!(connections.is_some_and(|open| open >= 1.0), on_postgres, "{page}");
+}
+
+#[test]
+fn the_metrics_page_can_have_an_address_of_its_own() {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port").to_string();
+    let server = Server::start_with(Database::with(&[("shop", channels())]), &[("COUNTERPART_METRICS_LISTEN", &free)]);
+    let api = server.api("shop", &ALL_SCOPES);
+    assert_eq!(api.anonymous().raw("GET", "/metrics").exchange().status, 404);
+    let apart = Api { address: free, ..api.anonymous() };
+    let alone = page(&apart);
+    assert!(value(&alone, "counterpart_search_index_ready").is_some(), "{alone}");
+    for path in ["/", "/healthz", "/openapi.json", "/docs"] {
+        assert_eq!(apart.anonymous().raw("GET", path).exchange().status, 404, "{path}");
     }
 }

@@ -7,7 +7,7 @@ use super::{files, none};
 /// The layers of the store, the lowest first, by module. A module imports from its own layer and from those below; what no layer names is a
 /// noun, and stands above all of them.
 const STORE_LAYERS: [(&str, &[&str]); 4] = [
-    ("basics", &["error", "lock", "limits", "last_failure", "sql", "rows", "entity"]),
+    ("basics", &["error", "lock", "limits", "last_failure", "sql", "rows", "entity", "slow_statements"]),
     ("drivers", &["sqlite", "postgres"]),
     (
         "database",

@@ -114,7 +114,7 @@ impl<'a> ApiExtractor<'a> for Managed {
         };
         let reads = matches!(*request.method(), Method::GET | Method::HEAD);
         let recipient = Recipient::Manager(manager.store_id.clone(), manager.user_id.clone());
-        context.authenticated(recipient.clone(), reads);
+        context.authenticated(recipient.clone(), None, reads);
         if !manager.may_manage() {
             return Err(not_a_manager().into());
         }

@@ -163,7 +163,7 @@ impl Sessions {
             refused(&stranger.api, &stranger.context, &stranger.from)?;
             return Err(unknown().into());
         };
-        stranger.context.authenticated(Recipient::Manager(manager.store_id.clone(), manager.user_id.clone()), false);
+        stranger.context.authenticated(Recipient::Manager(manager.store_id.clone(), manager.user_id.clone()), None, false);
         if !manager.may_manage() {
             return Err(not_a_manager().into());
         }

@@ -46,6 +46,7 @@ use crate::store::{
     error::{is_outdated, reason},
     lock::lock,
     postgres::tls,
+    slow_statements::Watch,
     sql::{Param, Sql},
 };
 
@@ -79,6 +80,23 @@ pub(in crate::store) struct Server {
     told: Url,
     /// How often statements that were prepared turned out not to fit the schema any more.
     outdated: Arc<AtomicU64>,
+    open: Arc<AtomicU64>,
+}
+
+/// Counts a connection until it is dropped.
+struct Counted(Arc<AtomicU64>);
+
+impl Counted {
+    fn one_more(open: &Arc<AtomicU64>) -> Self {
+        open.fetch_add(1, Ordering::Relaxed);
+        Self(open.clone())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 impl Server {
@@ -105,7 +123,7 @@ impl Server {
         }
         config.tcp_user_timeout(VANISHED).keepalives_idle(VANISHED / 2).keepalives_interval(VANISHED / 6);
         config.ssl_mode(tls::mode(options.get_ssl_mode()));
-        Self { config, mode: options.get_ssl_mode(), told, outdated: Arc::default() }
+        Self { config, mode: options.get_ssl_mode(), told, outdated: Arc::default(), open: Arc::default() }
     }
 
     /// The host and port, or the folder of the socket.
@@ -115,6 +133,11 @@ impl Server {
             (Some(Host::Unix(folder)), _) => folder.display().to_string(),
             _ => "?".to_owned(),
         }
+    }
+
+    /// The number of connections to it.
+    pub fn connections(&self) -> u64 {
+        self.open.load(Ordering::Relaxed)
     }
 
     /// Certificates are read each time, since they are renewed.
@@ -137,7 +160,7 @@ impl Server {
             }
         });
         let known = Known { statements: LruCache::new(STATEMENTS), outdated: self.outdated.load(Ordering::Relaxed) };
-        Connection { client, known: Mutex::new(known), outdated: self.outdated.clone(), served }
+        Connection { client, known: Mutex::new(known), outdated: self.outdated.clone(), served, _counted: Counted::one_more(&self.open) }
     }
 }
 
@@ -177,6 +200,7 @@ pub(in crate::store) struct Connection {
     known: Mutex<Known>,
     outdated: Arc<AtomicU64>,
     served: JoinHandle<()>,
+    _counted: Counted,
 }
 
 /// Takes the rows of a statement as they arrive, so that a long answer is not in memory as a whole in the form of the protocol.
@@ -228,6 +252,7 @@ struct Known {
 impl Connection {
     /// Runs a statement that stands alone. Where the schema changed since it was prepared, it is prepared and run once more.
     pub async fn each_row(&self, sql: &Sql, to: &mut dyn RowSink) -> Outcome<()> {
+        let _watch = Watch::one(sql);
         match self.noted(self.send(sql, to).await) {
             Err(error) if is_outdated(&error) => self.noted(self.send(sql, to).await),
             outcome => outcome,
@@ -255,6 +280,7 @@ impl Connection {
     /// One flight of a transaction: a command that begins it, statements and a command that ends it go out together, and are run one
     /// after the other. The first failure is the outcome: PostgreSQL runs nothing behind it, and takes a commit for a rollback.
     pub async fn flight(&self, begin: Option<&'static str>, statements: &[Sql], end: Option<&'static str>) -> Outcome<Vec<Answer>> {
+        let _watch = Watch::several(statements);
         self.noted(self.fly(begin, statements, end).await)
     }
 

@@ -118,6 +118,11 @@ impl Lines {
         }
     }
 
+    /// The number of connections.
+    pub fn connections(&self) -> u64 {
+        self.0.server.connections()
+    }
+
     /// The first line with few statements under way, so that those that there are find each other; else the one with the fewest.
     fn line(&self) -> Taken<'_> {
         let under_way = |line: &&Line| line.under_way.load(Ordering::Relaxed);

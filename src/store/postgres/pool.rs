@@ -86,6 +86,11 @@ impl Kept {
         Self(Arc::new(Shared { server, idle: Mutex::default(), permits, patience, last_failure: LastFailure::default() }))
     }
 
+    /// The number of connections.
+    pub fn connections(&self) -> u64 {
+        self.0.server.connections()
+    }
+
     /// Of the transactions on these connections.
     pub fn last_failure(&self) -> &LastFailure {
         &self.0.last_failure

@@ -72,6 +72,10 @@ impl Replica {
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
     }
 
+    pub fn connections(&self) -> u64 {
+        self.read.connections()
+    }
+
     pub async fn close(&self) {
         self.read.close().await;
     }

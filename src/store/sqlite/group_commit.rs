@@ -37,6 +37,7 @@ use crate::store::{
     last_failure::LastFailure,
     limits::WRITE_WAIT,
     rows::Cells,
+    slow_statements::Watch,
     sql::Sql,
     sqlite::{
         checkpoint::Copying,
@@ -386,6 +387,7 @@ impl Turn {
     /// The number of rows that a statement changed.
     pub fn run(&self, sql: &Sql) -> Result<u64> {
         self.with(|connection| {
+            let _watch = Watch::one(sql);
             let mut statement = connection.prepare_cached(&sql.for_sqlite())?;
             bind(&mut statement, sql.params())?;
             Ok(statement.raw_execute()? as u64)

@@ -1,0 +1,42 @@
+//! Slow statements: each is logged with its text and its time. The values, which are what people wrote, are not.
+
+use std::{
+    sync::atomic::{AtomicU64, Ordering},
+    time::{Duration, Instant},
+};
+
+use crate::store::sql::Sql;
+
+/// What takes as many milliseconds is logged. One for the process, as the log is.
+static SLOW: AtomicU64 = AtomicU64::new(500);
+
+/// Logs statements that take as long from now on.
+pub fn log_from(slow: Duration) {
+    SLOW.store(slow.as_millis().try_into().unwrap_or(u64::MAX), Ordering::Relaxed);
+}
+
+/// Times statements that run together, until it is dropped.
+pub(in crate::store) struct Watch<'a> {
+    statements: &'a [Sql],
+    started: Instant,
+}
+
+impl<'a> Watch<'a> {
+    pub fn one(statement: &'a Sql) -> Self {
+        Self::several(std::slice::from_ref(statement))
+    }
+
+    pub fn several(statements: &'a [Sql]) -> Self {
+        Self { statements, started: Instant::now() }
+    }
+}
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        let milliseconds = self.started.elapsed().as_millis() as u64;
+        if milliseconds >= SLOW.load(Ordering::Relaxed) {
+            let texts: Vec<&str> = self.statements.iter().map(Sql::as_str).collect();
+            tracing::warn!(milliseconds, statement = texts.join("; "), "a slow statement");
+        }
+    }
+}

@@ -235,3 +235,53 @@ fn a_demo_is_kept_where_that_is_asked_for() {
     let complaint = folder.fails(&["demo", "--listen", "127.0.0.1:0", "--keep", "counterpart.db"]);
     assert!(complaint.contains("holds other stores"), "{complaint}");
 }
+
+#[test]
+fn packages_find_completions_and_manual_pages() {
+    let folder = Folder::new();
+    for (shell, word) in [("bash", "complete -F"), ("zsh", "#compdef counterpart"), ("fish", "complete -c counterpart")] {
+        assert!(folder.ok(&["completions", shell]).contains(word), "{shell}");
+    }
+    assert!(folder.fails(&["completions", "sh"]).contains("bash"));
+    folder.ok(&["man", "."]);
+    let page = std::fs::read_to_string(folder.path().join("counterpart-serve.1")).unwrap();
+    assert!(page.contains("COUNTERPART_LISTEN"), "{page}");
+    assert!(folder.path().join("counterpart-key-create.1").exists());
+    assert!(folder.fails(&["man", "nowhere"]).contains("`nowhere`"));
+}
+
+#[test]
+fn a_health_check_tells_a_server_that_is_ready_from_others() {
+    let folder = Folder::new();
+    let health = |address: &str| ["health", "--listen", address].map(str::to_owned);
+    let asked = |address: &str, succeeds| {
+        let arguments = health(address);
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        text(folder.command(&arguments).output().unwrap(), succeeds, &arguments)
+    };
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let nobody = free.local_addr().unwrap().to_string();
+    drop(free);
+    assert!(asked(&nobody, false).contains("cannot be asked"));
+
+    let mut server =
+        Running(folder.command(&["serve", "--listen", "0.0.0.0:0"]).stdout(std::process::Stdio::piped()).spawn().unwrap());
+    let mut line = String::new();
+    BufReader::new(server.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let address = line.trim().trim_start_matches("listening on http://").to_owned();
+    assert_eq!(asked(&address, true).trim(), r#"{"status":"ready"}"#);
+    // A database that is gone. What was found a moment before is remembered.
+    std::fs::rename(folder.path().join("counterpart.db"), folder.path().join("other.db")).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    assert!(asked(&address, false).contains("not ready"), "{address}");
+}
+
+/// A process that ends with the test.
+struct Running(std::process::Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        _ = self.0.kill();
+        _ = self.0.wait();
+    }
+}

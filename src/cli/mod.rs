@@ -9,6 +9,7 @@ mod contract;
 mod demo;
 mod events;
 mod export;
+mod health;
 mod import;
 mod key;
 mod message;
@@ -19,6 +20,7 @@ mod reindex;
 mod secrets;
 mod serve;
 mod settings;
+mod shell;
 mod start;
 mod store;
 mod threads;
@@ -94,6 +96,12 @@ pub enum Command {
     /// Compare OpenAPI documents
     #[command(subcommand)]
     Contract(contract::Command),
+    /// Ask a server on this machine whether it is ready
+    Health(health::Health),
+    /// Print the completions of the command line for a shell
+    Completions(shell::Completions),
+    /// Write the manual pages, one for each command, into a folder
+    Man(shell::Man),
 }
 
 /// The reason why a command failed, for the terminal.
@@ -149,6 +157,9 @@ impl Command {
             Self::Secrets(command) => command.run(config).await,
             Self::Reindex(command) => command.run(config).await,
             Self::Openapi(command) => command.run(),
+            Self::Health(command) => command.run().await,
+            Self::Completions(command) => command.run(),
+            Self::Man(command) => command.run(),
             // The exit code depends on the result.
             Self::Contract(command) => return command.run().await,
         };

@@ -5,10 +5,13 @@ use clap::{ArgAction, ArgMatches, Command, error::ErrorKind, parser::ValueSource
 use crate::config::is_switched_on;
 
 /// Options of every command that these have no use for, and why.
-const UNUSED: [(&str, &[&str], &str); 3] = [
+const UNUSED: [(&str, &[&str], &str); 6] = [
     ("demo", &["database_url", "connections", "allow_private_targets", "secret_key_file", "secret_key", "index_dir"], DEMO),
     ("openapi", DATABASE, NO_DATABASE),
     ("contract", DATABASE, NO_DATABASE),
+    ("health", DATABASE, NO_DATABASE),
+    ("completions", DATABASE, NO_DATABASE),
+    ("man", DATABASE, NO_DATABASE),
 ];
 const DATABASE: &[&str] = &[
     "database_url",

@@ -1,0 +1,56 @@
+//! `counterpart health`: asks a server on this machine whether it is ready, for the health checks of containers.
+
+use std::time::Duration;
+
+use clap::Args;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+    time::timeout,
+};
+
+use super::{Failed, Outcome, print, serve::Listen};
+
+/// How long the server may take to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// How much of an answer is read, in bytes.
+const MOST: u64 = 64 * 1024;
+
+#[derive(Args, Debug)]
+pub struct Health {
+    #[command(flatten)]
+    listen: Listen,
+}
+
+impl Health {
+    pub async fn run(self) -> Outcome {
+        let address = reachable(&self.listen.listen);
+        let answer = timeout(PATIENCE, ask(&address)).await;
+        let answer = answer.map_err(|_| Failed(format!("{address} did not answer within {} seconds", PATIENCE.as_secs())))?;
+        let answer = answer.map_err(|error| Failed(format!("{address} cannot be asked: {error}")))?;
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
+        if head.split(' ').nth(1) == Some("200") {
+            print(body)
+        } else {
+            Err(Failed(format!("{address} is not ready: {}", if body.is_empty() { head } else { body })))
+        }
+    }
+}
+
+/// Where a server that listens on every address is reached from its own machine.
+fn reachable(listen: &str) -> String {
+    match listen.rsplit_once(':') {
+        Some(("0.0.0.0", port)) => format!("127.0.0.1:{port}"),
+        Some(("[::]", port)) => format!("[::1]:{port}"),
+        _ => listen.to_owned(),
+    }
+}
+
+async fn ask(address: &str) -> std::io::Result<String> {
+    let mut server = TcpStream::connect(address).await?;
+    server.write_all(format!("GET /readyz HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n").as_bytes()).await?;
+    let mut answer = Vec::new();
+    server.take(MOST).read_to_end(&mut answer).await?;
+    Ok(String::from_utf8_lossy(&answer).into_owned())
+}

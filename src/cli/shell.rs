@@ -1,0 +1,36 @@
+//! `counterpart completions` and `counterpart man`: what packages install beside the program.
+
+use std::path::PathBuf;
+
+use clap::{Args, CommandFactory};
+use clap_complete::Shell;
+
+use super::{Cli, Failed, Outcome};
+
+#[derive(Args, Debug)]
+pub struct Completions {
+    #[arg(value_name = "SHELL")]
+    shell: Shell,
+}
+
+#[derive(Args, Debug)]
+pub struct Man {
+    /// A folder that exists
+    #[arg(value_name = "FOLDER")]
+    folder: PathBuf,
+}
+
+impl Completions {
+    pub fn run(self) -> Outcome {
+        let mut script = Vec::new();
+        clap_complete::generate(self.shell, &mut Cli::command(), "counterpart", &mut script);
+        super::print(String::from_utf8_lossy(&script).trim_end())
+    }
+}
+
+impl Man {
+    pub fn run(self) -> Outcome {
+        let written = clap_mangen::generate_to(Cli::command(), &self.folder);
+        written.map_err(|error| Failed(format!("the pages cannot be written to `{}`: {error}", self.folder.display())))
+    }
+}

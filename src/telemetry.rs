@@ -54,7 +54,7 @@ pub fn start_log(filter: &str, format: LogFormat) -> Result<WorkerGuard, BadFilt
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(lines).log_internal_errors(false);
     match format {
         // A line of JSON has no colours in it.
-        LogFormat::Json => log.json().flatten_event(true).with_current_span(false).with_span_list(false).init(),
+        LogFormat::Json => log.json().flatten_event(true).with_span_list(false).init(),
         LogFormat::Text if io::stderr().is_terminal() => log.init(),
         LogFormat::Text => log.with_ansi(false).init(),
     }

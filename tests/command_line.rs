@@ -264,8 +264,7 @@ fn a_health_check_tells_a_server_that_is_ready_from_others() {
     drop(free);
     assert!(asked(&nobody, false).contains("cannot be asked"));
 
-    let mut server =
-        Running(folder.command(&["serve", "--listen", "0.0.0.0:0"]).stdout(std::process::Stdio::piped()).spawn().unwrap());
+    let mut server = Running(folder.command(&["serve", "--listen", "0.0.0.0:0"]).stdout(std::process::Stdio::piped()).spawn().unwrap());
     let mut line = String::new();
     BufReader::new(server.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let address = line.trim().trim_start_matches("listening on http://").to_owned();

@@ -15,6 +15,7 @@ use poem::{
 };
 use poem_openapi::OperationId;
 use tokio::task::spawn_blocking;
+use tracing::Instrument;
 
 use super::{
     api::Api,
@@ -82,7 +83,9 @@ impl Endpoint for Edge {
             self.served.call(request)
         };
         let served = AssertUnwindSafe(served).catch_unwind();
-        let answer = context.beside(tokio::time::timeout(REQUEST_LIMIT, served)).await;
+        // Lines that are logged meanwhile name the request.
+        let span = tracing::info_span!("request", request_id = context.request_id());
+        let answer = context.beside(tokio::time::timeout(REQUEST_LIMIT, served)).instrument(span).await;
         let (mut operation, mut too_late) = (None, false);
         let mut response = match answer {
             Ok(Ok(Ok(response))) => {

@@ -74,7 +74,7 @@ impl Service {
                     if let Some(external_id) = external_id
                         && !change.name_message(&message, &external_id).await?
                     {
-                        tracing::warn!(message = %message.id, external_id, "the channel's id of a message belongs to another message already");
+                        tracing::warn!(message_id = %message.id, external_id, "the channel's id of a message belongs to another message already");
                     }
                     if let Some(reference_id) = reference_id {
                         change.name_thread(&message, &reference_id).await?;
@@ -87,7 +87,7 @@ impl Service {
             Verdict::Refused { reason } => reason,
             Verdict::Again { reason, after } => match next_attempt(claimed.attempts, change.now(), after, jitter) {
                 Some(due_at) => {
-                    tracing::info!(message = %parcel.message_id, reason, "a message was not accepted and will be retried");
+                    tracing::info!(message_id = %parcel.message_id, reason, "a message was not accepted and will be retried");
                     change.postpone_parcel(claimed, due_at).await?;
                     change.end().await?;
                     return Ok(Outcome::Retrying);
@@ -98,7 +98,7 @@ impl Service {
         let reason: String = failure.chars().filter(|c| *c != '\0').take(MAX_REASON_CHARS).collect();
         let taken = change.take_parcel(claimed).await?;
         if taken {
-            tracing::warn!(message = %parcel.message_id, attempts = claimed.attempts, reason, "a message could not be sent");
+            tracing::warn!(message_id = %parcel.message_id, attempts = claimed.attempts, reason, "a message could not be sent");
             change.save_delivery(&parcel.message_id, Delivery::Failed, Some(&reason)).await?;
         }
         change.end().await?;

@@ -84,6 +84,8 @@ impl Service {
         let message = self.message(&conversation, inbound, at)?;
         change.insert_message(&message, Some(&inbound.external_id), None)?;
         count(&change, &mut conversation, &message).await?;
+        let external_id = &inbound.external_id;
+        tracing::info!(message_id = %message.id, conversation_id = %message.conversation_id, external_id, "taking a message in");
         change.inserted(&message, conversation.email_subject.as_deref());
         let ticket = self.ticket_for(&change, &conversation, former, at).await?;
         change.closed_tickets_got_message(&conversation.id, message.sort_at).await?;

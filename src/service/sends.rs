@@ -200,6 +200,7 @@ impl Service {
         if let Some(ticket) = &ticket_id {
             change.ticket_answered(ticket, now)?;
         }
+        tracing::info!(message_id = %message.id, conversation_id = %message.conversation_id, account_id = %message.account_id, "sending a message");
         change.insert_message(&message, None, Some(delivery))?;
         count(change, &mut conversation, &message).await?;
         change.inserted(&message, conversation.email_subject.as_deref());

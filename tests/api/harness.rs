@@ -316,6 +316,12 @@ impl Server {
         Self { address: in_turns([process.address.clone(), second.address.clone()]), process, second: Some(second), database }
     }
 
+    /// What it has logged so far.
+    #[allow(dead_code, reason = "not every test binary reads it")]
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(self.database.folder().join("server.log")).expect("the log")
+    }
+
     /// Another process on the same database.
     pub fn beside(&self, settings: Settings<'_>) -> Process {
         Process::start(&self.database, settings, b"keep\n")

@@ -19,10 +19,9 @@ fn logged(settings: Settings<'_>) -> (String, String) {
     api.post("/messages/internal-comments", body).header("x-request-id", "complaint-7").send().ok();
     api.get("/conversations").query("contactId", TEXT).header("x-request-id", "complaint-8").send();
     api.anonymous().get("/users").header("x-request-id", "complaint-9").send().fails(401);
-    let read = || std::fs::read_to_string(server.database.folder().join("server.log")).expect("the log");
     // A thread of its own writes the lines.
-    until("the last request is logged", || read().contains("complaint-9"));
-    let log = read();
+    until("the last request is logged", || server.log().contains("complaint-9"));
+    let log = server.log();
     assert!(!log.contains(TEXT) && !log.contains("a%20text") && !log.contains("a+text"), "{log}");
     assert!(!log.contains(&key.secret) && !log.contains('\u{1b}'), "{log}");
     (log, key.id)

@@ -44,6 +44,7 @@ mod migrations;
 mod pagination;
 mod postgres_settings;
 mod protocol;
+mod runbook;
 mod scopes;
 mod search;
 mod search_edges;

@@ -1,0 +1,100 @@
+//! The runbook (docs/runbook.md): its commands, run as printed, lead from a complaint to its cause.
+
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::{
+    endpoint::{Endpoint, PRIVATE, until},
+    fixture::channels,
+    harness::{ALL_SCOPES, Database, Server},
+};
+
+const PAGE: &str = include_str!("../../docs/runbook.md");
+
+/// The commands of a section.
+fn commands(section: &str) -> Vec<&'static str> {
+    let body = PAGE.split("\n## ").find(|part| part.starts_with(section)).expect("the section");
+    body.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next()).collect()
+}
+
+/// What they print for a server, with what stands for the ids of a case.
+fn run(server: &Server, commands: &str, ids: &[(&str, &str)]) -> String {
+    let mut script = commands.replace("127.0.0.1:8080", &server.address);
+    for (name, id) in ids {
+        script = script.replace(name, id);
+    }
+    let folder = server.database.folder();
+    let programs = folder.join("bin");
+    std::fs::create_dir_all(&programs).expect("a folder");
+    _ = std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_counterpart"), programs.join("counterpart"));
+    _ = std::os::unix::fs::symlink(folder.join("server.log"), folder.join("counterpart.log"));
+    let path = format!("{}:/usr/bin:/bin", programs.display());
+    let mut shell = Command::new("bash");
+    shell.args(["-euo", "pipefail", "-c", &script]).current_dir(folder).env("PATH", path).env("DATABASE_URL", &server.database.url);
+    let output = shell.output().expect("bash");
+    let (printed, complaint) = (String::from_utf8_lossy(&output.stdout).into_owned(), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{script}\n{printed}{complaint}");
+    printed
+}
+
+fn lines(printed: &str) -> Vec<Value> {
+    printed.lines().map(|line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{line}: {error}"))).collect()
+}
+
+#[test]
+fn a_complaint_leads_to_its_cause_in_three_steps() {
+    let database = Database::with(&[("shop", channels())]);
+    let refusing = Endpoint::replying(|_| ("422 No", json!({"error": "the number is blocked"}).to_string()));
+    let failing = Endpoint::replying(|_| ("500 Internal Server Error", String::new()));
+    database.run(&["bridge", "set", "--store", "shop", "--account", "acc-line", "--url", &refusing.url()]);
+    let hook = database.run(&["webhook", "create", "--store", "shop", "--url", &failing.url(), "--json"]);
+    let hook: Value = serde_json::from_str(&hook).expect("json");
+    let log = [("COUNTERPART_LOG", "info"), ("COUNTERPART_LOG_FORMAT", "json")];
+    let server = Server::start_with(database, &[&PRIVATE[1..], &log].concat());
+    let api = server.api("shop", &ALL_SCOPES);
+    let send = |conversation: &str, request: &str| {
+        let body = json!({"conversationId": conversation, "text": "a text of an agent"});
+        api.post("/messages", body).header("x-request-id", request).send().ok();
+    };
+    let steps = commands("\"My message never reached the customer\"");
+    // From the request to the message.
+    let message_of = |request: &str| -> String {
+        let ids = [("REQUEST-ID", request)];
+        until("the request is logged", || server.log().contains(&format!("\"request_id\":\"{request}\",\"operation\"")));
+        let found = lines(&run(&server, steps[0], &ids));
+        let line = |message: &str| found.iter().find(|line| line["message"] == message).unwrap_or_else(|| panic!("{message}: {found:?}"));
+        assert_eq!((&line("answered")["status"], &line("answered")["store"]), (&json!(200), &json!("shop")));
+        line("sending a message")["message_id"].as_str().expect("an id").to_owned()
+    };
+
+    send("conv-line", "complaint-1");
+    let message = message_of("complaint-1");
+    until("it was given up", || server.database.run(&["message", "undelivered", "--store", "shop"]).contains("\"failed\""));
+    let cause = lines(&run(&server, steps[1], &[("MESSAGE-ID", &message)]));
+    assert_eq!((cause.len(), &cause[0]["reason"]), (1, &json!("the bridge answered 422: the number is blocked")), "{cause:?}");
+    until("it is counted", || run(&server, steps[2], &[]).contains("outcome=\"given_up\"} 1"));
+
+    // The chat of the shop's own page takes messages at once; its event does not arrive.
+    send("conv-web", "complaint-2");
+    let message = message_of("complaint-2");
+    let ids = [("MESSAGE-ID", message.as_str()), ("WEBHOOK-ID", hook["id"].as_str().expect("an id"))];
+    let steps = commands("\"My system never heard of it\"");
+    let event = lines(&run(&server, steps[0], &ids));
+    assert_eq!((event.len(), &event[0]["type"]), (1, &json!("message.sent")), "{event:?}");
+    assert_eq!(lines(&run(&server, steps[1], &ids))[0]["enabled"], true);
+    until("it was tried", || {
+        !failing.seen().is_empty() && server.database.run(&["webhook", "log", "--store", "shop", "--id", ids[1].1]).contains("500")
+    });
+    let attempts = run(&server, steps[2], &ids);
+    assert!(attempts.contains("500"), "{attempts}");
+}
+
+#[test]
+fn every_alert_has_its_first_look() {
+    let alerts = include_str!("../../docs/prometheus/alerts.yaml");
+    let named: Vec<&str> = alerts.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).collect();
+    assert!(named.len() > 5, "{named:?}");
+    let missing: Vec<_> = named.iter().filter(|name| !PAGE.contains(**name)).collect();
+    assert!(missing.is_empty(), "the runbook says nothing of {missing:?}");
+}

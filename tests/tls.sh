@@ -7,6 +7,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 . tests/postgres.sh
+. tests/steps.sh
 . tests/contract/server.sh
 
 . tests/scratch.sh
@@ -76,3 +77,22 @@ counted=$(as_server "SELECT COUNT(*) FILTER (WHERE ssl) || ' of ' || COUNT(*) FR
     WHERE client_addr IS NOT NULL")
 echo "connections over TLS: $counted"
 [ "${counted% of *}" = "${counted#* of }" ] && [ "${counted% of *}" -ge 2 ]
+
+# A certificate of X.509 version 1, which Debian's OpenSSL makes of a request without extensions.
+stop_server
+openssl x509 -req -in "$certificates/server.csr" -CA "$certificates/ours.pem" -CAkey "$certificates/ours.key" -CAcreateserial -days 2 \
+    -out "$certificates/old.pem" 2>/dev/null
+openssl x509 -in "$certificates/old.pem" -noout -text | grep -q 'Version: 1 ' || fail "this OpenSSL makes no certificate of version 1"
+cp "$certificates/old.pem" "$scratch/data/server.pem"
+as_postgres "$postgres_programs/pg_ctl" -D "$scratch/data" reload >"$scratch/log" 2>&1 || { cat "$scratch/log" >&2; exit 1; }
+COUNTERPART_TEST_TLS_PORT=$port COUNTERPART_TEST_TLS_CERTIFICATES=$certificates \
+    cargo test --quiet --lib -- --ignored --exact store::postgres::connection::tests::an_old_certificate_encrypts_and_is_not_verified |
+    tee "$scratch/tests"
+grep -q '1 passed' "$scratch/tests"
+DATABASE_URL="postgres://postgres@localhost:$port/postgres?sslmode=require" "$counterpart" export --store shop >/dev/null
+old="postgres://postgres@localhost:$port/postgres?sslmode=verify-full&sslrootcert=$certificates/ours.pem"
+if DATABASE_URL=$old "$counterpart" export --store shop >/dev/null 2>"$scratch/log"; then
+    fail "a certificate of version 1 was verified"
+fi
+grep -q 'X.509 version 1' "$scratch/log" || fail "the reason is not told: $(cat "$scratch/log")"
+echo "a certificate of X.509 version 1: used with require, refused with verify-full"

@@ -30,6 +30,7 @@ use crate::store::{
         connection::Server,
         pipelined_clients::Lines,
         pool::{self, Kept},
+        relay::Relay,
         replica::{self, Replica, Transaction},
     },
     settings::secret_keys::SecretKeys,
@@ -107,7 +108,8 @@ pub type OnStatement = Arc<dyn Fn() + Send + Sync>;
 #[derive(Clone)]
 enum Address {
     Sqlite(Arc<SqliteConnectOptions>),
-    Postgres(Arc<PgConnectOptions>),
+    /// With the relay that it leads through, if there is one.
+    Postgres(Arc<PgConnectOptions>, Option<Arc<Relay>>),
 }
 
 impl Address {
@@ -118,7 +120,7 @@ impl Address {
                 let pool = sqlite_pool(1).connect_with((**options).clone()).await;
                 Ok(SqlxSqliteConnector::from_sqlx_sqlite_pool(pool.map_err(|error| unopened(options.get_filename(), error))?))
             }
-            Self::Postgres(options) => open_postgres((**options).clone(), 1).await,
+            Self::Postgres(options, relay) => open_postgres(through(relay.as_deref(), (**options).clone()), 1).await,
         }
     }
 }
@@ -140,11 +142,12 @@ impl Db {
             let server = Arc::new(Server::of(&options));
             // The pool of SeaORM does not tell why a server cannot be reached.
             pool::reach(&server, WRITE_WAIT).await?;
+            let relay = server.has_old_certificate().then(|| Relay::to(server.clone(), options.get_port())).transpose()?.map(Arc::new);
             let reads = Lines::new(server, connections, WRITE_WAIT);
             let writes = Kept::new(Server::of(&planned_once).into(), connections.max(2), WRITE_WAIT);
             // Nothing stays prepared there: what is read rarely is to outlast a change of the schema.
-            let read = open_postgres(options.clone().statement_cache_capacity(0), FOR_ENTITIES).await?;
-            (Address::Postgres(options.into()), read, None, Reads::Postgres(reads), Writes::Postgres(writes))
+            let read = open_postgres(through(relay.as_deref(), options.clone().statement_cache_capacity(0)), FOR_ENTITIES).await?;
+            (Address::Postgres(options.into(), relay), read, None, Reads::Postgres(reads), Writes::Postgres(writes))
         } else {
             return Err(Error::Unavailable("the database URL must begin with sqlite:// or postgres://".to_owned()));
         };
@@ -414,6 +417,14 @@ fn postgres_options(url: &str) -> Result<PgConnectOptions> {
         ("default_transaction_isolation", "read committed"),
     ];
     Ok(options.statement_cache_capacity(256).options(settings).disable_statement_logging())
+}
+
+/// The options of a connection through the relay, if there is one.
+fn through(relay: Option<&Relay>, options: PgConnectOptions) -> PgConnectOptions {
+    match relay {
+        Some(relay) => relay.through(options),
+        None => options,
+    }
 }
 
 async fn open_postgres(options: PgConnectOptions, connections: u32) -> Result<DatabaseConnection> {

@@ -14,7 +14,7 @@ use std::{
     str::FromStr,
     sync::{
         Arc, Mutex,
-        atomic::{AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -39,6 +39,7 @@ use tokio_postgres::{
     config::{Host, SslMode},
     types::{ToSql, Type},
 };
+use tokio_postgres_rustls::MakeRustlsConnect;
 use url::Url;
 
 use crate::store::{
@@ -81,6 +82,7 @@ pub(in crate::store) struct Server {
     /// How often statements that were prepared turned out not to fit the schema any more.
     outdated: Arc<AtomicU64>,
     open: Arc<AtomicU64>,
+    old_certificate: Arc<AtomicBool>,
 }
 
 /// Counts a connection until it is dropped.
@@ -123,7 +125,7 @@ impl Server {
         }
         config.tcp_user_timeout(VANISHED).keepalives_idle(VANISHED / 2).keepalives_interval(VANISHED / 6);
         config.ssl_mode(tls::mode(options.get_ssl_mode()));
-        Self { config, mode: options.get_ssl_mode(), told, outdated: Arc::default(), open: Arc::default() }
+        Self { config, mode: options.get_ssl_mode(), told, outdated: Arc::default(), open: Arc::default(), old_certificate: Arc::default() }
     }
 
     /// The host and port, or the folder of the socket.
@@ -133,6 +135,23 @@ impl Server {
             (Some(Host::Unix(folder)), _) => folder.display().to_string(),
             _ => "?".to_owned(),
         }
+    }
+
+    /// Its host and port, unless it is reached by a socket.
+    pub fn tcp(&self) -> Option<(&str, u16)> {
+        match (self.config.get_hosts().first(), self.config.get_ports().first()) {
+            (Some(Host::Tcp(host)), Some(port)) => Some((host, *port)),
+            _ => None,
+        }
+    }
+
+    /// Whether it has shown a certificate of X.509 version 1.
+    pub fn has_old_certificate(&self) -> bool {
+        self.old_certificate.load(Ordering::Relaxed)
+    }
+
+    pub fn connector(&self) -> Result<MakeRustlsConnect> {
+        tls::connector(self.mode, &self.told, &self.old_certificate)
     }
 
     /// The number of connections to it.
@@ -145,7 +164,7 @@ impl Server {
         if self.config.get_ssl_mode() == SslMode::Disable {
             return Ok(self.config.connect(NoTls).await.map(|(client, serving)| self.connection(client, serving, rows)));
         }
-        let connected = self.config.connect(tls::connector(self.mode, &self.told)?).await;
+        let connected = self.config.connect(self.connector()?).await;
         Ok(connected.map(|(client, serving)| self.connection(client, serving, rows)))
     }
 
@@ -517,6 +536,33 @@ mod tests {
             // As the other connections are.
             let told = PgConnection::connect(&url).await.map(|_| ());
             assert_eq!(told.is_ok(), reached, "{url}: {told:?}");
+        }
+    }
+
+    /// The same with a certificate of X.509 version 1.
+    #[tokio::test]
+    #[ignore = "run by tests/tls.sh"]
+    async fn an_old_certificate_encrypts_and_is_not_verified() {
+        let [port, folder] = ["COUNTERPART_TEST_TLS_PORT", "COUNTERPART_TEST_TLS_CERTIFICATES"].map(|name| setting(name).expect(name));
+        for (options, reached) in [
+            ("", true),
+            ("sslmode=prefer", true),
+            ("sslmode=require", true),
+            ("sslmode=verify-ca&sslrootcert=", false),
+            ("sslmode=verify-full&sslrootcert=", false),
+        ] {
+            let root = if reached { String::new() } else { format!("{folder}/ours.pem") };
+            let url = format!("postgres://postgres@localhost:{port}/postgres?{options}{root}");
+            let outcome = crate::store::Db::open(&url, 2, None).await;
+            let Ok(db) = outcome else {
+                let reason = outcome.err().map(|error| error.to_string()).unwrap_or_default();
+                assert!(!reached && reason.contains("X.509 version 1"), "{url}: {reason}");
+                continue;
+            };
+            assert!(reached, "{url}");
+            // Through SeaORM as well.
+            db.migrate_up().await.unwrap();
+            db.close().await.unwrap();
         }
         let connection = server(&format!("postgres://postgres@localhost:{port}/postgres")).connect(Rows::Short).await.unwrap().unwrap();
         let told = connection.rows(&Sql::fixed("SELECT ssl FROM pg_stat_ssl WHERE pid = pg_backend_pid()")).await.unwrap();

@@ -4,6 +4,7 @@ pub mod batched_lookup;
 pub mod connection;
 pub mod pipelined_clients;
 pub mod pool;
+pub mod relay;
 pub mod replica;
 mod tls;
 pub mod transaction;

@@ -3,7 +3,10 @@
 //! `verify-ca` asks for a certificate of an authority that is trusted, `verify-full` for one with the server's name. Where
 //! `sslrootcert` names authorities no others are trusted here, as by libpq; sqlx, which SeaORM's connections are, trusts public ones too.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error as TlsError, RootCertStore, SignatureScheme,
@@ -13,6 +16,7 @@ use rustls::{
     },
     crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature},
     pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject},
+    server::ParsedCertificate,
 };
 use sqlx::postgres::PgSslMode;
 use tokio_postgres::config::SslMode;
@@ -30,13 +34,14 @@ pub(super) fn mode(mode: PgSslMode) -> SslMode {
 }
 
 /// `told` has the certificates as query parameters, in sqlx's form.
-pub(super) fn connector(mode: PgSslMode, told: &Url) -> Result<MakeRustlsConnect> {
+/// `old_certificate` is set where the server shows a certificate of X.509 version 1.
+pub(super) fn connector(mode: PgSslMode, told: &Url, old_certificate: &Arc<AtomicBool>) -> Result<MakeRustlsConnect> {
     let provider = Arc::new(ring::default_provider());
-    let named = |name: &str| told.query_pairs().find(|(key, _)| key == name).map(|(_, value)| Pem::of(&value));
+    let given = |name: &str| told.query_pairs().find(|(key, _)| key == name).map(|(_, value)| Pem::of(&value));
     let config = ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions().map_err(unusable)?;
     let verifying = matches!(mode, PgSslMode::VerifyCa | PgSslMode::VerifyFull);
     let mut roots = RootCertStore::empty();
-    match named("sslrootcert") {
+    match given("sslrootcert") {
         Some(pem) if verifying => {
             for root in pem.certificates("sslrootcert")? {
                 roots.add(root).map_err(unusable)?;
@@ -44,17 +49,15 @@ pub(super) fn connector(mode: PgSslMode, told: &Url) -> Result<MakeRustlsConnect
         }
         _ => roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),
     }
-    let config = if matches!(mode, PgSslMode::VerifyFull) {
-        config.with_root_certificates(roots)
+    let chain = if verifying {
+        Some(WebPkiServerVerifier::builder_with_provider(roots.into(), provider.clone()).build().map_err(unusable)?)
     } else {
-        let chain = if verifying {
-            Some(WebPkiServerVerifier::builder_with_provider(roots.into(), provider.clone()).build().map_err(unusable)?)
-        } else {
-            None
-        };
-        config.dangerous().with_custom_certificate_verifier(Arc::new(Lenient { provider, chain }))
+        None
     };
-    let config = match (named("sslcert"), named("sslkey")) {
+    let named = matches!(mode, PgSslMode::VerifyFull);
+    let verifier = Verifier { provider, chain, named, old_certificate: old_certificate.clone() };
+    let config = config.dangerous().with_custom_certificate_verifier(Arc::new(verifier));
+    let config = match (given("sslcert"), given("sslkey")) {
         (Some(certificate), Some(key)) => {
             config.with_client_auth_cert(certificate.certificates("sslcert")?, key.key("sslkey")?).map_err(unusable)?
         }
@@ -102,15 +105,27 @@ impl Pem {
     }
 }
 
-/// Asks less of a server than its name.
+/// Asks of a server what the mode does.
 #[derive(Debug)]
-struct Lenient {
+struct Verifier {
     provider: Arc<CryptoProvider>,
     /// Whether the certificate has to come from an authority that is trusted.
     chain: Option<Arc<WebPkiServerVerifier>>,
+    /// Whether it has to have the server's name.
+    named: bool,
+    old_certificate: Arc<AtomicBool>,
 }
 
-impl ServerCertVerifier for Lenient {
+/// Why a certificate cannot be verified.
+const OLD: &str = "the server's certificate is of X.509 version 1, which cannot be verified: make it one of version 3, with the server's name \
+    (`openssl x509 -req … -extfile <(echo subjectAltName=DNS:HOST)`), or encrypt without verifying (sslmode=require)";
+
+/// Whether the library cannot read a certificate at all: it reads no version but 3.
+fn is_old(certificate: &CertificateDer<'_>) -> bool {
+    ParsedCertificate::try_from(certificate).is_err()
+}
+
+impl ServerCertVerifier for Verifier {
     fn verify_server_cert(
         &self,
         certificate: &CertificateDer<'_>,
@@ -119,9 +134,16 @@ impl ServerCertVerifier for Lenient {
         ocsp: &[u8],
         now: UnixTime,
     ) -> std::result::Result<ServerCertVerified, TlsError> {
+        let is_old = is_old(certificate);
+        self.old_certificate.store(is_old, Ordering::Relaxed);
         let Some(chain) = &self.chain else { return Ok(ServerCertVerified::assertion()) };
+        if is_old {
+            return Err(TlsError::General(OLD.to_owned()));
+        }
         match chain.verify_server_cert(certificate, between, name, ocsp, now) {
-            Err(TlsError::InvalidCertificate(CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. })) => {
+            Err(TlsError::InvalidCertificate(CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. }))
+                if !self.named =>
+            {
                 Ok(ServerCertVerified::assertion())
             }
             told => told,
@@ -134,6 +156,9 @@ impl ServerCertVerifier for Lenient {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> std::result::Result<HandshakeSignatureValid, TlsError> {
+        if self.proves_nothing(certificate) {
+            return Ok(HandshakeSignatureValid::assertion());
+        }
         verify_tls12_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
     }
 
@@ -143,10 +168,21 @@ impl ServerCertVerifier for Lenient {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> std::result::Result<HandshakeSignatureValid, TlsError> {
+        if self.proves_nothing(certificate) {
+            return Ok(HandshakeSignatureValid::assertion());
+        }
         verify_tls13_signature(message, certificate, signed, &self.provider.signature_verification_algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
         self.provider.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+impl Verifier {
+    /// Whether a signature by the key of this certificate says nothing: whoever stands between could show a certificate of its own, since
+    /// none is verified, and the library cannot read the key.
+    fn proves_nothing(&self, certificate: &CertificateDer<'_>) -> bool {
+        self.chain.is_none() && is_old(certificate)
     }
 }

@@ -1,0 +1,82 @@
+//! TLS relay for sqlx: a Unix socket of this process, whose connections go on to the server by our own TLS.
+//!
+//! The TLS of sqlx refuses a server whose certificate is of X.509 version 1, also where no certificate is to be verified. Such certificates
+//! are usual: PostgreSQL's manual leads to one. The relay is made only where the server has one and `sslmode` is `prefer` or `require`.
+
+use std::{fs::Permissions, io, os::unix::fs::PermissionsExt, sync::Arc, time::Duration};
+
+use sqlx::postgres::{PgConnectOptions, PgSslMode};
+use tempfile::TempDir;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional},
+    net::{TcpStream, UnixListener, UnixStream},
+    task::JoinHandle,
+    time::sleep,
+};
+use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
+
+use crate::store::{Error, Result, postgres::connection::Server};
+
+/// What asks a server for TLS: the length of the message and its code, which is the protocol's.
+const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
+
+/// The pause after a connection could not be accepted.
+const REFUSED: Duration = Duration::from_millis(100);
+
+/// Closes its socket when it is dropped.
+pub(in crate::store) struct Relay {
+    folder: TempDir,
+    accepting: JoinHandle<()>,
+}
+
+impl Drop for Relay {
+    fn drop(&mut self) {
+        self.accepting.abort();
+    }
+}
+
+impl Relay {
+    pub fn to(server: Arc<Server>, port: u16) -> Result<Self> {
+        let unusable = |error: io::Error| Error::Unavailable(format!("no socket for the TLS of PostgreSQL: {error}"));
+        // For the owner of this process alone, whatever the mask says.
+        let private = Permissions::from_mode(0o700);
+        let folder = tempfile::Builder::new().prefix("counterpart-").permissions(private).tempdir().map_err(unusable)?;
+        let listener = UnixListener::bind(folder.path().join(format!(".s.PGSQL.{port}"))).map_err(unusable)?;
+        let accepting = tokio::spawn(async move {
+            loop {
+                match listener.accept().await {
+                    Ok((client, _)) => _ = tokio::spawn(relay(client, server.clone())),
+                    Err(error) => {
+                        tracing::error!(%error, "a connection to PostgreSQL cannot be relayed");
+                        sleep(REFUSED).await;
+                    }
+                }
+            }
+        });
+        Ok(Self { folder, accepting })
+    }
+
+    /// The same server, through the relay.
+    pub fn through(&self, options: PgConnectOptions) -> PgConnectOptions {
+        options.socket(self.folder.path()).ssl_mode(PgSslMode::Disable)
+    }
+}
+
+async fn relay(mut client: UnixStream, server: Arc<Server>) {
+    let relayed = async {
+        let (host, port) = server.tcp().ok_or_else(|| io::Error::other("the server is not reached by TCP"))?;
+        let mut stream = TcpStream::connect((host, port)).await?;
+        stream.set_nodelay(true)?;
+        stream.write_all(&SSL_REQUEST).await?;
+        if stream.read_u8().await? != b'S' {
+            return Err(io::Error::other("the server has no TLS any more"));
+        }
+        let mut connector = server.connector().map_err(io::Error::other)?;
+        let connect = MakeTlsConnect::<TcpStream>::make_tls_connect(&mut connector, host).map_err(io::Error::other)?;
+        let mut stream = connect.connect(stream).await?;
+        copy_bidirectional(&mut client, &mut stream).await
+    };
+    if let Err(error) = relayed.await {
+        tracing::debug!(%error, "a relayed connection to PostgreSQL ended");
+    }
+}

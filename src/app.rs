@@ -260,7 +260,7 @@ impl App {
         let acceptor = acceptor.map_err(|error| io::Error::other(format!("the metrics page cannot be served on {listen}: {error}")))?;
         let (url, page) = (format!("{}{METRICS}", url_of(&acceptor, listen)), Route::new().at(METRICS, self.metrics()));
         let stopped = async move { _ = stop.changed().await };
-        Ok(Some((url, Server::new_with_acceptor(acceptor).run_with_graceful_shutdown(page, stopped, Some(GRACE)))))
+        Ok(Some((url, Server::new_with_acceptor(acceptor).run_with_graceful_shutdown(page, stopped, Some(Duration::ZERO)))))
     }
 
     /// Starts the background tasks: deliveries to channels and to webhooks, the chores, and the search follower.

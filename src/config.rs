@@ -83,7 +83,7 @@ pub struct Config {
     #[arg(long, env = "COUNTERPART_LOG_FORMAT", default_value = "text", value_name = "FORMAT", global = true)]
     pub log_format: LogFormat,
 
-    /// From how many milliseconds on a statement of the database is logged, as a warning, without its values
+    /// Log database statements that take this many milliseconds or more, as warnings, without their values
     #[arg(long, env = "COUNTERPART_SLOW_STATEMENT", default_value = "500", value_name = "MS", global = true)]
     pub slow_statement: u64,
 

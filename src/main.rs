@@ -7,7 +7,7 @@ use counterpart::{
     telemetry,
 };
 
-#[cfg(not(any(target_env = "msvc", target_env = "musl")))]
+#[cfg(not(target_env = "msvc"))]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
@@ -18,6 +18,12 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 // SAFETY: the name that jemalloc looks for, and a text that ends with NUL, behind a thin pointer as there.
 #[unsafe(export_name = "malloc_conf")]
 static ALLOCATOR_SETTINGS: &[u8; 87] = b"narenas:2,background_thread:true,dirty_decay_ms:100,muzzy_decay_ms:0,tcache_max:131072\0";
+
+/// The same for musl, where jemalloc has no thread of its own: free memory goes back with the next requests.
+#[cfg(target_env = "musl")]
+// SAFETY: as above.
+#[unsafe(export_name = "malloc_conf")]
+static ALLOCATOR_SETTINGS: &[u8; 64] = b"narenas:2,dirty_decay_ms:100,muzzy_decay_ms:0,tcache_max:131072\0";
 
 fn main() -> ExitCode {
     // Whatever this process makes is for its owner alone: database, log, index, key file, exports, temporary files.

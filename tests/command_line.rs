@@ -257,14 +257,22 @@ fn a_health_check_tells_a_server_that_is_ready_from_others() {
     let asked = |address: &str, succeeds| {
         let arguments = health(address);
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        text(folder.command(&arguments).output().unwrap(), succeeds, &arguments)
+        // The environment is that of the server.
+        text(folder.command(&arguments).env("COUNTERPART_SIMULATE_CHANNELS", "true").output().unwrap(), succeeds, &arguments)
     };
     let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let nobody = free.local_addr().unwrap().to_string();
     drop(free);
     assert!(asked(&nobody, false).contains("cannot be asked"));
 
-    let mut server = Running(folder.command(&["serve", "--listen", "0.0.0.0:0"]).stdout(std::process::Stdio::piped()).spawn().unwrap());
+    let mut server = Running(
+        folder
+            .command(&["serve", "--listen", "0.0.0.0:0"])
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::null())
+            .spawn()
+            .unwrap(),
+    );
     let mut line = String::new();
     BufReader::new(server.0.stdout.take().unwrap()).read_line(&mut line).unwrap();
     let address = line.trim().trim_start_matches("listening on http://").to_owned();

@@ -66,7 +66,7 @@ fn the_committed_comparisons_are_what_the_binary_prints() {
     }
 }
 
-/// The notes hold the rows; `features.md` shows them to whoever reads what is served.
+/// The notes hold the rows; `features.md` shows them to readers.
 #[test]
 fn what_no_document_shows_stands_in_the_notes_and_in_the_list_of_features() {
     let features = read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("features.md"));

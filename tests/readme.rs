@@ -1,12 +1,25 @@
 //! The README, executed as printed, and its links.
 
+#[allow(dead_code, reason = "the tests of the settings page use the rest")]
+#[path = "page/browser.rs"]
+mod browser;
+
 use std::{
+    collections::HashMap,
     fs,
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Read, Write},
     net::TcpListener,
     path::Path,
     process::{Child, Command, Stdio},
+    sync::mpsc::{Receiver, channel},
+    thread,
+    time::Duration,
 };
+
+use base64::{Engine, engine::general_purpose::STANDARD as BASE64};
+use browser::Browser;
+use hmac::{Hmac, KeyInit, Mac};
+use sha2::Sha256;
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
@@ -26,6 +39,44 @@ impl Drop for Served {
     }
 }
 
+/// A delivery: its headers and its body.
+type Delivery = (HashMap<String, String>, String);
+
+/// An endpoint that takes deliveries as long as the process lives.
+fn endpoint() -> (String, Receiver<Delivery>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/hooks", listener.local_addr().unwrap());
+    let (taken, deliveries) = channel();
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            let mut reader = BufReader::new(stream.try_clone().unwrap());
+            let mut headers = HashMap::new();
+            loop {
+                let mut line = String::new();
+                reader.read_line(&mut line).unwrap();
+                match line.trim_end().split_once(": ") {
+                    Some((name, value)) => _ = headers.insert(name.to_ascii_lowercase(), value.to_owned()),
+                    None if line.trim_end().is_empty() => break,
+                    None => {}
+                }
+            }
+            let mut body = vec![0; headers["content-length"].parse().unwrap()];
+            reader.read_exact(&mut body).unwrap();
+            stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").unwrap();
+            _ = taken.send((headers, String::from_utf8(body).unwrap()));
+        }
+    });
+    (url, deliveries)
+}
+
+/// Whether a delivery is signed as Standard Webhooks says.
+fn is_signed((headers, body): &Delivery, secret: &str) -> bool {
+    let key = BASE64.decode(secret.strip_prefix("whsec_").unwrap()).unwrap();
+    let mut mac = Hmac::<Sha256>::new_from_slice(&key).unwrap();
+    mac.update(format!("{}.{}.{body}", headers["webhook-id"], headers["webhook-timestamp"]).as_bytes());
+    headers["webhook-signature"] == format!("v1,{}", BASE64.encode(mac.finalize().into_bytes()))
+}
+
 #[test]
 fn a_store_of_your_own_is_made_as_printed() {
     let readme = fs::read_to_string(Path::new(ROOT).join("README.md")).unwrap();
@@ -43,7 +94,18 @@ fn a_store_of_your_own_is_made_as_printed() {
         let mut shell = Command::new("bash");
         shell.args(["-euo", "pipefail", "-c", commands]).current_dir(&work).env("PATH", path);
         shell.env_remove("DATABASE_URL").env("COUNTERPART_LISTEN", format!("127.0.0.1:{port}"));
+        // The endpoint is on this machine.
+        shell.env("COUNTERPART_ALLOW_PRIVATE_TARGETS", "true");
         shell
+    };
+    let (hooks, deliveries) = endpoint();
+    let here = |block: &str| block.replace("127.0.0.1:8080", &format!("127.0.0.1:{port}")).replace("https://example.com/hooks", &hooks);
+    let ok = |block: &str| {
+        let output = shell(&here(block)).output().unwrap();
+        let (printed, complaint) =
+            (String::from_utf8_lossy(&output.stdout).into_owned(), String::from_utf8_lossy(&output.stderr).into_owned());
+        assert!(output.status.success(), "{block}\n{printed}{complaint}");
+        printed
     };
     let mut served = None;
     let mut said = Vec::new();
@@ -59,17 +121,27 @@ fn a_store_of_your_own_is_made_as_printed() {
             assert!(line.starts_with("listening on"), "{line}");
             continue;
         }
-        let output = shell(&block.replace("127.0.0.1:8080", &format!("127.0.0.1:{port}"))).output().unwrap();
-        let (printed, complaint) =
-            (String::from_utf8_lossy(&output.stdout).into_owned(), String::from_utf8_lossy(&output.stderr).into_owned());
-        assert!(output.status.success(), "{block}\n{printed}{complaint}");
-        said.push(printed);
+        said.push(ok(&block));
     }
     assert!(served.is_some(), "the section serves the store");
     let all = said.concat();
     for expected in ["/settings#link=", "imported 13 records", "\"ticketNumber\"", "message.received", "whsec_"] {
         assert!(all.contains(expected), "`{expected}` is not in what was printed:\n{all}");
     }
+
+    // The next message of the customer reaches the endpoint.
+    let blocks = blocks(&readme, "A store of your own");
+    let receive = blocks.iter().find(|block| block.contains("message receive")).unwrap();
+    ok(&receive.replace("\"m-1\"", "\"m-2\""));
+    let secret = all.lines().find(|line| line.starts_with("whsec_")).unwrap();
+    let delivery = deliveries.recv_timeout(Duration::from_secs(30)).expect("a delivery");
+    assert!(delivery.1.contains("\"message.received\"") && is_signed(&delivery, secret), "{delivery:?}");
+
+    let link = all.lines().find(|line| line.contains("/settings#link=")).unwrap();
+    let browser = Browser::open();
+    browser.go(&here(link));
+    assert!(browser.text("//*[@id='who']").contains("owner, until "), "the owner's settings");
+    browser.sees("//h2[.='API keys']");
 }
 
 #[test]

@@ -11,8 +11,8 @@ use tokio::{
 
 use super::{Failed, Outcome, print, serve::Listen};
 
-/// How long the server may take to answer.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long the server may take to answer: less than health checks usually wait, so that the reason is seen.
+const PATIENCE: Duration = Duration::from_secs(4);
 
 /// How much of an answer is read, in bytes.
 const MOST: u64 = 64 * 1024;

@@ -18,6 +18,7 @@ use crate::{
         entries::Object,
         ids::{AccountId, ConversationId, MessageId, StoreId, TicketId},
         receive::{Detail, Ignored, Inbound, InboundContact},
+        text::whole_characters,
         time::Timestamp,
     },
     service::{Service, import::MAX_LINE_BYTES},
@@ -184,7 +185,7 @@ async fn receive(service: &Service, store: &StoreId, mut input: Box<dyn BufRead>
         if bytes.trim_ascii().is_empty() {
             continue;
         }
-        let inbound = parse(&bytes).map_err(stop)?;
+        let inbound = parse(&whole_characters(&bytes)).map_err(stop)?;
         let external_id = inbound.external_id.clone();
         let received = service.receive(store, inbound).await.map_err(|error| stop(error.to_string()))?;
         taken += 1;

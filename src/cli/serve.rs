@@ -29,7 +29,7 @@ pub struct Serve {
     #[arg(long, env = "COUNTERPART_READ_URL", hide_env_values = true, value_name = "URL")]
     read_url: Option<String>,
 
-    /// Address and port of the metrics page, which then is nowhere else [default: `/metrics` beside the API]
+    /// Address and port of the metrics page, which is then served nowhere else [default: `/metrics` beside the API]
     #[arg(long, env = "COUNTERPART_METRICS_LISTEN", value_name = "ADDRESS", value_parser = address)]
     metrics_listen: Option<String>,
 

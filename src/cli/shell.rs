@@ -9,13 +9,14 @@ use super::{Cli, Failed, Outcome};
 
 #[derive(Args, Debug)]
 pub struct Completions {
+    /// The shell
     #[arg(value_name = "SHELL")]
     shell: Shell,
 }
 
 #[derive(Args, Debug)]
 pub struct Man {
-    /// A folder that exists
+    /// An existing folder
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
 }

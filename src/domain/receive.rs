@@ -116,7 +116,7 @@ impl Inbound {
     /// Normalises the details of the sender and the subject, and removes the unusable ones. The message itself is always kept: no channel
     /// would send it again.
     pub fn tidy(&mut self, channel: &str) -> Vec<Ignored> {
-        let not_text = |member| Ignored { member, reason: "must be a text".to_owned() };
+        let not_text = |member| Ignored { member, reason: "must be a string".to_owned() };
         let mut ignored: Vec<Ignored> = std::mem::take(&mut self.not_texts).into_iter().map(not_text).collect();
         let mut keep = |member: &'static str, value: &mut Option<String>, form: &dyn Fn(&str) -> Result<String, &'static str>| {
             let Some(told) = value.take() else { return };

@@ -1,6 +1,8 @@
 //! Unicode text folding for comparisons: NFKC, case folded, NFKC again (decisions, sections 5.6 and 5.20). Stored texts and
 //! search texts are folded alike.
 
+use std::borrow::Cow;
+
 use icu_casemap::CaseMapper;
 use icu_normalizer::ComposingNormalizer;
 
@@ -65,6 +67,29 @@ pub fn unfolded(text: &str) -> Option<String> {
     if out.trim().is_empty() { None } else { Some(out) }
 }
 
+/// JSON whose texts hold no half characters: an escaped surrogate without its other half becomes U+FFFD. Channels leave them where they cut
+/// a text after so many UTF-16 units, and no text of ours can hold them.
+pub fn whole_characters(json: &[u8]) -> Cow<'_, [u8]> {
+    let unit = |at: usize| -> Option<u16> {
+        let digits = json.get(at..at + 6)?.strip_prefix(b"\\u")?;
+        u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()
+    };
+    let (mut whole, mut at) = (Cow::Borrowed(json), 0);
+    while let Some(next) = json.get(at..).and_then(|rest| rest.iter().position(|byte| *byte == b'\\')) {
+        at += next;
+        at += match (unit(at), unit(at + 6)) {
+            (Some(0xd800..=0xdbff), Some(0xdc00..=0xdfff)) => 12,
+            (Some(0xd800..=0xdfff), _) => {
+                whole.to_mut()[at + 2..at + 6].copy_from_slice(b"fffd");
+                6
+            }
+            (Some(_), _) => 6,
+            (None, _) => 2,
+        };
+    }
+    whole
+}
+
 /// `text` with each run of white space as one space, cut after `limit` characters.
 pub fn snippet(text: &str, limit: usize) -> String {
     let mut out = String::new();
@@ -91,6 +116,19 @@ pub fn snippet(text: &str, limit: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn half_characters_are_replaced() {
+        for (json, whole) in [
+            (r#""Mali \ud83d""#, r#""Mali \ufffd""#),
+            (r#""\ude00 \uD83D\uDE00 \ud83d\ud83d\ude00""#, r#""\ufffd \uD83D\uDE00 \ufffd\ud83d\ude00""#),
+            (r#"{"a":"\\ud83d","b":"\n\u0041\"\\"}"#, r#"{"a":"\\ud83d","b":"\n\u0041\"\\"}"#),
+            (r#""\ud8"#, r#""\ud8"#),
+            (r#""\"#, r#""\"#),
+        ] {
+            assert_eq!(whole_characters(json.as_bytes()), whole.as_bytes(), "{json}");
+        }
+    }
 
     #[test]
     fn folds_case_and_form() {

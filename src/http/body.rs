@@ -17,6 +17,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::{error::ApiError, shape};
+use crate::domain::text::whole_characters;
 
 /// The largest body, in bytes.
 pub const LIMIT: usize = 1024 * 1024;
@@ -39,28 +40,13 @@ impl<T: types::Type + DeserializeOwned + 'static, const EMPTY_IS_OBJECT: bool> B
 
     /// The body as `T`; what does not fit is named by its path.
     pub fn parse(&self) -> Result<T, ApiError> {
-        self.read(EMPTY_IS_OBJECT).map(|(read, _)| read)
+        read(&self.bytes, EMPTY_IS_OBJECT).map(|(read, _)| read)
     }
 
-    /// [`Self::parse`] of a write that looks for U+0000 itself, since it leaves some texts out that hold it.
-    pub fn parse_with_nul(&self) -> Result<T, ApiError> {
-        self.read(true).map(|(read, _)| read)
-    }
-
-    fn read(&self, nul: bool) -> Result<(T, Value), ApiError> {
-        let value: Value =
-            serde_json::from_slice(&self.bytes).map_err(|error| ApiError::field("body", format!("is not valid JSON: {error}")))?;
-        shape::check::<T>(&value).map_err(|wrong| ApiError::field(&format!("body{}", wrong.place), wrong.reason))?;
-        if !nul {
-            no_nul(&value, &mut "body".to_owned())?;
-        }
-        // Read from the bytes and not from the value, which has lost what was sent twice. Again for the path of what does not fit, which
-        // costs every value to keep track of.
-        let read = serde_json::from_slice(&self.bytes).or_else(|_| {
-            let mut deserializer = serde_json::Deserializer::from_slice(&self.bytes);
-            serde_path_to_error::deserialize(&mut deserializer).map_err(|error| refuse(&error.path().to_string(), error.inner()))
-        })?;
-        Ok((read, value))
+    /// [`Self::parse`] of a message from a channel. Names and texts come as they were cut: half a character becomes U+FFFD, and U+0000 is
+    /// left to the service.
+    pub fn parse_inbound(&self) -> Result<T, ApiError> {
+        read(&whole_characters(&self.bytes), true).map(|(read, _)| read)
     }
 
     /// The body as it was sent.
@@ -82,10 +68,26 @@ impl<T: types::Type + DeserializeOwned + 'static> FilterBody<T> {
                 _ => {}
             }
         }
-        let (read, mut value) = self.read(true)?;
+        let (read, mut value) = read(&self.bytes, true)?;
         strip(&mut value);
         Ok((read, value.to_string()))
     }
+}
+
+/// A body as `T` and as it was sent. `nul`: it may hold U+0000.
+fn read<T: types::Type + DeserializeOwned + 'static>(bytes: &[u8], nul: bool) -> Result<(T, Value), ApiError> {
+    let value: Value = serde_json::from_slice(bytes).map_err(|error| ApiError::field("body", format!("is not valid JSON: {error}")))?;
+    shape::check::<T>(&value).map_err(|wrong| ApiError::field(&format!("body{}", wrong.place), wrong.reason))?;
+    if !nul {
+        no_nul(&value, &mut "body".to_owned())?;
+    }
+    // Read from the bytes and not from the value, which has lost what was sent twice. Again for the path of what does not fit, which
+    // costs every value to keep track of.
+    let read = serde_json::from_slice(bytes).or_else(|_| {
+        let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+        serde_path_to_error::deserialize(&mut deserializer).map_err(|error| refuse(&error.path().to_string(), error.inner()))
+    })?;
+    Ok((read, value))
 }
 
 /// U+0000 cannot be stored on every database, so that no write takes it.

@@ -35,7 +35,7 @@ pub struct Conversation {
     pub reference_id: String,
     pub label_ids: Vec<String>,
     pub is_spam: bool,
-    /// Messages that nobody read yet.
+    /// Messages that no user has read yet.
     pub unread_msg_cnt: i64,
     /// Customer-facing messages.
     pub all_msg_cnt: i64,

@@ -29,6 +29,7 @@ use super::{
     rest::{self, Unread},
     settings::in_settings,
     under_way,
+    writing::IDEMPOTENCY_KEY,
 };
 use crate::domain::rules::ReceivedAt;
 
@@ -74,6 +75,7 @@ impl Endpoint for Edge {
         if head {
             request.set_method(Method::GET);
         }
+        let idempotency_key = request.header(IDEMPOTENCY_KEY).map(str::to_owned);
         let gzip = encoding::accepts_gzip(request.headers());
         let origin = self.cors.allowed_origin(&path, request.headers());
         let unread = rest::watch(&mut request);
@@ -84,7 +86,7 @@ impl Endpoint for Edge {
         };
         let served = AssertUnwindSafe(served).catch_unwind();
         // Lines that are logged meanwhile name the request.
-        let span = tracing::info_span!("request", request_id = context.request_id());
+        let span = tracing::error_span!("request", request_id = context.request_id());
         let answer = context.beside(tokio::time::timeout(REQUEST_LIMIT, served)).instrument(span).await;
         let (mut operation, mut too_late) = (None, false);
         let mut response = match answer {
@@ -132,7 +134,7 @@ impl Endpoint for Edge {
         let status = response.status();
         let (operation, took) = (operation.unwrap_or("none"), started.elapsed());
         self.api.metrics.request(operation, status.as_u16(), took);
-        log(&context, operation, &path, status, took);
+        log(&context, operation, &path, status, took, idempotency_key.as_deref());
         // Nothing is awaited from here on, so that the answer goes out before its request's rest is read.
         if let Some(rest) = unread.and_then(Unread::rest) {
             if rest.closes || too_late {
@@ -145,7 +147,7 @@ impl Endpoint for Edge {
 }
 
 /// The log line of a request. A path has ids in it; queries and bodies have what people wrote.
-fn log(context: &Context, operation: &str, path: &str, status: StatusCode, took: Duration) {
+fn log(context: &Context, operation: &str, path: &str, status: StatusCode, took: Duration, idempotency_key: Option<&str>) {
     let (request_id, status, milliseconds) = (context.request_id(), status.as_u16(), took.as_secs_f64() * 1000.0);
     let (store, key, user) = match context.recipient() {
         Some(Recipient::Key(store, key)) => (Some(store.as_str()), Some(key.as_str()), None),
@@ -154,9 +156,9 @@ fn log(context: &Context, operation: &str, path: &str, status: StatusCode, took:
     };
     let key_name = context.key_name();
     if status >= 500 {
-        tracing::warn!(request_id, operation, path, status, milliseconds, store, key, key_name, user, "failed");
+        tracing::warn!(request_id, operation, path, status, milliseconds, store, key, key_name, user, idempotency_key, "failed");
     } else {
-        tracing::info!(request_id, operation, path, status, milliseconds, store, key, key_name, user, "answered");
+        tracing::info!(request_id, operation, path, status, milliseconds, store, key, key_name, user, idempotency_key, "answered");
     }
 }
 

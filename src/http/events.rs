@@ -72,7 +72,7 @@ pub struct Event {
     /// The revision of the contract that `data` is written in.
     api_revision: String,
     store_id: String,
-    /// Increases in the order in which changes were committed: whoever has seen one has seen all below it.
+    /// Increases in the order in which changes were committed: a client that has seen one has seen all below it.
     #[serde(skip)]
     sequence: i64,
     actor: Actor,
@@ -106,7 +106,7 @@ struct ClosedData {
     ticket: Ticket,
 }
 
-/// A ticket that somebody was given, or that was taken from somebody.
+/// A ticket that got an assignee, or lost one.
 #[derive(Debug, Object, Serialize)]
 #[oai(rename_all = "camelCase")]
 #[serde(rename_all = "camelCase")]

@@ -22,7 +22,7 @@ use crate::{
     revision::wire::{Message, PageParam},
 };
 
-/// Who sent a message, as the channel tells it.
+/// Who sent a message, as the channel gives it.
 #[derive(Debug, Object)]
 #[oai(rename_all = "camelCase")]
 pub struct Sender {

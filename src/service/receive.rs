@@ -60,6 +60,7 @@ impl Service {
             let (message_id, conversation_id) = (former.message_id, former.conversation_id);
             // A duplicate is reported only once the first delivery is durable.
             change.end().await?;
+            tracing::info!(%message_id, %conversation_id, external_id = inbound.external_id, "a message came again");
             return Ok(Received { message_id, conversation_id, ticket_id, duplicate: true, ignored: vec![] });
         }
         // The ticket is locked before the clock is read, so it cannot close at a later time than the message.
@@ -84,8 +85,6 @@ impl Service {
         let message = self.message(&conversation, inbound, at)?;
         change.insert_message(&message, Some(&inbound.external_id), None)?;
         count(&change, &mut conversation, &message).await?;
-        let external_id = &inbound.external_id;
-        tracing::info!(message_id = %message.id, conversation_id = %message.conversation_id, external_id, "taking a message in");
         change.inserted(&message, conversation.email_subject.as_deref());
         let ticket = self.ticket_for(&change, &conversation, former, at).await?;
         change.closed_tickets_got_message(&conversation.id, message.sort_at).await?;
@@ -108,6 +107,8 @@ impl Service {
             change.note(Fact::TicketOpened { ticket, reopened });
         }
         change.end().await?;
+        let Received { message_id, conversation_id, .. } = &received;
+        tracing::info!(%message_id, %conversation_id, external_id = inbound.external_id, "a message came");
         Ok(received)
     }
 

@@ -34,6 +34,7 @@ use crate::store::{
         replica::{self, Replica, Transaction},
     },
     settings::secret_keys::SecretKeys,
+    slow_statements,
     sqlite::{
         checkpoint::LAST,
         connection::PAGE_BYTES,
@@ -142,7 +143,8 @@ impl Db {
             let server = Arc::new(Server::of(&options));
             // The pool of SeaORM does not tell why a server cannot be reached.
             pool::reach(&server, WRITE_WAIT).await?;
-            let relay = server.has_old_certificate().then(|| Relay::to(server.clone(), options.get_port())).transpose()?.map(Arc::new);
+            let relay =
+                server.has_unreadable_certificate().then(|| Relay::to(server.clone(), options.get_port())).transpose()?.map(Arc::new);
             let reads = Lines::new(server, connections, WRITE_WAIT);
             let writes = Kept::new(Server::of(&planned_once).into(), connections.max(2), WRITE_WAIT);
             // Nothing stays prepared there: what is read rarely is to outlast a change of the schema.
@@ -152,7 +154,7 @@ impl Db {
             return Err(Error::Unavailable("the database URL must begin with sqlite:// or postgres://".to_owned()));
         };
         Ok(Self {
-            read: counted(read, on_statement.as_ref()),
+            read: watched(read, on_statement.as_ref()),
             address,
             file,
             reads,
@@ -399,11 +401,15 @@ async fn stable_plans(connection: &mut SqliteConnection) -> std::result::Result<
     }
 }
 
-/// A connection whose statements are counted, if any are.
-fn counted(mut connection: DatabaseConnection, on_statement: Option<&OnStatement>) -> DatabaseConnection {
-    if let Some(on_statement) = on_statement.cloned() {
-        connection.set_metric_callback(move |_| on_statement());
-    }
+/// A connection through SeaORM whose statements are timed, and counted if any are.
+fn watched(mut connection: DatabaseConnection, on_statement: Option<&OnStatement>) -> DatabaseConnection {
+    let on_statement = on_statement.cloned();
+    connection.set_metric_callback(move |info| {
+        slow_statements::note(info.elapsed, || info.statement.sql.clone());
+        if let Some(on_statement) = &on_statement {
+            on_statement();
+        }
+    });
     connection
 }
 

@@ -33,10 +33,14 @@ impl<'a> Watch<'a> {
 
 impl Drop for Watch<'_> {
     fn drop(&mut self) {
-        let milliseconds = self.started.elapsed().as_millis() as u64;
-        if milliseconds >= SLOW.load(Ordering::Relaxed) {
-            let texts: Vec<&str> = self.statements.iter().map(Sql::as_str).collect();
-            tracing::warn!(milliseconds, statement = texts.join("; "), "a slow statement");
-        }
+        note(self.started.elapsed(), || self.statements.iter().map(Sql::as_str).collect::<Vec<_>>().join("; "));
+    }
+}
+
+/// Logs a statement if it was slow.
+pub(in crate::store) fn note(took: Duration, text: impl FnOnce() -> String) {
+    let milliseconds = took.as_millis() as u64;
+    if milliseconds >= SLOW.load(Ordering::Relaxed) {
+        tracing::warn!(milliseconds, statement = text(), "a slow statement");
     }
 }

@@ -128,7 +128,11 @@ impl Default for Metrics {
         let index_ready = Gauge::default();
         registry.register("search_index_ready", "Whether searches are answered", index_ready.clone());
         let index_lag = Gauge::default();
-        registry.register("search_index_lag_seconds", "Since when the search index lacks changes of the database", index_lag.clone());
+        registry.register(
+            "search_index_lag_seconds",
+            "Seconds since the search index last had every change of the database",
+            index_lag.clone(),
+        );
         let index_bytes = Gauge::default();
         registry.register("search_index_bytes", "Bytes of the search index on the disk", index_bytes.clone());
         // A gauge, as elsewhere: the text format of Prometheus knows no info.

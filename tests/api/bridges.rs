@@ -53,7 +53,7 @@ fn bridged(account: &str, url: &str, settings: Settings<'_>) -> (Desk, String) {
     (desk, secret)
 }
 
-/// The texts of the messages that were told as sent.
+/// The texts of the messages with a `message.sent` event.
 fn told(desk: &Desk) -> Vec<Value> {
     let text = |event: Value| {
         assert_eq!(event["type"], "message.sent");

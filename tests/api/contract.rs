@@ -289,7 +289,7 @@ pub fn check(call: &Call, answer: &Answer) {
     assert_eq!(body["requestId"], request_id, "requestId and x-request-id\n{}", context());
     let received_at = if in_settings { is_timestamp } else { is_received_at };
     assert!(body["requestReceivedAt"].as_str().is_some_and(received_at), "requestReceivedAt\n{}", context());
-    // Whoever opens a session is a stranger until the end, but for a refusal of the role.
+    // A caller that opens a session has none before, but for a refusal of the role.
     let stranger = operation.is_some_and(|operation| operation.id == "openSession") && answer.status != 200;
     let known = operation.is_some() && ![401, 405].contains(&answer.status) && !(stranger && body["storeId"] == "");
     assert_eq!(body["storeId"], if known { api.store.as_str() } else { "" }, "storeId\n{}", context());

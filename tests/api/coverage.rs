@@ -6,7 +6,7 @@
 //! - Properties: those of the component schemas of answers (and of schemas that stand within an operation), wherever they
 //!   were seen first. A property that has a place in two schemas counts twice.
 //! - Inputs: properties of the schemas of bodies, and parameters, in requests that got a success.
-//! - Headers: those of answers, and of deliveries. They are told and not asked for: some come of a race alone.
+//! - Headers: those of answers, and of deliveries. They are reported and not required: some come of a race alone.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -49,7 +49,7 @@ impl Seen {
 /// A status line and a body.
 pub type Reply = fn(&Seen) -> (&'static str, String);
 
-/// A local endpoint that takes everything, unless it is told to answer otherwise or to hold back its answers.
+/// A local endpoint that answers 200, unless the test sets another answer or holds answers back.
 #[derive(Clone)]
 pub struct Endpoint {
     pub port: u16,

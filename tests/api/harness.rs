@@ -74,7 +74,7 @@ impl Database {
         Self { url, binary: binary.to_owned(), home, postgres: None }
     }
 
-    /// A copy of a SQLite file that nobody has open, for another binary.
+    /// A copy of a SQLite file that no process has open, for another binary.
     #[allow(dead_code, reason = "not every test binary copies")]
     pub fn copied(&self, binary: &str) -> Self {
         let copy = Self::of(binary);
@@ -199,7 +199,7 @@ impl Database {
         });
     }
 
-    /// Has PostgreSQL let nobody into the database, or let everybody in again; `false` where there is no such server.
+    /// Has PostgreSQL refuse connections to the database, or take them again; `false` where there is no such server.
     pub fn lets_in(&self, everybody: bool) -> bool {
         let Some((admin, name)) = &self.postgres else { return false };
         psql(admin, &format!("alter database {name} with allow_connections {everybody}"));
@@ -277,13 +277,13 @@ pub struct Process {
     pid: String,
     warden: Child,
     leash: Option<ChildStdin>,
-    /// What the warden is told at the end.
+    /// What the warden reads at the end.
     order: &'static [u8],
     _stdout: BufReader<ChildStdout>,
 }
 
-/// Starts the server, says its process id, and stops it when nobody holds the other end of standard input; then, as the
-/// test process may be gone, removes what it leaves, unless it was told to keep that.
+/// Starts the server, says its process id, and stops it when the other end of standard input is closed; then, as the
+/// test process may be gone, removes what it leaves, unless it has read `keep`.
 const WARDEN: &str = r#"
 # What the server makes is for its owner alone, whatever its surroundings say.
 umask 0

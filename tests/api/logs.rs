@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use crate::{
     endpoint::until,
-    fixture::desk,
+    fixture::{ANN, desk},
     harness::{ALL_SCOPES, Database, Server, Settings},
 };
 
@@ -71,4 +71,15 @@ fn slow_statements_are_logged_without_their_values() {
         assert_eq!((&line["level"], line["milliseconds"].is_u64()), (&json!("WARN"), true), "{line}");
     }
     assert_eq!(slow("60000"), [] as [Value; 0]);
+    // Those through SeaORM, and without any other line: with the id of the request.
+    let settings = [("COUNTERPART_LOG_FORMAT", "json"), ("COUNTERPART_SLOW_STATEMENT", "0")];
+    let server = Server::start_with(Database::with(&[("desk", desk())]), &settings);
+    let token = server.database.run(&["settings", "token", "--store", "desk", "--user", ANN]);
+    let api = server.api("desk", &ALL_SCOPES).anonymous();
+    let listed =
+        api.raw("GET", "/settings/v1/webhooks").header("authorization", &format!("Bearer {token}")).header("x-request-id", "slow-1");
+    assert_eq!(listed.exchange().status, 200);
+    let named =
+        |log: &str| log.lines().any(|line| line.contains("\"slow-1\"") && line.contains("webhooks") && line.contains("a slow statement"));
+    until("the list of webhooks is logged", || named(&server.log()));
 }

@@ -1,4 +1,4 @@
-//! The schema: brought up by whoever starts first, taken back and up again.
+//! Migrations: the first process that starts runs them; down and up again.
 
 use std::process::{Command, Stdio};
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::{
     endpoint::{Endpoint, PRIVATE, until},
-    fixture::channels,
+    fixture::{ANN, channels},
     harness::{ALL_SCOPES, Database, Server},
 };
 
@@ -88,6 +88,17 @@ fn a_complaint_leads_to_its_cause_in_three_steps() {
     });
     let attempts = run(&server, steps[2], &ids);
     assert!(attempts.contains("500"), "{attempts}");
+
+    let came =
+        json!({"accountId": "acc-line", "referenceId": "thread-9", "externalId": "wamid[1].x", "sender": {"id": "u"}, "text": "hello"});
+    let database = &server.database;
+    let manager = database.run(&["settings", "token", "--store", "shop", "--user", ANN]);
+    let plane = api.anonymous().raw("POST", "/settings/v1/messages").header("authorization", &format!("Bearer {manager}")).json(came);
+    assert_eq!(plane.exchange().status, 200);
+    let step = commands("\"The customer wrote, and it is not in the inbox\"")[0];
+    until("it is logged", || server.log().contains("a message came"));
+    let found = lines(&run(&server, step, &[("EXTERNAL-ID", "wamid[1].x")]));
+    assert_eq!((found.len(), &found[0]["message"]), (1, &json!("a message came")), "{found:?}");
 }
 
 #[test]

@@ -368,7 +368,7 @@ fn nothing_of_a_plain_secret_stays_in_a_sqlite_file() {
     let bytes = BASE64.decode(secret.trim().trim_start_matches("whsec_")).expect("a secret");
     let file = database.folder().join("counterpart.db");
     let holds = || {
-        // Whoever stops last copies the log into the file.
+        // The last process that stops copies the log into the file.
         database.sql("PRAGMA wal_checkpoint(TRUNCATE)");
         fs::read(&file).expect("a database").windows(bytes.len()).any(|window| window == bytes)
     };

@@ -7,7 +7,7 @@ use crate::{
     harness::{ALL_SCOPES, Database, Server},
 };
 
-/// An address where nobody listens.
+/// An address without a server.
 const NOBODY: &str = "postgres://postgres@127.0.0.1:1/nothing";
 
 #[test]

@@ -232,7 +232,7 @@ fn events_are_delivered_as_they_are_printed() {
         let arguments = [&of("replay", &hook)[..], &["--event", "nobody"], dry];
         assert!(database.fails(&arguments.concat()).contains("no event with id `nobody`"));
     }
-    // The same bytes again; then a test, which no other endpoint is told of.
+    // The same bytes again; then a test event, which no other endpoint gets.
     assert_eq!(run(database, "replay", &hook, &["--event", one.id(), "--dry-run"]), "1");
     assert_eq!(run(database, "replay", &hook, &["--event", one.id()]), "1");
     until("it came again", || all.times().get(one.id()) == Some(&2));

@@ -41,7 +41,7 @@ fn lines() -> Vec<Value> {
     (0..CONTACTS).map(contact).collect()
 }
 
-/// What is done to the index while nobody runs.
+/// What is done to the index while no process runs.
 #[derive(Clone, Copy, Debug)]
 enum Spoil {
     Nothing,

@@ -321,7 +321,7 @@ fn setting(name: &str) -> Option<u64> {
     Some(text.to_str().and_then(|text| text.parse().ok()).unwrap_or_else(|| panic!("{name} is no number: {}", text.display())))
 }
 
-/// The sessions that killed processes left on PostgreSQL. The server notices late that nobody listens: what had been asked
+/// The sessions that killed processes left on PostgreSQL. The server notices late that the client is gone: what had been asked
 /// for until then, a commit too, is still carried out.
 struct Dead(String);
 

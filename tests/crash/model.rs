@@ -1,7 +1,7 @@
 //! What must be there: one conversation, its tickets, messages and comments, as the writes on it left them.
 //!
 //! Each conversation has one writer, who does one thing after the other; so its events are those of its writes in their
-//! order, and what stands in the way of that is a lost write, a half one, or one that nobody made.
+//! order, and what stands in the way of that is a lost write, a half one, or one without a request.
 
 use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 
@@ -56,7 +56,7 @@ pub fn conversation_of(event: &Value) -> &str {
     data["conversationId"].as_str().or_else(|| data["ticket"]["conversationId"].as_str()).unwrap_or_default()
 }
 
-/// What is told apart in events: all that follows from the write.
+/// What distinguishes events: all that follows from the write.
 fn essence(event: &Value) -> Value {
     let (kind, data) = (&event["type"], &event["data"]);
     let ticket = &data["ticket"];

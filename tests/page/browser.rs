@@ -103,7 +103,7 @@ impl Browser {
             warden.wait().expect("the shell ends");
             return None;
         };
-        // It goes on printing, and would stand still if nobody read it.
+        // It goes on printing, and would block on a full pipe.
         thread::spawn(move || lines.for_each(drop));
         Some((format!("127.0.0.1:{}", port.trim_end_matches('.')), warden, leash))
     }

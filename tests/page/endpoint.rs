@@ -1,4 +1,4 @@
-//! A webhook's endpoint on this machine, which answers as it is told to.
+//! A webhook endpoint on this machine, with a status that the test chooses.
 
 use std::{
     collections::HashMap,

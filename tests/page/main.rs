@@ -120,7 +120,7 @@ impl Visit {
         );
     }
 
-    /// Asserts that nobody but the server was asked for anything, and that the console holds these refusals alone.
+    /// Asserts that the page made requests to the server alone, and that the console holds these refusals and nothing else.
     #[track_caller]
     fn end(self, refusals: &[(&str, u16)]) {
         let own = format!("http://{}/", self.server.address);

@@ -245,3 +245,14 @@ fn a_message_from_the_future_is_kept_and_ordered_by_its_receipt() {
 fn at(time: &Value) -> i64 {
     chrono::DateTime::parse_from_rfc3339(time.as_str().unwrap()).unwrap().timestamp_millis()
 }
+
+#[test]
+fn half_a_character_is_replaced() {
+    everywhere(|world| {
+        let line = r#"{"accountId":"li","referenceId":"t","externalId":"x","sender":{"id":"u","name":"Mali \ud83d"},"text":"\ude00 \ud83d\ude00"}"#;
+        let answers = parsed(&world.ok(&["message", "receive", "--store", "s"], line));
+        assert_eq!(answers[0].get("ignored"), None);
+        assert_eq!(world.record("conversation", &answers[0]["conversationId"])["displayName"], "Mali \u{fffd}");
+        assert_eq!(world.record("message", &answers[0]["messageId"])["text"], "\u{fffd} \u{1f600}");
+    });
+}

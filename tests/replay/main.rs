@@ -3,7 +3,7 @@
 //!
 //! - [`corpus`] reads the requests of `corpus.jsonl` and of the documents' examples, and makes those that every operation is
 //!   sent; [`compare`] finds where
-//!   two answers differ, [`renamed`] holds together what both say under other names; [`told`] is what may differ.
+//!   two answers differ, [`renamed`] pairs what both name differently; [`told`] has the documented differences.
 //! - Each answer is held against its own side's document first, and fails only where the servers have been broken.
 //! - The store is imported once, by the newer revision, and its file copied: ids and keys are the same on both sides. What
 //!   only time and chance decide (new ids, the time of arrival) is compared by its form.
@@ -125,7 +125,7 @@ fn both() -> [Side; 2] {
 struct Found {
     requests: usize,
     unexplained: Vec<String>,
-    /// What was told and came by.
+    /// Documented differences that occurred.
     exercised: BTreeSet<String>,
 }
 

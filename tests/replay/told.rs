@@ -101,7 +101,7 @@ impl Told {
         }
     }
 
-    /// Everything that is told.
+    /// Every documented difference.
     pub fn all(&self) -> BTreeSet<String> {
         self.changes.iter().map(Change::key).chain(self.features.iter().cloned()).collect()
     }
@@ -128,7 +128,7 @@ impl Told {
         self.changes.iter().filter(move |change| change.operation == operation)
     }
 
-    /// What a cause names, if all of it is told.
+    /// What a cause names, if all of it is documented.
     pub fn known(&self, request: &Request, cause: &Cause) -> Result<Vec<String>, String> {
         let mut keys = Vec::new();
         for cited in &cause.by {
@@ -190,7 +190,7 @@ impl Told {
         added.filter(shown).map(Change::key).collect()
     }
 
-    /// The told differences that need not be come by; and the rows of the file that are of no use any more.
+    /// The documented differences that need not occur; and the rows of the file that are of no use any more.
     pub fn exempt(&self, exercised: &BTreeSet<String>) -> (BTreeSet<String>, Vec<String>) {
         let (mut exempt, mut stale) = (BTreeSet::new(), Vec::new());
         for row in &self.exempt {

@@ -52,7 +52,7 @@ const EVENTS: [Described; 12] = [
     Described { kind: "message.sent", summary: "A message was taken by its channel", data: of::<MessageData> },
     Described { kind: "ticket.opened", summary: "A ticket was opened, for the first time or again", data: of::<OpenedData> },
     Described { kind: "ticket.closed", summary: "A ticket was closed", data: of::<ClosedData> },
-    Described { kind: "ticket.assigned", summary: "A ticket was given to somebody", data: of::<AssignmentData> },
+    Described { kind: "ticket.assigned", summary: "A ticket was assigned", data: of::<AssignmentData> },
     Described { kind: "ticket.unassigned", summary: "A ticket was taken from whom it was assigned to", data: of::<AssignmentData> },
     Described { kind: "ticket.ticket_field_updated", summary: "A value of a ticket's field changed", data: of::<TicketFieldData> },
     Described { kind: "conversation.label_added", summary: "A conversation was given a label", data: of::<LabelData> },
@@ -130,11 +130,11 @@ fn description() -> String {
     let uncaused: Vec<String> = revision::UNCAUSED_EVENTS.iter().map(|kind| format!("`{kind}`")).collect();
     let absent = match uncaused.is_empty() {
         true => String::new(),
-        false => format!(" Nothing in this revision causes {}: a subscription to it is told of those alone.", uncaused.join(" or ")),
+        false => format!(" Nothing in this revision causes {}: a subscription to it gets those alone.", uncaused.join(" or ")),
     };
     format!(
         "What is posted to the endpoints that subscribed to it, in the form of Standard Webhooks. Delivery is at least once and in no \
-         order: `webhook-id` tells what came before, `sequence` the order. Pass over members that you do not know. What was recorded \
+         order: `webhook-id` shows a repetition, `sequence` the order. Pass over members that you do not know. What was recorded \
          while the other revision served the store is sent as it was recorded: its `apiRevision` says so, and that revision's document \
          describes it.{absent}"
     )

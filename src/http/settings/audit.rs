@@ -28,10 +28,10 @@ pub struct AuditEntry {
     /// Its place in the log.
     position: i64,
     at: Timestamp,
-    /// Who made it; absent: whoever has the command line, or the server itself.
+    /// The user who made it; absent: the command line, or the server itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     user_id: Option<String>,
-    /// How it came in: `session`, `token`, `command_line`, or `system` where nobody asked for it.
+    /// How it came in: `session`, `token`, `command_line`, or `system` for the server's own doing.
     via: String,
     /// The `requestId` that it was answered with.
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -22,7 +22,7 @@ pub struct Events;
 impl Events {
     /// List events
     ///
-    /// Lists recorded events in the order of their `sequence`. Whoever repeats it with the last `sequence` received misses
+    /// Lists recorded events in the order of their `sequence`. A client that repeats it with the last `sequence` it received misses
     /// none.
     #[oai(path = "/events", method = "get", operation_id = "listEvents")]
     async fn list_events(

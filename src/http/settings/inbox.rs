@@ -28,7 +28,7 @@ pub struct TicketReference {
     ticket_id: String,
 }
 
-/// A ticket that is put out of sight.
+/// A ticket to snooze.
 #[derive(Debug, Object, Deserialize)]
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -72,14 +72,14 @@ impl From<TicketView> for TicketState {
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Handover {
     conversation_id: String,
-    /// Why, for whoever takes over.
+    /// The reason, for the user who takes over.
     #[oai(validator(max_length = 1000))]
     reason: Option<String>,
 }
 
-/// A message from a contact, as its channel delivers it.
+/// A message from a contact, as its channel delivers it. `null` counts as absent.
 #[derive(Debug, Object, Deserialize)]
-#[oai(rename_all = "camelCase", deny_unknown_fields)]
+#[oai(rename_all = "camelCase", deny_unknown_fields, nullable_all)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct InboundMessage {
     #[oai(validator(min_length = 1, max_length = 64))]
@@ -206,7 +206,7 @@ pub struct Inbox;
 impl Inbox {
     /// Unassign a ticket
     ///
-    /// Takes a ticket from its assignee. One that nobody has stays as it is.
+    /// Removes the assignee of a ticket. A ticket without one stays as it is.
     #[oai(path = "/tickets/unassign", method = "post", operation_id = "unassignTicket")]
     async fn unassign_ticket(
         &self,
@@ -224,7 +224,7 @@ impl Inbox {
 
     /// Snooze a ticket
     ///
-    /// Puts an open ticket out of sight until an instant, or until its contact writes.
+    /// Hides an open ticket until an instant, or until its contact writes.
     #[oai(path = "/tickets/snooze", method = "post", operation_id = "snoozeTicket")]
     async fn snooze_ticket(
         &self,
@@ -261,7 +261,7 @@ impl Inbox {
 
     /// Hand a conversation over to people
     ///
-    /// Tells subscribers, by the event `ai.escalated`, that the AI hands a conversation over. Nothing else changes.
+    /// Sends the event `ai.escalated` to subscribers: the AI hands a conversation over. Nothing else changes.
     #[oai(path = "/conversations/escalate", method = "post", operation_id = "escalateConversation")]
     async fn escalate_conversation(
         &self,
@@ -289,7 +289,7 @@ impl Inbox {
         managed: Managed,
         body: Body<InboundMessage>,
     ) -> Result<Reply<One<MessageReceipt>>, Failure<SettingsCreation>> {
-        let inbound = body.parse_with_nul()?.into();
+        let inbound = body.parse_inbound()?.into();
         let received = managed.api.service.receive_from_bridge(&managed.editor, inbound).await.map_err(ApiError::in_body)?;
         Ok(Reply::of(&managed.context, &MessageReceipt::from(received), vec![]))
     }

@@ -42,9 +42,9 @@ pub struct WebhookView {
     pub id: String,
     /// Where events are sent.
     pub url: String,
-    /// The kinds of events that it is told of.
+    /// The kinds of events that it gets.
     pub events: Vec<Listed<EventKinds>>,
-    /// Set: it is told only of events on this channel account.
+    /// If set, it gets only the events of this channel account.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub account_id: Option<String>,
     pub enabled: bool,
@@ -108,7 +108,7 @@ pub struct AttemptView {
     /// Why no answer came.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What became of the event with it. `late`: somebody else had taken the event over by then.
+    /// The outcome of the attempt. `late`: another attempt had taken the event over by then.
     pub outcome: Listed<Outcomes>,
     /// When it is tried next.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -143,7 +143,7 @@ pub struct WebhookCreation {
     url: String,
     /// The kinds of events that are sent to it; omitted: every kind.
     events: Option<AtLeastOne<Listed<EventKinds>>>,
-    /// The one channel account whose events it is told of; omitted or `null`: all of them.
+    /// The one channel account whose events it gets; omitted or `null`: all of them.
     #[oai(default)]
     #[serde(default)]
     account_id: Clearable,
@@ -161,7 +161,7 @@ pub struct WebhookChange {
     #[oai(default)]
     #[serde(default)]
     events: Clearable<AtLeastOne<Listed<EventKinds>>>,
-    /// The one account whose events it is told of; `null`: all of them.
+    /// The one account whose events it gets; `null`: all of them.
     #[oai(default)]
     #[serde(default)]
     account_id: Clearable,

@@ -31,10 +31,10 @@ pub struct Message {
     /// Whether it was sent from the application and not on the channel itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub is_sent_from_app: Option<bool>,
-    /// Who sent it, as the channel tells it.
+    /// Who sent it, as the channel gives it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sender: Option<Stored<Sender>>,
-    /// What was sent, as the channel tells it.
+    /// What was sent, as the channel gives it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub payload: Option<Stored<Payload>>,
     /// The teammate who sent it; with `expand=sentBy`.

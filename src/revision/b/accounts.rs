@@ -32,7 +32,7 @@ pub struct Account {
     pub status: Listed<AccountStatuses>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_authorized_at: Option<Timestamp>,
-    /// What the channel tells of the account.
+    /// What the channel says about the account.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub metadata: Option<Stored<AnyObject>>,
 }

@@ -32,7 +32,7 @@ pub struct Message {
     pub images: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub r#type: Option<Listed<MessageTypes>>,
-    /// Who sent it, as the channel tells it.
+    /// Who sent it, as the channel gives it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sender: Option<Stored<Sender>>,
     /// The teammate who sent it; with `expand=sentBy`.

@@ -82,7 +82,7 @@ pub(in crate::store) struct Server {
     /// How often statements that were prepared turned out not to fit the schema any more.
     outdated: Arc<AtomicU64>,
     open: Arc<AtomicU64>,
-    old_certificate: Arc<AtomicBool>,
+    unreadable_certificate: Arc<AtomicBool>,
 }
 
 /// Counts a connection until it is dropped.
@@ -125,7 +125,14 @@ impl Server {
         }
         config.tcp_user_timeout(VANISHED).keepalives_idle(VANISHED / 2).keepalives_interval(VANISHED / 6);
         config.ssl_mode(tls::mode(options.get_ssl_mode()));
-        Self { config, mode: options.get_ssl_mode(), told, outdated: Arc::default(), open: Arc::default(), old_certificate: Arc::default() }
+        Self {
+            config,
+            mode: options.get_ssl_mode(),
+            told,
+            outdated: Arc::default(),
+            open: Arc::default(),
+            unreadable_certificate: Arc::default(),
+        }
     }
 
     /// The host and port, or the folder of the socket.
@@ -145,13 +152,18 @@ impl Server {
         }
     }
 
-    /// Whether it has shown a certificate of X.509 version 1.
-    pub fn has_old_certificate(&self) -> bool {
-        self.old_certificate.load(Ordering::Relaxed)
+    /// Whether it has shown a certificate that the TLS library cannot read.
+    pub fn has_unreadable_certificate(&self) -> bool {
+        self.unreadable_certificate.load(Ordering::Relaxed)
+    }
+
+    /// Whether it may go on without TLS.
+    pub fn prefers_tls(&self) -> bool {
+        matches!(self.mode, PgSslMode::Prefer)
     }
 
     pub fn connector(&self) -> Result<MakeRustlsConnect> {
-        tls::connector(self.mode, &self.told, &self.old_certificate)
+        tls::connector(self.mode, &self.told, &self.unreadable_certificate)
     }
 
     /// The number of connections to it.

@@ -1,21 +1,23 @@
 //! TLS relay for sqlx: a Unix socket of this process, whose connections go on to the server by our own TLS.
 //!
 //! The TLS of sqlx refuses a server whose certificate is of X.509 version 1, also where no certificate is to be verified. Such certificates
-//! are usual: PostgreSQL's manual leads to one. The relay is made only where the server has one and `sslmode` is `prefer` or `require`.
+//! are usual: PostgreSQL's manual leads to one. The relay is made at the start, only where the server has one then and `sslmode` is `prefer` or
+//! `require`.
 
 use std::{fs::Permissions, io, os::unix::fs::PermissionsExt, sync::Arc, time::Duration};
 
+use futures_util::future::Either;
 use sqlx::postgres::{PgConnectOptions, PgSslMode};
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt, copy_bidirectional},
     net::{TcpStream, UnixListener, UnixStream},
     task::JoinHandle,
-    time::sleep,
+    time::{sleep, timeout},
 };
 use tokio_postgres::tls::{MakeTlsConnect, TlsConnect};
 
-use crate::store::{Error, Result, postgres::connection::Server};
+use crate::store::{Error, Result, limits::WRITE_WAIT, postgres::connection::Server};
 
 /// What asks a server for TLS: the length of the message and its code, which is the protocol's.
 const SSL_REQUEST: [u8; 8] = [0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f];
@@ -37,7 +39,13 @@ impl Drop for Relay {
 
 impl Relay {
     pub fn to(server: Arc<Server>, port: u16) -> Result<Self> {
-        let unusable = |error: io::Error| Error::Unavailable(format!("no socket for the TLS of PostgreSQL: {error}"));
+        let unusable = |error: io::Error| {
+            let folder = std::env::temp_dir();
+            Error::Unavailable(format!(
+                "the certificate of PostgreSQL needs a socket in the folder for temporary files, `{}` (TMPDIR), which cannot be made: {error}",
+                folder.display()
+            ))
+        };
         // For the owner of this process alone, whatever the mask says.
         let private = Permissions::from_mode(0o700);
         let folder = tempfile::Builder::new().prefix("counterpart-").permissions(private).tempdir().map_err(unusable)?;
@@ -63,20 +71,28 @@ impl Relay {
 }
 
 async fn relay(mut client: UnixStream, server: Arc<Server>) {
-    let relayed = async {
+    let connecting = async {
         let (host, port) = server.tcp().ok_or_else(|| io::Error::other("the server is not reached by TCP"))?;
         let mut stream = TcpStream::connect((host, port)).await?;
         stream.set_nodelay(true)?;
         stream.write_all(&SSL_REQUEST).await?;
         if stream.read_u8().await? != b'S' {
-            return Err(io::Error::other("the server has no TLS any more"));
+            return if server.prefers_tls() { Ok(Either::Left(stream)) } else { Err(io::Error::other("the server has no TLS any more")) };
         }
         let mut connector = server.connector().map_err(io::Error::other)?;
         let connect = MakeTlsConnect::<TcpStream>::make_tls_connect(&mut connector, host).map_err(io::Error::other)?;
-        let mut stream = connect.connect(stream).await?;
-        copy_bidirectional(&mut client, &mut stream).await
+        Ok(Either::Right(connect.connect(stream).await?))
     };
-    if let Err(error) = relayed.await {
+    let connected = timeout(WRITE_WAIT, connecting).await.unwrap_or_else(|_| Err(io::ErrorKind::TimedOut.into()));
+    let copied = match connected {
+        Ok(Either::Left(mut plain)) => copy_bidirectional(&mut client, &mut plain).await,
+        Ok(Either::Right(mut encrypted)) => copy_bidirectional(&mut client, &mut encrypted).await,
+        Err(error) => {
+            tracing::warn!(%error, "a connection to PostgreSQL cannot be relayed");
+            return;
+        }
+    };
+    if let Err(error) = copied {
         tracing::debug!(%error, "a relayed connection to PostgreSQL ended");
     }
 }

@@ -1,5 +1,5 @@
 //! How a connection to PostgreSQL is encrypted, by libpq's names: `sslmode`, `sslrootcert`, `sslcert` and `sslkey`, as the
-//! other connections of the process take them. `prefer`, where none is named, and `require` encrypt and trust any server that answers;
+//! other connections of the process take them. `prefer`, where none is named, and `require` encrypt and trust any server that answers; `prefer` goes on without where the server has no TLS;
 //! `verify-ca` asks for a certificate of an authority that is trusted, `verify-full` for one with the server's name. Where
 //! `sslrootcert` names authorities no others are trusted here, as by libpq; sqlx, which SeaORM's connections are, trusts public ones too.
 
@@ -34,8 +34,8 @@ pub(super) fn mode(mode: PgSslMode) -> SslMode {
 }
 
 /// `told` has the certificates as query parameters, in sqlx's form.
-/// `old_certificate` is set where the server shows a certificate of X.509 version 1.
-pub(super) fn connector(mode: PgSslMode, told: &Url, old_certificate: &Arc<AtomicBool>) -> Result<MakeRustlsConnect> {
+/// `unreadable_certificate` is set where the server shows a certificate that the library cannot read, such as one of X.509 version 1.
+pub(super) fn connector(mode: PgSslMode, told: &Url, unreadable_certificate: &Arc<AtomicBool>) -> Result<MakeRustlsConnect> {
     let provider = Arc::new(ring::default_provider());
     let given = |name: &str| told.query_pairs().find(|(key, _)| key == name).map(|(_, value)| Pem::of(&value));
     let config = ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions().map_err(unusable)?;
@@ -55,11 +55,15 @@ pub(super) fn connector(mode: PgSslMode, told: &Url, old_certificate: &Arc<Atomi
         None
     };
     let named = matches!(mode, PgSslMode::VerifyFull);
-    let verifier = Verifier { provider, chain, named, old_certificate: old_certificate.clone() };
+    let verifier = Verifier { provider, chain, named, unreadable_certificate: unreadable_certificate.clone() };
     let config = config.dangerous().with_custom_certificate_verifier(Arc::new(verifier));
     let config = match (given("sslcert"), given("sslkey")) {
         (Some(certificate), Some(key)) => {
-            config.with_client_auth_cert(certificate.certificates("sslcert")?, key.key("sslkey")?).map_err(unusable)?
+            let given = config.with_client_auth_cert(certificate.certificates("sslcert")?, key.key("sslkey")?);
+            given.map_err(|error| match unversioned(&error) {
+                true => Error::Unavailable("what `sslcert` names is a certificate of X.509 version 1; make it one of version 3".to_owned()),
+                false => unusable(error),
+            })?
         }
         (None, None) => config.with_no_client_auth(),
         _ => return Err(Error::Unavailable("the database URL names one of `sslcert` and `sslkey`; both are needed".to_owned())),
@@ -113,16 +117,25 @@ struct Verifier {
     chain: Option<Arc<WebPkiServerVerifier>>,
     /// Whether it has to have the server's name.
     named: bool,
-    old_certificate: Arc<AtomicBool>,
+    unreadable_certificate: Arc<AtomicBool>,
 }
 
 /// Why a certificate cannot be verified.
 const OLD: &str = "the server's certificate is of X.509 version 1, which cannot be verified: make it one of version 3, with the server's name \
     (`openssl x509 -req … -extfile <(echo subjectAltName=DNS:HOST)`), or encrypt without verifying (sslmode=require)";
 
-/// Whether the library cannot read a certificate at all: it reads no version but 3.
-fn is_old(certificate: &CertificateDer<'_>) -> bool {
-    ParsedCertificate::try_from(certificate).is_err()
+/// Why the library cannot read a certificate, if it cannot: it reads no version but 3.
+fn unreadable(certificate: &CertificateDer<'_>) -> Option<TlsError> {
+    ParsedCertificate::try_from(certificate).err().map(explained)
+}
+
+fn unversioned(error: &TlsError) -> bool {
+    format!("{error:?}").contains("UnsupportedCertVersion")
+}
+
+/// The same, with what to do about a certificate of version 1. The library gives the reason in words alone.
+fn explained(error: TlsError) -> TlsError {
+    if unversioned(&error) { TlsError::General(OLD.to_owned()) } else { error }
 }
 
 impl ServerCertVerifier for Verifier {
@@ -134,11 +147,11 @@ impl ServerCertVerifier for Verifier {
         ocsp: &[u8],
         now: UnixTime,
     ) -> std::result::Result<ServerCertVerified, TlsError> {
-        let is_old = is_old(certificate);
-        self.old_certificate.store(is_old, Ordering::Relaxed);
+        let unreadable = unreadable(certificate);
+        self.unreadable_certificate.store(unreadable.is_some(), Ordering::Relaxed);
         let Some(chain) = &self.chain else { return Ok(ServerCertVerified::assertion()) };
-        if is_old {
-            return Err(TlsError::General(OLD.to_owned()));
+        if let Some(error) = unreadable {
+            return Err(error);
         }
         match chain.verify_server_cert(certificate, between, name, ocsp, now) {
             Err(TlsError::InvalidCertificate(CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. }))
@@ -180,9 +193,9 @@ impl ServerCertVerifier for Verifier {
 }
 
 impl Verifier {
-    /// Whether a signature by the key of this certificate says nothing: whoever stands between could show a certificate of its own, since
-    /// none is verified, and the library cannot read the key.
+    /// Whether the signature by the key of this certificate is left unverified: the library cannot read the key. No certificate is verified in
+    /// these modes, so that an attacker in between could show one of its own anyway. The channel binding of SCRAM proves nothing then, either.
     fn proves_nothing(&self, certificate: &CertificateDer<'_>) -> bool {
-        self.chain.is_none() && is_old(certificate)
+        self.chain.is_none() && unreadable(certificate).is_some()
     }
 }

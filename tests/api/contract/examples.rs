@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{Contract, Operation, faults};
 
-/// Whether nobody can tell from the schema what to send. A cursor is sealed by the server that is asked: there is none to show.
+/// Whether the schema does not say what to send. A cursor is sealed by the server that is asked: there is none to show.
 fn needs_example(parameter: &Value) -> bool {
     let schema = &parameter["schema"];
     parameter["in"] == "query" && schema["type"] == "string" && schema.get("enum").is_none() && parameter["name"] != "cursor"

@@ -131,7 +131,7 @@ fn a_bridge_brings_messages() {
         with("sender", json!({"id": ""})).refuses("body.sender.id");
         with("sentAt", json!("now")).refuses("body.sentAt");
         with("text", json!("a\u{0}b")).refuses("body.text");
-        with("text", json!(null)).refuses("body.text");
+        with("text", json!(7)).refuses("body.text");
         with("images", json!("one")).refuses("body.images");
         for blank in ["", " ", "\n\t", "\u{3000}"] {
             with("images", json!(["https://cdn.example/1.png", blank])).refuses("body.images[1]");
@@ -182,4 +182,10 @@ fn a_message_is_taken_without_what_is_unusable_beside_it() {
     let answer = plane.post("/messages", message).ok();
     let members: Vec<_> = answer["ignored"].as_array().into_iter().flatten().map(|one| one["member"].clone()).collect();
     assert_eq!(members, ["emailSubject", "contact.email", "contact.phone"]);
+    // null counts as absent.
+    let message = json!({
+        "accountId": "acc-ann", "referenceId": "<3@example.com>", "externalId": "x-3", "sender": {"id": "U3", "name": "Nok"}, "text": "x",
+        "images": null, "sentAt": null, "emailSubject": null, "contact": null,
+    });
+    assert_eq!(plane.post("/messages", message).ok().get("ignored"), None);
 }

@@ -66,7 +66,7 @@ fn the_last_owner_stays() {
     let dee = grant(&plane.desk, "token", DEE);
     let message = plane.call("DELETE", "/users").query("id", "seat-ann").send().fails(409);
     assert!(message.contains("last owner"), "{message}");
-    // Whoever removes herself is out at once.
+    // A user who removes herself loses her session at once.
     plane.call_as(&dee, "DELETE", "/users").query("id", "seat-dee").send().ok();
     plane.call_as(&dee, "GET", "/users").send().fails(401);
 }
@@ -81,7 +81,7 @@ fn of_two_owners_who_remove_each_other_one_stays() {
             let other = scope.spawn(|| plane.call_as(&cat, "DELETE", "/users").query("id", "seat-ann").exchange().status);
             [one.join().unwrap_or_default(), other.join().unwrap_or_default()]
         });
-        // Whoever comes second is no owner any more, or the last one's removal is refused.
+        // The second one is no owner any more, or the removal of the last owner is refused.
         assert!(statuses.contains(&200) && statuses.iter().any(|status| [401, 409].contains(status)), "{statuses:?}");
         let owners = plane.desk.server.database.ask("SELECT id FROM users WHERE store_id = 'desk' AND role_id = 'role-owner'");
         assert_eq!(owners.len(), 1);

@@ -8,7 +8,7 @@ use crate::{
     harness::{SIMULATED, Server},
 };
 
-/// The texts of the messages that were told as sent, in that order.
+/// The texts of the messages with a `message.sent` event, in that order.
 fn told(desk: &Desk) -> Vec<String> {
     let text = |event: &Value| {
         assert_eq!(event["type"], "message.sent");
@@ -120,7 +120,7 @@ fn a_message_whose_sender_died_is_sent_by_its_successor() {
     let database = server.kill();
     let server = Server::start_with(database, SIMULATED);
     let desk = Desk { api: server.api_of(&key), server, key };
-    // A lease that holds is nobody else's.
+    // While a lease lasts, no other worker takes the delivery.
     assert_eq!((claimed(&desk), told(&desk).len()), (1, 0));
     assert!(desk.undelivered()[0]["nextAttemptAt"].as_str() > desk.undelivered()[0]["sentAt"].as_str());
     desk.server.database.sql("UPDATE outbound SET due_at = 1 WHERE claim IS NOT NULL");
@@ -152,7 +152,7 @@ fn two_processes_share_the_work() {
     ids.sort_unstable();
     ids.dedup();
     assert_eq!((events.len(), ids.len()), (24, 24));
-    // Who waited for an answer before the next is told in that order.
+    // A caller that waits for each answer gets the events in that order.
     let texts = told(&desk);
     let place = |text: String| texts.iter().position(|told| told.starts_with(&text));
     for n in 0..12 {

@@ -42,7 +42,7 @@ fn only(desk: &Desk, kind: &str) -> Value {
 
 #[test]
 fn a_store_in_which_nothing_happened_has_none() {
-    // An import tells nobody anything.
+    // An import causes no events.
     assert_eq!(Desk::open().events(), Vec::<Value>::new());
 }
 

@@ -60,7 +60,7 @@ fn a_text_is_shown_counted_and_told() {
     let sent = stamp(&messages[0], "sentAt");
     let payload = json!({"type": "text", "text": text});
     assert_eq!(messages[0], outbound(&messages[0], "conv-web", "acc-web", payload, Some(&text), None));
-    // Nobody of the team wrote it.
+    // No user wrote it.
     let expanded = desk.api.get("/messages").query("conversationId", "conv-web").query("pageSize", 1).query("expand", "sentBy").send();
     assert_eq!(expanded.ok()[0].get("sentBy"), None);
     let folded = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -240,7 +240,7 @@ fn a_text_in_an_e_mail_thread_is_a_plain_reply() {
             "in_reply_to": "<three@example.net>", "references": ["<one@example.net>", "<two@example.com>", "<three@example.net>"],
         }))
     );
-    // Whoever wrote last told no address: it is the contact's. An account that is named by no address writes from none.
+    // The last message has no address: the contact's is used. An account whose name is no address sends without one.
     assert_eq!(
         mail(1),
         with(json!({"from": null, "to": [{"email": "Mia@Example.com"}], "subject": "RE: hello", "in_reply_to": null, "references": []}))

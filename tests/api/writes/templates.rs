@@ -153,7 +153,7 @@ fn a_phone_has_one_thread_on_an_account() {
         assert_eq!(desk.conversation("conv-wb")["allMsgCnt"], count);
     }
     assert_eq!(desk.conversations_of("con-mia").ids().len(), before);
-    // Nobody's.
+    // Of no store.
     phone(&desk, "acc-wa", NEW, "tpl-APPROVED", Value::Null).is(acknowledged());
     let contact = desk.only_contact(NEW);
     assert_eq!((&contact["firstName"], &contact["fullName"], &contact["phone"]), (&json!(NEW), &json!(NEW), &json!(NEW)));

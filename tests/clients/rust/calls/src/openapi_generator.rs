@@ -1,5 +1,5 @@
 //! By the clients that openapi-generator generates. Its calls return the body alone, so the headers of pages are read by a
-//! middleware, which it can be told to leave room for.
+//! middleware, for which an option of it leaves room.
 
 use std::sync::{Arc, Mutex};
 

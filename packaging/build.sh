@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# Makes a package of the server, and prints its path and size.
+#
+#   packaging/build.sh deb [BINARY]          a Debian package, by cargo-deb
+#   packaging/build.sh container [BINARY]    an image, by buildah; BINARY has to be static. It is taken by
+#                                            gunzip < FILE | docker load, or podman load
+#   COUNTERPART_PACKAGES=…                   the folder for the packages (default: target/packages)
+#   COUNTERPART_COMPRESSION=fast             compresses less; for tests
+#
+# Without BINARY it is built first, with the profile dist. Man pages and completions come from the program itself. Needs strip
+# and readelf (Debian: binutils).
+set -euo pipefail
+
+fail() {
+    printf 'FAILED: %s\n' "$1" >&2
+    exit 1
+}
+
+what=${1:-}
+case $what in
+    deb | container) ;;
+    *)
+        sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2
+        exit 2
+        ;;
+esac
+[ -z "${2:-}" ] || binary=$(realpath -e -- "$2") || fail "there is no $2"
+packages=$(realpath -m -- "${COUNTERPART_PACKAGES:-$(dirname "$0")/../target/packages}")
+cd "$(dirname "$0")/.."
+
+# The sources of the assets that Cargo.toml names under [package.metadata.deb]; made anew each time.
+staged=target/packaging
+version=$(sed -n '/^\[package\]/,/^\[/s/^version = "\(.*\)"/\1/p' Cargo.toml)
+# The times of the files within: the same program gives the same .deb, and the same layer of the image.
+export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || date +%s)}
+
+# built [OPTION…]: builds the program and sets `binary`.
+built() {
+    echo "== cargo build --profile dist $*"
+    cargo build --quiet --locked --profile dist --bin counterpart "$@"
+    binary=${CARGO_TARGET_DIR:-target}/${2:+$2/}dist/counterpart
+}
+
+size() {
+    numfmt --to=si --format=%.1f --suffix=B "$(stat -c %s "$1")"
+}
+
+deb() {
+    command -v cargo-deb >/dev/null || fail "cargo-deb is missing: cargo install --locked cargo-deb"
+    [ -n "${binary:-}" ] || built
+    rm -rf -- "$staged"
+    mkdir -p "$staged/man" "$staged/completions" "$packages"
+    strip -o "$staged/counterpart" "$binary"
+    # Of the same program, without what the environment may say.
+    env -i "$binary" man "$staged/man"
+    env -i "$binary" completions bash >"$staged/completions/counterpart"
+    env -i "$binary" completions zsh >"$staged/completions/_counterpart"
+    env -i "$binary" completions fish >"$staged/completions/counterpart.fish"
+    local options=()
+    [ "${COUNTERPART_COMPRESSION:-}" != fast ] || options=(--fast)
+    # The packed program is not one that cargo-deb built or strips.
+    made=$(cargo-deb --no-build --no-strip --locked --output "$packages/" "${options[@]}" | tail -n 1)
+    echo "$made $(size "$made")"
+}
+
+container() {
+    command -v buildah >/dev/null || fail "buildah is missing: apt install buildah"
+    [ -n "${binary:-}" ] || built --target "$(uname -m)-unknown-linux-musl"
+    if readelf --wide --program-headers "$binary" | grep -q INTERP; then
+        fail "$binary is not static: build it with --target $(uname -m)-unknown-linux-musl"
+    fi
+    rm -rf -- "$staged"
+    mkdir -p "$staged/image/data" "$packages"
+    strip -o "$staged/image/counterpart" "$binary"
+    # A storage of its own: that of the machine may be of another kind, and need more rights.
+    storage=$(mktemp -d)
+    trap 'rm -rf -- "$storage"' EXIT
+    local buildah=(buildah --root "$storage/root" --runroot "$storage/run" --storage-driver vfs)
+    # Docker's format, since OCI's has no HEALTHCHECK; podman reads it too.
+    "${buildah[@]}" bud --quiet --isolation chroot --format docker --layers=false --timestamp "$SOURCE_DATE_EPOCH" \
+        --label "org.opencontainers.image.version=$version" --tag "counterpart:$version" \
+        --file packaging/Containerfile "$staged/image" >/dev/null
+    made=$packages/counterpart-$version-$(uname -m).tar.gz
+    "${buildah[@]}" push --quiet "counterpart:$version" "docker-archive:$storage/image.tar:localhost/counterpart:$version"
+    gzip --no-name "$([ "${COUNTERPART_COMPRESSION:-}" = fast ] && echo -1 || echo -9)" <"$storage/image.tar" >"$made"
+    echo "$made $(size "$made") compressed"
+}
+
+"$what"

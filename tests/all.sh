@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # The whole check before a change is merged: format, lints, the test suite for both revisions on both databases with its coverage of
 # the documents, two processes that read from a standby (tests/standby.sh), PostgreSQL over TLS (tests/tls.sh), fault injection
-# (tests/faults.sh), early responses (tests/early_answers.sh), alert rules (tests/alerts.sh), dependencies (tests/dependencies.sh), the replay of one corpus on both
-# revisions, and the published documents in other tools (tests/contract.sh). Stops at the first failure. Needs a Rust toolchain, git,
-# PostgreSQL's server programs, openssl, curl, Chromium with its chromedriver, and what tests/contract.sh needs; no running server.
+# (tests/faults.sh), early responses (tests/early_answers.sh), alert rules and dashboard (tests/alerts.sh), packages (tests/packages.sh),
+# dependencies (tests/dependencies.sh), the replay of one corpus on both revisions, and the published documents in other tools
+# (tests/contract.sh). Stops at the first failure. Needs a Rust toolchain, git, PostgreSQL's server programs, openssl, curl, Chromium with
+# its chromedriver, and what tests/contract.sh needs; no running server.
 #
 #   tests/all.sh             everything
 #   CARGO_TARGET_DIR=…       one target folder for all of it (default: target)
@@ -82,6 +83,10 @@ grep -E '^== (skipped|.*early answers:)' "$scratch/step.log"
 # Alert rules, and the metrics page that they read.
 COUNTERPART_BIN="$scratch/rev-b" quietly "alert rules" tests/alerts.sh
 grep -E '^(skipped|alert rules):' "$scratch/step.log" || fail "no word on the alert rules in what their check said"
+
+# The Debian package, installed and purged in a root of its own; the container where a static binary is named.
+COUNTERPART_BIN="$scratch/rev-b" quietly "packages" tests/packages.sh
+grep -E '^(skipped: packages|packages):' "$scratch/step.log" || fail "no word on the packages in what their check said"
 
 # Faults of storage, log, process and PostgreSQL under load.
 COUNTERPART_REV_A="$scratch/rev-a" COUNTERPART_REV_B="$scratch/rev-b" quietly "fault experiments" tests/faults.sh

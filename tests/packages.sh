@@ -5,9 +5,10 @@
 #
 #   COUNTERPART_BIN=…          the binary for the Debian package (default: the debug build)
 #   COUNTERPART_STATIC_BIN=…   a static binary for the container (default: no container)
-#   COUNTERPART_TOOLS=…        the folder of the tools; cargo-deb may be in its bin (default: counterpart-tools in the user's cache)
+#   COUNTERPART_TOOLS=…        the folder of the tools, where cargo-deb is installed if it is missing (default: counterpart-tools in the
+#                              user's cache)
 #
-# Needs root on Debian or the like, cargo-deb, binutils and curl; for the container buildah. It uses no network.
+# Needs root on Debian or the like, binutils and curl; for the container buildah. Uses the network for a missing cargo-deb alone.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -21,7 +22,8 @@ at_the_end() {
 
 binary=${COUNTERPART_BIN:-${CARGO_TARGET_DIR:-target}/debug/counterpart}
 static=${COUNTERPART_STATIC_BIN:-}
-export PATH=$PATH:/usr/sbin:/sbin:${COUNTERPART_TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/counterpart-tools}/bin
+tools=${COUNTERPART_TOOLS:-${XDG_CACHE_HOME:-$HOME/.cache}/counterpart-tools}
+export PATH=$PATH:/usr/sbin:/sbin:$tools/bin
 export COUNTERPART_PACKAGES=$scratch/packages COUNTERPART_COMPRESSION=fast
 # Other accounts have folders in it.
 chmod 755 "$scratch"
@@ -366,8 +368,9 @@ if [ "$(id -u)" -ne 0 ]; then
     skip "all of them: needs root"
 elif ! command -v dpkg-query >/dev/null || [ ! -d /usr/share/base-passwd ]; then
     skip "Debian package: not on Debian"
-elif ! command -v cargo-deb >/dev/null; then
-    skip "Debian package: no cargo-deb (cargo install --locked cargo-deb)"
+elif ! command -v cargo-deb >/dev/null &&
+    ! env -u CARGO_TARGET_DIR cargo install --quiet --locked --root "$tools" cargo-deb@3.8.0 >"$scratch/log" 2>&1; then
+    skip "Debian package: cargo-deb cannot be installed: $(tail -1 "$scratch/log")"
 else
     debian_package
 fi

@@ -268,14 +268,8 @@ macro_rules! any {
 }
 
 any!(Any, MetaSchema::ANY);
-// What is no text is left out of the message, so that a client may send it.
-any!(
-    Detail,
-    MetaSchema {
-        any_of: vec![MetaSchemaRef::Inline(Box::new(MetaSchema::new("string"))), MetaSchemaRef::Inline(Box::new(MetaSchema::ANY))],
-        ..MetaSchema::ANY
-    }
-);
+// What is no string is left out of the message, so that a client may send it.
+any!(Detail, MetaSchema::ANY);
 
 /// Field values keyed by field id, in the order in which they were sent.
 #[derive(Debug, Clone, Serialize, Deserialize)]

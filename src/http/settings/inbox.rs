@@ -99,7 +99,7 @@ pub struct InboundMessage {
     images: Option<Vec<String>>,
     /// The time of receipt when omitted. A message whose `sentAt` is more than five minutes after its receipt is ordered by the receipt.
     sent_at: Option<Timestamp>,
-    /// The subject of the thread, where this message begins it. Line breaks become spaces; a blank subject is left out.
+    /// The subject of the thread, where this message begins it: a string. Line breaks become spaces; a blank subject is left out.
     email_subject: Option<Detail>,
     contact: Option<SenderDetails>,
 }
@@ -111,6 +111,7 @@ pub struct InboundMessage {
 pub struct Sender {
     #[oai(validator(min_length = 1, max_length = 512))]
     id: String,
+    /// A string.
     name: Option<Detail>,
 }
 
@@ -120,7 +121,9 @@ pub struct Sender {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SenderDetails {
+    /// A string, as the others here.
     first_name: Option<Detail>,
+    /// A string.
     last_name: Option<Detail>,
     /// A bare address, such as `mali@example.com`.
     email: Option<Detail>,

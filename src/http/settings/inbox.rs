@@ -79,7 +79,7 @@ pub struct Handover {
 
 /// A message from a contact, as its channel delivers it. `null` counts as absent.
 #[derive(Debug, Object, Deserialize)]
-#[oai(rename_all = "camelCase", deny_unknown_fields, nullable_all)]
+#[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct InboundMessage {
     #[oai(validator(min_length = 1, max_length = 64))]
@@ -94,13 +94,17 @@ pub struct InboundMessage {
     external_id: String,
     sender: Sender,
     /// A message with neither text nor images, such as a sticker, is taken, too.
+    #[oai(nullable)]
     text: Option<String>,
     /// Addresses; none of them blank.
+    #[oai(nullable)]
     images: Option<Vec<String>>,
     /// The time of receipt when omitted. A message whose `sentAt` is more than five minutes after its receipt is ordered by the receipt.
+    #[oai(nullable)]
     sent_at: Option<Timestamp>,
     /// The subject of the thread, where this message begins it: a string. Line breaks become spaces; a blank subject is left out.
     email_subject: Option<Detail>,
+    #[oai(nullable)]
     contact: Option<SenderDetails>,
 }
 

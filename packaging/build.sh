@@ -7,7 +7,8 @@
 #   COUNTERPART_PACKAGES=…                   the folder for the packages (default: target/packages)
 #   COUNTERPART_COMPRESSION=fast             compresses less; for tests
 #
-# Without BINARY it is built first, with the profile dist. Man pages and completions come from the program itself. Needs strip
+# Without BINARY it is built first, with the profile dist; for the container that needs musl-gcc (Debian: musl-tools) and Rust's musl target
+# (rustup target add x86_64-unknown-linux-musl). Man pages and completions come from the program itself. Needs strip
 # and readelf (Debian: binutils).
 set -euo pipefail
 
@@ -65,6 +66,7 @@ deb() {
 
 container() {
     command -v buildah >/dev/null || fail "buildah is missing: apt install buildah"
+    [ -n "${binary:-}" ] || command -v musl-gcc >/dev/null || fail "musl-gcc is missing: apt install musl-tools"
     [ -n "${binary:-}" ] || built --target "$(uname -m)-unknown-linux-musl"
     if readelf --wide --program-headers "$binary" | grep -q INTERP; then
         fail "$binary is not static: build it with --target $(uname -m)-unknown-linux-musl"

@@ -84,7 +84,7 @@ grep -E '^== (skipped|.*early answers:)' "$scratch/step.log"
 COUNTERPART_BIN="$scratch/rev-b" quietly "alert rules" tests/alerts.sh
 grep -E '^(skipped|alert rules):' "$scratch/step.log" || fail "no word on the alert rules in what their check said"
 
-# The Debian package, installed and purged in a root of its own; the container where a static binary is named.
+# The Debian package, installed and purged in a root of its own; the container where Rust's musl target and musl-gcc are installed.
 COUNTERPART_BIN="$scratch/rev-b" quietly "packages" tests/packages.sh
 grep -E '^(skipped: packages|packages):' "$scratch/step.log" || fail "no word on the packages in what their check said"
 

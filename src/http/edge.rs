@@ -29,7 +29,7 @@ use super::{
     rest::{self, Unread},
     settings::in_settings,
     under_way,
-    writing::IDEMPOTENCY_KEY,
+    writing::{IDEMPOTENCY_KEY, MAX_KEY_CHARS},
 };
 use crate::domain::rules::ReceivedAt;
 
@@ -75,7 +75,7 @@ impl Endpoint for Edge {
         if head {
             request.set_method(Method::GET);
         }
-        let idempotency_key = request.header(IDEMPOTENCY_KEY).map(str::to_owned);
+        let idempotency_key = request.header(IDEMPOTENCY_KEY).filter(|key| key.len() <= MAX_KEY_CHARS).map(str::to_owned);
         let gzip = encoding::accepts_gzip(request.headers());
         let origin = self.cors.allowed_origin(&path, request.headers());
         let unread = rest::watch(&mut request);

@@ -22,7 +22,7 @@ pub struct IdempotencyKey(Option<String>);
 /// The name of the header.
 pub const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
-const MAX_KEY_CHARS: usize = 255;
+pub const MAX_KEY_CHARS: usize = 255;
 
 impl<'a> ApiExtractor<'a> for IdempotencyKey {
     const TYPES: &'static [ApiExtractorType] = &[ApiExtractorType::Parameter];

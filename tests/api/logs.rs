@@ -50,7 +50,7 @@ fn a_request_is_a_line_of_json() {
 #[test]
 fn a_request_is_a_line_of_text_without_colours() {
     let (log, key) = logged(&[("COUNTERPART_LOG", "info")]);
-    let line = log.lines().find(|line| line.contains("complaint-7")).expect("the line");
+    let line = log.lines().find(|line| line.contains("complaint-7") && line.contains("answered")).expect("the line");
     for part in ["INFO", "answered", "operation=\"addInternalComment\"", "status=200", "store=\"desk\"", &format!("key=\"{key}\"")] {
         assert!(line.contains(part), "{part}: {line}");
     }

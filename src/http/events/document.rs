@@ -130,7 +130,10 @@ fn description() -> String {
     let uncaused: Vec<String> = revision::UNCAUSED_EVENTS.iter().map(|kind| format!("`{kind}`")).collect();
     let absent = match uncaused.is_empty() {
         true => String::new(),
-        false => format!(" Nothing in this revision causes {}: a subscription to it gets those alone.", uncaused.join(" or ")),
+        false => format!(
+            " Nothing in this revision causes {}: a subscription to it gets only what the other revision recorded.",
+            uncaused.join(" or ")
+        ),
     };
     format!(
         "What is posted to the endpoints that subscribed to it, in the form of Standard Webhooks. Delivery is at least once and in no \

@@ -77,7 +77,7 @@ pub struct Handover {
     reason: Option<String>,
 }
 
-/// A message from a contact, as its channel delivers it. `null` counts as absent.
+/// A message from a contact, as its channel delivers it. `null` in an optional member counts as absent.
 #[derive(Debug, Object, Deserialize)]
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -125,7 +125,7 @@ pub struct Sender {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SenderDetails {
-    /// A string, as the others here.
+    /// A string.
     first_name: Option<Detail>,
     /// A string.
     last_name: Option<Detail>,

@@ -76,8 +76,11 @@ async fn relay(mut client: UnixStream, server: Arc<Server>) {
         let mut stream = TcpStream::connect((host, port)).await?;
         stream.set_nodelay(true)?;
         stream.write_all(&SSL_REQUEST).await?;
-        if stream.read_u8().await? != b'S' {
-            return if server.prefers_tls() { Ok(Either::Left(stream)) } else { Err(io::Error::other("the server has no TLS any more")) };
+        match stream.read_u8().await? {
+            b'S' => {}
+            b'N' if server.prefers_tls() => return Ok(Either::Left(stream)),
+            b'N' => return Err(io::Error::other("the server has no TLS any more")),
+            _ => return Err(io::Error::other("the server refused the connection")),
         }
         let mut connector = server.connector().map_err(io::Error::other)?;
         let connect = MakeTlsConnect::<TcpStream>::make_tls_connect(&mut connector, host).map_err(io::Error::other)?;

@@ -1,7 +1,8 @@
 //! How a connection to PostgreSQL is encrypted, by libpq's names: `sslmode`, `sslrootcert`, `sslcert` and `sslkey`, as the
-//! other connections of the process take them. `prefer`, where none is named, and `require` encrypt and trust any server that answers; `prefer` goes on without where the server has no TLS;
-//! `verify-ca` asks for a certificate of an authority that is trusted, `verify-full` for one with the server's name. Where
-//! `sslrootcert` names authorities no others are trusted here, as by libpq; sqlx, which SeaORM's connections are, trusts public ones too.
+//! other connections of the process take them. `prefer`, where none is named, and `require` encrypt and trust any server that answers;
+//! `prefer` goes on unencrypted if the server has no TLS. `verify-ca` asks for a certificate of an authority that is trusted, `verify-full`
+//! for one with the server's name. Where `sslrootcert` names authorities no others are trusted here, as by libpq; sqlx, which SeaORM's
+//! connections are, trusts public ones too.
 
 use std::sync::{
     Arc,

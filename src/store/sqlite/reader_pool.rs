@@ -128,7 +128,9 @@ impl Readers {
         let permit = self.unbounded.clone().acquire_owned().await.map_err(|_| closed())?;
         let waiting = Arc::new(());
         let (readers, left) = (self.clone(), Left::WhileWanted(Arc::downgrade(&waiting)));
+        let request = tracing::Span::current();
         let read = tokio::task::spawn_blocking(move || {
+            let _request = request.enter();
             let rows = readers.run(&readers.elsewhere, &sql, &decode, Some(left));
             drop((permit, part));
             rows

@@ -15,15 +15,19 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 /// 200 MB for a moment, and a server is idle for most of the day. Each thread caches free pieces of up to 128 KB: each write to SQLite takes
 /// one of that size for what its savepoint would put back (`store::sqlite::group_commit`). `MALLOC_CONF` in the environment wins.
 #[cfg(not(any(target_env = "msvc", target_env = "musl")))]
-// SAFETY: the name that jemalloc looks for, and a text that ends with NUL, behind a thin pointer as there.
-#[unsafe(export_name = "malloc_conf")]
-static ALLOCATOR_SETTINGS: &[u8; 87] = b"narenas:2,background_thread:true,dirty_decay_ms:100,muzzy_decay_ms:0,tcache_max:131072\0";
+const SETTINGS: &[u8] = b"narenas:2,background_thread:true,dirty_decay_ms:100,muzzy_decay_ms:0,tcache_max:131072\0";
 
 /// The same for musl, where jemalloc has no thread of its own: free memory goes back with the next requests.
 #[cfg(target_env = "musl")]
-// SAFETY: as above.
+const SETTINGS: &[u8] = b"narenas:2,dirty_decay_ms:100,muzzy_decay_ms:0,tcache_max:131072\0";
+
+#[cfg(not(target_env = "msvc"))]
+// SAFETY: the name that jemalloc looks for, and a text that ends with NUL, behind a thin pointer as there.
 #[unsafe(export_name = "malloc_conf")]
-static ALLOCATOR_SETTINGS: &[u8; 64] = b"narenas:2,dirty_decay_ms:100,muzzy_decay_ms:0,tcache_max:131072\0";
+static ALLOCATOR_SETTINGS: &[u8; SETTINGS.len()] = match SETTINGS.first_chunk() {
+    Some(settings) => settings,
+    None => panic!("it is as long as itself"),
+};
 
 fn main() -> ExitCode {
     // Whatever this process makes is for its owner alone: database, log, index, key file, exports, temporary files.

@@ -52,7 +52,7 @@ struct Inner {
     turn: OnceLock<Turn>,
 }
 
-/// What authentication told.
+/// The result of authentication.
 #[derive(Debug)]
 struct Known {
     recipient: Recipient,

@@ -19,21 +19,21 @@ use crate::{
     delivery::{connector::Connectors, outbound::Messages, webhooks::Webhooks, worker::Worker},
     domain::{clock::World, settings::Bounds, targets::Targets},
     http::{
-        api::Api,
-        changes,
-        cors::Cors,
-        cursor::Seal,
-        docs, document,
-        download::Download,
-        edge::{Edge, Served},
+        document::contract,
         events::{self, WireEvents},
-        home,
-        operations::Operations,
-        rate::RateLimit,
+        machinery::{
+            connection_timeouts,
+            cors::Cors,
+            cursor::Seal,
+            fair_share::Turns,
+            middleware::{Edge, Served},
+            rate_limits::RateLimit,
+            routing::Operations,
+            shared_state::SharedState,
+            unsent_answers::UnderWay,
+        },
+        pages::{api_reference, changes, home, static_content::Download},
         settings::{self, page},
-        slow,
-        turns::Turns,
-        under_way::UnderWay,
     },
     readiness::Readiness,
     revision,
@@ -47,7 +47,7 @@ use crate::{
 /// One process.
 #[derive(Clone)]
 pub struct App {
-    api: Arc<Api>,
+    api: Arc<SharedState>,
     connectors: Connectors,
     targets: Targets,
     searches: Searches,
@@ -164,7 +164,7 @@ impl App {
         // On SQLite a read has a thread for itself, of which one is left for others; on PostgreSQL half of the connections are for pages.
         let share = if service.db().is_one_writer() { Handle::current().metrics().num_workers() - 1 } else { callers.connections / 4 };
         let turns = Turns::new(share);
-        let api = Arc::new(Api { service, replica, seal, metrics, rate: callers.rate, under_way: UnderWay::default(), turns });
+        let api = Arc::new(SharedState { service, replica, seal, metrics, rate: callers.rate, under_way: UnderWay::default(), turns });
         let Callers { public_url, cors, .. } = callers;
         Ok(Self { api, connectors, targets, searches, supervisor, readiness, public_url, cors, metrics_listen: None })
     }
@@ -181,15 +181,15 @@ impl App {
         let mut route = Route::new()
             .at("/", get(home::page(revision::NAME)))
             .at("/favicon.ico", get(home::icon()))
-            .at("/docs", get(docs::page(document::page)))
+            .at("/docs", get(api_reference::page(contract::page)))
             .at("/docs/changes", get(changes_page))
             .at("/docs/changes/events", get(event_changes_page))
-            .at("/openapi.yaml", get(Download::yaml(document::document, address.clone())))
-            .at("/openapi.json", get(Download::json(document::document, address.clone())))
-            .at("/openapi-events.json", get(Download::text("application/json", || document::json(&events::document::document()))))
+            .at("/openapi.yaml", get(Download::yaml(contract::document, address.clone())))
+            .at("/openapi.json", get(Download::json(contract::document, address.clone())))
+            .at("/openapi-events.json", get(Download::text("application/json", || contract::json(&events::document::document()))))
             .at("/healthz", get(healthz))
             .at("/readyz", get(readyz))
-            .at("/settings/docs", get(docs::page(settings::docs)))
+            .at("/settings/docs", get(api_reference::page(settings::docs)))
             .at("/settings/openapi.json", get(Download::json(settings::document, address.clone())));
         if self.metrics_listen.is_none() {
             route = route.at(METRICS, self.metrics());
@@ -198,7 +198,7 @@ impl App {
             route = route.at(asset.path, get(make_sync(move |_| asset.response())));
         }
         let mut operations = Operations::default();
-        operations.add(document::contract());
+        operations.add(contract::contract());
         operations.add(settings::plane());
         let pages = route.data(self.readiness.clone()).data(self.api.clone()).map_to_response().boxed();
         Edge { served: Served { operations, pages }, api: self.api.clone(), cors: self.cors.clone() }
@@ -217,7 +217,7 @@ impl App {
     /// Serves, delivers, and follows the database for searches, until `stop` resolves; what is in progress is then finished,
     /// and the database is closed. `ready` receives the bound addresses.
     pub async fn serve(&self, listen: &str, stop: impl Future<Output = ()>, ready: impl FnOnce(Addresses)) -> io::Result<()> {
-        let acceptor = slow::listen(listen, self.api.metrics.http_connections()).await?;
+        let acceptor = connection_timeouts::listen(listen, self.api.metrics.http_connections()).await?;
         // A sender that is dropped stops the background tasks and the metrics page.
         let (stop_workers, stopped) = watch::channel(());
         let (metrics_url, metrics) = self.serve_metrics(stopped.clone()).await?.unzip();
@@ -256,7 +256,7 @@ impl App {
     /// The address of the metrics page, if it has one of its own, and what serves it there until `stop` resolves.
     async fn serve_metrics(&self, mut stop: watch::Receiver<()>) -> io::Result<Option<(String, impl Future<Output = io::Result<()>>)>> {
         let Some(listen) = &self.metrics_listen else { return Ok(None) };
-        let acceptor = slow::listen(listen, Gauge::default()).await;
+        let acceptor = connection_timeouts::listen(listen, Gauge::default()).await;
         let acceptor = acceptor.map_err(|error| io::Error::other(format!("the metrics page cannot be served on {listen}: {error}")))?;
         let (url, page) = (format!("{}{METRICS}", url_of(&acceptor, listen)), Route::new().at(METRICS, self.metrics()));
         let stopped = async move { _ = stop.changed().await };
@@ -376,7 +376,7 @@ const METRICS: &str = "/metrics";
 const READING: Duration = Duration::from_secs(3);
 
 #[handler]
-async fn metrics_page(Data(api): Data<&Arc<Api>>, Data(searches): Data<&Searches>) -> Response {
+async fn metrics_page(Data(api): Data<&Arc<SharedState>>, Data(searches): Data<&Searches>) -> Response {
     let db = api.service.db();
     let slow = |_| store::Error::Unavailable(format!("it did not answer within {} seconds", READING.as_secs()));
     let read = tokio::time::timeout(READING, db.backlogs()).await.map_err(slow).flatten();

@@ -22,7 +22,7 @@ use crate::{
         settings::{Editor, GrantKind},
         targets::Targets,
     },
-    http::{document::PREFIX, examples::STORE},
+    http::{document::examples::STORE, machinery::routing::PREFIX},
     revision,
     service::{
         import::{self, Options, Spool},

@@ -15,7 +15,7 @@ use crate::{
         settings::Editor,
         time::Timestamp,
     },
-    http::params::Scalar,
+    http::machinery::params::Scalar,
     service::{Service, keys::NewKey},
 };
 

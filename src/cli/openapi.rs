@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use super::{Failed, Outcome, print};
 use crate::{
     config::switch,
-    http::{document, events, settings},
+    http::{document::contract, events, settings},
 };
 
 #[derive(Args, Debug)]
@@ -41,12 +41,12 @@ impl Openapi {
         let document = match (self.settings, self.events) {
             (true, _) => settings::document(),
             (_, true) => events::document::document(),
-            _ => document::document(),
+            _ => contract::document(),
         };
         let text = match self.format {
-            Format::Json => document::json(&document),
-            Format::Yaml => document::yaml(&document),
-            Format::Routes => document::routes_page(&document),
+            Format::Json => contract::json(&document),
+            Format::Yaml => contract::yaml(&document),
+            Format::Routes => contract::routes_page(&document),
         };
         match self.output {
             Some(file) => std::fs::write(&file, text).map_err(|error| Failed(format!("{} cannot be written: {error}", file.display()))),

@@ -12,9 +12,9 @@ use crate::{
     config::{Config, switch},
     delivery::{connector::Connectors, simulator::Simulator},
     domain::clock::World,
-    http::{
+    http::machinery::{
         cors::{self, Cors},
-        rate::{RateLimit, requests_per_second},
+        rate_limits::{RateLimit, requests_per_second},
     },
     telemetry::metrics::Metrics,
 };

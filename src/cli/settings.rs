@@ -13,7 +13,7 @@ use crate::{
         keys::Secret,
         settings::{Editor, GrantKind, Manager},
     },
-    http::{params::Scalar, settings::LINK_FRAGMENT},
+    http::{machinery::params::Scalar, settings::LINK_FRAGMENT},
     service::Service,
 };
 

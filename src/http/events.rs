@@ -11,9 +11,8 @@ use serde::Serialize;
 use serde_json::{Value, value::to_raw_value};
 
 use super::{
-    contacts::Contact,
-    conversations::Conversation,
-    values::{Any, AnyObject, Listed, Stored, ValueSet},
+    operations::{contacts::Contact, conversations::Conversation},
+    schemas::value_types::{Any, AnyObject, Listed, Stored, ValueSet},
 };
 use crate::{
     domain::{

@@ -53,7 +53,7 @@ pub mod wire {
         ticket::Ticket,
         user::User,
     };
-    use crate::http::params::{PageNumber, Query};
+    use crate::http::machinery::params::{PageNumber, Query};
 
     /// `page` of the paginated operations.
     pub type PageParam = Query<PageNumber>;

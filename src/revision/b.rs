@@ -60,5 +60,5 @@ pub mod wire {
     };
 
     /// `page` of the paginated operations: not of this revision.
-    pub type PageParam = crate::http::params::Absent;
+    pub type PageParam = crate::http::machinery::params::Absent;
 }

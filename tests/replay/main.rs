@@ -32,7 +32,7 @@ mod told;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use counterpart::{cli::demo_data, domain::time::Timestamp, http::examples::RECORDED_AT};
+use counterpart::{cli::demo_data, domain::time::Timestamp, http::document::examples::RECORDED_AT};
 use serde_json::{Value, json};
 
 use client::{Answer, Api, Call};

@@ -23,8 +23,11 @@ use crate::{
         webhooks::{Answer, Attempted},
     },
     http::{
-        document::{self, Route},
-        examples::{self, Examples, RECORDED_AT},
+        document::{
+            contract::{self, Route},
+            examples::{self, Examples, RECORDED_AT},
+        },
+        machinery::routing::SETTINGS_PREFIX,
         settings as plane,
     },
     service::{Service, webhooks::Settings},
@@ -154,7 +157,7 @@ fn settle(value: &mut Value) {
 
 /// Every operation of a document, with its full path.
 fn routes(document: &Value, prefix: &str) -> Vec<Route> {
-    document::routes(document).into_iter().map(|route| Route { path: format!("{prefix}{}", route.path), ..route }).collect()
+    contract::routes(document).into_iter().map(|route| Route { path: format!("{prefix}{}", route.path), ..route }).collect()
 }
 
 /// The response to each request of a document's examples.
@@ -180,7 +183,7 @@ async fn events() -> BTreeMap<String, Value> {
     bench.ids.fresh();
     let all = Settings { url: Some("https://hooks.example.com/counterpart".to_owned()), ..Settings::default() };
     bench.service.create_webhook(&Editor::command_line(STORE.into()), all).await.unwrap();
-    let routes = [routes(&document::document(), PREFIX), routes(&plane::document(), plane::PREFIX)].concat();
+    let routes = [routes(&contract::document(), PREFIX), routes(&plane::document(), SETTINGS_PREFIX)].concat();
     let beside = settings.requests.iter().filter(|request| BESIDE.contains(&request.operation.as_str()));
     for request in examples::contract().requests.iter().chain(beside) {
         let route = routes.iter().find(|route| route.operation_id == request.operation).unwrap();
@@ -203,10 +206,10 @@ async fn events() -> BTreeMap<String, Value> {
 /// The expected and the actual examples of both documents and of the events, and the file of the expected ones.
 async fn all() -> [(BTreeMap<String, Value>, BTreeMap<String, Value>, String); 3] {
     let (contract, settings) = (examples::contract(), plane::examples());
-    let given = answers(&contract, document::document(), PREFIX).await;
+    let given = answers(&contract, contract::document(), PREFIX).await;
     let folder = format!("src/revision/{}", revision::NAME.to_lowercase());
     let contract = (contract.answers, given, format!("{folder}/answers.json"));
-    let given = answers(&settings, plane::document(), plane::PREFIX).await;
+    let given = answers(&settings, plane::document(), SETTINGS_PREFIX).await;
     let settings = (settings.answers, given, "src/http/settings/answers.json".to_owned());
     [contract, settings, (examples::events(), events().await, format!("{folder}/events.json"))]
 }

@@ -14,8 +14,8 @@ use serde_json::{Map, Value, json};
 use super::{AssignmentData, ClosedData, ContactFieldData, EscalationData, Event, LabelData, MessageData, OpenedData, TicketFieldData};
 use crate::{
     domain::webhooks::{PAUSES, TEST_KIND},
-    http::{
-        document::{in_form, sorted},
+    http::document::{
+        contract::{in_form, sorted},
         examples,
     },
     revision,

@@ -13,10 +13,12 @@ use crate::{
         time::Timestamp,
     },
     http::{
-        error::{Failure, SettingsListing},
-        params::{OneOf, Query},
-        reply::{All, Reply},
-        values::{AnyObject, Stored},
+        machinery::{
+            error::{Failure, SettingsListing},
+            params::{OneOf, Query},
+            reply::{All, Reply},
+        },
+        schemas::value_types::{AnyObject, Stored},
     },
 };
 
@@ -66,7 +68,7 @@ impl From<Audited> for AuditEntry {
 #[derive(Debug)]
 pub struct Audit;
 
-#[OpenApi(tag = "super::document::Tag::Audit")]
+#[OpenApi(tag = "crate::http::settings::tags::Tag::Audit")]
 impl Audit {
     /// List changes
     ///

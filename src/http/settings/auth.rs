@@ -21,10 +21,11 @@ use crate::{
         ids::StoreId,
         settings::{Editor, GrantKind, Manager, Via},
     },
-    http::{
-        api::Api,
-        context::{Arrival, Context, Recipient, is_secure},
+    http::machinery::{
+        arrival::Arrival,
+        context::{Context, Recipient, is_secure},
         error::ApiError,
+        shared_state::SharedState,
     },
     service::{By, Once},
 };
@@ -38,7 +39,7 @@ const TOKEN_SCHEME: &str = "Token";
 /// A request by somebody who may change settings.
 #[derive(Clone, Debug)]
 pub struct Managed {
-    pub api: Arc<Api>,
+    pub api: Arc<SharedState>,
     pub context: Context,
     pub manager: Manager,
     pub editor: Editor,
@@ -134,7 +135,7 @@ impl<'a> ApiExtractor<'a> for Managed {
 }
 
 /// Has the address pay for a proof that is refused, where there is a rate limit.
-pub fn refused(api: &Api, context: &Context, from: &RemoteAddr) -> Result<(), ApiError> {
+pub fn refused(api: &SharedState, context: &Context, from: &RemoteAddr) -> Result<(), ApiError> {
     api.rate.as_ref().map_or(Ok(()), |rate| Ok(rate.take_refused(from, context.received_at())?))
 }
 

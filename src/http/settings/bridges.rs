@@ -6,12 +6,12 @@ use serde::{Deserialize, Serialize};
 use super::auth::Managed;
 use crate::{
     domain::{bridges, ids::AccountId, time::Timestamp, webhooks::SigningSecret},
-    http::{
+    http::machinery::{
         body::Body,
         error::{ApiError, Failure, SettingsCatalog, SettingsEdit, SettingsLookup},
+        idempotency::Acknowledgement,
         params::{Id, Query, Required},
         reply::{All, One, Reply},
-        writing::Acknowledgement,
     },
 };
 
@@ -73,7 +73,7 @@ impl Bridges {
     }
 }
 
-#[OpenApi(tag = "super::document::Tag::Bridges")]
+#[OpenApi(tag = "crate::http::settings::tags::Tag::Bridges")]
 impl Bridges {
     /// List bridges
     ///

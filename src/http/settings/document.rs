@@ -1,46 +1,28 @@
 //! The document of the settings plane, generated like that of the contract.
 
-use poem_openapi::{OpenApiService, Tags};
+use poem_openapi::OpenApiService;
 use serde_json::{Value, json};
 
 use crate::{
     domain::rules::ReceivedAt,
     http::{
-        document::{UNENVELOPED, canonical, page_of, sorted},
-        examples::Examples,
-        merged::Merged,
+        document::{
+            contract::{UNENVELOPED, canonical, page_of, sorted},
+            examples::Examples,
+            merged_paths::Merged,
+        },
+        machinery::routing::SETTINGS_PREFIX,
     },
 };
-
-/// The nouns under which operations are grouped.
-#[derive(Debug, Tags)]
-pub enum Tag {
-    /// Who is asking.
-    Session,
-    /// API keys.
-    Keys,
-    /// Subscriptions to events, the log of deliveries, and deliveries on demand.
-    Webhooks,
-    /// Recorded events.
-    Events,
-    /// Moves of tickets and conversations, and messages that a bridge brings.
-    Inbox,
-    /// Seats, and who may work on which account.
-    Team,
-    /// Endpoints that hand the messages of channel accounts over.
-    Bridges,
-    /// What was changed, and by whom.
-    Audit,
-}
 
 macro_rules! groups {
     ($($group:path),* $(,)?) => {
         /// Every operation of the plane.
         pub type Plane = Merged<($($group,)*)>;
 
-        /// The operations, ready to be served: their paths begin with [`PREFIX`].
+        /// The operations, ready to be served: their paths begin with [`SETTINGS_PREFIX`].
         pub fn plane() -> Plane {
-            Merged { groups: ($($group,)*), prefix: PREFIX }
+            Merged { groups: ($($group,)*), prefix: SETTINGS_PREFIX }
         }
     };
 }
@@ -56,14 +38,6 @@ groups! {
     super::audit::Audit,
 }
 
-/// The path that the plane is served under.
-pub const PREFIX: &str = "/settings/v1";
-
-/// Whether a path is one of the plane's, served or not.
-pub fn in_settings(path: &str) -> bool {
-    path.strip_prefix(PREFIX).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-}
-
 fn service() -> OpenApiService<Plane, ()> {
     OpenApiService::new(plane(), "counterpart, settings", "1.0.0")
         .description(format!(
@@ -73,7 +47,7 @@ fn service() -> OpenApiService<Plane, ()> {
         ))
         .license(poem_openapi::LicenseObject::new("MIT OR Apache-2.0").url("https://spdx.org/licenses/MIT.html"))
         .contact(poem_openapi::ContactObject::new().name("Whoever runs this server"))
-        .server(poem_openapi::ServerObject::new(PREFIX))
+        .server(poem_openapi::ServerObject::new(SETTINGS_PREFIX))
 }
 
 /// The document.

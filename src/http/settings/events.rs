@@ -7,18 +7,20 @@ use super::{
     params::{Limit, Position},
 };
 use crate::http::{
-    error::{Failure, SettingsListing},
     events::Event,
-    params::Query,
-    reply::{All, Reply},
-    values::Stored,
+    machinery::{
+        error::{Failure, SettingsListing},
+        params::Query,
+        reply::{All, Reply},
+    },
+    schemas::value_types::Stored,
 };
 
 /// Recorded events.
 #[derive(Debug)]
 pub struct Events;
 
-#[OpenApi(tag = "super::document::Tag::Events")]
+#[OpenApi(tag = "crate::http::settings::tags::Tag::Events")]
 impl Events {
     /// List events
     ///

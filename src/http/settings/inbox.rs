@@ -11,11 +11,11 @@ use crate::{
         tickets::{TicketExpand, TicketView},
         time::Timestamp,
     },
-    http::{
+    http::machinery::{
         body::Body,
         error::{ApiError, Failure, SettingsAction, SettingsCreation},
+        idempotency::{Acknowledgement, IdempotencyKey, once},
         reply::{One, Reply},
-        writing::{Acknowledgement, IdempotencyKey, once},
     },
     service::ticket_states::Escalation,
 };
@@ -209,7 +209,7 @@ impl From<Received> for MessageReceipt {
 #[derive(Debug)]
 pub struct Inbox;
 
-#[OpenApi(tag = "super::document::Tag::Inbox")]
+#[OpenApi(tag = "crate::http::settings::tags::Tag::Inbox")]
 impl Inbox {
     /// Unassign a ticket
     ///

@@ -12,12 +12,14 @@ use crate::{
         time::Timestamp,
     },
     http::{
-        body::Body,
-        error::{ApiError, Failure, SettingsAddition, SettingsCatalog, SettingsChange, SettingsEdit, SettingsLookup},
-        params::{Id, Query, Required, Scalar},
-        reply::{All, One, Reply},
-        values::{Listed, UserIdText, ValueSet},
-        writing::Acknowledgement,
+        machinery::{
+            body::Body,
+            error::{ApiError, Failure, SettingsAddition, SettingsCatalog, SettingsChange, SettingsEdit, SettingsLookup},
+            idempotency::Acknowledgement,
+            params::{Id, Query, Required, Scalar},
+            reply::{All, One, Reply},
+        },
+        schemas::value_types::{Listed, UserIdText, ValueSet},
     },
     service::keys::NewKey,
 };
@@ -154,7 +156,7 @@ impl Keys {
     }
 }
 
-#[OpenApi(tag = "super::document::Tag::Keys")]
+#[OpenApi(tag = "crate::http::settings::tags::Tag::Keys")]
 impl Keys {
     /// List keys
     ///

@@ -16,11 +16,12 @@ mod keys;
 pub mod page;
 mod params;
 mod session;
+mod tags;
 mod team;
 mod webhooks;
 
 pub use bridges::BridgeView;
-pub use document::{PREFIX, docs, document, examples, in_settings, plane};
+pub use document::{docs, document, examples, plane};
 pub use keys::KeyView;
 pub use session::LINK_FRAGMENT;
 pub use webhooks::{AttemptView, WebhookView};

@@ -12,8 +12,8 @@ use serde_json::Value;
 use crate::{
     domain::settings::Subject,
     http::{
-        params::{Choice, QueryParam, Scalar},
-        values::plain_type,
+        machinery::params::{Choice, QueryParam, Scalar},
+        schemas::value_types::plain_type,
     },
 };
 

@@ -24,13 +24,17 @@ use crate::{
         time::Timestamp,
     },
     http::{
-        api::Api,
-        body::Body,
-        context::{Arrival, Context, Recipient, is_secure},
-        error::{ApiError, Failure, SettingsCatalog, SettingsCreation},
-        reply::{self, One, Reply, Shape},
-        values::UserIdText,
-        writing::Acknowledgement,
+        machinery::{
+            arrival::Arrival,
+            body::Body,
+            context::{Context, Recipient, is_secure},
+            envelope,
+            error::{ApiError, Failure, SettingsCatalog, SettingsCreation},
+            idempotency::Acknowledgement,
+            reply::{One, Reply, Shape},
+            shared_state::SharedState,
+        },
+        schemas::value_types::UserIdText,
     },
 };
 
@@ -84,7 +88,7 @@ impl Shape for Opened {
 
     fn headers() -> Vec<MetaHeader> {
         let description = "The session: `HttpOnly`, `SameSite=Strict`, for /settings alone.";
-        vec![reply::header("set-cookie", description, true, MetaSchema::new("string"))]
+        vec![envelope::header("set-cookie", description, true, MetaSchema::new("string"))]
     }
 
     fn register(registry: &mut Registry) {
@@ -106,7 +110,7 @@ impl Shape for Ended {
     }
 
     fn headers() -> Vec<MetaHeader> {
-        vec![reply::header("set-cookie", "Has the browser forget the session.", true, MetaSchema::new("string"))]
+        vec![envelope::header("set-cookie", "Has the browser forget the session.", true, MetaSchema::new("string"))]
     }
 
     fn register(registry: &mut Registry) {
@@ -117,7 +121,7 @@ impl Shape for Ended {
 /// A request that nobody has proved anything for yet.
 #[derive(Debug)]
 pub struct Stranger {
-    api: Arc<Api>,
+    api: Arc<SharedState>,
     context: Context,
     from: RemoteAddr,
     /// Whether it came over TLS, as far as a proxy in front of us says.
@@ -149,7 +153,7 @@ fn cookie(secret: &str, seconds: i64, secure: bool) -> Option<HeaderValue> {
 #[derive(Debug)]
 pub struct Sessions;
 
-#[OpenApi(tag = "super::document::Tag::Session")]
+#[OpenApi(tag = "crate::http::settings::tags::Tag::Session")]
 impl Sessions {
     /// Open a session
     ///

@@ -10,11 +10,13 @@ use crate::{
         team::UserView,
     },
     http::{
-        body::Body,
-        error::{ApiError, Failure, SettingsCatalog, SettingsEdit, SettingsRemoval},
-        params::{Id, Query, Required, Scalar},
-        reply::{All, One, Reply},
-        values::{AddressText, UserIdText},
+        machinery::{
+            body::Body,
+            error::{ApiError, Failure, SettingsCatalog, SettingsEdit, SettingsRemoval},
+            params::{Id, Query, Required, Scalar},
+            reply::{All, One, Reply},
+        },
+        schemas::value_types::{AddressText, UserIdText},
     },
     service::settings::{AccountAccess, Taken},
 };
@@ -107,7 +109,7 @@ pub struct UserRemoved {
 #[derive(Debug)]
 pub struct Team;
 
-#[OpenApi(tag = "super::document::Tag::Team")]
+#[OpenApi(tag = "crate::http::settings::tags::Tag::Team")]
 impl Team {
     /// List users
     ///

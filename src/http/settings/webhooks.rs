@@ -14,13 +14,15 @@ use crate::{
         webhooks::{Along, KINDS, Logged, Replay, SigningSecret, Webhook},
     },
     http::{
-        body::Body,
-        error::{ApiError, Failure, SettingsAddition, SettingsCatalog, SettingsChange, SettingsEdit, SettingsLookup},
         events::EventKinds,
-        params::{Id, Query, Required},
-        reply::{All, One, Reply},
-        values::{Listed, ValueSet},
-        writing::Acknowledgement,
+        machinery::{
+            body::Body,
+            error::{ApiError, Failure, SettingsAddition, SettingsCatalog, SettingsChange, SettingsEdit, SettingsLookup},
+            idempotency::Acknowledgement,
+            params::{Id, Query, Required},
+            reply::{All, One, Reply},
+        },
+        schemas::value_types::{Listed, ValueSet},
     },
     service::webhooks::Settings,
 };
@@ -226,7 +228,7 @@ impl Webhooks {
     }
 }
 
-#[OpenApi(tag = "super::document::Tag::Webhooks")]
+#[OpenApi(tag = "crate::http::settings::tags::Tag::Webhooks")]
 impl Webhooks {
     /// List webhooks
     ///

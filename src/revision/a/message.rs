@@ -6,9 +6,11 @@ use serde::Serialize;
 use crate::{
     domain::{messages::MessageView, time::Timestamp},
     http::{
-        messages::Sender,
-        related::{Author, RelatedChannel},
-        values::Stored,
+        operations::messages::Sender,
+        schemas::{
+            related_objects::{Author, RelatedChannel},
+            value_types::Stored,
+        },
     },
 };
 

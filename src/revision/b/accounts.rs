@@ -6,18 +6,23 @@ use serde::Serialize;
 use crate::{
     domain::{
         ids::AccountId,
-        store::{self as domain, Channel, PARAMETER_FORMATS, TEMPLATE_CATEGORIES, TEMPLATE_STATUSES, TemplateFilter},
+        store as domain,
+        store::{Channel, PARAMETER_FORMATS, TEMPLATE_CATEGORIES, TEMPLATE_STATUSES, TemplateFilter},
         time::Timestamp,
     },
     http::{
-        auth::{AccountsRead, Authorised},
-        document::Tag,
-        error::{Failure, Listing, Lookup},
-        expand::NoExpand,
-        paging::Walk,
-        params::{Absent, Choice, CursorText, Id, OneOf, PageSize, Query, Required},
-        reply::{All, Paged, Reply},
-        values::{AnyObject, ChannelName, Listed, Stored, ValueSet},
+        machinery::{
+            auth::{AccountsRead, Authorised},
+            error::{Failure, Listing, Lookup},
+            expand::NoExpand,
+            paging::{Paged, Walk},
+            params::{Absent, Choice, CursorText, Id, OneOf, PageSize, Query, Required},
+            reply::{All, Reply},
+        },
+        schemas::{
+            tags::Tag,
+            value_types::{AnyObject, ChannelName, Listed, Stored, ValueSet},
+        },
     },
 };
 

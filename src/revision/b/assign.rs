@@ -6,16 +6,20 @@ use super::ticket::Ticket;
 use crate::{
     domain::tickets::{TicketExpand, TicketView},
     http::{
-        auth::{Authorised, TicketsWrite},
-        body::Body,
-        document::Tag,
-        error::{Change, Failure},
-        expand::Expand,
-        inputs::TicketAssignment,
-        params::Query,
-        reply::{All, Reply},
-        values::{Limited, Many},
-        writing::IdempotencyKey,
+        machinery::{
+            auth::{Authorised, TicketsWrite},
+            body::Body,
+            error::{Change, Failure},
+            expand::Expand,
+            idempotency::IdempotencyKey,
+            params::Query,
+            reply::{All, Reply},
+        },
+        schemas::{
+            tags::Tag,
+            value_types::{Limited, Many},
+            write_inputs::TicketAssignment,
+        },
     },
 };
 

@@ -9,9 +9,11 @@ use crate::{
         time::Timestamp,
     },
     http::{
-        messages::Sender,
-        related::{Author, RelatedChannel},
-        values::{Listed, Stored, ValueSet},
+        operations::messages::Sender,
+        schemas::{
+            related_objects::{Author, RelatedChannel},
+            value_types::{Listed, Stored, ValueSet},
+        },
     },
 };
 

@@ -10,13 +10,15 @@ use crate::{
         time::Timestamp,
     },
     http::{
-        auth::{Authorised, ContactsRead, MessagesRead},
-        document::Tag,
-        error::{Failure, Listing},
-        expand::NoExpand,
-        paging::Walk,
-        params::{Absent, CursorText, NoPageSize, Query, Required, SearchText},
-        reply::{Paged, Reply},
+        machinery::{
+            auth::{Authorised, ContactsRead, MessagesRead},
+            error::{Failure, Listing},
+            expand::NoExpand,
+            paging::{Paged, Walk},
+            params::{Absent, CursorText, NoPageSize, Query, Required, SearchText},
+            reply::Reply,
+        },
+        schemas::tags::Tag,
     },
 };
 

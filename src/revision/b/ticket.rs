@@ -5,9 +5,9 @@ use serde::Serialize;
 
 use crate::{
     domain::{tickets::TicketView, time::Timestamp},
-    http::{
-        related::{RelatedChannel, RelatedUser},
-        values::{AnyObject, ChannelName, Stored, id_or_object},
+    http::schemas::{
+        related_objects::{RelatedChannel, RelatedUser},
+        value_types::{AnyObject, ChannelName, Stored, id_or_object},
     },
 };
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::{
     domain::team::UserView,
-    http::{related::RelatedRole, values::UserIdText},
+    http::schemas::{related_objects::RelatedRole, value_types::UserIdText},
     revision::RULES,
 };
 

@@ -1,0 +1,20 @@
+//! What the middleware lays beside a request for the extractors that read it.
+
+use std::sync::Arc;
+
+use super::{context::Context, error::ApiError, query_string::QueryString, shared_state::SharedState};
+
+/// All of it in one piece, since each further one costs an allocation and a look-up.
+#[derive(Clone)]
+pub struct Arrival {
+    pub api: Arc<SharedState>,
+    pub context: Context,
+    pub query: QueryString,
+}
+
+impl Arrival {
+    /// Fails where a request did not come through the edge.
+    pub fn of(request: &poem::Request) -> Result<&Self, ApiError> {
+        request.data().ok_or_else(ApiError::internal)
+    }
+}

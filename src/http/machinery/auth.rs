@@ -1,0 +1,189 @@
+//! Authentication and authorisation: section 5. The extractor is the first parameter of every operation, so that
+//! nothing of a request is looked at before its key was; the operation's scope is part of the type.
+
+use std::{marker::PhantomData, ops::Deref, sync::Arc};
+
+use poem::{RequestBody, http::StatusCode};
+use poem_openapi::{
+    ApiExtractor, ApiExtractorType, ExtractParamOptions,
+    registry::{MetaSecurityScheme, Registry},
+};
+
+use super::{
+    arrival::Arrival,
+    context::{Context, Recipient},
+    error::ApiError,
+    shared_state::SharedState,
+};
+use crate::{
+    domain::{ids::StoreId, keys::Caller, scopes::Scope},
+    service::Service,
+};
+
+/// The header that carries the key.
+pub const API_KEY: &str = "x-api-key";
+
+/// The name of the security scheme in the document. An operation's requirement is written `ApiKey:<scope>` by the
+/// handlers and taken apart by `document`, since this kind of scheme has no scopes in OpenAPI 3.0.
+pub const SCHEME: &str = "ApiKey";
+
+/// An authenticated request.
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub api: Arc<SharedState>,
+    pub context: Context,
+    pub caller: Caller,
+    scope: Scope,
+    /// Whether the operation reads from the standby.
+    on_replica: bool,
+}
+
+impl Request {
+    /// The use-cases of an operation that only reads.
+    pub fn reads(&self) -> &Service {
+        self.api.replica.as_ref().filter(|_| self.on_replica).unwrap_or(&self.api.service)
+    }
+
+    /// The same for one that reads many records, within its store's share. One whose answer may be long waits until it is its turn.
+    pub async fn reads_many(&self) -> Result<Service, ApiError> {
+        let turn = self.api.turns.take(self.store(), self.scope).await?;
+        let service = self.reads().within(turn.share());
+        self.context.begin(turn).await;
+        // Answers of its key may have been made meanwhile.
+        if let Some(recipient) = self.context.recipient() {
+            self.api.under_way.admit(recipient)?;
+        }
+        Ok(service)
+    }
+
+    pub fn store(&self) -> &StoreId {
+        &self.caller.store_id
+    }
+}
+
+/// A scope as a type.
+pub trait Requires: Send + Sync + 'static {
+    const SCOPE: Scope;
+    /// The requirement of an operation: scheme and scope.
+    const REQUIREMENT: &'static str;
+}
+
+macro_rules! requires {
+    ($($name:ident = $scope:literal),* $(,)?) => {$(
+        #[derive(Debug)]
+        pub struct $name;
+
+        impl Requires for $name {
+            const SCOPE: Scope = Scope::$name;
+            const REQUIREMENT: &'static str = concat!("ApiKey:", $scope);
+        }
+    )*
+
+        #[cfg(test)]
+        pub const REQUIREMENTS: &[(Scope, &str)] = &[$((<$name as Requires>::SCOPE, <$name as Requires>::REQUIREMENT)),*];
+    };
+}
+
+requires! {
+    TicketsRead = "tickets:read",
+    ConversationsRead = "conversations:read",
+    ContactsRead = "contacts:read",
+    MessagesRead = "messages:read",
+    AccountsRead = "accounts:read",
+    UsersRead = "users:read",
+    LabelsRead = "labels:read",
+    TeamsRead = "teams:read",
+    TicketsWrite = "tickets:write",
+    ConversationsWrite = "conversations:write",
+    ContactsWrite = "contacts:write",
+    MessagesWrite = "messages:write",
+}
+
+/// A request whose key is valid and has the scope `S`.
+#[derive(Debug)]
+pub struct Authorised<S>(Request, PhantomData<S>);
+
+impl<S> Deref for Authorised<S> {
+    type Target = Request;
+
+    fn deref(&self) -> &Request {
+        &self.0
+    }
+}
+
+impl<'a, S: Requires> ApiExtractor<'a> for Authorised<S> {
+    const TYPES: &'static [ApiExtractorType] = &[ApiExtractorType::SecurityScheme];
+    type ParamType = ();
+    type ParamRawType = ();
+
+    fn register(registry: &mut Registry) {
+        registry.create_security_scheme(
+            SCHEME,
+            MetaSecurityScheme {
+                ty: "apiKey",
+                description: Some("An API key of the store, made in its developer settings. Each operation names the scope that it needs in `x-required-scope`."),
+                name: Some(API_KEY),
+                key_in: Some("header"),
+                scheme: None,
+                bearer_format: None,
+                flows: None,
+                openid_connect_url: None,
+            },
+        );
+    }
+
+    fn security_schemes() -> Vec<&'static str> {
+        vec![S::REQUIREMENT]
+    }
+
+    async fn from_request(request: &'a poem::Request, _: &mut RequestBody, _: ExtractParamOptions<()>) -> poem::Result<Self> {
+        let Arrival { api, context, .. } = Arrival::of(request)?;
+        let secret = presented(request)?;
+        let known = api.service.authenticate(secret).await.map_err(ApiError::from)?;
+        let Some(known) = known else {
+            if let Some(rate) = &api.rate {
+                rate.take_refused(request.remote_addr(), context.received_at()).map_err(ApiError::from)?;
+            }
+            return Err(ApiError::unauthorized("`x-api-key` is not a valid key: it is unknown, inactive, expired or deleted").into());
+        };
+        let caller = known.caller;
+        let recipient = Recipient::Key(caller.store_id.clone(), caller.key_id.clone());
+        context.authenticated(recipient.clone(), Some(caller.key_name.clone()), S::SCOPE.only_reads());
+        if !caller.scopes.contains(S::SCOPE) {
+            return Err(ApiError::new(StatusCode::FORBIDDEN, format!("`x-api-key` lacks the scope {}", S::SCOPE)).into());
+        }
+        if let Some(rate) = &api.rate {
+            rate.take(&caller.store_id, &caller.key_id, context.received_at()).map_err(ApiError::from)?;
+        }
+        api.under_way.admit(&recipient).map_err(ApiError::from)?;
+        let on_replica = match known.newest {
+            Some(newest) if S::SCOPE.only_reads() => api.service.db().replica_shows(newest).await,
+            _ => false,
+        };
+        Ok(Self(Request { api: api.clone(), context: context.clone(), caller, scope: S::SCOPE, on_replica }, PhantomData))
+    }
+}
+
+/// The one key that a request presents.
+fn presented(request: &poem::Request) -> Result<&str, ApiError> {
+    let mut keys = request.headers().get_all(API_KEY).iter();
+    let Some(first) = keys.next() else {
+        return Err(ApiError::unauthorized("`x-api-key` is missing; send an API key of the store in this header"));
+    };
+    if keys.any(|other| other != first) {
+        return Err(ApiError::unauthorized("`x-api-key` is sent with two different values"));
+    }
+    first.to_str().map_err(|_| ApiError::unauthorized("`x-api-key` is not a valid key"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_requirement_names_its_own_scope() {
+        for (scope, requirement) in REQUIREMENTS {
+            assert_eq!(*requirement, format!("{SCHEME}:{scope}"));
+        }
+    }
+}

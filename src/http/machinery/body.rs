@@ -1,0 +1,285 @@
+//! Request bodies. The bytes are taken, and their size and media type checked, before the query is looked at; their
+//! shape after it (decisions, section 3), first against the published schema, then by the type itself.
+
+use std::{
+    io::{self, Read},
+    marker::PhantomData,
+};
+
+use flate2::read::MultiGzDecoder;
+use poem::{RequestBody, http::StatusCode};
+use poem_openapi::{
+    ApiExtractor, ApiExtractorType, ExtractParamOptions,
+    registry::{MetaMediaType, MetaRequest, Registry},
+    types,
+};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use super::{error::ApiError, json_shape};
+use crate::domain::text::whole_characters;
+
+/// The largest body, in bytes.
+pub const LIMIT: usize = 1024 * 1024;
+
+/// A body whose size and media type are right. Whether a body may be left out is up to `EMPTY_IS_OBJECT`.
+#[derive(Debug)]
+pub struct Body<T, const EMPTY_IS_OBJECT: bool = false> {
+    bytes: Vec<u8>,
+    shape: PhantomData<fn() -> T>,
+}
+
+/// The body of a list operation: none at all is `{}`.
+pub type FilterBody<T> = Body<T, true>;
+
+impl<T: types::Type + DeserializeOwned + 'static, const EMPTY_IS_OBJECT: bool> Body<T, EMPTY_IS_OBJECT> {
+    #[cfg(test)]
+    fn of(text: &str) -> Self {
+        Self { bytes: text.as_bytes().to_vec(), shape: PhantomData }
+    }
+
+    /// The body as `T`; what does not fit is named by its path.
+    pub fn parse(&self) -> Result<T, ApiError> {
+        read(&self.bytes, EMPTY_IS_OBJECT).map(|(read, _)| read)
+    }
+
+    /// [`Self::parse`] of a message from a channel. Names and texts come as they were cut: half a character becomes U+FFFD, and U+0000 is
+    /// left to the service.
+    pub fn parse_inbound(&self) -> Result<T, ApiError> {
+        read(&whole_characters(&self.bytes), true).map(|(read, _)| read)
+    }
+
+    /// The body as it was sent.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl<T: types::Type + DeserializeOwned + 'static> FilterBody<T> {
+    /// The body as `T`, and without its null members and in one spelling: what a cursor is bound to.
+    pub fn filters(&self) -> Result<(T, String), ApiError> {
+        fn strip(value: &mut Value) {
+            match value {
+                Value::Object(members) => {
+                    members.retain(|_, member| !member.is_null());
+                    members.values_mut().for_each(strip);
+                }
+                Value::Array(items) => items.iter_mut().for_each(strip),
+                _ => {}
+            }
+        }
+        let (read, mut value) = read(&self.bytes, true)?;
+        strip(&mut value);
+        Ok((read, value.to_string()))
+    }
+}
+
+/// A body as `T` and as it was sent. `nul`: it may hold U+0000.
+fn read<T: types::Type + DeserializeOwned + 'static>(bytes: &[u8], nul: bool) -> Result<(T, Value), ApiError> {
+    let value: Value = serde_json::from_slice(bytes).map_err(|error| ApiError::field("body", format!("is not valid JSON: {error}")))?;
+    json_shape::check::<T>(&value).map_err(|wrong| ApiError::field(&format!("body{}", wrong.place), wrong.reason))?;
+    if !nul {
+        no_nul(&value, &mut "body".to_owned())?;
+    }
+    // Read from the bytes and not from the value, which has lost what was sent twice. Again for the path of what does not fit, which
+    // costs every value to keep track of.
+    let read = serde_json::from_slice(bytes).or_else(|_| {
+        let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+        serde_path_to_error::deserialize(&mut deserializer).map_err(|error| refuse(&error.path().to_string(), error.inner()))
+    })?;
+    Ok((read, value))
+}
+
+/// U+0000 cannot be stored on every database, so that no write takes it.
+fn no_nul(value: &Value, place: &mut String) -> Result<(), ApiError> {
+    let mut inner = |step: String, value: &Value| {
+        let length = place.len();
+        place.push_str(&step);
+        no_nul(value, place)?;
+        place.truncate(length);
+        Ok(())
+    };
+    match value {
+        Value::String(text) if text.contains('\0') => Err(ApiError::field(place, "must not contain U+0000")),
+        Value::Array(items) => items.iter().enumerate().try_for_each(|(i, item)| inner(format!("[{i}]"), item)),
+        Value::Object(members) => members.iter().try_for_each(|(name, member)| inner(format!(".{name}"), member)),
+        _ => Ok(()),
+    }
+}
+
+/// What only the type could tell, with the place in backticks first and without the position in the text.
+fn refuse(path: &str, error: &serde_json::Error) -> ApiError {
+    let text = error.to_string();
+    let reason = text.rsplit_once(" at line ").map_or(text.as_str(), |(reason, _)| reason);
+    let place = match path {
+        "." => "body".to_owned(),
+        index if index.starts_with('[') => format!("body{index}"),
+        name => format!("body.{name}"),
+    };
+    match reason.strip_prefix("duplicate field `").and_then(|rest| rest.split('`').next()) {
+        Some(name) => ApiError::field(&format!("{place}.{name}"), "is sent twice"),
+        None => ApiError::field(&place, reason),
+    }
+}
+
+impl<'a, T: types::Type + DeserializeOwned + 'static, const EMPTY_IS_OBJECT: bool> ApiExtractor<'a> for Body<T, EMPTY_IS_OBJECT> {
+    const TYPES: &'static [ApiExtractorType] = &[ApiExtractorType::RequestObject];
+    type ParamType = ();
+    type ParamRawType = ();
+
+    fn register(registry: &mut Registry) {
+        T::register(registry);
+    }
+
+    fn request_meta() -> Option<MetaRequest> {
+        Some(MetaRequest {
+            description: None,
+            content: vec![MetaMediaType { content_type: super::envelope::JSON, schema: T::schema_ref() }],
+            required: !EMPTY_IS_OBJECT,
+        })
+    }
+
+    async fn from_request(request: &'a poem::Request, body: &mut RequestBody, _: ExtractParamOptions<()>) -> poem::Result<Self> {
+        let too_large = || ApiError::field("body", format!("is larger than {LIMIT} bytes")).with_status(StatusCode::PAYLOAD_TOO_LARGE);
+        let declared =
+            request.headers().get("content-length").and_then(|value| value.to_str().ok()).and_then(|value| value.parse::<u64>().ok());
+        if declared.is_some_and(|length| length > LIMIT as u64) {
+            return Err(too_large().into());
+        }
+        let bytes = match body.take()?.into_bytes_limit(LIMIT).await {
+            Ok(bytes) => bytes,
+            Err(poem::error::ReadBodyError::PayloadTooLarge) => return Err(too_large().into()),
+            Err(error) => return Err(ApiError::field("body", format!("cannot be read: {error}")).into()),
+        };
+        let mut bytes = Vec::from(bytes);
+        if EMPTY_IS_OBJECT && bytes.is_empty() {
+            bytes.extend_from_slice(b"{}");
+            return Ok(Self { bytes, shape: PhantomData });
+        }
+        let unsupported = |name, reason| ApiError::field(name, reason).with_status(StatusCode::UNSUPPORTED_MEDIA_TYPE);
+        for value in request.headers().get_all("content-type") {
+            media_type(value.as_bytes()).map_err(|reason| unsupported("content-type", reason))?;
+        }
+        let sent = request.headers().get_all("content-encoding").iter().map(|value| value.as_bytes().trim_ascii().to_ascii_lowercase());
+        // One at most: a body that is packed many times over would keep a thread busy for long.
+        let encoding = sent.reduce(|first, more| [first, more].join(&b", "[..])).unwrap_or_default();
+        match encoding.as_slice() {
+            b"" | b"identity" => {}
+            b"gzip" | b"x-gzip" => {
+                bytes =
+                    unpacked(&bytes).map_err(|error| ApiError::field("body", format!("is not gzip: {error}")))?.ok_or_else(too_large)?;
+            }
+            other => {
+                let reason = format!("`{}` is not read; send the body as it is, or with gzip", String::from_utf8_lossy(other));
+                return Err(unsupported("content-encoding", reason).into());
+            }
+        }
+        // .NET writes a byte order mark in front of a text.
+        if bytes.starts_with(BYTE_ORDER_MARK) {
+            bytes.drain(..BYTE_ORDER_MARK.len());
+        }
+        Ok(Self { bytes, shape: PhantomData })
+    }
+}
+
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
+/// The bytes of a gzip file; nothing where they are more than a body may have.
+fn unpacked(packed: &[u8]) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::new();
+    MultiGzDecoder::new(packed).take(LIMIT as u64 + 1).read_to_end(&mut bytes)?;
+    Ok((bytes.len() <= LIMIT).then_some(bytes))
+}
+
+/// Refuses all but `application/json`, with or without parameters, of which a `charset` must be that of JSON.
+fn media_type(value: &[u8]) -> Result<(), String> {
+    let mut parts = value.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
+    if !parts.next().is_some_and(|essence| essence.eq_ignore_ascii_case(b"application/json")) {
+        return Err("must be application/json".to_owned());
+    }
+    for parameter in parts {
+        let Some(at) = parameter.iter().position(|byte| *byte == b'=') else { continue };
+        let (name, charset) = (parameter[..at].trim_ascii(), parameter[at + 1..].trim_ascii());
+        let charset = String::from_utf8_lossy(charset).trim_matches('"').to_lowercase();
+        if name.eq_ignore_ascii_case(b"charset") && !["utf-8", "utf8", "us-ascii"].contains(&charset.as_str()) {
+            return Err(format!("has the charset `{charset}`; JSON is UTF-8"));
+        }
+    }
+    Ok(())
+}
+
+impl ApiError {
+    fn with_status(mut self, status: StatusCode) -> Self {
+        self.status = status;
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use poem_openapi::Object;
+    use serde::Deserialize;
+
+    use super::*;
+
+    #[derive(Debug, Object, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Outer {
+        inner: Option<Vec<Inner>>,
+        at: Option<crate::domain::time::Timestamp>,
+    }
+
+    #[derive(Debug, Object, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Inner {
+        name: String,
+    }
+
+    fn refused(text: &str) -> String {
+        Body::<Outer>::of(text).parse().map(|outer| format!("{outer:?}")).unwrap_err().message
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named_by_its_path() {
+        for (text, start) in [
+            ("{\"inner\":[{\"name\":1}]}", "`body.inner[0].name` must be a string"),
+            ("{\"inner\":[[\"a\"]]}", "`body.inner[0]` must be an object"),
+            ("{\"inner\":[{}]}", "`body.inner[0].name` is required"),
+            ("{\"inner\":5}", "`body.inner` must be an array"),
+            ("{\"inner\":[{\"name\":\"a\",\"nme\":1}]}", "`body.inner[0].nme` is not a known property; known here: name"),
+            ("{\"a.b\":1}", "`body.a.b` is not a known property"),
+            ("{\"inner\":[],\"inner\":[]}", "`body.inner` is sent twice"),
+            ("{\"at\":\"now\"}", "`body.at` must be an RFC 3339 date-time"),
+            ("[]", "`body` must be an object"),
+            ("{", "`body` is not valid JSON"),
+            ("{} {}", "`body` is not valid JSON"),
+            ("", "`body` is not valid JSON"),
+        ] {
+            assert!(refused(text).starts_with(start), "{text}: {}", refused(text));
+        }
+    }
+
+    #[test]
+    fn an_item_of_a_body_that_is_a_list_is_named_by_its_place() {
+        let refused = |text: &str| {
+            let body = Body::<crate::http::schemas::value_types::Limited<Inner, 5>>::of(text);
+            body.parse().map(|list| format!("{list:?}")).unwrap_err().message
+        };
+        for (text, start) in [
+            ("[{\"name\":\"a\"},{\"name\":\"a\",\"name\":\"b\"}]", "`body[1].name` is sent twice"),
+            ("[{\"name\":\"a\"},{\"name\":1}]", "`body[1].name` must be a string"),
+        ] {
+            assert!(refused(text).starts_with(start), "{text}: {}", refused(text));
+        }
+    }
+
+    #[test]
+    fn null_members_do_not_change_the_spelling() {
+        let spelled = |text: &str| FilterBody::<crate::http::schemas::ticket_filters::TicketFilters>::of(text).filters().unwrap().1;
+        let one = spelled("{ \"isSpam\": true, \"advancedFilters\": {\"labels\": null}, \"accountIds\": [\"b\", \"a\"] }");
+        let same = "{\"advancedFilters\":{}, \"accountIds\":[\"b\",\"a\"], \"unassigned\":null,\"isSpam\" : true}";
+        assert_eq!(one, spelled(same));
+        assert_ne!(one, spelled(&same.replace("true", "false")));
+        assert_eq!(spelled("{\"isSpam\": null}"), "{}");
+    }
+}

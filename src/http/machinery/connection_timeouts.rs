@@ -1,0 +1,410 @@
+//! Connections that keep us waiting: for the rest of a request, for an answer to be taken, or for the next request.
+//!
+//! poem sets no limit on how long the head of a request may take, and does not stop a half-read one when a connection is
+//! idle. So the stream itself keeps the time: from the first byte that it reads until the first byte of an answer, and then from
+//! each write until something is asked again, or until the system takes more of the answer. A body that is slow is answered in time
+//! by [`super::middleware`]; a head that is slow ends here. So does a request whose caller hangs up before it is answered: those that wait for
+//! their turn would keep later ones waiting.
+//!
+//! poem's own limit for idle connections wakes a second task of the connection, which sets a timer anew, whenever something is read
+//! or written. Here a connection has one timer, which may ring too early, and is set anew only then or where it would ring too late.
+
+use std::{
+    io,
+    net::SocketAddr,
+    pin::Pin,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use poem::{
+    http::uri::Scheme,
+    listener::{Acceptor, TcpAcceptor},
+    web::{LocalAddr, RemoteAddr},
+};
+use prometheus_client::metrics::gauge::Gauge;
+use tokio::{
+    io::{AsyncRead, AsyncWrite, ReadBuf},
+    net::{TcpListener, TcpSocket, lookup_host},
+    time::{Instant, Sleep, sleep, sleep_until},
+};
+
+/// The longest from the first byte of a request to the first byte of its answer.
+const LIMIT: Duration = Duration::from_secs(40);
+/// The longest that a connection may stay without a request.
+const IDLE: Duration = Duration::from_secs(75);
+/// The longest that the system may take none of an answer. It does once about a third of its buffer is free ([`SEND_BUFFER`]): a client
+/// that reads some kilobytes a second gets the whole.
+const UNTAKEN: Duration = Duration::from_secs(30);
+/// The system's buffer for what a client has not taken yet, in bytes, of which Linux makes twice as many. Left to itself it grows to
+/// megabytes, so that a slow client could not be told from one that takes nothing.
+const SEND_BUFFER: u32 = 128 * 1024;
+/// Connections that wait to be accepted.
+const BACKLOG: u32 = 1024;
+
+/// Listens at the first address of a host and port that is free.
+pub async fn listen(address: &str, open: Gauge) -> io::Result<Timed<TcpAcceptor>> {
+    let mut failed = io::Error::new(io::ErrorKind::InvalidInput, "the name has no address");
+    for address in lookup_host(address).await? {
+        match listen_at(address) {
+            Ok(listener) => return Ok(Timed { acceptor: TcpAcceptor::from_tokio(listener)?, open }),
+            Err(error) => failed = error,
+        }
+    }
+    Err(failed)
+}
+
+fn listen_at(address: SocketAddr) -> io::Result<TcpListener> {
+    let socket = if address.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+    socket.set_reuseaddr(true)?;
+    // Connections inherit it.
+    socket.set_send_buffer_size(SEND_BUFFER)?;
+    socket.bind(address)?;
+    socket.listen(BACKLOG)
+}
+
+/// The pause after a connection could not be accepted.
+const REFUSED: Duration = Duration::from_millis(100);
+
+/// An acceptor whose connections keep the time, and are counted while they are open.
+#[derive(Debug)]
+pub struct Timed<A> {
+    acceptor: A,
+    open: Gauge,
+}
+
+/// Counts a connection until it is dropped.
+#[derive(Debug)]
+struct Counted(Gauge);
+
+impl Counted {
+    fn one_more(open: &Gauge) -> Self {
+        open.inc();
+        Self(open.clone())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+impl<A: Acceptor> Acceptor for Timed<A> {
+    type Io = TimedStream<A::Io>;
+
+    fn local_addr(&self) -> Vec<LocalAddr> {
+        self.acceptor.local_addr()
+    }
+
+    async fn accept(&mut self) -> io::Result<(Self::Io, LocalAddr, RemoteAddr, Scheme)> {
+        match self.acceptor.accept().await {
+            Ok((stream, local, remote, scheme)) => Ok((TimedStream::new(stream, &self.open), local, remote, scheme)),
+            Err(error) => {
+                // A peer that is gone again costs nothing. No file descriptor left is a state that lasts, and the caller tries at once.
+                if !matches!(error.kind(), io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset) {
+                    tracing::error!(%error, "a connection cannot be accepted");
+                    sleep(REFUSED).await;
+                }
+                Err(error)
+            }
+        }
+    }
+}
+
+/// A connection.
+#[derive(Debug)]
+pub struct TimedStream<S> {
+    stream: S,
+    awaits: Awaits,
+    due: Instant,
+    /// Rings when it is due, or before.
+    alarm: Pin<Box<Sleep>>,
+    _counted: Counted,
+}
+
+/// What a connection keeps us waiting for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Awaits {
+    Request,
+    /// The rest of a request, or our own answer.
+    Rest,
+    /// That the system takes more of an answer.
+    Taking,
+}
+
+impl<S> TimedStream<S> {
+    fn new(stream: S, open: &Gauge) -> Self {
+        let due = Instant::now() + IDLE;
+        Self { stream, awaits: Awaits::Request, due, alarm: Box::pin(sleep_until(due)), _counted: Counted::one_more(open) }
+    }
+
+    fn wait(&mut self, awaits: Awaits) {
+        self.awaits = awaits;
+        let limit = match awaits {
+            Awaits::Request => IDLE,
+            Awaits::Rest => LIMIT,
+            Awaits::Taking => UNTAKEN,
+        };
+        self.due = Instant::now() + limit;
+        if self.due < self.alarm.deadline() {
+            self.alarm.as_mut().reset(self.due);
+        }
+    }
+
+    /// Whether it has been waited for too long. If not, the task is woken when it will have been.
+    fn is_overdue(&mut self, context: &mut Context<'_>) -> bool {
+        while self.alarm.as_mut().poll(context).is_ready() {
+            if self.due <= Instant::now() {
+                return true;
+            }
+            self.alarm.as_mut().reset(self.due);
+        }
+        false
+    }
+
+    fn written(&mut self, result: Poll<io::Result<usize>>, context: &mut Context<'_>) -> Poll<io::Result<usize>> {
+        match &result {
+            Poll::Ready(Ok(_)) => self.wait(Awaits::Request),
+            Poll::Ready(Err(_)) => {}
+            Poll::Pending => {
+                if self.awaits != Awaits::Taking {
+                    self.wait(Awaits::Taking);
+                }
+                if self.is_overdue(context) {
+                    return Poll::Ready(Err(self.too_slow()));
+                }
+            }
+        }
+        result
+    }
+
+    fn too_slow(&self) -> io::Error {
+        let what = match self.awaits {
+            Awaits::Request => "no request came",
+            Awaits::Rest => "the request took too long to arrive",
+            Awaits::Taking => "the answer is not taken",
+        };
+        io::Error::new(io::ErrorKind::TimedOut, what)
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for TimedStream<S> {
+    fn poll_read(mut self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        let before = buffer.filled().len();
+        let result = Pin::new(&mut self.stream).poll_read(context, buffer);
+        let late = match &result {
+            Poll::Pending => self.is_overdue(context),
+            // However fast it comes.
+            Poll::Ready(_) => self.awaits == Awaits::Rest && self.due <= Instant::now(),
+        };
+        if late {
+            return Poll::Ready(Err(self.too_slow()));
+        }
+        // poem goes on to poll a connection that hyper has given up at its end, and so finishes the request for no caller. After an error
+        // nothing is left to poll.
+        if self.awaits == Awaits::Rest && matches!(result, Poll::Ready(Ok(()))) && buffer.filled().len() == before && buffer.remaining() > 0
+        {
+            return Poll::Ready(Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the caller hung up")));
+        }
+        if self.awaits == Awaits::Request && buffer.filled().len() > before {
+            self.wait(Awaits::Rest);
+        }
+        result
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for TimedStream<S> {
+    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        let result = Pin::new(&mut self.stream).poll_write(context, bytes);
+        self.written(result, context)
+    }
+
+    fn poll_write_vectored(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[io::IoSlice<'_>]) -> Poll<io::Result<usize>> {
+        let result = Pin::new(&mut self.stream).poll_write_vectored(context, bytes);
+        self.written(result, context)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(context)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{future::pending, sync::Arc};
+
+    use poem::{
+        Addr, Server,
+        endpoint::{make, make_sync},
+    };
+    use tokio::{
+        io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex},
+        sync::Notify,
+        time::{advance, timeout},
+    };
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn connection() -> (DuplexStream, TimedStream<DuplexStream>) {
+        let (client, server) = duplex(64);
+        (client, TimedStream::new(server, &Gauge::default()))
+    }
+
+    #[tokio::test]
+    async fn a_client_that_reads_slowly_is_told_from_one_that_takes_nothing() {
+        let mut acceptor = listen("127.0.0.1:0", Gauge::default()).await.unwrap();
+        let address = acceptor.local_addr()[0].as_socket_addr().copied().unwrap();
+        let mut client = tokio::net::TcpStream::connect(address).await.unwrap();
+        let (mut server, ..) = acceptor.accept().await.unwrap();
+        let mut written = 0;
+        // Until the buffers of both sides are full.
+        while let Ok(more) = timeout(Duration::from_millis(200), server.write(&[b'x'; 1 << 14])).await {
+            written += more.unwrap();
+        }
+        // Taking a fraction of that has the system take more.
+        let mut taken = vec![0; SEND_BUFFER as usize];
+        client.read_exact(&mut taken).await.unwrap();
+        let more = timeout(SECOND, server.write(b"x")).await;
+        assert!(more.is_ok(), "{} bytes of {written} were taken, and no room was made", taken.len());
+    }
+
+    async fn read(server: &mut TimedStream<DuplexStream>) -> io::Result<usize> {
+        server.read(&mut [0; 64]).await
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn half_a_request_ends_the_connection_and_an_answer_starts_anew() {
+        let (mut client, mut server) = connection();
+        client.write_all(b"GET / HTTP/1.1\r\n").await.unwrap();
+        assert!(read(&mut server).await.unwrap() > 0);
+        advance(LIMIT - SECOND).await;
+        server.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
+        advance(LIMIT + SECOND).await;
+        client.write_all(b"GET / HT").await.unwrap();
+        assert!(read(&mut server).await.unwrap() > 0);
+        let begun = Instant::now();
+        assert_eq!(read(&mut server).await.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        // A timer rounds up to its next tick.
+        assert!((LIMIT..LIMIT + SECOND).contains(&begun.elapsed()), "{:?}", begun.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_request_that_never_pauses_ends_too() {
+        let (mut client, mut server) = connection();
+        for _ in 0..LIMIT.as_secs() {
+            client.write_all(b"x-more: header\r\n").await.unwrap();
+            assert!(read(&mut server).await.unwrap() > 0);
+            advance(SECOND).await;
+        }
+        client.write_all(b"x-more: header\r\n").await.unwrap();
+        assert_eq!(read(&mut server).await.unwrap_err().kind(), io::ErrorKind::TimedOut);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_idle_connection_ends_and_a_busy_one_stays() {
+        let (mut client, mut server) = connection();
+        for _ in 0..5 {
+            advance(IDLE - SECOND).await;
+            client.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
+            assert!(read(&mut server).await.unwrap() > 0);
+            server.write_all(b"HTTP/1.1 200 OK\r\n\r\n").await.unwrap();
+            assert!(client.read(&mut [0; 64]).await.unwrap() > 0);
+        }
+        let begun = Instant::now();
+        assert_eq!(read(&mut server).await.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert!((IDLE..IDLE + SECOND).contains(&begun.elapsed()), "{:?}", begun.elapsed());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_answer_that_nobody_takes_ends_the_connection_and_a_slow_reader_gets_it() {
+        let (mut client, server) = connection();
+        let taking = tokio::spawn(async move {
+            for _ in 0..5 {
+                tokio::time::sleep(UNTAKEN - SECOND).await;
+                // What comes meanwhile does not shorten it.
+                client.write_all(b"GET / HT").await.unwrap();
+                client.read_exact(&mut [0; 64]).await.unwrap();
+            }
+            client
+        });
+        let (mut reader, mut writer) = tokio::io::split(server);
+        // As hyper does, to learn whether the client is still there.
+        let reading = tokio::spawn(async move { while reader.read(&mut [0; 64]).await.is_ok() {} });
+        writer.write_all(&[b'x'; 64 * 6]).await.unwrap();
+        let client = taking.await.unwrap();
+        let begun = Instant::now();
+        assert_eq!(writer.write_all(b"x").await.unwrap_err().kind(), io::ErrorKind::TimedOut);
+        assert!((UNTAKEN - SECOND..UNTAKEN + SECOND).contains(&begun.elapsed()), "{:?}", begun.elapsed());
+        reading.abort();
+        drop(client);
+    }
+
+    /// Accepts one connection.
+    struct One(Option<DuplexStream>);
+
+    impl Acceptor for One {
+        type Io = DuplexStream;
+
+        fn local_addr(&self) -> Vec<LocalAddr> {
+            vec![]
+        }
+
+        async fn accept(&mut self) -> io::Result<(DuplexStream, LocalAddr, RemoteAddr, Scheme)> {
+            let Some(stream) = self.0.take() else { return pending().await };
+            let nowhere = Addr::custom("memory", "");
+            Ok((stream, LocalAddr(nowhere.clone()), RemoteAddr(nowhere), Scheme::HTTP))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_request_ends_whose_caller_hangs_up() {
+        let (arrived, ended) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
+        let (arrives, ends) = (arrived.clone(), ended.clone());
+        let endpoint = make(move |_| {
+            let (arrives, end) = (arrives.clone(), scopeguard::guard(ends.clone(), |ends| ends.notify_one()));
+            async move {
+                let _end = end;
+                arrives.notify_one();
+                pending::<&str>().await
+            }
+        });
+        let (mut client, server) = duplex(1 << 16);
+        let serving = tokio::spawn(Server::new_with_acceptor(Timed { acceptor: One(Some(server)), open: Gauge::default() }).run(endpoint));
+        client.write_all(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+        arrived.notified().await;
+        assert!(timeout(Duration::from_millis(50), ended.notified()).await.is_err());
+        drop(client);
+        timeout(SECOND, ended.notified()).await.expect("it ends");
+        serving.abort();
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_server_closes_what_is_overdue() {
+        let request = "GET / HTTP/1.1\r\nhost: localhost\r\n\r\n";
+        // The beginning that came with the request before is not seen to be one.
+        let two = format!("{request}GET");
+        for (sent, answers, closed) in [("", 0, IDLE), ("GET / HT", 0, LIMIT), (request, 1, IDLE), (&two, 1, IDLE)] {
+            let (mut client, server) = duplex(1 << 16);
+            let serving =
+                Server::new_with_acceptor(Timed { acceptor: One(Some(server)), open: Gauge::default() }).run(make_sync(|_| "here"));
+            let serving = tokio::spawn(serving);
+            client.write_all(sent.as_bytes()).await.unwrap();
+            let (begun, mut answered) = (Instant::now(), String::new());
+            timeout(2 * IDLE, client.read_to_string(&mut answered)).await.expect("it is closed").unwrap();
+            assert_eq!(answered.matches("HTTP/1.1 200 OK").count(), answers, "{sent}");
+            assert!((closed..closed + SECOND).contains(&begun.elapsed()), "{sent}: {:?}", begun.elapsed());
+            serving.abort();
+        }
+    }
+}

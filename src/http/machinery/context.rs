@@ -1,0 +1,158 @@
+//! What is known of a request before it is authenticated: its id and its arrival (section 2.1; decisions, section 3).
+
+use std::{
+    future::poll_fn,
+    pin::pin,
+    sync::{Arc, OnceLock},
+    task::Poll,
+};
+
+use poem::http::HeaderMap;
+use tokio::{
+    runtime::{Handle, RuntimeFlavor},
+    task::{block_in_place, yield_now},
+};
+
+use super::{envelope::REQUEST_ID, fair_share::Turn};
+use crate::domain::{
+    clock::World,
+    ids::{KeyId, StoreId, UserId},
+    rules::ReceivedAt,
+    time::Timestamp,
+};
+
+/// One request, for as long as it lasts.
+#[derive(Clone, Debug)]
+pub struct Context(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    request_id: String,
+    received_at: Timestamp,
+    received_at_form: ReceivedAt,
+    caller: OnceLock<Known>,
+    turn: OnceLock<Turn>,
+}
+
+/// The result of authentication.
+#[derive(Debug)]
+struct Known {
+    recipient: Recipient,
+    key_name: Option<String>,
+    /// Whether the request only reads.
+    repeatable: bool,
+}
+
+/// The caller that a request was authenticated as: its answers are counted as this one's.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Recipient {
+    /// An API key.
+    Key(StoreId, KeyId),
+    /// A user of the settings plane.
+    Manager(StoreId, UserId),
+}
+
+impl Context {
+    /// Keeps an incoming request id of 1 to 128 visible ASCII characters, else makes one.
+    pub fn arrive(headers: &HeaderMap, world: &World, received_at_form: ReceivedAt) -> Self {
+        let given = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
+        let request_id = match given {
+            Some(id) if (1..=128).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic()) => id.to_owned(),
+            _ => world.ids.fresh(),
+        };
+        Self(Arc::new(Inner { request_id, received_at: world.now(), received_at_form, caller: OnceLock::new(), turn: OnceLock::new() }))
+    }
+
+    pub fn request_id(&self) -> &str {
+        &self.0.request_id
+    }
+
+    pub fn received_at(&self) -> Timestamp {
+        self.0.received_at
+    }
+
+    /// `requestReceivedAt` as the contract that was asked writes it.
+    pub fn received_at_text(&self) -> String {
+        match self.0.received_at_form {
+            ReceivedAt::Timestamp => self.0.received_at.to_string(),
+            ReceivedAt::UnixMillis => self.0.received_at.millis().to_string(),
+        }
+    }
+
+    /// Called once, by authentication. `repeatable`: the request only reads, so that its answer may be refused once it is made.
+    pub fn authenticated(&self, recipient: Recipient, key_name: Option<String>, repeatable: bool) {
+        // A second call can only repeat the first: one request has one key.
+        let _ = self.0.caller.set(Known { recipient, key_name, repeatable });
+    }
+
+    /// The caller that was authenticated, if one was.
+    pub fn recipient(&self) -> Option<&Recipient> {
+        self.0.caller.get().map(|known| &known.recipient)
+    }
+
+    /// The name of the key that was presented.
+    pub fn key_name(&self) -> Option<&str> {
+        self.0.caller.get()?.key_name.as_deref()
+    }
+
+    /// Keeps a turn until the request ends.
+    pub async fn begin(&self, turn: Turn) {
+        // A request has one turn: a second one would end at once.
+        let _ = self.0.turn.set(turn);
+        if self.may_be_long() {
+            // What follows goes on beside the runtime's threads.
+            yield_now().await;
+        }
+    }
+
+    /// Whether the request has a turn and its answer may be long.
+    pub fn may_be_long(&self) -> bool {
+        self.0.turn.get().is_some_and(Turn::is_alone)
+    }
+
+    /// The work of the request. From a turn on whose answer may be long it goes on where it holds up no other request: the
+    /// thread that it keeps busy is then none of those that serve the others.
+    pub async fn beside<T>(&self, work: impl Future<Output = T>) -> T {
+        let mut work = pin!(work);
+        let begun = poll_fn(|task| match work.as_mut().poll(task) {
+            Poll::Ready(done) => Poll::Ready(Some(done)),
+            Poll::Pending if self.may_be_long() && has_threads() => Poll::Ready(None),
+            Poll::Pending => Poll::Pending,
+        });
+        match begun.await {
+            Some(done) => done,
+            None => block_in_place(|| Handle::current().block_on(work)),
+        }
+    }
+
+    /// Says how long the answer is.
+    pub fn answered(&self, bytes: usize) {
+        if let Some(turn) = self.0.turn.get() {
+            turn.answered(bytes);
+        }
+    }
+
+    /// Whether the request only reads.
+    pub fn is_repeatable(&self) -> bool {
+        self.0.caller.get().is_some_and(|known| known.repeatable)
+    }
+
+    /// The store of the caller, or `""` where no store is known.
+    pub fn store_id(&self) -> &str {
+        match self.recipient() {
+            Some(Recipient::Key(store, _) | Recipient::Manager(store, _)) => store.as_str(),
+            None => "",
+        }
+    }
+}
+
+/// Whether a request came over TLS, as far as a proxy in front of us says. Of several proxies the first one is what the browser speaks to.
+pub fn is_secure(request: &poem::Request) -> bool {
+    let proto = request.headers().get("x-forwarded-proto").and_then(|value| value.to_str().ok()).and_then(|text| text.split(',').next());
+    proto.is_some_and(|proto| proto.trim().eq_ignore_ascii_case("https"))
+}
+
+/// Whether the runtime has threads that go on while one is kept busy.
+fn has_threads() -> bool {
+    Handle::current().runtime_flavor() == RuntimeFlavor::MultiThread
+}

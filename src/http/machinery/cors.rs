@@ -1,0 +1,95 @@
+//! Cross-origin resource sharing (CORS): which origins' pages may call the contract from a browser. None, unless `--cors-origin` names
+//! some.
+//!
+//! poem's own middleware answers 403 to every request with another origin; here such a request is answered as it was before, without the
+//! headers that would let a page read the answer.
+
+use poem::{
+    Response,
+    http::{HeaderMap, HeaderValue, Method, StatusCode, header},
+};
+
+use super::routing::PREFIX;
+
+/// The headers that a request of the contract may have.
+const SENT: &str = "x-api-key, content-type, idempotency-key, x-request-id";
+
+/// For how long a browser remembers what it may send, in seconds.
+const MAX_AGE: u32 = 600;
+
+/// The origins that may call the contract.
+#[derive(Clone, Debug, Default)]
+pub struct Cors(Vec<HeaderValue>);
+
+impl Cors {
+    pub fn new(origins: Vec<HeaderValue>) -> Self {
+        Self(origins)
+    }
+
+    /// Whether answers at the path depend on the origin of their requests.
+    pub fn concerns(&self, path: &str) -> bool {
+        !self.0.is_empty() && path.strip_prefix(PREFIX).is_some_and(|rest| rest.starts_with('/'))
+    }
+
+    /// The origin of a request for the contract, if it may read the answer.
+    pub fn allowed_origin(&self, path: &str, headers: &HeaderMap) -> Option<HeaderValue> {
+        let origin = headers.get(header::ORIGIN)?;
+        (self.concerns(path) && self.0.iter().any(|allowed| allowed == origin || allowed == "*")).then(|| origin.clone())
+    }
+}
+
+/// Lets a page of the origin read an answer.
+pub fn allow(origin: HeaderValue, headers: &mut HeaderMap) {
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    headers.insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static("*"));
+}
+
+/// The answer to a browser that asks what it may send.
+pub fn preflight(methods: &str) -> Response {
+    let mut response = Response::builder().status(StatusCode::NO_CONTENT).finish();
+    let headers = response.headers_mut();
+    if let Ok(methods) = HeaderValue::from_str(methods) {
+        headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, methods);
+    }
+    headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static(SENT));
+    headers.insert(header::ACCESS_CONTROL_MAX_AGE, MAX_AGE.into());
+    response
+}
+
+/// Whether a request asks what a browser may send.
+pub fn is_preflight(method: &Method, headers: &HeaderMap) -> bool {
+    method == Method::OPTIONS && headers.contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
+}
+
+/// Checks the form of an origin: `*`, or scheme, host and port.
+pub fn origin(text: &str) -> Result<HeaderValue, String> {
+    let right = "write an origin such as https://app.example.com, without a path, or `*` for every origin";
+    let parsed = url::Url::parse(text).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+    if text != "*" && parsed.is_none_or(|url| url.origin().ascii_serialization() != text) {
+        return Err(format!("`{text}` is no origin; {right}"));
+    }
+    HeaderValue::from_str(text).map_err(|_| format!("`{text}` is no origin; {right}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::machinery::{auth::API_KEY, envelope::REQUEST_ID, idempotency::IDEMPOTENCY_KEY};
+
+    #[test]
+    fn the_headers_of_the_contract_may_be_sent() {
+        assert_eq!(SENT, [API_KEY, "content-type", IDEMPOTENCY_KEY, REQUEST_ID].join(", "));
+    }
+
+    #[test]
+    fn an_origin_is_a_scheme_a_host_and_a_port() {
+        for right in ["*", "https://app.example.com", "http://localhost:3000"] {
+            assert_eq!(origin(right).unwrap(), right);
+        }
+        for wrong in
+            ["", "app.example.com", "https://app.example.com/", "https://app.example.com/x", "https://A.example.com", "ftp://x", "null"]
+        {
+            assert!(origin(wrong).is_err(), "{wrong}");
+        }
+    }
+}

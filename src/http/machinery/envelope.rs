@@ -1,0 +1,44 @@
+//! The envelope of section 2.1 as the document shows it, and the headers of answers.
+
+use poem_openapi::registry::{MetaHeader, MetaSchema, MetaSchemaRef};
+
+use crate::{domain::rules::ReceivedAt, revision};
+
+/// The header that carries the request id, in both directions.
+pub const REQUEST_ID: &str = "x-request-id";
+
+/// The media type of every answer.
+pub const JSON: &str = "application/json";
+
+/// The schema of an envelope around `data` or `error`.
+pub fn envelope(store_id: &'static str, content: (&'static str, MetaSchemaRef)) -> MetaSchema {
+    let text = |description: &'static str| MetaSchema { description: Some(description), ..MetaSchema::new("string") };
+    let (received_at, format, pattern) = match revision::RULES.received_at {
+        ReceivedAt::Timestamp => ("When the request arrived, in UTC.", Some("date-time"), None),
+        ReceivedAt::UnixMillis => ("When the request arrived: Unix time in milliseconds.", None, Some("^[0-9]+$".to_owned())),
+    };
+    let inline = |schema| MetaSchemaRef::Inline(Box::new(schema));
+    let properties = vec![
+        ("requestId", inline(text("Identifies the request; also sent as the header `x-request-id`."))),
+        ("requestReceivedAt", inline(MetaSchema { format, pattern, ..text(received_at) })),
+        ("storeId", inline(text(store_id))),
+        content,
+    ];
+    MetaSchema { required: properties.iter().map(|(name, _)| *name).collect(), properties, ..MetaSchema::new("object") }
+}
+
+/// The header that every answer carries.
+pub fn request_id_header() -> MetaHeader {
+    header(REQUEST_ID, "The `requestId` of the envelope.", true, MetaSchema::new("string"))
+}
+
+/// A header for the document.
+pub fn header(name: &str, description: &str, required: bool, schema: MetaSchema) -> MetaHeader {
+    MetaHeader {
+        name: name.to_owned(),
+        description: Some(description.to_owned()),
+        required,
+        deprecated: false,
+        schema: MetaSchemaRef::Inline(Box::new(schema)),
+    }
+}

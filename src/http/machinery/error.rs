@@ -1,0 +1,289 @@
+//! Failures: the error form of the envelope (section 7), what the document says of it, and the one place that turns
+//! every kind of rejection into it.
+
+use std::marker::PhantomData;
+
+use poem::{
+    error::{MethodNotAllowedError, NotFoundError, ResponseError},
+    http::StatusCode,
+};
+use poem_openapi::{
+    ApiResponse, Object,
+    registry::{MetaHeader, MetaMediaType, MetaResponse, MetaResponses, MetaSchema, MetaSchemaRef, Registry},
+    types::Type,
+};
+use serde::Serialize;
+
+use super::envelope::{envelope, header, request_id_header};
+use crate::service;
+
+/// A failure as an answer: status and text for the caller, and for some a pause to keep.
+#[derive(Debug, thiserror::Error)]
+#[error("{message}")]
+pub struct ApiError {
+    pub status: StatusCode,
+    pub message: String,
+    /// Seconds, for `Retry-After`.
+    pub retry_after: Option<u32>,
+}
+
+impl ApiError {
+    pub fn new(status: StatusCode, message: impl Into<String>) -> Self {
+        Self { status, message: message.into(), retry_after: None }
+    }
+
+    /// 400 whose text begins with the offending field in backticks.
+    pub fn field(field: &str, reason: impl std::fmt::Display) -> Self {
+        Self::new(StatusCode::BAD_REQUEST, format!("`{field}` {reason}"))
+    }
+
+    pub fn unauthorized(message: &str) -> Self {
+        Self::new(StatusCode::UNAUTHORIZED, message)
+    }
+
+    /// The same failure from whatever the framework rejected a request with.
+    pub fn from_rejection(error: poem::Error) -> Self {
+        if error.is::<Self>() {
+            return error.downcast().unwrap_or_else(|_| Self::internal());
+        }
+        if error.is::<NotFoundError>() {
+            return Self::new(StatusCode::NOT_FOUND, "there is no such path; see /docs for those there are");
+        }
+        if error.is::<MethodNotAllowedError>() {
+            return Self::new(StatusCode::METHOD_NOT_ALLOWED, "this path does not take that method; `Allow` lists those that it takes");
+        }
+        let status = error.status();
+        if status.is_server_error() {
+            tracing::error!(%error, "unexpected failure");
+            return Self::internal();
+        }
+        Self::new(status, error.to_string())
+    }
+
+    /// A use-case's failure whose field, if it names one, is a member of the request's body.
+    pub fn in_body(error: service::Error) -> Self {
+        match error {
+            service::Error::Invalid { field, reason } => service::Error::invalid(format!("body.{field}"), reason).into(),
+            service::Error::NotFound { field, reason } => service::Error::not_found(format!("body.{field}"), reason).into(),
+            service::Error::Forbidden { field, reason } => service::Error::forbidden(format!("body.{field}"), reason).into(),
+            service::Error::Conflict { field, reason } => service::Error::conflict(format!("body.{field}"), reason).into(),
+            other => other.into(),
+        }
+    }
+
+    pub fn internal() -> Self {
+        Self::new(StatusCode::INTERNAL_SERVER_ERROR, "something went wrong on our side; the request id identifies it in our log")
+    }
+}
+
+impl ResponseError for ApiError {
+    fn status(&self) -> StatusCode {
+        self.status
+    }
+}
+
+impl From<service::Error> for ApiError {
+    fn from(error: service::Error) -> Self {
+        let status = match &error {
+            service::Error::Invalid { .. } => StatusCode::BAD_REQUEST,
+            service::Error::NotFound { .. } => StatusCode::NOT_FOUND,
+            service::Error::Conflict { .. } | service::Error::Full(_) | service::Error::KeyReused => StatusCode::CONFLICT,
+            service::Error::Forbidden { .. } => StatusCode::FORBIDDEN,
+            service::Error::InProgress { reason, retry_after } => {
+                return Self { status: StatusCode::CONFLICT, message: reason.clone(), retry_after: Some(*retry_after) };
+            }
+            service::Error::Unavailable { reason, retry_after } => {
+                return Self { status: StatusCode::SERVICE_UNAVAILABLE, message: reason.clone(), retry_after: Some(*retry_after) };
+            }
+            service::Error::Internal(detail) => {
+                tracing::error!(%detail, "internal failure");
+                return Self::internal();
+            }
+        };
+        Self::new(status, error.to_string())
+    }
+}
+
+/// `error` of the envelope.
+#[derive(Debug, Object, Serialize)]
+#[oai(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+pub struct ErrorDetail {
+    /// What is wrong. Begins with the offending field in backticks where there is one.
+    pub message: String,
+    /// The HTTP status of the answer.
+    pub status_code: i32,
+}
+
+/// The schema of a failed answer.
+struct ErrorEnvelope;
+
+impl ErrorEnvelope {
+    const NAME: &str = "ErrorEnvelope";
+
+    fn register(registry: &mut Registry) {
+        ErrorDetail::register(registry);
+        registry.create_schema::<Self, _>(Self::NAME.to_owned(), |_| {
+            envelope("The store of the key; empty where no store is known.", ("error", ErrorDetail::schema_ref()))
+        });
+    }
+}
+
+/// The failures of an operation. There is no `default`: a client that was generated knows each of them, and an answer with
+/// another status is a mistake that the tests find.
+pub trait Documented: Send + Sync + 'static {
+    /// Those beside [`Credential::everywhere`].
+    const STATUSES: &'static [u16];
+    /// What a 409 says, where there is one.
+    const CONFLICT: &'static str;
+    /// What proves the caller.
+    const CREDENTIAL: Credential = Credential::ApiKey;
+}
+
+/// What a caller proves itself with, as far as failures tell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Credential {
+    ApiKey,
+    Session,
+}
+
+impl Credential {
+    /// What every operation may answer.
+    fn everywhere(self) -> &'static [u16] {
+        match self {
+            Self::ApiKey | Self::Session => &[429, 500, 503],
+        }
+    }
+}
+
+macro_rules! documented {
+    ($($(#[$doc:meta])* $name:ident = $statuses:expr, $conflict:expr $(, $credential:ident)?;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $name;
+
+        impl Documented for $name {
+            const STATUSES: &'static [u16] = $statuses;
+            const CONFLICT: &'static str = $conflict;
+            $(const CREDENTIAL: Credential = Credential::$credential;)?
+        }
+    )*};
+}
+
+/// The conflict that every write may end in.
+macro_rules! key_conflict {
+    ($($other:literal)?) => {
+        concat!(
+            $($other, " Or ",)?
+            "`Idempotency-Key` was used for another request, or the first request with it is in progress."
+        )
+    };
+}
+
+documented! {
+    /// A read that names no record: lists and catalogs.
+    Listing = &[400, 401, 403], "";
+    /// A read that names a record.
+    Lookup = &[400, 401, 403, 404], "";
+    /// A write that names a record.
+    Change = &[400, 401, 403, 404, 409, 413, 415], key_conflict!();
+    /// A write that says which state of the record it is made for.
+    StampedChange = &[400, 401, 403, 404, 409, 413, 415], key_conflict!("The record changed since it was read.");
+    /// A write that makes a contact.
+    ContactMaking = &[400, 401, 403, 409, 413, 415], key_conflict!("Another contact of the store has the same primary e-mail or phone.");
+    /// A list whose filters are a body.
+    FilteredListing = &[400, 401, 403, 413, 415], "";
+    /// What takes nothing but its caller's proof.
+    SettingsCatalog = &[401, 403], "", Session;
+    /// A read of the settings that names no record.
+    SettingsListing = &[400, 401, 403], "", Session;
+    /// A read of the settings, or a removal, that names a record.
+    SettingsLookup = &[400, 401, 403, 404], "", Session;
+    /// A change of settings that makes something.
+    SettingsCreation = &[400, 401, 403, 413, 415], "", Session;
+    /// A change of settings that makes something of which a store may have so many.
+    SettingsAddition = &[400, 401, 403, 409, 413, 415], "The store has as many as it may have; `error.message` says how many.", Session;
+    /// A change of settings that names a record, whatever its state.
+    SettingsEdit = &[400, 401, 403, 404, 413, 415], "", Session;
+    /// A change of settings that the state of a record may forbid.
+    SettingsChange = &[400, 401, 403, 404, 409, 413, 415], "The record is in a state that does not allow it; `error.message` says which.", Session;
+    /// A removal that the state of a record may forbid.
+    SettingsRemoval = &[400, 401, 403, 404, 409], "The record is in a state that does not allow it; `error.message` says which.", Session;
+    /// A change of a record by way of the settings, which can be repeated.
+    SettingsAction = &[400, 401, 403, 404, 409, 413, 415], key_conflict!(), Session;
+}
+
+/// The error side of a handler's result.
+#[derive(Debug)]
+pub struct Failure<D>(ApiError, PhantomData<D>);
+
+impl<D, E: Into<ApiError>> From<E> for Failure<D> {
+    fn from(error: E) -> Self {
+        Self(error.into(), PhantomData)
+    }
+}
+
+impl<D> From<Failure<D>> for poem::Error {
+    fn from(failure: Failure<D>) -> Self {
+        failure.0.into()
+    }
+}
+
+impl<D: Documented> ApiResponse for Failure<D> {
+    fn meta() -> MetaResponses {
+        let response = |status: u16| MetaResponse {
+            description: if status == 409 { D::CONFLICT } else { describe(status, D::CREDENTIAL) },
+            status: Some(status),
+            status_range: None,
+            content: vec![MetaMediaType {
+                content_type: super::envelope::JSON,
+                schema: MetaSchemaRef::Reference(ErrorEnvelope::NAME.to_owned()),
+            }],
+            headers: match status {
+                409 if D::CONFLICT.contains("Idempotency-Key") => vec![
+                    request_id_header(),
+                    retry_after_header(
+                        "Seconds to wait; sent while the first request with the same `Idempotency-Key` is in progress.",
+                        false,
+                    ),
+                ],
+                429 | 503 => vec![request_id_header(), retry_after_header("Seconds to wait.", true)],
+                _ => vec![request_id_header()],
+            },
+        };
+        MetaResponses { responses: D::STATUSES.iter().chain(D::CREDENTIAL.everywhere()).copied().map(response).collect() }
+    }
+
+    fn register(registry: &mut Registry) {
+        ErrorEnvelope::register(registry);
+    }
+}
+
+fn retry_after_header(description: &str, required: bool) -> MetaHeader {
+    header("Retry-After", description, required, MetaSchema { minimum: Some(0.0), ..MetaSchema::new("integer") })
+}
+
+fn describe(status: u16, credential: Credential) -> &'static str {
+    match status {
+        401 if credential == Credential::Session => "There is no session or token, or it is unknown or has ended.",
+        403 if credential == Credential::Session => {
+            "The user is neither owner nor admin of the store, an admin asks for what only an owner may, or a browser sent the request for \
+             another site."
+        }
+        400 => "The request is malformed or invalid; `error.message` names the offending field.",
+        401 => "`x-api-key` is missing, unrecognised, inactive, expired or deleted.",
+        403 => "The key lacks the scope of this operation.",
+        404 => "There is no such record in the store, or two ids do not belong together.",
+        413 => "The body is larger than 1 MiB.",
+        415 => "The body is not declared as JSON.",
+        429 if credential == Credential::Session => {
+            "Too many unknown sessions, tokens or links came from the address, where the server has a rate limit."
+        }
+        429 => {
+            "A rate limit is used up, where the server has one: of the key, of its store, or of refused keys from the address. `error.message` says which."
+        }
+        500 => "Something went wrong on our side; `requestId` identifies it in the server's log.",
+        503 => "The server cannot answer at present, or not in time.",
+        _ => "Failure.",
+    }
+}

@@ -1,0 +1,132 @@
+//! `expand`: section 4.5. Comma-separated or repeated, exact, case-sensitive; an unknown value has a fixed error text.
+
+use poem::{RequestBody, http::StatusCode};
+use poem_openapi::registry::{MetaSchema, MetaSchemaRef};
+
+use super::{arrival::Arrival, error::ApiError, params::QueryParam};
+use crate::domain::{
+    messages::{CommentExpand, MessageExpand},
+    tickets::TicketExpand,
+};
+
+/// What an operation's `expand` can ask for.
+pub trait Expandable: Default + Send + 'static {
+    const VALUES: &'static [&'static str];
+
+    /// Notes one of [`Self::VALUES`], by its place.
+    fn ask(&mut self, place: usize);
+}
+
+/// The parameter.
+#[derive(Debug, Default)]
+pub struct Expand<T>(pub T);
+
+impl<T: Expandable> QueryParam for Expand<T> {
+    const REQUIRED: bool = false;
+    const IS_LIST: bool = true;
+
+    fn schema() -> MetaSchema {
+        let item = MetaSchema { enum_items: T::VALUES.iter().map(|value| (*value).into()).collect(), ..MetaSchema::new("string") };
+        MetaSchema { items: Some(Box::new(MetaSchemaRef::Inline(Box::new(item)))), ..MetaSchema::new("array") }
+    }
+
+    fn read(values: &[&str]) -> Result<Self, String> {
+        let mut wanted = T::default();
+        for value in values.iter().filter(|value| !value.is_empty()).flat_map(|value| value.split(',')) {
+            let place = T::VALUES
+                .iter()
+                .position(|known| *known == value)
+                .ok_or_else(|| format!("{value} (known here: {})", T::VALUES.join(", ")))?;
+            wanted.ask(place);
+        }
+        Ok(Self(wanted))
+    }
+
+    fn refuse(_: &str, reason: String) -> ApiError {
+        unknown(&reason)
+    }
+}
+
+fn unknown(value: &str) -> ApiError {
+    ApiError::new(StatusCode::BAD_REQUEST, format!("Invalid expand value: {value}"))
+}
+
+/// Stands on operations that expand nothing: refuses any value.
+#[derive(Debug)]
+pub struct NoExpand;
+
+impl<'a> poem::FromRequest<'a> for NoExpand {
+    async fn from_request(request: &'a poem::Request, _: &mut RequestBody) -> poem::Result<Self> {
+        let query = &Arrival::of(request)?.query;
+        query.refuse_brackets("expand")?;
+        match query.values("expand").find(|value| !value.is_empty()) {
+            Some(value) => Err(unknown(&format!("{value} (nothing can be expanded here)")).into()),
+            None => Ok(Self),
+        }
+    }
+}
+
+macro_rules! expandable {
+    ($($type:ty { $($name:literal => $field:tt),* $(,)? })*) => {$(
+        impl Expandable for $type {
+            const VALUES: &'static [&'static str] = &[$($name),*];
+
+            fn ask(&mut self, place: usize) {
+                $(if Self::VALUES[place] == $name {
+                    self.$field = true;
+                })*
+            }
+        }
+    )*};
+}
+
+/// The only value of an operation that expands one thing.
+macro_rules! flags {
+    ($($(#[$doc:meta])* $name:ident)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug, Default, Clone, Copy)]
+        pub struct $name(pub bool);
+    )*};
+}
+
+flags! {
+    /// `accounts` of ticket fields.
+    FieldExpand
+    /// `account` of conversations.
+    ConversationExpand
+    /// `role` of users.
+    UserExpand
+    /// `users` of teams.
+    TeamExpand
+}
+
+expandable! {
+    TicketExpand { "account" => account, "conversation" => conversation, "assignee" => assignee, "handledBy" => handled_by }
+    MessageExpand { "sentBy" => sent_by, "conversation" => conversation, "account" => account }
+    CommentExpand { "createdBy" => created_by, "conversation" => conversation, "account" => account }
+    FieldExpand { "accounts" => 0 }
+    ConversationExpand { "account" => 0 }
+    UserExpand { "role" => 0 }
+    TeamExpand { "users" => 0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(values: &[&str]) -> Result<TicketExpand, String> {
+        Expand::<TicketExpand>::read(values).map(|expand| expand.0)
+    }
+
+    #[test]
+    fn values_are_listed_or_repeated_and_exact() {
+        let both = TicketExpand { account: true, assignee: true, ..Default::default() };
+        assert_eq!(read(&["account,assignee"]), Ok(both));
+        assert_eq!(read(&["account", "assignee", "account"]), Ok(both));
+        assert_eq!(read(&[""]), Ok(TicketExpand::default()));
+        assert_eq!(read(&[]), Ok(TicketExpand::default()));
+        for bad in ["a,,b", "account,,assignee", " account", "Account", "account,", "sentBy"] {
+            assert!(read(&[bad]).is_err(), "{bad}");
+        }
+    }
+}

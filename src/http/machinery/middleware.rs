@@ -1,0 +1,231 @@
+//! The outermost layer: gives each request its context, and each rejection, panic and time-out of whatever lies below
+//! the form of the envelope. Measures and logs, once.
+
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use futures_util::{
+    FutureExt,
+    future::{BoxFuture, ready},
+};
+use poem::{
+    Endpoint, Request, Response,
+    endpoint::BoxEndpoint,
+    http::{HeaderValue, Method, StatusCode, header},
+};
+use poem_openapi::OperationId;
+use tokio::task::spawn_blocking;
+use tracing::Instrument;
+
+use super::{
+    arrival::Arrival,
+    compression,
+    context::{Context, Recipient},
+    cors::{self, Cors},
+    envelope::{JSON, REQUEST_ID},
+    error::{ApiError, ErrorDetail},
+    idempotency::{IDEMPOTENCY_KEY, MAX_KEY_CHARS},
+    query_string::QueryString,
+    reply::{self, Content, Long},
+    routing::{Operations, in_settings},
+    shared_state::SharedState,
+    unread_bodies::{self, Unread},
+    unsent_answers,
+};
+use crate::domain::rules::ReceivedAt;
+
+/// The longest that a request may take, its body included.
+const REQUEST_LIMIT: Duration = Duration::from_secs(30);
+
+/// What is served.
+pub struct Served {
+    pub operations: Operations,
+    /// Whatever else.
+    pub pages: BoxEndpoint<'static>,
+}
+
+impl Served {
+    fn call(&self, request: Request) -> BoxFuture<'_, poem::Result<Response>> {
+        match self.operations.find(&request).unwrap_or(Ok(&*self.pages)) {
+            Ok(endpoint) => endpoint.call(request),
+            Err(error) => Box::pin(ready(Err(error.into()))),
+        }
+    }
+}
+
+/// Wraps everything that is served.
+pub struct Edge {
+    pub served: Served,
+    pub api: Arc<SharedState>,
+    pub cors: Cors,
+}
+
+impl Endpoint for Edge {
+    type Output = Response;
+
+    async fn call(&self, mut request: Request) -> poem::Result<Response> {
+        let started = std::time::Instant::now();
+        let settings = in_settings(request.uri().path());
+        let form = if settings { ReceivedAt::Timestamp } else { self.api.service.rules().received_at };
+        let context = Context::arrive(request.headers(), self.api.service.world(), form);
+        let query = QueryString::read(request.uri().query().unwrap_or_default());
+        request.set_data(Arrival { api: self.api.clone(), context: context.clone(), query });
+        let path = request.uri().path().to_owned();
+        // Answered like GET and emptied at the end, so that the length of what GET would send is known.
+        let head = request.method() == Method::HEAD;
+        if head {
+            request.set_method(Method::GET);
+        }
+        let idempotency_key = request.header(IDEMPOTENCY_KEY).filter(|key| key.len() <= MAX_KEY_CHARS).map(str::to_owned);
+        let gzip = compression::accepts_gzip(request.headers());
+        let origin = self.cors.allowed_origin(&path, request.headers());
+        let unread = unread_bodies::watch(&mut request);
+        let served = if origin.is_some() && cors::is_preflight(request.method(), request.headers()) {
+            Box::pin(ready(Ok(cors::preflight(&self.allowed(&path)))))
+        } else {
+            self.served.call(request)
+        };
+        let served = AssertUnwindSafe(served).catch_unwind();
+        // Lines that are logged meanwhile name the request.
+        let span = tracing::error_span!("request", request_id = context.request_id());
+        let answer = context.beside(tokio::time::timeout(REQUEST_LIMIT, served)).instrument(span).await;
+        let (mut operation, mut too_late) = (None, false);
+        let mut response = match answer {
+            Ok(Ok(Ok(response))) => {
+                operation = response.data::<OperationId>().map(|id| id.0);
+                self.counted(&context, &path, gzip, response).await
+            }
+            Ok(Ok(Err(rejection))) => {
+                operation = rejection.data::<OperationId>().map(|id| id.0);
+                let error = ApiError::from_rejection(rejection);
+                self.failure(&context, &path, error)
+            }
+            Ok(Err(_)) => {
+                tracing::error!(request_id = context.request_id(), path, "a handler panicked");
+                self.failure(&context, &path, ApiError::internal())
+            }
+            Err(_) => {
+                too_late = true;
+                let error = ApiError {
+                    retry_after: Some(1),
+                    ..ApiError::new(
+                        StatusCode::SERVICE_UNAVAILABLE,
+                        format!("the request took longer than {} seconds", REQUEST_LIMIT.as_secs()),
+                    )
+                };
+                self.failure(&context, &path, error)
+            }
+        };
+        if head {
+            response = without_body(response).await;
+        }
+        if let Ok(id) = HeaderValue::from_str(context.request_id()) {
+            response.headers_mut().insert(REQUEST_ID, id);
+        }
+        if self.cors.concerns(&path) {
+            response.headers_mut().append(header::VARY, HeaderValue::from_static("origin"));
+        }
+        if let Some(origin) = origin {
+            cors::allow(origin, response.headers_mut());
+        }
+        if settings {
+            // An answer may hold a secret that is shown once.
+            response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        }
+        let status = response.status();
+        let (operation, took) = (operation.unwrap_or("none"), started.elapsed());
+        self.api.metrics.request(operation, status.as_u16(), took);
+        log(&context, operation, &path, status, took, idempotency_key.as_deref());
+        // Nothing is awaited from here on, so that the answer goes out before its request's rest is read.
+        if let Some(rest) = unread.and_then(Unread::rest) {
+            if rest.closes || too_late {
+                response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+            }
+            tokio::spawn(rest.read_away());
+        }
+        Ok(response)
+    }
+}
+
+/// The log line of a request. A path has ids in it; queries and bodies have what people wrote.
+fn log(context: &Context, operation: &str, path: &str, status: StatusCode, took: Duration, idempotency_key: Option<&str>) {
+    let (request_id, status, milliseconds) = (context.request_id(), status.as_u16(), took.as_secs_f64() * 1000.0);
+    let (store, key, user) = match context.recipient() {
+        Some(Recipient::Key(store, key)) => (Some(store.as_str()), Some(key.as_str()), None),
+        Some(Recipient::Manager(store, user)) => (Some(store.as_str()), None, Some(user.as_str())),
+        None => (None, None, None),
+    };
+    let key_name = context.key_name();
+    if status >= 500 {
+        tracing::warn!(request_id, operation, path, status, milliseconds, store, key, key_name, user, idempotency_key, "failed");
+    } else {
+        tracing::info!(request_id, operation, path, status, milliseconds, store, key, key_name, user, idempotency_key, "answered");
+    }
+}
+
+async fn without_body(mut response: Response) -> Response {
+    let length = response.take_body().into_bytes().await.map_or(0, |bytes| bytes.len());
+    response.headers_mut().insert(header::CONTENT_LENGTH, length.into());
+    response
+}
+
+/// The bytes in gzip, made where they hold up no other request.
+async fn packed(bytes: Bytes) -> Option<Bytes> {
+    spawn_blocking(move || compression::gzip(&bytes)).await.ok()?.ok().map(Bytes::from)
+}
+
+impl Edge {
+    /// The answer, whose bytes are under way from here on. One for which there is no room is dropped.
+    async fn counted(&self, context: &Context, path: &str, gzip: bool, mut response: Response) -> Response {
+        let (Some(recipient), Some(Long)) = (context.recipient(), response.data()) else {
+            // What is refused says nothing of the length of answers.
+            if response.status().is_success() {
+                context.answered(0);
+            }
+            return response;
+        };
+        let Ok(mut bytes) = response.take_body().into_bytes().await else { return self.failure(context, path, ApiError::internal()) };
+        context.answered(bytes.len());
+        response.headers_mut().append(header::VARY, HeaderValue::from_static("accept-encoding"));
+        if gzip && let Some(packed) = packed(bytes.clone()).await {
+            response.headers_mut().insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+            bytes = packed;
+        }
+        match self.api.under_way.count(recipient, bytes, !context.is_repeatable()) {
+            Ok(bytes) => {
+                response.headers_mut().insert(header::CONTENT_LENGTH, bytes.len().into());
+                response.set_body(unsent_answers::body(bytes));
+                response
+            }
+            Err(much) => self.failure(context, path, much.into()),
+        }
+    }
+
+    fn failure(&self, context: &Context, path: &str, error: ApiError) -> Response {
+        let detail = ErrorDetail { message: error.message, status_code: error.status.as_u16().into() };
+        let body = reply::bytes(context, &Content::Error(detail)).unwrap_or_default();
+        let mut response = Response::builder().status(error.status).content_type(JSON).body(body);
+        let headers = response.headers_mut();
+        if let Some(seconds) = error.retry_after {
+            headers.insert(header::RETRY_AFTER, seconds.into());
+        }
+        if error.status == StatusCode::METHOD_NOT_ALLOWED
+            && let Ok(allowed) = HeaderValue::from_str(&self.allowed(path))
+        {
+            headers.insert(header::ALLOW, allowed);
+        }
+        response
+    }
+
+    /// The methods that a path takes. What no document lists is a page to GET.
+    fn allowed(&self, path: &str) -> String {
+        let mut methods = self.served.operations.methods(path);
+        if methods.is_empty() {
+            methods.push(Method::GET.as_str());
+        }
+        if methods.contains(&Method::GET.as_str()) {
+            methods.push(Method::HEAD.as_str());
+        }
+        methods.join(", ")
+    }
+}

@@ -1,0 +1,29 @@
+//! What every operation uses: routing and middleware, authentication, bodies and parameters, paging, answers and failures, and the limits
+//! of connections and memory.
+//!
+//! Called by the other rooms of `http`, and by `app`; knows no noun.
+
+pub mod arrival;
+pub mod auth;
+pub mod body;
+pub mod compression;
+pub mod connection_timeouts;
+pub mod context;
+pub mod cors;
+pub mod cursor;
+pub mod envelope;
+pub mod error;
+pub mod expand;
+pub mod fair_share;
+pub mod idempotency;
+pub mod json_shape;
+pub mod middleware;
+pub mod paging;
+pub mod params;
+pub mod query_string;
+pub mod rate_limits;
+pub mod reply;
+pub mod routing;
+pub mod shared_state;
+pub mod unread_bodies;
+pub mod unsent_answers;

@@ -1,0 +1,151 @@
+//! Pagination, written once: from `pageSize`, `cursor` and `page` to a page request, and from a page to its headers
+//! (section 4.4).
+
+use std::marker::PhantomData;
+
+use poem::http::HeaderValue;
+use poem_openapi::{
+    registry::{MetaHeader, MetaSchema, MetaSchemaRef, Registry},
+    types::Type,
+};
+use serde::Serialize;
+
+use super::{
+    auth::Request,
+    cursor::{Binding, Cursor},
+    envelope::header,
+    error::ApiError,
+    params::{CursorText, Page as EchoedPage},
+    reply::{All, Reply, Shape},
+};
+use crate::{
+    domain::paging::{Page, PageRequest},
+    revision,
+};
+
+const PAGE_SIZE: &str = "x-pagination-page-size";
+const NEXT_CURSOR: &str = "x-pagination-next-cursor";
+const PAGE: &str = "x-pagination-page";
+const TOTAL: &str = "x-pagination-total";
+
+/// One step of a walk through a collection.
+#[derive(Debug)]
+pub struct Walk {
+    operation: &'static str,
+    size: u32,
+    page: Option<u64>,
+    binding: Binding,
+    opened: Option<Cursor>,
+}
+
+impl Walk {
+    /// The step of an operation whose filters stand in the query. `filters` in one spelling: the cursor is bound to it.
+    pub fn step(
+        request: &Request,
+        operation: &'static str,
+        size: u32,
+        cursor: &CursorText,
+        page: &impl EchoedPage,
+        filters: &str,
+    ) -> Result<Self, ApiError> {
+        OpenedCursor::read(request, operation, cursor)?.step(request, size, page, filters)
+    }
+
+    /// What the service is asked for. Counted once a walk: the cursor carries the number on.
+    pub fn request(&self) -> PageRequest {
+        let counted = self.opened.as_ref().is_some_and(|cursor| cursor.total.is_some());
+        PageRequest {
+            size: self.size,
+            after: self.opened.as_ref().map(|cursor| cursor.position.clone()),
+            count: self.page.is_some() && !counted,
+        }
+    }
+
+    /// The answer for a page.
+    pub fn reply<T, U>(self, request: &Request, page: Page<U>) -> Reply<Paged<T>>
+    where
+        T: Type + Serialize + From<U> + 'static,
+    {
+        let total = self.opened.and_then(|cursor| cursor.total).or(page.total);
+        let mut headers = vec![(PAGE_SIZE, HeaderValue::from(self.size))];
+        if let Some(position) = page.next {
+            let cursor = Cursor { position, total, binding: self.binding };
+            let text = request.api.seal.close(request.store(), self.operation, &cursor);
+            headers.extend(HeaderValue::from_str(&text).ok().map(|value| (NEXT_CURSOR, value)));
+        }
+        if let Some(number) = self.page {
+            headers.push((PAGE, HeaderValue::from(number)));
+            headers.extend(total.map(|total| (TOTAL, HeaderValue::from(total))));
+        }
+        let records: Vec<T> = page.rows.into_iter().map(T::from).collect();
+        Reply::of(&request.context, &records, headers)
+    }
+}
+
+/// A cursor whose seal was checked, before the filters that it is bound to are known. An operation with a body opens the cursor
+/// before it reads the body, since the query is checked first.
+#[derive(Debug)]
+pub struct OpenedCursor {
+    operation: &'static str,
+    cursor: Option<Cursor>,
+}
+
+impl OpenedCursor {
+    pub fn read(request: &Request, operation: &'static str, cursor: &CursorText) -> Result<Self, ApiError> {
+        let open = |text: &String| {
+            let opened = request.api.seal.open(request.store(), operation, text);
+            let reason = "is not a cursor of this operation; send the `x-pagination-next-cursor` of the page before, unchanged";
+            opened.ok_or_else(|| ApiError::field("cursor", reason))
+        };
+        Ok(Self { operation, cursor: cursor.0.as_ref().map(open).transpose()? })
+    }
+
+    /// The step that the cursor leads to. `filters` in one spelling: the cursor is bound to it.
+    pub fn step(self, request: &Request, size: u32, page: &impl EchoedPage, filters: &str) -> Result<Walk, ApiError> {
+        let Self { operation, cursor: mut opened } = self;
+        let binding = Binding::of(filters, size);
+        if let Some(cursor) = opened.as_mut().filter(|cursor| cursor.binding != binding) {
+            if request.api.service.rules().strict_cursors {
+                return Err(ApiError::field("cursor", "belongs to other filters or another pageSize; repeat those of the page before"));
+            }
+            cursor.total = None;
+        }
+        Ok(Walk { operation, size, page: page.echo(), binding, opened })
+    }
+}
+
+/// One page of records.
+#[derive(Debug)]
+pub struct Paged<T>(PhantomData<fn() -> T>);
+
+impl<T: Type + 'static> Shape for Paged<T> {
+    fn envelope() -> String {
+        All::<T>::envelope()
+    }
+
+    fn data() -> MetaSchemaRef {
+        All::<T>::data()
+    }
+
+    fn headers() -> Vec<MetaHeader> {
+        headers()
+    }
+
+    fn register(registry: &mut Registry) {
+        T::register(registry);
+    }
+}
+
+/// The pagination headers of the compiled revision, for the document.
+fn headers() -> Vec<MetaHeader> {
+    let integer = || MetaSchema::new("integer");
+    let mut headers = vec![
+        header(PAGE_SIZE, "The page size in force.", true, integer()),
+        header(NEXT_CURSOR, "Send it as `cursor` for the next page. Absent on the last page.", false, MetaSchema::new("string")),
+    ];
+    if revision::RULES.page_echo {
+        headers.push(header(PAGE, "The `page` of the request.", true, integer()));
+        headers.push(header(TOTAL, "How many records match, counted on the first page of a walk.", true, integer()));
+    }
+    headers
+}

@@ -1,0 +1,383 @@
+//! Query parameters, read strictly: a scalar sent twice, an empty number or one with a sign or a fraction is refused,
+//! never coerced (decisions, section 3). Every message begins with the parameter's name.
+
+use std::fmt;
+
+use poem::RequestBody;
+use poem_openapi::{
+    ApiExtractor, ApiExtractorType, ExtractParamOptions,
+    registry::{MetaParamIn, MetaSchema, MetaSchemaRef, Registry},
+};
+
+use super::{arrival::Arrival, error::ApiError};
+use crate::{
+    domain::{ids::UserId, rules::DEFAULT_PAGE_SIZE, search::MAX_QUERY_CHARS},
+    revision,
+};
+
+/// What a query parameter can be read as.
+pub trait QueryParam: Sized + Send {
+    const REQUIRED: bool;
+    /// Whether it takes several values.
+    const IS_LIST: bool = false;
+
+    fn schema() -> MetaSchema;
+
+    /// Reads the values that were sent under one name, in their order. The error is the reason alone.
+    fn read(values: &[&str]) -> Result<Self, String>;
+
+    /// The failure under a parameter's name. `expand` has a fixed text of its own.
+    fn refuse(name: &str, reason: String) -> ApiError {
+        ApiError::field(name, reason)
+    }
+}
+
+/// A query parameter.
+#[derive(Debug)]
+pub struct Query<T>(pub T);
+
+impl<'a, T: QueryParam> ApiExtractor<'a> for Query<T> {
+    const TYPES: &'static [ApiExtractorType] = &[ApiExtractorType::Parameter];
+    const PARAM_IS_REQUIRED: bool = T::REQUIRED;
+    type ParamType = ();
+    type ParamRawType = ();
+
+    fn register(_: &mut Registry) {}
+
+    fn param_in() -> Option<MetaParamIn> {
+        Some(MetaParamIn::Query)
+    }
+
+    fn param_schema_ref() -> Option<MetaSchemaRef> {
+        Some(MetaSchemaRef::Inline(Box::new(T::schema())))
+    }
+
+    async fn from_request(request: &'a poem::Request, _: &mut RequestBody, options: ExtractParamOptions<()>) -> poem::Result<Self> {
+        Ok(Self(read(request, options.name)?))
+    }
+}
+
+fn read<T: QueryParam>(request: &poem::Request, name: &str) -> Result<T, ApiError> {
+    let query = &Arrival::of(request)?.query;
+    if T::IS_LIST {
+        query.refuse_brackets(name)?;
+    }
+    let values: Vec<&str> = query.values(name).collect();
+    // The decoder puts U+FFFD where bytes are no text; no client means the character itself.
+    if values.iter().any(|value| value.contains('\u{fffd}')) {
+        return Err(ApiError::field(name, "must be UTF-8"));
+    }
+    T::read(&values).map_err(|reason| T::refuse(name, reason))
+}
+
+/// A single value of a parameter.
+pub trait Scalar: Sized + Send {
+    fn schema() -> MetaSchema;
+    fn parse(text: &str) -> Result<Self, String>;
+}
+
+fn single<'a>(values: &[&'a str]) -> Result<Option<&'a str>, String> {
+    match values {
+        [] => Ok(None),
+        [value] => Ok(Some(value)),
+        _ => Err("is sent more than once".to_owned()),
+    }
+}
+
+/// A parameter that must be sent.
+#[derive(Debug)]
+pub struct Required<T>(pub T);
+
+impl<T: Scalar> QueryParam for Required<T> {
+    const REQUIRED: bool = true;
+
+    fn schema() -> MetaSchema {
+        T::schema()
+    }
+
+    fn read(values: &[&str]) -> Result<Self, String> {
+        T::parse(single(values)?.ok_or("is required")?).map(Self)
+    }
+}
+
+impl<T: Scalar> QueryParam for Option<T> {
+    const REQUIRED: bool = false;
+
+    fn schema() -> MetaSchema {
+        T::schema()
+    }
+
+    fn read(values: &[&str]) -> Result<Self, String> {
+        single(values)?.map(T::parse).transpose()
+    }
+}
+
+/// An opaque id. Any text but none at all: one that names nothing is 404, not 400.
+#[derive(Debug, Clone)]
+pub struct Id<T>(pub T);
+
+impl<T: From<String> + Send> Scalar for Id<T> {
+    fn schema() -> MetaSchema {
+        MetaSchema { min_length: Some(1), ..MetaSchema::new("string") }
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        if text.is_empty() { Err("must not be empty".to_owned()) } else { Ok(Self(text.to_owned().into())) }
+    }
+}
+
+impl Scalar for UserId {
+    fn schema() -> MetaSchema {
+        MetaSchema::new_with_format("string", "uuid")
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        match uuid::Uuid::try_parse(text) {
+            Ok(id) if text.len() == 36 => Ok(id.to_string().into()),
+            _ => Err("must be a UUID, such as 018f2c7e-5a3b-7c1d-9e2f-0123456789ab".to_owned()),
+        }
+    }
+}
+
+/// Free text.
+impl Scalar for String {
+    fn schema() -> MetaSchema {
+        MetaSchema::new("string")
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        Ok(text.to_owned())
+    }
+}
+
+/// Reads a whole number as digits and nothing else.
+fn digits(text: &str) -> Option<u64> {
+    (!text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())).then(|| text.parse().ok()).flatten()
+}
+
+fn page_size(values: &[&str], default: Option<u32>, max: u32) -> Result<u32, String> {
+    let range = || format!("must be a whole number from 1 to {max}");
+    match single(values)? {
+        None => default.ok_or_else(|| format!("is required: a whole number from 1 to {max}")),
+        Some(text) => digits(text).and_then(|size| u32::try_from(size).ok()).filter(|size| (1..=max).contains(size)).ok_or_else(range),
+    }
+}
+
+fn page_size_schema(default: Option<u32>, max: u32) -> MetaSchema {
+    MetaSchema { minimum: Some(1.0), maximum: Some(max.into()), default: default.map(Into::into), ..MetaSchema::new("integer") }
+}
+
+/// `pageSize` of every paginated operation but GET /messages.
+#[derive(Debug, Clone, Copy)]
+pub struct PageSize(pub u32);
+
+impl QueryParam for PageSize {
+    const REQUIRED: bool = false;
+
+    fn schema() -> MetaSchema {
+        page_size_schema(Some(DEFAULT_PAGE_SIZE), revision::RULES.max_page_size)
+    }
+
+    fn read(values: &[&str]) -> Result<Self, String> {
+        page_size(values, Some(DEFAULT_PAGE_SIZE), revision::RULES.max_page_size).map(Self)
+    }
+}
+
+/// `pageSize` of GET /messages.
+#[derive(Debug, Clone, Copy)]
+pub struct MessagesPageSize(pub u32);
+
+impl QueryParam for MessagesPageSize {
+    const REQUIRED: bool = revision::RULES.messages_default_page_size.is_none();
+
+    fn schema() -> MetaSchema {
+        page_size_schema(revision::RULES.messages_default_page_size, revision::RULES.messages_max_page_size)
+    }
+
+    fn read(values: &[&str]) -> Result<Self, String> {
+        page_size(values, revision::RULES.messages_default_page_size, revision::RULES.messages_max_page_size).map(Self)
+    }
+}
+
+/// The last `page` that is echoed; far more than there can be, and a whole number to every reader of JSON.
+const MAX_PAGE: u64 = 999_999_999_999_999;
+
+/// `page` where the revision has it: echoed, never moved by.
+#[derive(Debug, Clone, Copy)]
+pub struct PageNumber(pub u64);
+
+impl QueryParam for PageNumber {
+    const REQUIRED: bool = false;
+
+    fn schema() -> MetaSchema {
+        MetaSchema { minimum: Some(1.0), maximum: Some(MAX_PAGE as f64), default: Some(1.into()), ..MetaSchema::new("integer") }
+    }
+
+    fn read(values: &[&str]) -> Result<Self, String> {
+        match single(values)? {
+            None => Ok(Self(1)),
+            Some(text) => digits(text)
+                .filter(|page| (1..=MAX_PAGE).contains(page))
+                .map(Self)
+                .ok_or_else(|| format!("must be a whole number from 1 to {MAX_PAGE}")),
+        }
+    }
+}
+
+/// `page` as an operation sees it: the number to echo, where the revision echoes one.
+pub trait Page: Send {
+    fn echo(&self) -> Option<u64>;
+}
+
+impl Page for Query<PageNumber> {
+    fn echo(&self) -> Option<u64> {
+        Some(self.0.0)
+    }
+}
+
+/// Stands where another revision has a parameter; absent from the document, and whatever is sent is ignored.
+#[derive(Debug)]
+pub struct Absent;
+
+impl Page for Absent {
+    fn echo(&self) -> Option<u64> {
+        None
+    }
+}
+
+impl<'a> poem::FromRequest<'a> for Absent {
+    async fn from_request(_: &'a poem::Request, _: &mut RequestBody) -> poem::Result<Self> {
+        Ok(Self)
+    }
+}
+
+/// `cursor`: absent or empty is the first page.
+#[derive(Debug, Clone)]
+pub struct CursorText(pub Option<String>);
+
+impl QueryParam for CursorText {
+    const REQUIRED: bool = false;
+
+    fn schema() -> MetaSchema {
+        MetaSchema::new("string")
+    }
+
+    fn read(values: &[&str]) -> Result<Self, String> {
+        Ok(Self(single(values)?.filter(|text| !text.is_empty()).map(str::to_owned)))
+    }
+}
+
+/// One of a closed set of texts.
+pub trait Choice: Send + 'static {
+    const VALUES: &'static [&'static str];
+}
+
+/// A parameter whose value is one of a set.
+#[derive(Debug)]
+pub struct OneOf<C>(pub String, std::marker::PhantomData<C>);
+
+impl<C: Choice> Scalar for OneOf<C> {
+    fn schema() -> MetaSchema {
+        MetaSchema { enum_items: C::VALUES.iter().map(|value| (*value).into()).collect(), ..MetaSchema::new("string") }
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        if C::VALUES.contains(&text) {
+            Ok(Self(text.to_owned(), std::marker::PhantomData))
+        } else {
+            Err(format!("must be one of {}", List(C::VALUES)))
+        }
+    }
+}
+
+/// Texts with commas between them.
+#[derive(Debug)]
+pub struct List(pub &'static [&'static str]);
+
+impl fmt::Display for List {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0.join(", "))
+    }
+}
+
+/// `searchTerm` of the labels: measured in characters after trimming; blank is none.
+#[derive(Debug)]
+pub struct SearchTerm(pub Option<String>);
+
+impl QueryParam for SearchTerm {
+    const REQUIRED: bool = false;
+
+    fn schema() -> MetaSchema {
+        MetaSchema::new("string")
+    }
+
+    fn read(values: &[&str]) -> Result<Self, String> {
+        let Some(term) = single(values)?.map(str::trim).filter(|term| !term.is_empty()) else { return Ok(Self(None)) };
+        if (3..=100).contains(&term.chars().count()) {
+            Ok(Self(Some(term.to_owned())))
+        } else {
+            Err("must be 3 to 100 characters long".to_owned())
+        }
+    }
+}
+
+/// `query` of the search operations, measured in characters as it is sent.
+#[derive(Debug)]
+pub struct SearchText(pub String);
+
+impl Scalar for SearchText {
+    fn schema() -> MetaSchema {
+        MetaSchema { min_length: Some(1), max_length: Some(MAX_QUERY_CHARS), ..MetaSchema::new("string") }
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        if text.trim().is_empty() || text.chars().count() > MAX_QUERY_CHARS {
+            return Err(format!("must be 1 to {MAX_QUERY_CHARS} characters long and not blank"));
+        }
+        Ok(Self(text.to_owned()))
+    }
+}
+
+/// Refuses a `pageSize` where the page size is fixed; absent from the document.
+#[derive(Debug)]
+pub struct NoPageSize;
+
+impl<'a> poem::FromRequest<'a> for NoPageSize {
+    async fn from_request(request: &'a poem::Request, _: &mut RequestBody) -> poem::Result<Self> {
+        match Arrival::of(request)?.query.values("pageSize").next() {
+            Some(_) => Err(ApiError::field("pageSize", "cannot be chosen here").into()),
+            None => Ok(Self),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_digits_and_in_range() {
+        for bad in [&["0"][..], &["-1"], &["+5"], &["10.0"], &[""], &["ten"], &["٣"], &["99999999999"], &["1", "1"], &["101"]] {
+            assert!(page_size(bad, Some(20), 100).is_err(), "{bad:?}");
+        }
+        assert_eq!(page_size(&[], Some(20), 100), Ok(20));
+        assert_eq!(page_size(&["100"], None, 100), Ok(100));
+        assert!(page_size(&[], None, 15).is_err());
+    }
+
+    #[test]
+    fn search_terms_are_measured_after_trimming() {
+        assert!(SearchTerm::read(&["  ab "]).is_err());
+        assert_eq!(SearchTerm::read(&["   "]).map(|term| term.0), Ok(None));
+        assert_eq!(SearchTerm::read(&[" คืนเงิน "]).map(|term| term.0), Ok(Some("คืนเงิน".to_owned())));
+    }
+
+    #[test]
+    fn user_ids_are_hyphenated_uuids() {
+        assert!(UserId::parse("018f2c7e5a3b7c1d9e2f0123456789ab").is_err());
+        assert_eq!(
+            UserId::parse("018F2C7E-5A3B-7C1D-9E2F-0123456789AB").map(UserId::into_string),
+            Ok("018f2c7e-5a3b-7c1d-9e2f-0123456789ab".to_owned())
+        );
+    }
+}

@@ -1,0 +1,27 @@
+//! The query string of a request.
+
+use super::error::ApiError;
+
+/// The query of a request: names and values in their order, decoded.
+#[derive(Clone)]
+pub struct QueryString(Vec<(String, String)>);
+
+impl QueryString {
+    pub fn read(query: &str) -> Self {
+        Self(url::form_urlencoded::parse(query.as_bytes()).into_owned().collect())
+    }
+
+    /// Refuses a list in the spelling of PHP and Rails: `name[]=a`, which would silently do nothing.
+    pub fn refuse_brackets(&self, name: &str) -> Result<(), ApiError> {
+        let spelt = |key: &&String| key.strip_prefix(name).is_some_and(|rest| rest.starts_with('[') && rest.ends_with(']'));
+        match self.0.iter().map(|(key, _)| key).find(spelt) {
+            Some(key) => Err(ApiError::field(key, format!("is not read; send `{name}=a,b`, or `{name}=a&{name}=b`"))),
+            None => Ok(()),
+        }
+    }
+
+    /// What was sent under a name.
+    pub fn values(&self, name: &str) -> impl Iterator<Item = &str> {
+        self.0.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
+    }
+}

@@ -1,0 +1,220 @@
+//! Successful answers: the envelope of section 2.1, written once from borrowed data, while the document shows the type.
+
+use std::{io, marker::PhantomData};
+
+use poem::{IntoResponse, Response, http::HeaderValue};
+use poem_openapi::{
+    ApiResponse,
+    registry::{MetaHeader, MetaMediaType, MetaResponse, MetaResponses, MetaSchemaRef, Registry},
+    types::Type,
+};
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::{
+    auth::Request,
+    context::Context,
+    envelope::{JSON, envelope, request_id_header},
+    unsent_answers::SLICE,
+};
+use crate::service::Outcome;
+
+/// What the envelope holds.
+#[derive(Debug)]
+pub enum Content<T> {
+    Data(T),
+    Error(T),
+}
+
+/// The bytes of an envelope. One that may be long is written into memory of its length: memory that grows is in use twice.
+pub fn bytes<T: Serialize>(context: &Context, content: &Content<T>) -> serde_json::Result<Vec<u8>> {
+    let mut length = Length(4096);
+    if context.may_be_long() {
+        length.0 = 0;
+        write(&mut length, context, content)?;
+    }
+    let mut bytes = Vec::with_capacity(length.0);
+    write(&mut bytes, context, content)?;
+    Ok(bytes)
+}
+
+fn write<T: Serialize>(out: &mut impl io::Write, context: &Context, content: &Content<T>) -> serde_json::Result<()> {
+    let (name, content) = match content {
+        Content::Data(data) => ("data", data),
+        Content::Error(error) => ("error", error),
+    };
+    let plain = |out: &mut dyn io::Write, text: &str| out.write_all(text.as_bytes()).map_err(serde_json::Error::io);
+    plain(out, "{\"requestId\":")?;
+    serde_json::to_writer(&mut *out, context.request_id())?;
+    plain(out, ",\"requestReceivedAt\":\"")?;
+    plain(out, &context.received_at_text())?;
+    plain(out, "\",\"storeId\":")?;
+    serde_json::to_writer(&mut *out, context.store_id())?;
+    plain(out, ",\"")?;
+    plain(out, name)?;
+    plain(out, "\":")?;
+    serde_json::to_writer(&mut *out, content)?;
+    plain(out, "}")
+}
+
+/// Counts what is written.
+struct Length(usize);
+
+impl io::Write for Length {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What `data` holds, for the document.
+pub trait Shape: Send + 'static {
+    /// The name of the envelope's schema.
+    fn envelope() -> String;
+    /// The schema of `data`.
+    fn data() -> MetaSchemaRef;
+    /// The headers beside `x-request-id`.
+    fn headers() -> Vec<MetaHeader> {
+        vec![]
+    }
+    fn register(registry: &mut Registry);
+}
+
+/// One record.
+#[derive(Debug)]
+pub struct One<T>(PhantomData<fn() -> T>);
+
+/// Every record, without pagination.
+#[derive(Debug)]
+pub struct All<T>(PhantomData<fn() -> T>);
+
+impl<T: Type + 'static> Shape for One<T> {
+    fn envelope() -> String {
+        format!("{}Envelope", T::name())
+    }
+
+    fn data() -> MetaSchemaRef {
+        T::schema_ref()
+    }
+
+    fn register(registry: &mut Registry) {
+        T::register(registry);
+    }
+}
+
+impl<T: Type + 'static> Shape for All<T> {
+    fn envelope() -> String {
+        format!("{}ListEnvelope", T::name())
+    }
+
+    fn data() -> MetaSchemaRef {
+        <Vec<T> as Type>::schema_ref()
+    }
+
+    fn register(registry: &mut Registry) {
+        T::register(registry);
+    }
+}
+
+/// An answer of shape `S`: bytes already written, and its own headers.
+#[derive(Debug)]
+pub struct Reply<S> {
+    bytes: Vec<u8>,
+    headers: Vec<(&'static str, HeaderValue)>,
+    shape: PhantomData<fn() -> S>,
+}
+
+impl<T: Type + Serialize + 'static> Reply<One<T>> {
+    pub fn one(request: &Request, record: T) -> Self {
+        Self::of(&request.context, &record, vec![])
+    }
+}
+
+impl<T: Type + Serialize + 'static> Reply<All<T>> {
+    pub fn all(request: &Request, records: impl IntoIterator<Item = impl Into<T>>) -> Self {
+        let records: Vec<T> = records.into_iter().map(Into::into).collect();
+        Self::of(&request.context, &records, vec![])
+    }
+}
+
+/// `data` that was kept.
+fn kept(data: Vec<u8>) -> Box<RawValue> {
+    String::from_utf8(data).ok().and_then(|text| RawValue::from_string(text).ok()).unwrap_or_default()
+}
+
+/// Marks an answer that was kept.
+pub const REPLAYED: &str = "idempotency-replayed";
+
+impl<S: Shape> Reply<S> {
+    /// The answer to a write: a new one, or the one that was kept for this request.
+    pub fn written<V, T: From<V> + Serialize>(request: &Request, outcome: Outcome<V>) -> Self {
+        Self::outcome::<V, T>(&request.context, outcome)
+    }
+
+    /// The same for a request that no API key made.
+    pub fn outcome<V, T: From<V> + Serialize>(context: &Context, outcome: Outcome<V>) -> Self {
+        match outcome {
+            Outcome::New(answer) => Self::of(context, &T::from(answer), vec![]),
+            Outcome::Replayed(data) => Self::of(context, &kept(data), vec![(REPLAYED, HeaderValue::from_static("true"))]),
+        }
+    }
+}
+
+impl<S> Reply<S> {
+    pub fn of(context: &Context, data: &impl Serialize, headers: Vec<(&'static str, HeaderValue)>) -> Self {
+        #[expect(clippy::expect_used, reason = "string keys and finite numbers only: writing them to memory cannot fail")]
+        let bytes = bytes(context, &Content::Data(data)).expect("plain data");
+        Self { bytes, headers, shape: PhantomData }
+    }
+}
+
+/// Marks an answer whose bytes the edge counts while they are under way.
+#[derive(Clone, Copy, Debug)]
+pub struct Long;
+
+impl<S: Send> IntoResponse for Reply<S> {
+    fn into_response(self) -> Response {
+        let long = self.bytes.len() > SLICE;
+        let mut response = Response::builder().content_type(JSON).body(self.bytes);
+        if long {
+            response.set_data(Long);
+        }
+        for (name, value) in self.headers {
+            response.headers_mut().insert(name, value);
+        }
+        response
+    }
+}
+
+/// A type that carries the envelope's schema of a shape.
+struct EnvelopeOf<S>(PhantomData<S>);
+
+impl<S: Shape> ApiResponse for Reply<S> {
+    fn meta() -> MetaResponses {
+        let mut headers = vec![request_id_header()];
+        headers.extend(S::headers());
+        MetaResponses {
+            responses: vec![MetaResponse {
+                description: "Success.",
+                status: Some(200),
+                status_range: None,
+                headers,
+                content: vec![MetaMediaType { content_type: JSON, schema: MetaSchemaRef::Reference(S::envelope()) }],
+            }],
+        }
+    }
+
+    fn register(registry: &mut Registry) {
+        S::register(registry);
+        // Lists are registered once, whether they are paged or not.
+        let name = S::envelope();
+        if registry.schemas.contains_key(&name) {
+            return;
+        }
+        registry.create_schema::<EnvelopeOf<S>, _>(name, |_| envelope("The store that owns the key.", ("data", S::data())));
+    }
+}

@@ -1,0 +1,23 @@
+//! What every request shares.
+
+use super::{cursor::Seal, fair_share::Turns, rate_limits::RateLimit, unsent_answers::UnderWay};
+use crate::{service::Service, telemetry::metrics::Metrics};
+
+/// The contract's use-cases, and what the edge needs beside them.
+pub struct SharedState {
+    pub service: Service,
+    /// The same, on a standby of the database, for operations that only read. Absent where there is none.
+    pub replica: Option<Service>,
+    pub seal: Seal,
+    pub metrics: Metrics,
+    /// Absent: requests are not limited.
+    pub rate: Option<RateLimit>,
+    pub under_way: UnderWay,
+    pub turns: Turns,
+}
+
+impl std::fmt::Debug for SharedState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SharedState")
+    }
+}

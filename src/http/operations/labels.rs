@@ -1,0 +1,65 @@
+//! Labels: sections 2.10 and 4.1.
+
+use poem_openapi::{Object, OpenApi};
+use serde::Serialize;
+
+use crate::{
+    domain::team as domain,
+    http::machinery::{
+        auth::{Authorised, LabelsRead},
+        error::{Failure, Listing},
+        expand::NoExpand,
+        paging::{Paged, Walk},
+        params::{CursorText, PageSize, Query, SearchTerm},
+        reply::Reply,
+    },
+    revision::wire::PageParam,
+};
+
+/// A label.
+#[derive(Debug, Object, Serialize)]
+pub struct Label {
+    pub id: String,
+    /// The text.
+    pub label: String,
+    /// Hexadecimal, `#rrggbb`.
+    pub color: String,
+}
+
+impl From<domain::Label> for Label {
+    fn from(label: domain::Label) -> Self {
+        Self { id: label.id.into_string(), label: label.label, color: label.color }
+    }
+}
+
+/// Read operations on labels.
+#[derive(Debug)]
+pub struct LabelReads;
+
+#[OpenApi(tag = "crate::http::schemas::tags::Tag::Labels")]
+impl LabelReads {
+    /// List labels
+    ///
+    /// Lists the store's labels, the most recently updated first.
+    #[oai(path = "/labels", method = "get", operation_id = "listLabels")]
+    async fn list_labels(
+        &self,
+        request: Authorised<LabelsRead>,
+        /// Part of the label's text, whatever the case; 3 to 100 characters once trimmed. Blank does not filter.
+        #[oai(name = "searchTerm")]
+        search_term: Query<SearchTerm>,
+        /// Labels a page.
+        #[oai(name = "pageSize")]
+        page_size: Query<PageSize>,
+        /// Where the page begins: `x-pagination-next-cursor` of the page before.
+        cursor: Query<CursorText>,
+        /// Echoed in `x-pagination-page`; does not move through the collection.
+        page: PageParam,
+        _expand: NoExpand,
+    ) -> Result<Reply<Paged<Label>>, Failure<Listing>> {
+        let search = search_term.0.0;
+        let walk = Walk::step(&request, "listLabels", page_size.0.0, &cursor.0, &page, search.as_deref().unwrap_or(""))?;
+        let labels = request.reads_many().await?.labels(request.store(), search.as_deref(), walk.request()).await?;
+        Ok(walk.reply(&request, labels))
+    }
+}

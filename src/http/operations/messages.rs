@@ -1,0 +1,223 @@
+//! Customer-facing messages and internal comments: sections 2.8, 2.9 and 4.1. The shape of a message is the
+//! revision's.
+
+use poem_openapi::{Enum, Object, OpenApi};
+use serde::Serialize;
+
+use crate::{
+    domain::{
+        ids::{ConversationId, TicketId},
+        messages::{CommentExpand, CommentView, MessageExpand},
+        time::Timestamp,
+    },
+    http::{
+        machinery::{
+            auth::{Authorised, MessagesRead, MessagesWrite},
+            body::Body,
+            error::{ApiError, Change, Failure, Lookup},
+            expand::{Expand, NoExpand},
+            idempotency::{Acknowledgement, IdempotencyKey},
+            paging::{Paged, Walk},
+            params::{CursorText, Id, MessagesPageSize, PageSize, Query, Required},
+            reply::{One, Reply},
+        },
+        schemas::related_objects::{Author, RelatedChannel},
+    },
+    revision::wire::{CommentInput, Message, PageParam, TextInput},
+};
+
+/// Who sent a message, as the channel gives it.
+#[derive(Debug, Object)]
+#[oai(rename_all = "camelCase")]
+pub struct Sender {
+    /// The channel's own id.
+    id: String,
+    name: Option<String>,
+    avatar_url: Option<String>,
+    r#type: SenderType,
+}
+
+#[derive(Debug, Clone, Copy, Enum)]
+#[oai(rename_all = "lowercase")]
+enum SenderType {
+    Contact,
+    User,
+    Bot,
+    System,
+}
+
+/// A note that the customer does not see.
+#[derive(Debug, Object, Serialize)]
+#[oai(rename_all = "camelCase", skip_serializing_if_is_none)]
+#[serde(rename_all = "camelCase")]
+pub struct InternalComment {
+    pub id: String,
+    pub conversation_id: String,
+    pub account_id: String,
+    pub note_data: NoteData,
+    pub sent_at: Timestamp,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    /// The conversation; with `expand=conversation`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub conversation: Option<RelatedChannel>,
+    /// The channel account; with `expand=account`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub account: Option<RelatedChannel>,
+}
+
+/// What an internal comment says.
+#[derive(Debug, Object, Serialize)]
+#[oai(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+pub struct NoteData {
+    pub text: String,
+    /// The `userId` of the author; with `expand=createdBy`, the author.
+    pub created_by: CreatedBy,
+}
+
+crate::http::schemas::value_types::id_or_object! {
+    /// A user id, or the user in its place.
+    CreatedBy(Author)
+}
+
+impl From<CommentView> for InternalComment {
+    fn from(view: CommentView) -> Self {
+        let comment = view.comment;
+        let created_by = match view.created_by {
+            Some(user) => CreatedBy::Object(user.into()),
+            None => CreatedBy::Id(comment.created_by.into_string()),
+        };
+        Self {
+            id: comment.id.into_string(),
+            conversation_id: comment.conversation_id.into_string(),
+            account_id: comment.account_id.into_string(),
+            note_data: NoteData { text: comment.text, created_by },
+            sent_at: comment.sent_at,
+            created_at: comment.created_at,
+            updated_at: comment.updated_at,
+            conversation: view.conversation.map(Into::into),
+            account: view.account.map(Into::into),
+        }
+    }
+}
+
+/// Read operations on messages and internal comments.
+#[derive(Debug)]
+pub struct MessageReads;
+
+#[OpenApi(tag = "crate::http::schemas::tags::Tag::Messages")]
+impl MessageReads {
+    /// List messages
+    ///
+    /// Lists the customer-facing messages of a conversation, or of a ticket's time window, newest first. At least one
+    /// of the two ids is required; both must belong together.
+    #[oai(path = "/messages", method = "get", operation_id = "listMessages")]
+    #[expect(clippy::too_many_arguments, reason = "one argument a documented parameter")]
+    async fn list_messages(
+        &self,
+        request: Authorised<MessagesRead>,
+        /// The conversation.
+        #[oai(name = "conversationId")]
+        conversation_id: Query<Option<Id<ConversationId>>>,
+        /// The ticket: messages after the previous ticket of the conversation closed, until this one closed.
+        #[oai(name = "ticketId")]
+        ticket_id: Query<Option<Id<TicketId>>>,
+        /// Messages a page.
+        #[oai(name = "pageSize")]
+        page_size: Query<MessagesPageSize>,
+        /// Where the page begins: `x-pagination-next-cursor` of the page before.
+        cursor: Query<CursorText>,
+        /// Echoed in `x-pagination-page`; does not move through the collection.
+        page: PageParam,
+        /// Adds the author, the conversation or the channel account.
+        expand: Query<Expand<MessageExpand>>,
+    ) -> Result<Reply<Paged<Message>>, Failure<Lookup>> {
+        let (conversation, ticket) = (conversation_id.0.map(|id| id.0), ticket_id.0.map(|id| id.0));
+        if conversation.is_none() && ticket.is_none() {
+            return Err(ApiError::field("conversationId", "or `ticketId` is required").into());
+        }
+        let walk = Walk::step(&request, "listMessages", page_size.0.0, &cursor.0, &page, &format!("{conversation:?}{ticket:?}"))?;
+        let messages = request
+            .reads_many()
+            .await?
+            .messages(request.store(), conversation.as_ref(), ticket.as_ref(), walk.request(), expand.0.0)
+            .await?;
+        Ok(walk.reply(&request, messages))
+    }
+
+    /// List internal comments
+    ///
+    /// Lists the internal comments of a conversation, newest first.
+    #[oai(path = "/messages/internal-comments", method = "get", operation_id = "listInternalComments")]
+    async fn list_internal_comments(
+        &self,
+        request: Authorised<MessagesRead>,
+        /// The conversation.
+        #[oai(name = "conversationId")]
+        conversation_id: Query<Required<Id<ConversationId>>>,
+        /// Comments a page.
+        #[oai(name = "pageSize")]
+        page_size: Query<PageSize>,
+        /// Where the page begins: `x-pagination-next-cursor` of the page before.
+        cursor: Query<CursorText>,
+        /// Echoed in `x-pagination-page`; does not move through the collection.
+        page: PageParam,
+        /// Replaces `noteData.createdBy`; adds the conversation or the channel account.
+        expand: Query<Expand<CommentExpand>>,
+    ) -> Result<Reply<Paged<InternalComment>>, Failure<Lookup>> {
+        let conversation = conversation_id.0.0.0;
+        let walk = Walk::step(&request, "listInternalComments", page_size.0.0, &cursor.0, &page, conversation.as_str())?;
+        let comments = request.reads_many().await?.comments(request.store(), &conversation, walk.request(), expand.0.0).await?;
+        Ok(walk.reply(&request, comments))
+    }
+}
+
+/// Messages and the notes beside them.
+#[derive(Debug)]
+pub struct MessageWrites;
+
+#[OpenApi(tag = "crate::http::schemas::tags::Tag::Messages")]
+impl MessageWrites {
+    /// Send a text message
+    ///
+    /// Sends a text to the contact of a conversation; in an e-mail conversation it goes as a plain-text reply. The message
+    /// is stored before the answer, and delivered to the channel after it. Channel rules apply: on WhatsApp the contact
+    /// must have written within 24 hours; on Messenger and Instagram within 7 days. A repeated request sends again, unless
+    /// it repeats an `Idempotency-Key`.
+    #[oai(path = "/messages", method = "post", operation_id = "sendTextMessage")]
+    async fn send_text_message(
+        &self,
+        request: Authorised<MessagesWrite>,
+        body: Body<TextInput>,
+        /// Makes a repeated request answer what the first one did, for 24 hours.
+        #[oai(name = "Idempotency-Key")]
+        key: IdempotencyKey,
+        _expand: NoExpand,
+    ) -> Result<Reply<One<Acknowledgement>>, Failure<Change>> {
+        let (conversation, text) = body.parse()?.check()?;
+        let by = request.by::<(), Acknowledgement, _, _>("sendTextMessage", &key, &body);
+        let outcome = request.api.service.send_text(&by, conversation.into(), text).await?;
+        Ok(Reply::written::<_, Acknowledgement>(&request, outcome))
+    }
+
+    /// Add an internal comment
+    ///
+    /// Adds a note to a conversation that does not reach the customer.
+    #[oai(path = "/messages/internal-comments", method = "post", operation_id = "addInternalComment")]
+    async fn add_internal_comment(
+        &self,
+        request: Authorised<MessagesWrite>,
+        body: Body<CommentInput>,
+        /// Makes a repeated request answer what the first one did, for 24 hours.
+        #[oai(name = "Idempotency-Key")]
+        key: IdempotencyKey,
+        _expand: NoExpand,
+    ) -> Result<Reply<One<Acknowledgement>>, Failure<Change>> {
+        let (conversation, text) = body.parse()?.check()?;
+        let by = request.by::<(), Acknowledgement, _, _>("addInternalComment", &key, &body);
+        let author = request.caller.owner.clone();
+        let outcome = request.api.service.add_internal_comment(&by, conversation.into(), text, author).await?;
+        Ok(Reply::written::<_, Acknowledgement>(&request, outcome))
+    }
+}

@@ -1,0 +1,9 @@
+//! The operations of the contract, one file a noun: what it looks like in answers, and the handlers that read and write it.
+
+pub mod contacts;
+pub mod conversations;
+pub mod labels;
+pub mod messages;
+pub mod teams;
+pub mod tickets;
+pub mod users;

@@ -1,0 +1,39 @@
+//! Users: sections 2.10 and 4.1. The shape of a user is the revision's.
+
+use poem_openapi::OpenApi;
+
+use crate::{
+    domain::ids::UserId,
+    http::machinery::{
+        auth::{Authorised, UsersRead},
+        error::{Failure, Listing},
+        expand::{Expand, UserExpand},
+        params::Query,
+        reply::{All, Reply},
+    },
+    revision::wire::User,
+};
+
+/// Read operations on users.
+#[derive(Debug)]
+pub struct UserReads;
+
+#[OpenApi(tag = "crate::http::schemas::tags::Tag::Users")]
+impl UserReads {
+    /// List users
+    ///
+    /// Lists the store's users, the oldest first, without pagination. With an unknown `userId`, none.
+    #[oai(path = "/users", method = "get", operation_id = "listUsers")]
+    async fn list_users(
+        &self,
+        request: Authorised<UsersRead>,
+        /// Only this user.
+        #[oai(name = "userId")]
+        user_id: Query<Option<UserId>>,
+        /// Replaces `roleId` by the role.
+        expand: Query<Expand<UserExpand>>,
+    ) -> Result<Reply<All<User>>, Failure<Listing>> {
+        let users = request.reads_many().await?.users(request.store(), user_id.0.as_ref(), expand.0.0.0).await?;
+        Ok(Reply::all(&request, users))
+    }
+}

@@ -1,0 +1,154 @@
+//! Documents and pages that are the same until the next build, with a strong ETag, and in gzip where the client accepts it.
+
+use std::sync::{Arc, LazyLock};
+
+use bytes::Bytes;
+use moka::sync::Cache;
+use poem::{
+    Endpoint, Request, Response,
+    http::{HeaderValue, StatusCode, header},
+    web::headers::{ETag, HeaderMapExt, IfNoneMatch},
+};
+use serde_json::Value;
+use sha2::{Digest, Sha256};
+use url::Url;
+
+use crate::http::{
+    document::contract,
+    machinery::{
+        compression::{accepts_gzip, gzip},
+        context::is_secure,
+    },
+};
+
+/// Addresses under which one document is remembered. A server has few.
+const ADDRESSES: u64 = 4;
+
+/// What is served at one path. It is made when it is first asked for.
+pub struct Download {
+    media_type: &'static str,
+    /// The policy of its content. Absent: nothing of it runs in a browser.
+    policy: Option<fn(&str) -> HeaderValue>,
+    /// Writes it for the address that it is served at, without a path.
+    write: Box<dyn Fn(&str) -> String + Send + Sync>,
+    address: Address,
+    written: Cache<String, Arc<Written>>,
+}
+
+/// The address of this server as its clients know it.
+#[derive(Clone, Debug)]
+enum Address {
+    /// What is served does not depend on it.
+    Unused,
+    Public(Option<String>),
+}
+
+struct Written {
+    policy: Option<HeaderValue>,
+    plain: Bytes,
+    /// Absent where it could not be made.
+    gzip: Option<Bytes>,
+    hash: String,
+}
+
+impl Download {
+    /// An OpenAPI document as JSON, whose server is the address that it is asked at, or `public_url`.
+    pub fn json(contract: fn() -> Value, public_url: Option<String>) -> Self {
+        Self::document("application/json", contract, public_url, contract::json)
+    }
+
+    /// The same as YAML.
+    pub fn yaml(contract: fn() -> Value, public_url: Option<String>) -> Self {
+        Self::document("application/yaml", contract, public_url, contract::yaml)
+    }
+
+    fn document(media_type: &'static str, contract: fn() -> Value, public_url: Option<String>, text: fn(&Value) -> String) -> Self {
+        let contract = LazyLock::new(contract);
+        let write = move |address: &str| {
+            let mut contract = contract.clone();
+            if let Some(server) = contract.pointer_mut("/servers/0/url") {
+                *server = format!("{address}{}", server.as_str().unwrap_or_default()).into();
+            }
+            text(&contract)
+        };
+        Self { address: Address::Public(public_url), ..Self::new(media_type, None, write) }
+    }
+
+    /// Text that needs no address.
+    pub fn text(media_type: &'static str, text: impl Fn() -> String + Send + Sync + 'static) -> Self {
+        Self::new(media_type, None, move |_| text())
+    }
+
+    /// A page, and what gives the policy of its content.
+    pub fn page(html: impl Fn() -> String + Send + Sync + 'static, policy: fn(&str) -> HeaderValue) -> Self {
+        Self::new("text/html; charset=utf-8", Some(policy), move |_| html())
+    }
+
+    fn new(
+        media_type: &'static str,
+        policy: Option<fn(&str) -> HeaderValue>,
+        write: impl Fn(&str) -> String + Send + Sync + 'static,
+    ) -> Self {
+        Self { media_type, policy, write: Box::new(write), address: Address::Unused, written: Cache::new(ADDRESSES) }
+    }
+
+    fn response(&self, request: &Request) -> Response {
+        let address = match &self.address {
+            Address::Unused => String::new(),
+            Address::Public(Some(url)) => url.trim_end_matches('/').to_owned(),
+            Address::Public(None) => asked_at(request).unwrap_or_default(),
+        };
+        let written = self.written.get_with(address.clone(), || Arc::new(Written::new((self.write)(&address), self.policy)));
+        let packed = written.gzip.as_ref().filter(|_| accepts_gzip(request.headers()));
+        let tag = format!("\"{}{}\"", written.hash, if packed.is_some() { "-gzip" } else { "" });
+        let mut response = Response::default();
+        let headers = response.headers_mut();
+        headers.insert(header::VARY, HeaderValue::from_static("accept-encoding"));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        if let Some(policy) = &written.policy {
+            headers.insert(header::CONTENT_SECURITY_POLICY, policy.clone());
+            headers.insert(header::REFERRER_POLICY, HeaderValue::from_static("no-referrer"));
+        }
+        if let Ok(tag) = tag.parse::<ETag>() {
+            headers.typed_insert(tag.clone());
+            if request.headers().typed_get::<IfNoneMatch>().is_some_and(|known| !known.precondition_passes(&tag)) {
+                response.set_status(StatusCode::NOT_MODIFIED);
+                return response;
+            }
+        }
+        if packed.is_some() {
+            headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        }
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(self.media_type));
+        response.set_body(packed.unwrap_or(&written.plain).clone());
+        response
+    }
+}
+
+impl Written {
+    fn new(text: String, policy: Option<fn(&str) -> HeaderValue>) -> Self {
+        let policy = policy.map(|policy| policy(&text));
+        let plain = Bytes::from(text);
+        let hash = Sha256::digest(&plain).iter().take(12).map(|byte| format!("{byte:02x}")).collect();
+        Self { gzip: gzip(&plain).ok().map(Bytes::from), policy, plain, hash }
+    }
+}
+
+impl Endpoint for Download {
+    type Output = Response;
+
+    async fn call(&self, request: Request) -> poem::Result<Response> {
+        Ok(self.response(&request))
+    }
+}
+
+/// The address that a request names, as a proxy in front of the server knows it; `None` where what it names is none.
+fn asked_at(request: &Request) -> Option<String> {
+    let host = request.header(header::HOST).or(request.uri().authority().map(|authority| authority.as_str()))?;
+    let scheme = if is_secure(request) { "https" } else { "http" };
+    let url = Url::parse(&format!("{scheme}://{host}")).ok()?;
+    // A host and a port, and nothing else.
+    let known = host.len() <= 255 && !host.contains(['/', '\\', '@', '?', '#']);
+    known.then(|| url.as_str().trim_end_matches('/').to_owned())
+}

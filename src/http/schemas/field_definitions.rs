@@ -1,0 +1,206 @@
+//! Field definitions in answers: sections 2.4 and 2.7.
+
+use poem_openapi::{Enum, Object};
+use serde::Serialize;
+
+use super::value_types::{Any, ChannelName, Listed, Stored, TextOrNumber, ValueSet};
+use crate::domain::{
+    fields as domain,
+    fields::{CONTACT_DISPLAY_TYPES, Field, SHOW_OPERATORS, TICKET_DISPLAY_TYPES, TicketFieldView},
+    time::Timestamp,
+};
+
+/// How a ticket field is shown.
+#[derive(Debug, Clone)]
+pub struct TicketDisplayTypes;
+
+impl ValueSet for TicketDisplayTypes {
+    const NAME: &'static str = "TicketFieldDisplayType";
+    const VALUES: &'static [&'static str] = &display_types::<{ TICKET_DISPLAY_TYPES.len() }>();
+}
+
+/// How a contact field is shown.
+#[derive(Debug, Clone)]
+pub struct ContactDisplayTypes;
+
+impl ValueSet for ContactDisplayTypes {
+    const NAME: &'static str = "ContactFieldDisplayType";
+    const VALUES: &'static [&'static str] = &display_types::<CONTACT_DISPLAY_TYPES>();
+}
+
+const fn display_types<const N: usize>() -> [&'static str; N] {
+    let mut names = [""; N];
+    let mut i = 0;
+    while i < N {
+        names[i] = TICKET_DISPLAY_TYPES[i].0;
+        i += 1;
+    }
+    names
+}
+
+/// The type of a field's values.
+#[derive(Debug, Clone, Copy, Enum, Serialize)]
+#[oai(rename_all = "lowercase")]
+#[serde(rename_all = "lowercase")]
+pub enum DataType {
+    String,
+    Number,
+    Boolean,
+    Date,
+}
+
+impl DataType {
+    fn of(name: &str) -> Self {
+        match name {
+            "number" => Self::Number,
+            "boolean" => Self::Boolean,
+            "date" => Self::Date,
+            _ => Self::String,
+        }
+    }
+}
+
+/// One option of a select field.
+#[derive(Debug, Object)]
+pub struct SelectOption {
+    value: TextOrNumber,
+    /// Options that are offered once this one was chosen.
+    children: Option<Vec<SelectOption>>,
+}
+
+/// A condition under which a field is shown.
+#[derive(Debug, Object)]
+#[oai(rename_all = "camelCase")]
+pub struct ShowCondition {
+    /// The field whose value decides.
+    ticket_field_id: String,
+    operator: ShowOperator,
+    /// What the field's value is compared with; its type depends on the field.
+    value: Any,
+}
+
+/// How a condition compares.
+#[derive(Debug)]
+pub struct ShowOperators;
+
+impl ValueSet for ShowOperators {
+    const NAME: &'static str = "ShowConditionOperator";
+    const OPEN: bool = false;
+    const VALUES: &'static [&'static str] = &SHOW_OPERATORS;
+}
+
+type ShowOperator = Listed<ShowOperators>;
+
+/// The definition of a ticket field.
+#[derive(Debug, Object, Serialize)]
+#[oai(rename_all = "camelCase", skip_serializing_if_is_none)]
+#[serde(rename_all = "camelCase")]
+pub struct TicketField {
+    pub id: String,
+    pub name: String,
+    pub display_type: Listed<TicketDisplayTypes>,
+    pub data_type: DataType,
+    /// Place in the display order.
+    pub sort_order: i64,
+    pub is_required: bool,
+    pub active: bool,
+    pub created_at: Timestamp,
+    pub updated_at: Timestamp,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The options of a select field.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub select_options: Option<Stored<Vec<SelectOption>>>,
+    /// Pattern that a text must match.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub regex: Option<String>,
+    /// The field is shown only if these match.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub show_conditions: Option<Stored<Vec<ShowCondition>>>,
+    /// The most values of a multi-valued field.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_items: Option<i64>,
+    /// The accounts that the field is shown for; with `expand=accounts`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub accounts: Option<Vec<FieldAccount>>,
+}
+
+/// An account that a ticket field is shown for.
+#[derive(Debug, Object, Serialize)]
+#[oai(rename_all = "camelCase")]
+#[serde(rename_all = "camelCase")]
+pub struct FieldAccount {
+    pub name: String,
+    pub account_id: String,
+    pub channel: ChannelName,
+}
+
+impl From<TicketFieldView> for TicketField {
+    fn from(view: TicketFieldView) -> Self {
+        let domain::TicketField { base, is_required, show_conditions, created_at, updated_at, .. } = view.field;
+        Self {
+            id: base.id.into_string(),
+            name: base.name,
+            display_type: base.display_type.into(),
+            data_type: DataType::of(&base.data_type),
+            sort_order: base.sort_order,
+            is_required,
+            active: base.active,
+            created_at,
+            updated_at,
+            description: base.description,
+            select_options: base.select_options.and_then(Stored::new),
+            regex: base.regex,
+            show_conditions: show_conditions.and_then(Stored::new),
+            max_items: base.max_items,
+            accounts: view.accounts.map(|accounts| {
+                accounts
+                    .into_iter()
+                    .map(|account| FieldAccount { name: account.name, account_id: account.id, channel: account.channel.into() })
+                    .collect()
+            }),
+        }
+    }
+}
+
+/// The definition of a contact field.
+#[derive(Debug, Object, Serialize)]
+#[oai(rename_all = "camelCase", skip_serializing_if_is_none)]
+#[serde(rename_all = "camelCase")]
+pub struct ContactField {
+    pub id: String,
+    pub name: String,
+    pub display_type: Listed<ContactDisplayTypes>,
+    pub data_type: DataType,
+    pub active: bool,
+    /// Place in the display order.
+    pub sort_order: i64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The options of a select field, at most four levels deep.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub select_options: Option<Stored<Vec<SelectOption>>>,
+    /// Pattern that a text must match.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub regex: Option<String>,
+    /// The most values of a multi-valued field.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub max_items: Option<i64>,
+}
+
+impl From<Field> for ContactField {
+    fn from(field: Field) -> Self {
+        Self {
+            id: field.id.into_string(),
+            name: field.name,
+            display_type: field.display_type.into(),
+            data_type: DataType::of(&field.data_type),
+            active: field.active,
+            sort_order: field.sort_order,
+            description: field.description,
+            select_options: field.select_options.and_then(Stored::new),
+            regex: field.regex,
+            max_items: field.max_items,
+        }
+    }
+}

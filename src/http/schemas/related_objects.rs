@@ -1,0 +1,60 @@
+//! The shapes of related objects: section 2.13.
+
+use poem_openapi::Object;
+use serde::Serialize;
+
+use super::value_types::{ChannelName, UserIdText};
+use crate::domain::{store::ChannelRef, team::UserRef};
+
+/// An account or a conversation beside the record that refers to it.
+#[derive(Debug, Object, Serialize)]
+pub struct RelatedChannel {
+    pub id: String,
+    /// The account's name, or the conversation's display name.
+    pub name: String,
+    pub channel: ChannelName,
+}
+
+impl From<ChannelRef> for RelatedChannel {
+    fn from(related: ChannelRef) -> Self {
+        Self { id: related.id, name: related.name, channel: related.channel.into() }
+    }
+}
+
+/// A user beside the record that refers to it.
+#[derive(Debug, Object, Serialize)]
+pub struct RelatedUser {
+    /// The `userId` that this object stands for.
+    pub id: UserIdText,
+    pub name: String,
+}
+
+impl From<UserRef> for RelatedUser {
+    fn from(user: UserRef) -> Self {
+        Self { id: user.user_id.into(), name: user.name }
+    }
+}
+
+/// The author of a message or an internal comment.
+#[derive(Debug, Object, Serialize)]
+#[oai(rename_all = "camelCase", skip_serializing_if_is_none)]
+#[serde(rename_all = "camelCase")]
+pub struct Author {
+    pub user_id: UserIdText,
+    pub name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub role_id: Option<String>,
+}
+
+impl From<UserRef> for Author {
+    fn from(user: UserRef) -> Self {
+        Self { user_id: user.user_id.into(), name: user.name, role_id: user.role_id.map(|id| id.into_string()) }
+    }
+}
+
+/// A role beside the user that holds it.
+#[derive(Debug, Object, Serialize)]
+pub struct RelatedRole {
+    pub id: String,
+    pub name: String,
+}

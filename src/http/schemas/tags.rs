@@ -1,0 +1,24 @@
+//! The tags of the contract's document.
+
+use poem_openapi::Tags;
+
+/// The nouns under which operations are grouped.
+#[derive(Debug, Tags)]
+pub enum Tag {
+    /// Pieces of work raised against a conversation, and the definitions of their fields.
+    Tickets,
+    /// Threads with a contact on one channel account.
+    Conversations,
+    /// The store's customers, and the definitions of their fields.
+    Contacts,
+    /// Customer-facing messages and internal comments.
+    Messages,
+    /// Teammates and invited seats.
+    Users,
+    /// Labels of conversations.
+    Labels,
+    /// Teams of users.
+    Teams,
+    /// Channel accounts and their message templates.
+    Accounts,
+}

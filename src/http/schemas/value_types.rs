@@ -1,0 +1,433 @@
+//! How values are spelled in answers and in the document: instants, open enumerations, JSON that was stored as text.
+
+use std::{borrow::Cow, marker::PhantomData};
+
+use poem_openapi::{
+    registry::{MetaSchema, MetaSchemaRef, Registry},
+    types::{ParseError, ParseFromJSON, ParseResult, ToJSON, Type},
+};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde_json::{Value, value::RawValue};
+
+use crate::domain::{
+    decimals::Exact,
+    entries::{self, Entries},
+    ids::UserId,
+    receive::Detail,
+    store::Channel,
+    time::{Bound, Timestamp},
+};
+
+/// Marks an open enumeration until `document` writes it as `x-extensible-enum`.
+pub const OPEN_ENUM: &str = "x-open-enum";
+
+/// The parts of [`Type`] that carry nothing here: no validators run on our own types.
+macro_rules! plain_type {
+    () => {
+        const IS_REQUIRED: bool = true;
+        type RawValueType = Self;
+        type RawElementValueType = Self;
+
+        fn as_raw_value(&self) -> Option<&Self::RawValueType> {
+            Some(self)
+        }
+
+        fn raw_element_iter<'a>(&'a self) -> Box<dyn Iterator<Item = &'a Self::RawElementValueType> + 'a> {
+            Box::new(self.as_raw_value().into_iter())
+        }
+    };
+}
+pub(crate) use plain_type;
+
+fn to_json(value: &impl Serialize) -> Option<Value> {
+    serde_json::to_value(value).ok()
+}
+
+fn from_json<T: Type + serde::de::DeserializeOwned>(value: Option<Value>) -> ParseResult<T> {
+    serde_json::from_value(value.unwrap_or_default()).map_err(ParseError::custom)
+}
+
+macro_rules! date_time {
+    ($type:ident, $written:expr) => {
+        impl Type for $type {
+            plain_type!();
+
+            fn name() -> Cow<'static, str> {
+                "date-time".into()
+            }
+
+            fn schema_ref() -> MetaSchemaRef {
+                MetaSchemaRef::Inline(Box::new(MetaSchema::new_with_format("string", "date-time")))
+            }
+        }
+
+        impl ToJSON for $type {
+            fn to_json(&self) -> Option<Value> {
+                let written: fn(Self) -> Timestamp = $written;
+                to_json(&written(*self))
+            }
+        }
+
+        impl ParseFromJSON for $type {
+            fn parse_from_json(value: Option<Value>) -> ParseResult<Self> {
+                from_json(value)
+            }
+        }
+    };
+}
+
+date_time!(Timestamp, |at| at);
+date_time!(Bound, Bound::at_or_before);
+
+/// A named enumeration.
+pub trait ValueSet: Send + Sync + 'static {
+    const NAME: &'static str;
+    /// Whether answers may hold values that the document does not list (decisions, section 2).
+    const OPEN: bool = true;
+    const VALUES: &'static [&'static str];
+}
+
+/// A value of a named enumeration.
+#[derive(Debug, Clone)]
+pub struct Listed<S>(pub String, PhantomData<S>);
+
+impl<S> From<String> for Listed<S> {
+    fn from(value: String) -> Self {
+        Self(value, PhantomData)
+    }
+}
+
+impl<S> From<Channel> for Listed<S> {
+    fn from(value: Channel) -> Self {
+        Self(value.0, PhantomData)
+    }
+}
+
+impl<S> Serialize for Listed<S> {
+    fn serialize<T: Serializer>(&self, serializer: T) -> Result<T::Ok, T::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+impl<'de, S> Deserialize<'de> for Listed<S> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer).map(Self::from)
+    }
+}
+
+impl<S: ValueSet> Type for Listed<S> {
+    plain_type!();
+
+    fn name() -> Cow<'static, str> {
+        S::NAME.into()
+    }
+
+    fn schema_ref() -> MetaSchemaRef {
+        MetaSchemaRef::Reference(S::NAME.to_owned())
+    }
+
+    fn register(registry: &mut Registry) {
+        registry.create_schema::<Self, _>(S::NAME.to_owned(), |_| MetaSchema {
+            enum_items: S::VALUES.iter().map(|value| (*value).into()).collect(),
+            format: S::OPEN.then_some(OPEN_ENUM),
+            ..MetaSchema::new("string")
+        });
+    }
+}
+
+impl<S: ValueSet> ToJSON for Listed<S> {
+    fn to_json(&self) -> Option<Value> {
+        to_json(self)
+    }
+}
+
+impl<S: ValueSet> ParseFromJSON for Listed<S> {
+    fn parse_from_json(value: Option<Value>) -> ParseResult<Self> {
+        from_json::<String>(value).map(Self::from).map_err(ParseError::propagate)
+    }
+}
+
+/// The channels of the compiled revision.
+#[derive(Debug, Clone)]
+pub struct ChannelSet;
+
+impl ValueSet for ChannelSet {
+    const NAME: &'static str = "Channel";
+    const VALUES: &'static [&'static str] = crate::revision::CHANNELS;
+}
+
+/// A channel in an answer.
+pub type ChannelName = Listed<ChannelSet>;
+
+/// JSON that goes from the database to the answer as the text that it is stored as. The document shows `T`.
+#[derive(Debug, Clone)]
+pub struct Stored<T>(Box<RawValue>, PhantomData<fn() -> T>);
+
+impl<T> Stored<T> {
+    /// `None` when the text is not JSON, which no write lets happen.
+    pub fn new(text: String) -> Option<Self> {
+        match RawValue::from_string(text) {
+            Ok(raw) => Some(Self(raw, PhantomData)),
+            Err(error) => {
+                tracing::error!(%error, "a stored JSON value is damaged and left out");
+                None
+            }
+        }
+    }
+}
+
+impl<T> From<Box<RawValue>> for Stored<T> {
+    fn from(raw: Box<RawValue>) -> Self {
+        Self(raw, PhantomData)
+    }
+}
+
+impl<T> Stored<Vec<T>> {
+    /// The same for a list that an answer must hold.
+    pub fn or_empty_list(text: String) -> Self {
+        Self::new(text).unwrap_or_else(|| Self(RawValue::from_string("[]".to_owned()).unwrap_or_default(), PhantomData))
+    }
+}
+
+impl<T> Serialize for Stored<T> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.serialize(serializer)
+    }
+}
+
+impl<T: Type + 'static> Type for Stored<T> {
+    plain_type!();
+
+    fn name() -> Cow<'static, str> {
+        T::name()
+    }
+
+    fn schema_ref() -> MetaSchemaRef {
+        T::schema_ref()
+    }
+
+    fn register(registry: &mut Registry) {
+        T::register(registry);
+    }
+}
+
+impl<T: Type + 'static> ToJSON for Stored<T> {
+    fn to_json(&self) -> Option<Value> {
+        to_json(&self.0)
+    }
+}
+
+impl<T: Type + 'static> ParseFromJSON for Stored<T> {
+    fn parse_from_json(value: Option<Value>) -> ParseResult<Self> {
+        from_json::<Any>(value)
+            .map_err(ParseError::propagate)
+            .and_then(|value| Self::new(value.0.to_string()).ok_or_else(ParseError::expected_input))
+    }
+}
+
+/// An object whose members are not listed.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct AnyObject(Value);
+
+/// A value of any type, with numbers that are kept as they were sent.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Any(pub Value);
+
+impl<'de> Deserialize<'de> for Any {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Exact::deserialize(deserializer).map(|Exact(value)| Self(value))
+    }
+}
+
+macro_rules! any {
+    ($type:ident, $schema:expr) => {
+        impl Type for $type {
+            plain_type!();
+
+            fn name() -> Cow<'static, str> {
+                stringify!($type).into()
+            }
+
+            fn schema_ref() -> MetaSchemaRef {
+                MetaSchemaRef::Inline(Box::new($schema))
+            }
+        }
+
+        impl ToJSON for $type {
+            fn to_json(&self) -> Option<Value> {
+                Some(self.0.clone())
+            }
+        }
+
+        impl ParseFromJSON for $type {
+            fn parse_from_json(value: Option<Value>) -> ParseResult<Self> {
+                Ok(Self(value.unwrap_or_default()))
+            }
+        }
+    };
+}
+
+any!(Any, MetaSchema::ANY);
+// What is no string is left out of the message, so that a client may send it.
+any!(Detail, MetaSchema::ANY);
+
+/// Field values keyed by field id, in the order in which they were sent.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct FieldValues(#[serde(deserialize_with = "entries::exact")] pub Entries);
+
+/// The `userId` of a user: a UUID, which is checked where its place is known.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct UserIdText(pub String);
+
+impl From<UserId> for UserIdText {
+    fn from(id: UserId) -> Self {
+        Self(id.into_string())
+    }
+}
+
+/// A number from 0 on, as the text that it was sent as.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Amount(pub Box<RawValue>);
+
+/// The longest e-mail address of a new contact (section 8).
+pub const MAX_EMAIL_CHARS: usize = 100;
+
+/// An e-mail address, which is checked where its place is known.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct EmailText(pub String);
+
+/// The same where no length is specified.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct AddressText(pub String);
+
+/// Several records, made from those of the domain.
+#[derive(Debug, Serialize)]
+#[serde(transparent)]
+pub struct Many<T>(Vec<T>);
+
+impl<V, T: From<V>> From<Vec<V>> for Many<T> {
+    fn from(records: Vec<V>) -> Self {
+        Self(records.into_iter().map(T::from).collect())
+    }
+}
+
+/// A list of 1 to `MAX` items as a body.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Limited<T, const MAX: usize>(pub Vec<T>);
+
+impl<T: Type + 'static, const MAX: usize> Type for Limited<T, MAX> {
+    plain_type!();
+
+    fn name() -> Cow<'static, str> {
+        format!("{}List", T::name()).into()
+    }
+
+    fn schema_ref() -> MetaSchemaRef {
+        let items = Some(Box::new(T::schema_ref()));
+        MetaSchemaRef::Inline(Box::new(MetaSchema { items, min_items: Some(1), max_items: Some(MAX), ..MetaSchema::new("array") }))
+    }
+
+    fn register(registry: &mut Registry) {
+        T::register(registry);
+    }
+}
+
+macro_rules! by_serde {
+    ($type:ident, $schema:expr) => {
+        impl Type for $type {
+            plain_type!();
+
+            fn name() -> Cow<'static, str> {
+                stringify!($type).into()
+            }
+
+            fn schema_ref() -> MetaSchemaRef {
+                MetaSchemaRef::Inline(Box::new($schema))
+            }
+        }
+
+        impl ToJSON for $type {
+            fn to_json(&self) -> Option<Value> {
+                to_json(self)
+            }
+        }
+
+        impl ParseFromJSON for $type {
+            fn parse_from_json(value: Option<Value>) -> ParseResult<Self> {
+                from_json(value)
+            }
+        }
+    };
+}
+
+by_serde!(
+    FieldValues,
+    MetaSchema { additional_properties: Some(Box::new(MetaSchemaRef::Inline(Box::new(MetaSchema::ANY)))), ..MetaSchema::new("object") }
+);
+by_serde!(Amount, MetaSchema { minimum: Some(0.0), ..MetaSchema::new_with_format("number", "double") });
+by_serde!(EmailText, MetaSchema { max_length: Some(MAX_EMAIL_CHARS), ..MetaSchema::new_with_format("string", "email") });
+by_serde!(AddressText, MetaSchema::new_with_format("string", "email"));
+by_serde!(UserIdText, MetaSchema::new_with_format("string", "uuid"));
+any!(
+    AnyObject,
+    MetaSchema { additional_properties: Some(Box::new(MetaSchemaRef::Inline(Box::new(MetaSchema::ANY)))), ..MetaSchema::new("object") }
+);
+
+/// A text or a number: the value of a select option.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct TextOrNumber(Value);
+
+any!(
+    TextOrNumber,
+    MetaSchema { one_of: ["string", "number"].map(|ty| MetaSchemaRef::Inline(Box::new(MetaSchema::new(ty)))).to_vec(), ..MetaSchema::ANY }
+);
+
+/// A property that is an id, or the object in its place.
+macro_rules! id_or_object {
+    ($(#[$doc:meta])* $name:ident($object:ty)) => {
+        $(#[$doc])*
+        #[derive(Debug, serde::Serialize)]
+        #[serde(untagged)]
+        pub enum $name {
+            Id(String),
+            Object($object),
+        }
+
+        impl poem_openapi::types::Type for $name {
+            crate::http::schemas::value_types::plain_type!();
+
+            fn name() -> std::borrow::Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn schema_ref() -> poem_openapi::registry::MetaSchemaRef {
+                use poem_openapi::registry::{MetaSchema, MetaSchemaRef};
+                let id = MetaSchemaRef::Inline(Box::new(MetaSchema::new("string")));
+                MetaSchemaRef::Inline(Box::new(MetaSchema { one_of: vec![id, <$object as poem_openapi::types::Type>::schema_ref()], ..MetaSchema::ANY }))
+            }
+
+            fn register(registry: &mut poem_openapi::registry::Registry) {
+                <$object as poem_openapi::types::Type>::register(registry);
+            }
+        }
+
+        impl poem_openapi::types::ToJSON for $name {
+            fn to_json(&self) -> Option<serde_json::Value> {
+                serde_json::to_value(self).ok()
+            }
+        }
+
+        impl poem_openapi::types::ParseFromJSON for $name {
+            fn parse_from_json(value: Option<serde_json::Value>) -> poem_openapi::types::ParseResult<Self> {
+                match value {
+                    Some(serde_json::Value::String(id)) => Ok(Self::Id(id)),
+                    other => <$object as poem_openapi::types::ParseFromJSON>::parse_from_json(other)
+                        .map(Self::Object)
+                        .map_err(poem_openapi::types::ParseError::propagate),
+                }
+            }
+        }
+    };
+}
+pub(crate) use id_or_object;

@@ -1,0 +1,187 @@
+//! The inner order of the rooms that have many files, `store` and `http`: layers, the lowest first, and no circle of imports.
+
+use std::path::{Path, PathBuf};
+
+use super::{files, none};
+
+/// A room with an inner order.
+struct Room {
+    name: &'static str,
+    /// Its layers, the lowest first, by module. A module imports from its own layer and from those below; what no layer names stands above
+    /// all of them.
+    layers: &'static [&'static [&'static str]],
+    /// Names that its `mod.rs` passes on, and the module that each comes from.
+    passed_on: &'static [(&'static str, &'static str)],
+}
+
+/// Basics, drivers, what the database keeps for nouns (it knows no noun's file), statements; then the nouns.
+const STORE: Room = Room {
+    name: "store",
+    layers: &[
+        &["error", "lock", "limits", "last_failure", "sql", "rows", "entity", "slow_statements"],
+        &["sqlite", "postgres"],
+        &[
+            "db",
+            "executor",
+            "migrate",
+            "transaction",
+            "write_health",
+            "change_log::own_changes",
+            "change_log::message_texts",
+            "tickets::broad_conditions",
+            "statement::sought",
+            "settings::secret_keys",
+        ],
+        &["statement"],
+    ],
+    passed_on: &[("Db", "db"), ("OnStatement", "db"), ("Error", "error"), ("Result", "error"), ("Write", "transaction::write")],
+};
+
+const HTTP: Room = Room {
+    name: "http",
+    layers: &[&["machinery"], &["schemas"], &["operations"], &["document"], &["events"], &["settings"], &["pages"]],
+    passed_on: &[],
+};
+
+/// The modules of a room with the modules of the room that each imports, tests left out.
+fn imports_within(room: &Room) -> Vec<(String, Vec<String>)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(room.name);
+    let mut paths = Vec::new();
+    files(&root, &mut paths);
+    let module = |path: &Path| {
+        let path = path.strip_prefix(&root).unwrap_or(path).with_extension("");
+        path.iter().map(|part| part.to_string_lossy()).filter(|part| part != "mod").collect::<Vec<_>>().join("::")
+    };
+    let is_test = |path: &PathBuf| {
+        let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+        name == "tests" || name.ends_with("_tests") || ["fixture", "visits"].contains(&name.as_str())
+    };
+    paths.retain(|path| !is_test(path));
+    let modules: Vec<String> = paths.iter().map(|path| module(path)).collect();
+    let imports = paths.iter().map(|path| {
+        let text = std::fs::read_to_string(path).expect("a source can be read");
+        let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
+        let code: String = code.lines().map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join(" ");
+        let own = module(path);
+        let mut found: Vec<String> = Vec::new();
+        for named in paths_within(room, &code, &own) {
+            let first = named.split("::").next().unwrap_or_default();
+            let named = room.passed_on.iter().find(|(name, _)| *name == first).map_or(named.clone(), |(_, from)| (*from).to_owned());
+            // The longest module that the path begins with.
+            let within = modules.iter().filter(|module| named == **module || named.starts_with(&format!("{module}::")));
+            found.extend(within.max_by_key(|module| module.len()).filter(|module| **module != own && !module.is_empty()).cloned());
+        }
+        found.sort();
+        found.dedup();
+        (own, found)
+    });
+    imports.collect()
+}
+
+/// Every path below a room that code names, in `use` trees and elsewhere.
+fn paths_within(room: &Room, code: &str, own: &str) -> Vec<String> {
+    let mut paths = Vec::new();
+    let from_root = format!("crate::{}::", room.name);
+    for statement in code.split("use ").skip(1).filter_map(|rest| rest.split(';').next()) {
+        expand(statement.trim(), "", &mut paths);
+    }
+    let is_name = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+    for start in [from_root.as_str(), "super::"].iter().flat_map(|prefix| code.match_indices(prefix)).map(|(at, _)| at) {
+        paths.push(code[start..].chars().take_while(|c| is_name(*c)).collect());
+    }
+    let absolute = |path: String| {
+        let mut base: Vec<&str> = if own.is_empty() { vec![] } else { own.split("::").collect() };
+        let mut rest = path.as_str();
+        if let Some(below) = rest.strip_prefix(&from_root) {
+            return Some(below.to_owned());
+        }
+        if !rest.starts_with("super::") && !rest.starts_with("self::") {
+            return None;
+        }
+        while let Some(above) = rest.strip_prefix("super::") {
+            base.pop()?;
+            rest = above;
+        }
+        base.push(rest.trim_start_matches("self::"));
+        Some(base.join("::"))
+    };
+    paths.into_iter().filter_map(absolute).collect()
+}
+
+/// The paths of a `use` tree.
+fn expand(tree: &str, prefix: &str, paths: &mut Vec<String>) {
+    let Some((head, rest)) = tree.split_once('{') else {
+        let path = tree.split(" as ").next().unwrap_or_default().trim();
+        paths.push(if path == "self" { prefix.trim_end_matches("::").to_owned() } else { format!("{prefix}{path}") });
+        return;
+    };
+    let prefix = format!("{prefix}{}", head.trim());
+    let (mut depth, mut part) = (0, String::new());
+    for c in rest.chars() {
+        match c {
+            '}' if depth == 0 => break,
+            ',' if depth == 0 => expand(std::mem::take(&mut part).trim(), &prefix, paths),
+            _ => {
+                depth += i32::from(c == '{') - i32::from(c == '}');
+                part.push(c);
+            }
+        }
+    }
+    if !part.trim().is_empty() {
+        expand(part.trim(), &prefix, paths);
+    }
+}
+
+/// The imports of a module from a layer above its own.
+fn upwards(room: &Room) -> Vec<String> {
+    let named: Vec<(usize, &str)> =
+        (0..).zip(room.layers).flat_map(|(rank, modules)| modules.iter().map(move |module| (rank, *module))).collect();
+    let layer = |module: &str| {
+        let within = |named: &str| module == named || module.starts_with(&format!("{named}::"));
+        let longest = named.iter().filter(|(_, named)| within(named)).max_by_key(|(_, named)| named.len());
+        longest.map_or(room.layers.len(), |(rank, _)| *rank)
+    };
+    let imports = imports_within(room);
+    let inner = imports.iter().filter(|(module, _)| !module.is_empty());
+    let pairs = inner.flat_map(|(module, imported)| imported.iter().map(move |other| (module, other)));
+    pairs.filter(|(module, other)| layer(module) < layer(other)).map(|(module, other)| format!("{module} imports {other}")).collect()
+}
+
+/// The modules that import themselves through others.
+fn circles(room: &Room) -> Vec<String> {
+    let imports = imports_within(room);
+    assert!(imports.iter().map(|(_, imported)| imported.len()).sum::<usize>() > 50, "the imports of {} were not read", room.name);
+    let imported = |module: &str| imports.iter().find(|(name, _)| name == module).map_or(&[][..], |(_, imported)| imported);
+    let mut circles = Vec::new();
+    for (module, _) in imports.iter().filter(|(module, _)| !module.is_empty()) {
+        let (mut reached, mut next): (Vec<&str>, Vec<&str>) = (Vec::new(), vec![module]);
+        while let Some(name) = next.pop() {
+            for other in imported(name).iter().filter(|other| !other.is_empty()) {
+                if !reached.contains(&other.as_str()) {
+                    reached.push(other);
+                    next.push(other);
+                }
+            }
+        }
+        if reached.contains(&module.as_str()) {
+            circles.push(module.clone());
+        }
+    }
+    circles
+}
+
+#[test]
+fn the_store_imports_one_way_from_nouns_to_drivers() {
+    none("a module of the store imports from a layer above its own", upwards(&STORE).into_iter());
+}
+
+#[test]
+fn http_imports_one_way_from_pages_to_machinery() {
+    none("a module of http imports from a room above its own", upwards(&HTTP).into_iter());
+}
+
+#[test]
+fn no_module_imports_itself_through_others() {
+    none("modules of the store import each other in a circle", circles(&STORE).into_iter());
+    none("modules of http import each other in a circle", circles(&HTTP).into_iter());
+}

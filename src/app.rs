@@ -16,7 +16,7 @@ use tokio::{runtime::Handle, sync::watch, task::JoinHandle};
 
 use crate::{
     config::Config,
-    delivery::{connector::Connectors, outbound::Messages, webhooks::Webhooks, worker::Worker},
+    delivery::{connector::Connectors, outbound::Messages, webhooks::WebhookQueue, worker::Worker},
     domain::{clock::World, settings::Bounds, targets::Targets},
     http::{
         document::contract,
@@ -26,20 +26,20 @@ use crate::{
             cors::Cors,
             cursor::Seal,
             fair_share::Turns,
-            middleware::{Edge, Served},
+            middleware::{Middleware, Served},
             rate_limits::RateLimit,
             routing::Operations,
             shared_state::SharedState,
-            unsent_answers::UnderWay,
+            unsent_answers::UnsentAnswers,
         },
         pages::{api_reference, changes, home, static_content::Download},
         settings::{self, page},
     },
     readiness::Readiness,
     revision,
-    search::{IndexState, Searches},
+    search::{IndexState, SearchService},
     service::{self, Service},
-    store::{self, Db, change_log::retention::Pass, settings::secret_keys::SecretKeys, slow_statements},
+    store::{self, Db, change_log::retention::RetentionPass, settings::secret_keys::SecretKeys, slow_statements},
     supervisor::{Pulse, Supervisor},
     telemetry::metrics::{MESSAGES, Metrics, WEBHOOKS},
 };
@@ -50,7 +50,7 @@ pub struct App {
     api: Arc<SharedState>,
     connectors: Connectors,
     targets: Targets,
-    searches: Searches,
+    searches: SearchService,
     supervisor: Supervisor,
     readiness: Readiness,
     public_url: Option<String>,
@@ -154,7 +154,7 @@ impl App {
         index: PathBuf,
     ) -> service::Result<Self> {
         let service = service(db.clone(), world).bounded_by(callers.bounds).delivering_to(targets);
-        let searches = Searches::new(db, index, database_id(&service).await?);
+        let searches = SearchService::new(db, index, database_id(&service).await?);
         let service = service.searched_by(searches.clone());
         metrics.serves(revision::NAME);
         let seal = Seal::new(&service.server_secret("cursor").await?);
@@ -164,7 +164,7 @@ impl App {
         // On SQLite a read has a thread for itself, of which one is left for others; on PostgreSQL half of the connections are for pages.
         let share = if service.db().is_one_writer() { Handle::current().metrics().num_workers() - 1 } else { callers.connections / 4 };
         let turns = Turns::new(share);
-        let api = Arc::new(SharedState { service, replica, seal, metrics, rate: callers.rate, under_way: UnderWay::default(), turns });
+        let api = Arc::new(SharedState { service, replica, seal, metrics, rate: callers.rate, under_way: UnsentAnswers::default(), turns });
         let Callers { public_url, cors, .. } = callers;
         Ok(Self { api, connectors, targets, searches, supervisor, readiness, public_url, cors, metrics_listen: None })
     }
@@ -201,7 +201,7 @@ impl App {
         operations.add(contract::contract());
         operations.add(settings::plane());
         let pages = route.data(self.readiness.clone()).data(self.api.clone()).map_to_response().boxed();
-        Edge { served: Served { operations, pages }, api: self.api.clone(), cors: self.cors.clone() }
+        Middleware { served: Served { operations, pages }, api: self.api.clone(), cors: self.cors.clone() }
     }
 
     fn metrics(&self) -> impl IntoEndpoint<Endpoint: 'static> + use<> {
@@ -274,7 +274,7 @@ impl App {
         };
         let (service, supervisor) = (&self.api.service, &self.supervisor);
         let messages = Messages::new(service.clone(), self.connectors.clone(), self.targets).map_err(io::Error::other)?;
-        let webhooks = Webhooks::new(service.clone(), self.targets).map_err(io::Error::other)?;
+        let webhooks = WebhookQueue::new(service.clone(), self.targets).map_err(io::Error::other)?;
         let counted = |queue| {
             let metrics = self.api.metrics.clone();
             Arc::new(move |outcome| metrics.attempted(queue, outcome))
@@ -301,7 +301,7 @@ const FAILED_CHORES: Duration = Duration::from_secs(5);
 /// together, forgetting the oldest of the change log.
 async fn chores(service: Service, stopped: impl Future<Output = ()>, pulse: Pulse) {
     let mut stopped = std::pin::pin!(stopped);
-    let mut forgetting = Pass::default();
+    let mut forgetting = RetentionPass::default();
     let (mut stop, mut pause) = (false, CHORES);
     loop {
         pulse.beat();
@@ -376,7 +376,7 @@ const METRICS: &str = "/metrics";
 const READING: Duration = Duration::from_secs(3);
 
 #[handler]
-async fn metrics_page(Data(api): Data<&Arc<SharedState>>, Data(searches): Data<&Searches>) -> Response {
+async fn metrics_page(Data(api): Data<&Arc<SharedState>>, Data(searches): Data<&SearchService>) -> Response {
     let db = api.service.db();
     let slow = |_| store::Error::Unavailable(format!("it did not answer within {} seconds", READING.as_secs()));
     let read = tokio::time::timeout(READING, db.backlogs()).await.map_err(slow).flatten();

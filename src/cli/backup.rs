@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::{Failed, Outcome, note, print, progress};
+use super::{CliResult, Failed, note, print, progress};
 use crate::{
     config::Config,
     store::backup::{self, Restored, back_up, restore},
@@ -25,7 +25,7 @@ pub struct Restore {
 }
 
 impl Backup {
-    pub fn run(self, config: &Config) -> Outcome {
+    pub fn run(self, config: &Config) -> CliResult {
         let database = sqlite(config, "pg_dump")?;
         shown(|progress| back_up(&database, &self.file, progress))?;
         print(&format!("backed up to `{}`", self.file.display()))?;
@@ -37,7 +37,7 @@ impl Backup {
 }
 
 impl Restore {
-    pub fn run(self, config: &Config) -> Outcome {
+    pub fn run(self, config: &Config) -> CliResult {
         let database = sqlite(config, "pg_restore")?;
         let Restored { former } = shown(|progress| restore(&self.file, &database, progress))?;
         print(&format!("`{}` is now what `{}` holds", database.display(), self.file.display()))?;
@@ -61,7 +61,7 @@ fn sqlite(config: &Config, instead: &str) -> Result<PathBuf, Failed> {
 }
 
 /// Runs with a progress bar.
-fn shown<T>(work: impl FnOnce(Option<backup::Progress<'_>>) -> Result<T, backup::Failure>) -> Result<T, Failed> {
+fn shown<T>(work: impl FnOnce(Option<backup::Progress<'_>>) -> Result<T, backup::BackupError>) -> Result<T, Failed> {
     let (bar, progress) = progress::bar();
     let done = work(progress.as_deref());
     if let Some(bar) = bar {

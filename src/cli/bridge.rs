@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
-use super::{Outcome, print};
+use super::{CliResult, StoreArg, print};
 use crate::{
     app::{open_migrated, service},
     config::{Config, switch},
@@ -19,68 +19,61 @@ use crate::{
 };
 
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum BridgeCommand {
     /// Set the endpoint that delivers the messages of an account; prints the signing secret, which is not shown again, or
     /// nothing if the account already had a bridge
     Set {
         #[command(flatten)]
-        place: Place,
+        place: BridgeArgs,
         /// The endpoint: an https:// URL
         #[arg(long, env = "COUNTERPART_URL")]
         url: String,
         #[command(flatten)]
-        output: Output,
+        output: BridgeOutput,
     },
     /// List a store's bridges, one JSON object per line
     List {
         #[command(flatten)]
-        store: Store,
+        store: StoreArg,
     },
     /// Rotate the secret of a bridge; prints the new one like `set`; the former one also signs for 24 hours
     Rotate {
         #[command(flatten)]
-        place: Place,
+        place: BridgeArgs,
         #[command(flatten)]
-        output: Output,
+        output: BridgeOutput,
     },
     /// Remove a bridge, at once and permanently
     Remove {
         #[command(flatten)]
-        place: Place,
+        place: BridgeArgs,
     },
 }
 
 #[derive(Args, Debug)]
-pub struct Store {
-    /// The store
-    #[arg(long, env = "COUNTERPART_STORE", value_name = "ID")]
-    store: String,
-}
-
-#[derive(Args, Debug)]
-pub struct Place {
+pub struct BridgeArgs {
     #[command(flatten)]
-    store: Store,
+    store: StoreArg,
     /// The channel account
     #[arg(long, env = "COUNTERPART_ACCOUNT", value_name = "ID")]
     account: String,
 }
 
 #[derive(Args, Debug)]
-pub struct Output {
+pub struct BridgeOutput {
     /// Print the bridge, with its secret if that is new, as one JSON object
     #[arg(long, env = "COUNTERPART_JSON", value_parser = switch())]
     json: bool,
 }
 
-impl Command {
-    pub async fn run(self, config: &Config) -> Outcome {
+impl BridgeCommand {
+    pub async fn run(self, config: &Config) -> CliResult {
         let db = open_migrated(config, None).await?;
         self.execute(&service(db.clone(), World::real()).delivering_to(config.targets())).await?;
         Ok(db.close().await?)
     }
 
-    async fn execute(self, service: &Service) -> Outcome {
+    async fn execute(self, service: &Service) -> CliResult {
         match self {
             Self::Set { place, url, output } => {
                 let (bridge, secret) = service.set_bridge(&place.editor(), &place.account(), &url).await?;
@@ -98,7 +91,7 @@ impl Command {
     }
 }
 
-impl Place {
+impl BridgeArgs {
     fn editor(&self) -> Editor {
         Editor::command_line(self.store.store.as_str().into())
     }
@@ -108,8 +101,8 @@ impl Place {
     }
 }
 
-impl Output {
-    fn print(&self, bridge: Bridge, secret: Option<&SigningSecret>) -> Outcome {
+impl BridgeOutput {
+    fn print(&self, bridge: Bridge, secret: Option<&SigningSecret>) -> CliResult {
         let secret = secret.map(SigningSecret::reveal);
         if !self.json {
             return secret.map_or(Ok(()), |secret| print(&secret));

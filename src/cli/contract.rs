@@ -14,7 +14,7 @@ use super::{Failed, complain, note, print};
 use crate::domain::clock::World;
 
 #[derive(Subcommand, Debug)]
-pub enum Command {
+pub enum ContractCommand {
     /// Compare two OpenAPI documents and class each change
     ///
     /// Takes OpenAPI 3.0 and 3.1, JSON or YAML. Each difference beside descriptions and examples is reported by operation,
@@ -39,8 +39,8 @@ pub struct Diff {
     new: String,
 
     /// The form of the report
-    #[arg(long, env = "COUNTERPART_DIFF_FORMAT", value_enum, default_value_t = Format::Text)]
-    format: Format,
+    #[arg(long, env = "COUNTERPART_DIFF_FORMAT", value_enum, default_value_t = ReportFormat::Text)]
+    format: ReportFormat,
 
     /// The output file, instead of standard output
     #[arg(long, env = "COUNTERPART_DIFF_OUTPUT", value_name = "FILE")]
@@ -79,7 +79,7 @@ pub struct Diff {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Format {
+enum ReportFormat {
     /// For people: by operation, breaking changes first
     Text,
     /// The same as Markdown
@@ -111,7 +111,7 @@ enum Ignore {
     GeneratedCode,
 }
 
-impl Command {
+impl ContractCommand {
     pub async fn run(self) -> ExitCode {
         let Self::Diff(command) = self;
         let outcome = tokio::task::spawn_blocking(move || command.run()).await;
@@ -147,13 +147,13 @@ impl Diff {
         }
         let mildest = self.fail_on.class();
         let shown = match self.format {
-            Format::Text => report.text(),
-            Format::Md => report.markdown(),
-            Format::Json => report.json(),
-            Format::Html => report.html(&[]),
-            Format::Sarif => report.sarif(&self.new),
-            Format::Junit => report.junit(mildest),
-            Format::Github => report.github(&self.new),
+            ReportFormat::Text => report.text(),
+            ReportFormat::Md => report.markdown(),
+            ReportFormat::Json => report.json(),
+            ReportFormat::Html => report.html(&[]),
+            ReportFormat::Sarif => report.sarif(&self.new),
+            ReportFormat::Junit => report.junit(mildest),
+            ReportFormat::Github => report.github(&self.new),
         };
         match &self.output {
             Some(file) => fs::write(file, shown).map_err(|error| Failed(format!("{file} cannot be written: {error}")))?,

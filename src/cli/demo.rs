@@ -9,7 +9,7 @@ use std::{
 use clap::Args;
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
-use super::{Outcome, demo_data, print, serve::Listen, settings};
+use super::{CliResult, demo_data, print, serve::Listen, settings};
 use crate::{
     app::{App, Callers, open_migrated, service},
     config::Config,
@@ -50,7 +50,7 @@ pub struct Demo {
 }
 
 impl Demo {
-    pub async fn run(self, config: &Config) -> Outcome {
+    pub async fn run(self, config: &Config) -> CliResult {
         let folder = tempfile::tempdir()?;
         let file = self.keep.clone().unwrap_or_else(|| folder.path().join("demo.db"));
         let path = file.to_str().ok_or_else(|| super::Failed("`--keep` takes a path in UTF-8".to_owned()))?;
@@ -72,7 +72,7 @@ async fn fill(db: &Db, world: &World) -> Result<(Secret, Secret), super::Failed>
     let store = StoreId::from(STORE);
     let stores = db.stores().await?;
     if stores.is_empty() {
-        let settings = stores::Settings { name: Some("Demo shop".to_owned()), ..stores::Settings::default() };
+        let settings = stores::StoreSettings { name: Some("Demo shop".to_owned()), ..stores::StoreSettings::default() };
         stores::create(db, world, store.clone(), settings).await?;
     } else if stores.iter().all(|other| other.id != store) {
         let reason = format!("the file holds other stores, and not the demo's `{store}`; `--keep` takes a file of a demo, or a new one");

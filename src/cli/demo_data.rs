@@ -72,12 +72,13 @@ pub const FIRST_CONTACT: &str = "contact-001";
 
 /// Every line of the demo store.
 pub fn lines(now: Timestamp) -> impl Iterator<Item = String> {
-    let demo = Demo { now: now.millis() };
-    let parts: [fn(&Demo) -> Vec<Value>; 5] = [Demo::team, Demo::accounts, Demo::definitions, Demo::contacts, Demo::conversations];
+    let demo = DemoData { now: now.millis() };
+    let parts: [fn(&DemoData) -> Vec<Value>; 5] =
+        [DemoData::team, DemoData::accounts, DemoData::definitions, DemoData::contacts, DemoData::conversations];
     parts.into_iter().flat_map(move |part| part(&demo)).map(|line| line.to_string())
 }
 
-struct Demo {
+struct DemoData {
     now: i64,
 }
 
@@ -98,7 +99,7 @@ fn user_id(number: usize) -> String {
     format!("5eed0000-0000-4000-8000-{number:012x}")
 }
 
-impl Demo {
+impl DemoData {
     fn at(&self, ago: i64) -> String {
         Timestamp::from_millis(self.now - ago).to_string()
     }
@@ -415,7 +416,7 @@ mod tests {
         let db = Db::open(&format!("sqlite://{}", folder.path().join("demo.db").display()), 1, None).await.unwrap();
         db.migrate_up().await.unwrap();
         let (world, id) = (World::real(), "demo".into());
-        let settings = stores::Settings { name: Some("Demo".to_owned()), ..Default::default() };
+        let settings = stores::StoreSettings { name: Some("Demo".to_owned()), ..Default::default() };
         stores::create(&db, &world, id, settings).await.unwrap();
         let spool = import::Spool::of_lines(lines(now())).unwrap();
         let summary = import::run(&db, &world, &"demo".into(), spool, import::Options::default()).await.unwrap();

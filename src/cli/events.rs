@@ -2,7 +2,7 @@
 
 use clap::Args;
 
-use super::{Outcome, print};
+use super::{CliResult, print};
 use crate::{
     app::{open_migrated, service},
     config::Config,
@@ -13,7 +13,7 @@ use crate::{
 const PAGE: i64 = 500;
 
 #[derive(Args, Debug)]
-pub struct Events {
+pub struct EventsArgs {
     /// The store
     #[arg(long, env = "COUNTERPART_STORE", value_name = "ID")]
     store: String,
@@ -23,8 +23,8 @@ pub struct Events {
     after: i64,
 }
 
-impl Events {
-    pub async fn run(self, config: &Config) -> Outcome {
+impl EventsArgs {
+    pub async fn run(self, config: &Config) -> CliResult {
         let db = open_migrated(config, None).await?;
         let service = service(db.clone(), World::real());
         let store = StoreId::from(self.store);

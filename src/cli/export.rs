@@ -9,17 +9,17 @@ use std::{
 use clap::Args;
 use tempfile::NamedTempFile;
 
-use super::{Failed, Outcome};
+use super::{CliResult, Failed};
 use crate::{
     app::open_migrated,
     config::Config,
     domain::ids::StoreId,
-    service::export::{self, Failure},
+    service::export::{self, ExportError},
     store::Db,
 };
 
 #[derive(Args, Debug)]
-pub struct Export {
+pub struct ExportArgs {
     /// The store to export
     #[arg(long, env = "COUNTERPART_STORE", value_name = "ID")]
     store: String,
@@ -28,8 +28,8 @@ pub struct Export {
     file: PathBuf,
 }
 
-impl Export {
-    pub async fn run(self, config: &Config) -> Outcome {
+impl ExportArgs {
+    pub async fn run(self, config: &Config) -> CliResult {
         let db = open_migrated(config, None).await?;
         let store = StoreId::from(self.store);
         if self.file.as_os_str() == "-" {
@@ -61,10 +61,10 @@ impl Export {
     }
 }
 
-async fn stream(db: &Db, store: &StoreId, out: impl Write + Send) -> Outcome {
+async fn stream(db: &Db, store: &StoreId, out: impl Write + Send) -> CliResult {
     match export::run(db, store, &mut BufWriter::new(out)).await {
         // The reader closed the pipe.
-        Err(Failure::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        Err(ExportError::Output(error)) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         outcome => Ok(outcome.map(|_| ())?),
     }
 }

@@ -9,7 +9,7 @@ use tokio::{
     time::timeout,
 };
 
-use super::{Failed, Outcome, print, serve::Listen};
+use super::{CliResult, Failed, print, serve::Listen};
 
 /// How long the server may take to answer: less than health checks usually wait, so that the reason is seen.
 const PATIENCE: Duration = Duration::from_secs(4);
@@ -24,7 +24,7 @@ pub struct Health {
 }
 
 impl Health {
-    pub async fn run(self) -> Outcome {
+    pub async fn run(self) -> CliResult {
         let address = reachable(&self.listen.listen);
         let answer = timeout(PATIENCE, ask(&address)).await;
         let answer = answer.map_err(|_| Failed(format!("{address} did not answer within {} seconds", PATIENCE.as_secs())))?;

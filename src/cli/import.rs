@@ -4,7 +4,7 @@ use std::{io::stdin, path::PathBuf};
 
 use clap::Args;
 
-use super::{Failed, Outcome, print, progress};
+use super::{CliResult, Failed, print, progress};
 use crate::{
     app::open_migrated,
     config::{Config, switch},
@@ -13,7 +13,7 @@ use crate::{
 };
 
 #[derive(Args, Debug)]
-pub struct Import {
+pub struct ImportArgs {
     /// The store to import into
     #[arg(long, env = "COUNTERPART_STORE", value_name = "ID", required_unless_present_any = ["schema", "example"])]
     store: Option<String>,
@@ -32,13 +32,13 @@ pub struct Import {
     file: Option<PathBuf>,
 }
 
-impl Import {
+impl ImportArgs {
     /// Whether nothing is imported.
     pub fn only_prints(&self) -> bool {
         self.schema || self.example
     }
 
-    pub async fn run(self, config: &Config) -> Outcome {
+    pub async fn run(self, config: &Config) -> CliResult {
         if self.schema {
             return print(&serde_json::to_string_pretty(&import::schema())?);
         }

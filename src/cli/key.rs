@@ -3,7 +3,7 @@
 use clap::{ArgGroup, Args, Subcommand};
 use serde_json::{Value, json};
 
-use super::{Outcome, print};
+use super::{CliResult, StoreArg, print};
 use crate::{
     app::{open_migrated, service},
     config::{Config, switch},
@@ -15,16 +15,16 @@ use crate::{
         settings::Editor,
         time::Timestamp,
     },
-    http::machinery::params::Scalar,
+    http::machinery::params::ScalarParam,
     service::{Service, keys::NewKey},
 };
 
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum KeyCommand {
     /// Create a key; prints its secret, which is not shown again
     Create {
         #[command(flatten)]
-        store: Store,
+        store: StoreArg,
         /// The purpose of the key
         #[arg(long, env = "COUNTERPART_NAME")]
         name: String,
@@ -35,18 +35,18 @@ pub enum Command {
         #[arg(long, env = "COUNTERPART_USER", value_name = "USERID", value_parser = user_id)]
         user: Option<UserId>,
         #[command(flatten)]
-        output: Output,
+        output: KeyOutput,
     },
     /// List a store's keys, one JSON object per line
     List {
         #[command(flatten)]
-        store: Store,
+        store: StoreArg,
     },
     /// Change a key's name or scopes; the secret stays
     #[command(group = ArgGroup::new("changes").args(["name", "scopes"]).required(true).multiple(true))]
     Edit {
         #[command(flatten)]
-        key: Key,
+        key: KeyArgs,
         /// The new name
         #[arg(long, env = "COUNTERPART_NAME")]
         name: Option<String>,
@@ -57,58 +57,51 @@ pub enum Command {
     /// Rotate a key's secret; prints the new one like `create`; the former one stays valid for two hours
     Rotate {
         #[command(flatten)]
-        key: Key,
+        key: KeyArgs,
         #[command(flatten)]
-        output: Output,
+        output: KeyOutput,
     },
     /// Suspend a key
     Deactivate {
         #[command(flatten)]
-        key: Key,
+        key: KeyArgs,
     },
     /// End a key's suspension
     Activate {
         #[command(flatten)]
-        key: Key,
+        key: KeyArgs,
     },
     /// Delete a key, at once and permanently
     Delete {
         #[command(flatten)]
-        key: Key,
+        key: KeyArgs,
     },
 }
 
 #[derive(Args, Debug)]
-pub struct Store {
-    /// The store
-    #[arg(long, env = "COUNTERPART_STORE", value_name = "ID")]
-    store: String,
-}
-
-#[derive(Args, Debug)]
-pub struct Key {
+pub struct KeyArgs {
     #[command(flatten)]
-    store: Store,
+    store: StoreArg,
     /// The key's id, as `key list` shows it
     #[arg(long, env = "COUNTERPART_ID", value_name = "KEY")]
     id: String,
 }
 
 #[derive(Args, Debug)]
-pub struct Output {
+pub struct KeyOutput {
     /// Print the key with its secret as one JSON object
     #[arg(long, env = "COUNTERPART_JSON", value_parser = switch())]
     json: bool,
 }
 
-impl Command {
-    pub async fn run(self, config: &Config) -> Outcome {
+impl KeyCommand {
+    pub async fn run(self, config: &Config) -> CliResult {
         let db = open_migrated(config, None).await?;
         self.execute(&service(db.clone(), World::real()).bounded_by(config.bounds())).await?;
         Ok(db.close().await?)
     }
 
-    async fn execute(self, service: &Service) -> Outcome {
+    async fn execute(self, service: &Service) -> CliResult {
         let now = service.world().now();
         match self {
             Self::Create { store, name, scopes, user, output } => {
@@ -155,10 +148,10 @@ fn scope(name: &str) -> Result<Scope, ScopeError> {
 
 /// A UUID in any case, as in a request.
 fn user_id(text: &str) -> Result<UserId, String> {
-    Scalar::parse(text)
+    ScalarParam::parse(text)
 }
 
-impl Key {
+impl KeyArgs {
     fn editor(&self) -> Editor {
         Editor::command_line(self.store.store.as_str().into())
     }
@@ -168,8 +161,8 @@ impl Key {
     }
 }
 
-impl Output {
-    fn print(&self, key: &ApiKey, secret: &Secret, now: Timestamp) -> Outcome {
+impl KeyOutput {
+    fn print(&self, key: &ApiKey, secret: &Secret, now: Timestamp) -> CliResult {
         if !self.json {
             return print(secret.reveal());
         }

@@ -9,7 +9,7 @@ use std::{
 use clap::{Args, Subcommand};
 use serde::{Deserialize, Serialize};
 
-use super::{Failed, Outcome, print};
+use super::{CliResult, Failed, print};
 use crate::{
     app,
     config::Config,
@@ -25,12 +25,12 @@ use crate::{
 };
 
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum MessageCommand {
     /// Receive inbound messages, one per line; each is stored before the next is read. An answer lists as `ignored` what could not be kept of
     /// the sender
     Receive(Receive),
     /// List messages that their channel has not accepted, queued or failed, with the reason; one JSON object per line
-    Undelivered(Undelivered),
+    Undelivered(UndeliveredArgs),
 }
 
 #[derive(Args, Debug)]
@@ -44,7 +44,7 @@ pub struct Receive {
 }
 
 #[derive(Args, Debug)]
-pub struct Undelivered {
+pub struct UndeliveredArgs {
     /// The sending store
     #[arg(long, env = "COUNTERPART_STORE", value_name = "ID")]
     store: String,
@@ -52,28 +52,28 @@ pub struct Undelivered {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Line {
+struct InboundLine {
     account_id: String,
     reference_id: String,
     external_id: String,
-    sender: Object<Sender>,
+    sender: Object<InboundSender>,
     text: Option<String>,
     images: Option<Vec<String>>,
     sent_at: Option<Timestamp>,
     email_subject: Option<Detail>,
-    contact: Option<Object<Contact>>,
+    contact: Option<Object<ContactDetails>>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Sender {
+struct InboundSender {
     id: String,
     name: Option<Detail>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct Contact {
+struct ContactDetails {
     first_name: Option<Detail>,
     last_name: Option<Detail>,
     email: Option<Detail>,
@@ -82,7 +82,7 @@ struct Contact {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer {
+struct ReceivedLine {
     external_id: String,
     message_id: MessageId,
     conversation_id: ConversationId,
@@ -100,8 +100,8 @@ struct LeftOut {
     reason: String,
 }
 
-impl Command {
-    pub async fn run(self, config: &Config) -> Outcome {
+impl MessageCommand {
+    pub async fn run(self, config: &Config) -> CliResult {
         match self {
             Self::Receive(command) => command.run(config).await,
             Self::Undelivered(command) => command.run(config).await,
@@ -110,7 +110,7 @@ impl Command {
 }
 
 impl Receive {
-    async fn run(self, config: &Config) -> Outcome {
+    async fn run(self, config: &Config) -> CliResult {
         let input: Box<dyn BufRead> = if self.file.as_os_str() == "-" {
             Box::new(BufReader::new(stdin()))
         } else {
@@ -131,7 +131,7 @@ impl Receive {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Listed {
+struct UndeliveredLine {
     message_id: MessageId,
     conversation_id: ConversationId,
     account_id: AccountId,
@@ -145,15 +145,15 @@ struct Listed {
     next_attempt_at: Option<Timestamp>,
 }
 
-impl Undelivered {
-    async fn run(self, config: &Config) -> Outcome {
+impl UndeliveredArgs {
+    async fn run(self, config: &Config) -> CliResult {
         let db = app::open_migrated(config, None).await?;
         let store = StoreId::from(self.store);
         if !db.store_exists(&store).await? {
             return Err(Failed(format!("there is no store `{store}`")));
         }
         for one in app::service(db.clone(), World::real()).undelivered(&store).await? {
-            let line = Listed {
+            let line = UndeliveredLine {
                 message_id: one.message_id,
                 conversation_id: one.conversation_id,
                 account_id: one.account_id,
@@ -169,7 +169,7 @@ impl Undelivered {
     }
 }
 
-async fn receive(service: &Service, store: &StoreId, mut input: Box<dyn BufRead>) -> Outcome {
+async fn receive(service: &Service, store: &StoreId, mut input: Box<dyn BufRead>) -> CliResult {
     let (mut bytes, mut number, mut taken) = (Vec::new(), 0_u64, 0_u64);
     loop {
         bytes.clear();
@@ -189,7 +189,7 @@ async fn receive(service: &Service, store: &StoreId, mut input: Box<dyn BufRead>
         let external_id = inbound.external_id.clone();
         let received = service.receive(store, inbound).await.map_err(|error| stop(error.to_string()))?;
         taken += 1;
-        let answer = Answer {
+        let answer = ReceivedLine {
             external_id,
             message_id: received.message_id,
             conversation_id: received.conversation_id,
@@ -204,7 +204,7 @@ async fn receive(service: &Service, store: &StoreId, mut input: Box<dyn BufRead>
 /// Parses a line as a message; an error names the property.
 fn parse(bytes: &[u8]) -> Result<Inbound, String> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
-    let Object(line) = serde_path_to_error::deserialize::<_, Object<Line>>(&mut reader).map_err(|error| {
+    let Object(line) = serde_path_to_error::deserialize::<_, Object<InboundLine>>(&mut reader).map_err(|error| {
         let path = error.path().to_string();
         let reason = error.inner().to_string();
         // serde_json's position counts inside the line.

@@ -7,7 +7,7 @@ use std::{
 
 use clap::{Args, Subcommand};
 
-use super::{Failed, Outcome, note, print};
+use super::{CliResult, Failed, note, print};
 use crate::{
     app::open,
     config::{Config, switch},
@@ -16,11 +16,11 @@ use crate::{
 #[derive(Args, Debug)]
 pub struct Migrate {
     #[command(subcommand)]
-    direction: Option<Direction>,
+    direction: Option<MigrationDirection>,
 }
 
 #[derive(Debug, Subcommand)]
-enum Direction {
+enum MigrationDirection {
     /// Apply pending migrations (the default)
     Up,
     /// Roll back the newest migrations, with all data in their tables
@@ -50,14 +50,14 @@ fn confirmed(migrations: &[String]) -> Result<bool, Failed> {
 
 impl Migrate {
     pub fn is_up(&self) -> bool {
-        matches!(self.direction, None | Some(Direction::Up))
+        matches!(self.direction, None | Some(MigrationDirection::Up))
     }
 
-    pub async fn run(self, config: &Config) -> Outcome {
+    pub async fn run(self, config: &Config) -> CliResult {
         let db = open(config).await?;
         match self.direction {
-            None | Some(Direction::Up) => db.migrate_up().await?,
-            Some(Direction::Down { steps, yes }) => {
+            None | Some(MigrationDirection::Up) => db.migrate_up().await?,
+            Some(MigrationDirection::Down { steps, yes }) => {
                 let applied: Vec<String> =
                     db.migrations().await?.into_iter().filter(|(_, applied)| *applied).map(|(name, _)| name).collect();
                 let taken = &applied[applied.len().saturating_sub(steps.get() as usize)..];
@@ -65,7 +65,7 @@ impl Migrate {
                     db.migrate_down(steps.get()).await?;
                 }
             }
-            Some(Direction::Status) => {
+            Some(MigrationDirection::Status) => {
                 for (name, applied) in db.migrations().await? {
                     print(&format!("{name}\t{}", if applied { "applied" } else { "pending" }))?;
                 }

@@ -57,45 +57,45 @@ pub enum Command {
     Migrate(migrate::Migrate),
     /// Create stores and change their settings
     #[command(subcommand)]
-    Store(store::Command),
+    Store(store::StoreCommand),
     /// Create and list a store's users
     #[command(subcommand)]
-    User(user::Command),
+    User(user::UserCommand),
     /// Import a store's records from NDJSON, all or nothing
-    Import(import::Import),
+    Import(import::ImportArgs),
     /// Export a store's records as NDJSON, in the format of `import`
-    Export(export::Export),
+    Export(export::ExportArgs),
     /// Copy a SQLite database into a file, beside a running server
     Backup(backup::Backup),
     /// Put a back-up in the place of a SQLite database, which is kept under another name; stop the server first
     Restore(backup::Restore),
     /// Receive messages of a channel, and list undelivered ones
     #[command(subcommand)]
-    Message(message::Command),
+    Message(message::MessageCommand),
     /// Print the events of a store, one payload per line
-    Events(events::Events),
+    Events(events::EventsArgs),
     /// Create, list and change API keys
     #[command(subcommand)]
-    Key(key::Command),
+    Key(key::KeyCommand),
     /// Deliver the messages of channel accounts through HTTP endpoints
     #[command(subcommand)]
-    Bridge(bridge::Command),
+    Bridge(bridge::BridgeCommand),
     /// Subscribe endpoints to events, and show what was delivered to them
     #[command(subcommand)]
-    Webhook(webhook::Command),
+    Webhook(webhook::WebhookCommand),
     /// Give owners and admins access to a store's settings
     #[command(subcommand)]
-    Settings(settings::Command),
+    Settings(settings::SettingsCommand),
     /// List or rotate the keys that encrypt the stored secrets of webhooks, bridges and the server
     #[command(subcommand)]
-    Secrets(secrets::Command),
+    Secrets(secrets::SecretsCommand),
     /// Rebuild the search index
     Reindex(reindex::Reindex),
     /// Print the OpenAPI document of this build's revision
     Openapi(openapi::Openapi),
     /// Compare OpenAPI documents
     #[command(subcommand)]
-    Contract(contract::Command),
+    Contract(contract::ContractCommand),
     /// Ask a server on this machine whether it is ready
     Health(health::Health),
     /// Print the completions of the command line for a shell
@@ -104,11 +104,19 @@ pub enum Command {
     Man(shell::Man),
 }
 
+/// The store that a command is about.
+#[derive(Args, Debug)]
+pub struct StoreArg {
+    /// The store
+    #[arg(long, env = "COUNTERPART_STORE", value_name = "ID")]
+    pub store: String,
+}
+
 /// The reason why a command failed, for the terminal.
 #[derive(Debug)]
 pub struct Failed(pub String);
 
-pub type Outcome = Result<(), Failed>;
+pub type CliResult = Result<(), Failed>;
 
 impl<E: std::error::Error> From<E> for Failed {
     fn from(error: E) -> Self {
@@ -185,7 +193,7 @@ pub(crate) fn note(line: &str) {
 }
 
 /// Writes lines to standard output. A closed pipe is no failure.
-pub(crate) fn print(text: &str) -> Outcome {
+pub(crate) fn print(text: &str) -> CliResult {
     use std::io::Write;
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.write_all(b"\n")).and_then(|()| out.flush()) {

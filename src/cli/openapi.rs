@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::{Failed, Outcome, print};
+use super::{CliResult, Failed, print};
 use crate::{
     config::switch,
     http::{document::contract, events, settings},
@@ -12,8 +12,8 @@ use crate::{
 
 #[derive(Args, Debug)]
 pub struct Openapi {
-    #[arg(long, env = "COUNTERPART_FORMAT", value_enum, default_value_t = Format::Json)]
-    format: Format,
+    #[arg(long, env = "COUNTERPART_FORMAT", value_enum, default_value_t = DocumentFormat::Json)]
+    format: DocumentFormat,
 
     /// The document of the settings API, the same in every build, instead of the contract's
     #[arg(long, env = "COUNTERPART_SETTINGS", value_parser = switch())]
@@ -29,7 +29,7 @@ pub struct Openapi {
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Format {
+enum DocumentFormat {
     Json,
     Yaml,
     /// One operation per line: method, path, operation id, scope
@@ -37,16 +37,16 @@ enum Format {
 }
 
 impl Openapi {
-    pub fn run(self) -> Outcome {
+    pub fn run(self) -> CliResult {
         let document = match (self.settings, self.events) {
             (true, _) => settings::document(),
             (_, true) => events::document::document(),
             _ => contract::document(),
         };
         let text = match self.format {
-            Format::Json => contract::json(&document),
-            Format::Yaml => contract::yaml(&document),
-            Format::Routes => contract::routes_page(&document),
+            DocumentFormat::Json => contract::json(&document),
+            DocumentFormat::Yaml => contract::yaml(&document),
+            DocumentFormat::Routes => contract::routes_page(&document),
         };
         match self.output {
             Some(file) => std::fs::write(&file, text).map_err(|error| Failed(format!("{} cannot be written: {error}", file.display()))),

@@ -4,24 +4,24 @@ use std::time::Instant;
 
 use clap::Args;
 
-use super::{Failed, Outcome, print, progress};
+use super::{CliResult, Failed, print, progress};
 use crate::{
     app::{database_id, open_migrated, service},
     config::Config,
     domain::clock::World,
-    search::Searches,
+    search::SearchService,
 };
 
 #[derive(Args, Debug)]
 pub struct Reindex {}
 
 impl Reindex {
-    pub async fn run(self, config: &Config) -> Outcome {
+    pub async fn run(self, config: &Config) -> CliResult {
         let db = open_migrated(config, None).await?;
         let database = database_id(&service(db.clone(), World::real())).await?;
         let (bar, progress) = progress::bar();
         let began = Instant::now();
-        let built = Searches::reindex(&db, &config.index_folder(), &database, progress).await;
+        let built = SearchService::reindex(&db, &config.index_folder(), &database, progress).await;
         if let Some(bar) = bar {
             bar.finish_and_clear();
         }

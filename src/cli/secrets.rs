@@ -3,19 +3,19 @@
 use clap::Subcommand;
 use serde_json::json;
 
-use super::{Failed, Outcome, print};
+use super::{CliResult, Failed, print};
 use crate::{app::open_migrated, config::Config, store::settings::secret_keys::Rotation};
 
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum SecretsCommand {
     /// Print how many secrets are encrypted with each key, one JSON object per line
     List,
     /// Encrypt every secret with the first key; if the program manages the key file, a new key is added to it first
     Rotate,
 }
 
-impl Command {
-    pub async fn run(self, config: &Config) -> Outcome {
+impl SecretsCommand {
+    pub async fn run(self, config: &Config) -> CliResult {
         match self {
             Self::List => list(config).await,
             Self::Rotate => rotate(config).await,
@@ -23,7 +23,7 @@ impl Command {
     }
 }
 
-async fn list(config: &Config) -> Outcome {
+async fn list(config: &Config) -> CliResult {
     let db = open_migrated(config, None).await?;
     for (key_id, secrets) in db.secrets_by_key().await? {
         let readable = key_id.as_deref().is_none_or(|id| db.secret_keys().knows(id));
@@ -32,7 +32,7 @@ async fn list(config: &Config) -> Outcome {
     Ok(db.close().await?)
 }
 
-async fn rotate(config: &Config) -> Outcome {
+async fn rotate(config: &Config) -> CliResult {
     let db = open_migrated(config, None).await?;
     // Locked until the end: another rotation would remove keys from the file that this one encrypts with.
     let rotation = config.own_key_file().map(|file| Rotation::begin(&file)).transpose()?;

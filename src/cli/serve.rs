@@ -6,7 +6,7 @@ use clap::Args;
 use poem::http::HeaderValue;
 use url::Url;
 
-use super::{Failed, Outcome, print};
+use super::{CliResult, Failed, print};
 use crate::{
     app::{Addresses, App, Callers, open_migrated, report_secrets},
     config::{Config, switch},
@@ -63,7 +63,7 @@ pub struct Listen {
 }
 
 impl Serve {
-    pub async fn run(self, config: &Config) -> Outcome {
+    pub async fn run(self, config: &Config) -> CliResult {
         let metrics = Metrics::default();
         let (mut db, world) = (open_migrated(config, Some(&metrics)).await?, World::real());
         if db.is_one_writer() {
@@ -113,7 +113,7 @@ fn address(text: &str) -> Result<String, String> {
 
 impl Listen {
     /// Serves until the process is asked to stop. `ready` is called with the addresses.
-    pub async fn serve(&self, app: &App, ready: impl FnOnce(&Addresses) -> Outcome) -> Outcome {
+    pub async fn serve(&self, app: &App, ready: impl FnOnce(&Addresses) -> CliResult) -> CliResult {
         let mut stop = Box::pin(asked_to_stop()?);
         let served = app.serve(&self.listen, &mut stop, |addresses| {
             if let Err(Failed(reason)) = ready(&addresses) {

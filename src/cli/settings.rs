@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::{Outcome, print};
+use super::{CliResult, print};
 use crate::{
     app::{open_migrated, service},
     config::{Config, switch},
@@ -13,12 +13,12 @@ use crate::{
         keys::Secret,
         settings::{Editor, GrantKind, Manager},
     },
-    http::{machinery::params::Scalar, settings::LINK_FRAGMENT},
+    http::{machinery::params::ScalarParam, settings::LINK_FRAGMENT},
     service::Service,
 };
 
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum SettingsCommand {
     /// Print a link that opens the settings page, once and within 15 minutes
     Link {
         #[command(flatten)]
@@ -27,14 +27,14 @@ pub enum Command {
         #[arg(long, env = "COUNTERPART_PUBLIC_URL", default_value = "http://127.0.0.1:8080", value_name = "URL")]
         public_url: String,
         #[command(flatten)]
-        output: Output,
+        output: LinkOutput,
     },
     /// Print a token for programs, valid for 90 days, to be sent as `authorization: Bearer TOKEN`
     Token {
         #[command(flatten)]
         whose: Whose,
         #[command(flatten)]
-        output: Output,
+        output: LinkOutput,
     },
     /// End every link, session and token of a user; prints their number
     Revoke {
@@ -54,7 +54,7 @@ pub struct Whose {
 }
 
 #[derive(Args, Debug)]
-pub struct Output {
+pub struct LinkOutput {
     /// Print one JSON object, which includes the expiry
     #[arg(long, env = "COUNTERPART_JSON", value_parser = switch())]
     json: bool,
@@ -62,17 +62,17 @@ pub struct Output {
 
 /// A UUID in any case, as in a request.
 fn user_id(text: &str) -> Result<UserId, String> {
-    Scalar::parse(text)
+    ScalarParam::parse(text)
 }
 
-impl Command {
-    pub async fn run(self, config: &Config) -> Outcome {
+impl SettingsCommand {
+    pub async fn run(self, config: &Config) -> CliResult {
         let db = open_migrated(config, None).await?;
         self.execute(&service(db.clone(), World::real())).await?;
         Ok(db.close().await?)
     }
 
-    async fn execute(self, service: &Service) -> Outcome {
+    async fn execute(self, service: &Service) -> CliResult {
         match self {
             Self::Link { whose, public_url, output } => {
                 let (secret, manager) = whose.grant(service, GrantKind::Link).await?;
@@ -106,8 +106,8 @@ impl Whose {
     }
 }
 
-impl Output {
-    fn print(&self, name: &str, text: String, manager: &Manager) -> Outcome {
+impl LinkOutput {
+    fn print(&self, name: &str, text: String, manager: &Manager) -> CliResult {
         if !self.json {
             return print(&text);
         }

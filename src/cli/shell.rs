@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
-use super::{Cli, Failed, Outcome};
+use super::{Cli, CliResult, Failed};
 
 #[derive(Args, Debug)]
 pub struct Completions {
@@ -22,7 +22,7 @@ pub struct Man {
 }
 
 impl Completions {
-    pub fn run(self) -> Outcome {
+    pub fn run(self) -> CliResult {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut Cli::command(), "counterpart", &mut script);
         super::print(String::from_utf8_lossy(&script).trim_end())
@@ -30,7 +30,7 @@ impl Completions {
 }
 
 impl Man {
-    pub fn run(self) -> Outcome {
+    pub fn run(self) -> CliResult {
         let written = clap_mangen::generate_to(Cli::command(), &self.folder);
         written.map_err(|error| Failed(format!("the pages cannot be written to `{}`: {error}", self.folder.display())))
     }

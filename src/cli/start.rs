@@ -31,7 +31,7 @@ fn may_create_database(command: &Command) -> bool {
         Command::Serve(_) | Command::Demo(_) | Command::Openapi(_) | Command::Contract(_) | Command::Restore(_) => true,
         Command::Health(_) | Command::Completions(_) | Command::Man(_) => true,
         Command::Migrate(command) => command.is_up(),
-        Command::Store(command) => matches!(command, store::Command::Create { .. }),
+        Command::Store(command) => matches!(command, store::StoreCommand::Create { .. }),
         Command::Import(command) => command.only_prints(),
         _ => false,
     }

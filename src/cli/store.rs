@@ -2,7 +2,7 @@
 
 use clap::{ArgGroup, Args, Subcommand};
 
-use super::{Outcome, print, settings};
+use super::{CliResult, print, settings};
 use crate::{
     app::{open_migrated, service},
     config::Config,
@@ -13,13 +13,13 @@ use crate::{
         team::RoleKind,
     },
     service::{
-        stores::{self, Settings},
+        stores::{self, StoreSettings},
         users::{self, NewUser},
     },
 };
 
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum StoreCommand {
     /// Create a store; prints its id and, with an owner, the owner's userId and a link to the settings page
     Create {
         /// The id of the new store
@@ -87,13 +87,13 @@ pub struct Flags {
 }
 
 impl Flags {
-    fn settings(self, name: Option<String>) -> Settings {
-        Settings { name, currency: self.currency, reopen_window_hours: self.reopen_window_hours }
+    fn settings(self, name: Option<String>) -> StoreSettings {
+        StoreSettings { name, currency: self.currency, reopen_window_hours: self.reopen_window_hours }
     }
 }
 
-impl Command {
-    pub async fn run(self, config: &Config) -> Outcome {
+impl StoreCommand {
+    pub async fn run(self, config: &Config) -> CliResult {
         let db = open_migrated(config, None).await?;
         match self {
             Self::Create { id, name, settings, owner } => {

@@ -3,7 +3,7 @@
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use super::{Outcome, print};
+use super::{CliResult, StoreArg, print};
 use crate::{
     app::open_migrated,
     config::Config,
@@ -12,11 +12,11 @@ use crate::{
 };
 
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum UserCommand {
     /// Create a user; prints the userId, which `settings link --user` takes
     Create {
         #[command(flatten)]
-        store: Store,
+        store: StoreArg,
         /// The user's name
         #[arg(long, env = "COUNTERPART_NAME")]
         name: String,
@@ -30,23 +30,16 @@ pub enum Command {
     /// List a store's users, one JSON object per line, oldest first
     List {
         #[command(flatten)]
-        store: Store,
+        store: StoreArg,
     },
-}
-
-#[derive(Args, Debug)]
-pub struct Store {
-    /// The store
-    #[arg(long, env = "COUNTERPART_STORE", value_name = "ID")]
-    store: String,
 }
 
 fn role(text: &str) -> Result<RoleKind, String> {
     RoleKind::of(text).ok_or_else(|| format!("must be one of {}", RoleKind::ALL.map(RoleKind::name).join(", ")))
 }
 
-impl Command {
-    pub async fn run(self, config: &Config) -> Outcome {
+impl UserCommand {
+    pub async fn run(self, config: &Config) -> CliResult {
         let db = open_migrated(config, None).await?;
         match self {
             Self::Create { store, name, email, role } => {

@@ -3,7 +3,7 @@
 use clap::{ArgGroup, Args, Subcommand};
 use serde_json::Value;
 
-use super::{Failed, Outcome, print};
+use super::{CliResult, Failed, StoreArg, print};
 use crate::{
     app::{open_migrated, service},
     config::{Config, switch},
@@ -15,18 +15,18 @@ use crate::{
         webhooks::{Along, Replay, SigningSecret, Webhook},
     },
     http::settings::{AttemptView, WebhookView},
-    service::{Service, webhooks::Settings},
+    service::{Service, webhooks::WebhookSettings},
 };
 
 /// Attempts per read of the log.
 const LOG_PAGE: i64 = 500;
 
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum WebhookCommand {
     /// Subscribe an endpoint to events; prints the signing secret, which is not shown again
     Create {
         #[command(flatten)]
-        store: Store,
+        store: StoreArg,
         /// The endpoint: an https:// URL, or http:// where there is no choice
         #[arg(long, env = "COUNTERPART_URL")]
         url: String,
@@ -37,12 +37,12 @@ pub enum Command {
         #[arg(long, env = "COUNTERPART_ACCOUNT", value_name = "ID")]
         account: Option<String>,
         #[command(flatten)]
-        output: Output,
+        output: WebhookOutput,
     },
     /// List a store's webhooks, one JSON object per line
     List {
         #[command(flatten)]
-        store: Store,
+        store: StoreArg,
     },
     /// Change the URL or the event filters
     #[command(group = ArgGroup::new("changes").args(["url", "events", "all_events", "account", "all_accounts"]).required(true).multiple(true))]
@@ -80,7 +80,7 @@ pub enum Command {
         #[command(flatten)]
         hook: Hook,
         #[command(flatten)]
-        output: Output,
+        output: WebhookOutput,
     },
     /// Send a test event of the kind `webhook.test`; prints its id, which `log` shows
     Test {
@@ -123,40 +123,33 @@ pub enum Command {
 }
 
 #[derive(Args, Debug)]
-pub struct Store {
-    /// The store
-    #[arg(long, env = "COUNTERPART_STORE", value_name = "ID")]
-    store: String,
-}
-
-#[derive(Args, Debug)]
 pub struct Hook {
     #[command(flatten)]
-    store: Store,
+    store: StoreArg,
     /// The webhook's id, as `webhook list` shows it
     #[arg(long, env = "COUNTERPART_ID", value_name = "HOOK")]
     id: String,
 }
 
 #[derive(Args, Debug)]
-pub struct Output {
+pub struct WebhookOutput {
     /// Print the webhook with its secret as one JSON object
     #[arg(long, env = "COUNTERPART_JSON", value_parser = switch())]
     json: bool,
 }
 
-impl Command {
-    pub async fn run(self, config: &Config) -> Outcome {
+impl WebhookCommand {
+    pub async fn run(self, config: &Config) -> CliResult {
         let db = open_migrated(config, None).await?;
         self.execute(&service(db.clone(), World::real()).bounded_by(config.bounds()).delivering_to(config.targets())).await?;
         Ok(db.close().await?)
     }
 
-    async fn execute(self, service: &Service) -> Outcome {
+    async fn execute(self, service: &Service) -> CliResult {
         match self {
             Self::Create { store, url, events, account, output } => {
                 let account_id = Some(account.map(AccountId::from));
-                let settings = Settings { url: Some(url), kinds: events.map(trimmed).map(Some), account_id };
+                let settings = WebhookSettings { url: Some(url), kinds: events.map(trimmed).map(Some), account_id };
                 let (webhook, secret) = service.create_webhook(&Editor::command_line(store.store.into()), settings).await?;
                 output.print(webhook, &secret)
             }
@@ -166,7 +159,7 @@ impl Command {
             Self::Edit { hook, url, events, all_events, account, all_accounts } => {
                 let kinds = if all_events { Some(None) } else { events.map(trimmed).map(Some) };
                 let account_id = if all_accounts { Some(None) } else { account.map(|id| Some(AccountId::from(id))) };
-                service.edit_webhook(&hook.editor(), &hook.id(), Settings { url, kinds, account_id }).await?;
+                service.edit_webhook(&hook.editor(), &hook.id(), WebhookSettings { url, kinds, account_id }).await?;
                 Ok(())
             }
             Self::Enable { hook } => {
@@ -229,8 +222,8 @@ impl Hook {
     }
 }
 
-impl Output {
-    fn print(&self, webhook: Webhook, secret: &SigningSecret) -> Outcome {
+impl WebhookOutput {
+    fn print(&self, webhook: Webhook, secret: &SigningSecret) -> CliResult {
         if !self.json {
             return print(&secret.reveal());
         }

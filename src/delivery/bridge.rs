@@ -12,12 +12,12 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use super::{
-    client::{Body, EndpointResponse, MAX_ANSWER, NoClient, Poster},
+    client::{EndpointResponse, MAX_ANSWER, NoClient, Poster, ResponseBody},
     connector::{Accepted, Capabilities, Class, Connector, NotTaken, Sending},
 };
 use crate::domain::targets::Targets;
 use crate::domain::{
-    bridges::Endpoint,
+    bridges::BridgeEndpoint,
     clock::Clock,
     ids::{AccountId, ConversationId, MessageId, StoreId, TemplateId},
     outbound::{Content, Email, Mailbox, Parcel, TemplateMessage, header_text},
@@ -30,29 +30,29 @@ const MAX_ERROR_CHARS: usize = 200;
 
 /// The HTTP client that all bridges share.
 #[derive(Clone)]
-pub struct Bridges {
+pub struct BridgeConnectors {
     poster: Poster,
     clock: Arc<dyn Clock>,
     targets: Targets,
 }
 
 /// The bridge of one account.
-pub struct Bridge {
-    bridges: Bridges,
-    endpoint: Endpoint,
+pub struct BridgeConnector {
+    bridges: BridgeConnectors,
+    endpoint: BridgeEndpoint,
 }
 
-impl Bridges {
+impl BridgeConnectors {
     pub fn new(timeout: Duration, clock: Arc<dyn Clock>, targets: Targets) -> Result<Self, NoClient> {
         Ok(Self { poster: Poster::new(timeout, targets)?, clock, targets })
     }
 
-    pub fn to(&self, endpoint: &Endpoint) -> Bridge {
-        Bridge { bridges: self.clone(), endpoint: endpoint.clone() }
+    pub fn to(&self, endpoint: &BridgeEndpoint) -> BridgeConnector {
+        BridgeConnector { bridges: self.clone(), endpoint: endpoint.clone() }
     }
 }
 
-impl Connector for Bridge {
+impl Connector for BridgeConnector {
     fn capabilities(&self) -> Capabilities {
         Capabilities { text: true, email: true, templates: true }
     }
@@ -62,12 +62,12 @@ impl Connector for Bridge {
     }
 }
 
-impl Bridge {
+impl BridgeConnector {
     async fn post(&self, parcel: &Parcel, attempt: i64) -> Result<Accepted, NotTaken> {
-        let Bridges { poster, clock, targets } = &self.bridges;
+        let BridgeConnectors { poster, clock, targets } = &self.bridges;
         let url = Url::parse(&self.endpoint.url).map_err(never)?;
         targets.check(&url).map_err(never)?;
-        let body = serde_json::to_vec(&Order::of(parcel, attempt)).map_err(never)?;
+        let body = serde_json::to_vec(&MessageOrder::of(parcel, attempt)).map_err(never)?;
         // Transient: the key that unseals the secrets may come back.
         let secrets = self.endpoint.secrets.as_ref().map_err(|reason| later(reason.clone(), None))?;
         match poster.post(url, parcel.message_id.as_str(), clock.now(), secrets, body).await {
@@ -93,9 +93,9 @@ fn judge(received: &EndpointResponse) -> Result<Accepted, NotTaken> {
     let (status, after) = (received.status, received.pause);
     let read = |body: &[u8]| serde_json::from_slice::<Map<String, Value>>(body).ok();
     let answer = match &received.body {
-        Body::Whole(body) => read(body).ok_or_else(|| "it is no JSON object".to_owned()),
-        Body::Part(body, reason) => read(body).ok_or_else(|| reason.clone()),
-        Body::TooLong => Err(format!("it is longer than {MAX_ANSWER} bytes")),
+        ResponseBody::Whole(body) => read(body).ok_or_else(|| "it is no JSON object".to_owned()),
+        ResponseBody::Part(body, reason) => read(body).ok_or_else(|| reason.clone()),
+        ResponseBody::TooLong => Err(format!("it is longer than {MAX_ANSWER} bytes")),
     };
     if (200..=299).contains(&status) {
         return answer
@@ -127,7 +127,7 @@ fn accepted(answer: &Map<String, Value>) -> Result<Accepted, String> {
 /// The request body: the same in both API revisions. Absent properties are left out.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Order<'a> {
+struct MessageOrder<'a> {
     r#type: &'static str,
     attempt: i64,
     store_id: &'a StoreId,
@@ -146,13 +146,13 @@ struct Order<'a> {
 #[serde(rename_all = "camelCase")]
 enum Said<'a> {
     Text(&'a str),
-    Email(Mail<'a>),
+    Email(BridgeMail<'a>),
     Template(Filled<'a>),
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Mail<'a> {
+struct BridgeMail<'a> {
     message_id: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<&'a Mailbox>,
@@ -182,7 +182,7 @@ struct Filled<'a> {
     text: &'a str,
 }
 
-impl<'a> Order<'a> {
+impl<'a> MessageOrder<'a> {
     fn of(parcel: &'a Parcel, attempt: i64) -> Self {
         // The actor and the ticket are only for the event.
         let Parcel { store_id, message_id, conversation_id, account_id, channel, reference_id, kind, content, actor: _, ticket_id: _ } =
@@ -196,18 +196,20 @@ impl<'a> Said<'a> {
     fn of(content: &'a Content) -> Self {
         match content {
             Content::Text(text) => Self::Text(text),
-            Content::Email(Email { message_id, from, to, cc, bcc, subject, text, html, in_reply_to, references }) => Self::Email(Mail {
-                message_id,
-                from: from.as_ref(),
-                to,
-                cc,
-                bcc,
-                subject: subject.as_deref(),
-                text: text.as_deref(),
-                html: html.as_deref(),
-                in_reply_to: in_reply_to.as_deref(),
-                references,
-            }),
+            Content::Email(Email { message_id, from, to, cc, bcc, subject, text, html, in_reply_to, references }) => {
+                Self::Email(BridgeMail {
+                    message_id,
+                    from: from.as_ref(),
+                    to,
+                    cc,
+                    bcc,
+                    subject: subject.as_deref(),
+                    text: text.as_deref(),
+                    html: html.as_deref(),
+                    in_reply_to: in_reply_to.as_deref(),
+                    references,
+                })
+            }
             Content::Template(TemplateMessage { id, name, language, variables, text }) => {
                 Self::Template(Filled { id, name, language, variables, text })
             }

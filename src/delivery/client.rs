@@ -52,11 +52,11 @@ pub struct EndpointResponse {
     pub status: u16,
     /// What `Retry-After` asks for, in milliseconds.
     pub pause: Option<i64>,
-    pub body: Body,
+    pub body: ResponseBody,
 }
 
 /// The body of a response.
-pub enum Body {
+pub enum ResponseBody {
     Whole(Vec<u8>),
     /// It ended too early, or did not end: what came of it, and why no more did.
     Part(Vec<u8>, String),
@@ -114,14 +114,14 @@ impl Poster {
             .build()
     }
 
-    async fn read(&self, response: &mut Response) -> Body {
+    async fn read(&self, response: &mut Response) -> ResponseBody {
         let mut body = Vec::new();
         loop {
             match response.chunk().await {
-                Ok(Some(chunk)) if body.len() + chunk.len() > MAX_ANSWER => return Body::TooLong,
+                Ok(Some(chunk)) if body.len() + chunk.len() > MAX_ANSWER => return ResponseBody::TooLong,
                 Ok(Some(chunk)) => body.extend_from_slice(&chunk),
-                Ok(None) => return Body::Whole(body),
-                Err(error) => return Body::Part(body, reason(&error, self.timeout)),
+                Ok(None) => return ResponseBody::Whole(body),
+                Err(error) => return ResponseBody::Part(body, reason(&error, self.timeout)),
             }
         }
     }

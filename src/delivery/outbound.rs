@@ -9,7 +9,7 @@ mod tests;
 use std::time::Duration;
 
 use super::{
-    bridge::Bridges,
+    bridge::BridgeConnectors,
     client::NoClient,
     connector::{Connector, Connectors},
     worker::{OnOutcome, Queue, Worker, jitter, settle, uncounted},
@@ -21,8 +21,8 @@ use crate::{
         outbound::{LEASE_MILLIS, Verdict},
     },
     store::queues::{
-        outbound::{Claimed, Place},
-        room::Room,
+        concurrency::Room,
+        outbound::{ClaimedMessage, StoreAccount},
     },
 };
 
@@ -34,7 +34,7 @@ const TIMEOUT: Duration = Duration::from_millis(LEASE_MILLIS as u64 / 2);
 #[derive(Clone)]
 pub struct Messages {
     service: Service,
-    bridges: Bridges,
+    bridges: BridgeConnectors,
     connectors: Connectors,
     on_outcome: OnOutcome,
 }
@@ -55,7 +55,12 @@ impl Messages {
         connectors: Connectors,
         targets: Targets,
     ) -> std::result::Result<Self, NoClient> {
-        Ok(Self { bridges: Bridges::new(timeout, service.world().clock.clone(), targets)?, service, connectors, on_outcome: uncounted() })
+        Ok(Self {
+            bridges: BridgeConnectors::new(timeout, service.world().clock.clone(), targets)?,
+            service,
+            connectors,
+            on_outcome: uncounted(),
+        })
     }
 
     /// The same, which says what became of each attempt.
@@ -65,7 +70,7 @@ impl Messages {
     }
 
     /// Makes one attempt at a message.
-    async fn send(&self, claimed: &Claimed) -> Verdict {
+    async fn send(&self, claimed: &ClaimedMessage) -> Verdict {
         let parcel = &claimed.parcel;
         let bridge = claimed.bridge.as_ref().map(|endpoint| self.bridges.to(endpoint));
         let connector: &dyn Connector = match (&bridge, self.connectors.of(parcel)) {
@@ -84,8 +89,8 @@ impl Messages {
 }
 
 impl Queue for Messages {
-    type Claimed = Claimed;
-    type Place = Place;
+    type Claimed = ClaimedMessage;
+    type Place = StoreAccount;
 
     async fn filled(&self) {
         self.service.parcel_put().await;
@@ -99,15 +104,15 @@ impl Queue for Messages {
         self.service.world().now()
     }
 
-    async fn claim(&self, room: Room<'_, Place>) -> Result<Vec<Claimed>> {
+    async fn claim(&self, room: Room<'_, StoreAccount>) -> Result<Vec<ClaimedMessage>> {
         self.service.claim_parcels(room).await
     }
 
-    fn place(claimed: &Claimed) -> Place {
+    fn place(claimed: &ClaimedMessage) -> StoreAccount {
         (claimed.parcel.store_id.clone(), claimed.parcel.account_id.clone())
     }
 
-    async fn attempt(&self, claimed: Claimed) {
+    async fn attempt(&self, claimed: ClaimedMessage) {
         let verdict = self.send(&claimed).await;
         let settled = settle(claimed.parcel.message_id.as_str(), || self.service.settle_parcel(&claimed, verdict.clone(), jitter())).await;
         if let Some(outcome) = settled {

@@ -25,13 +25,13 @@ pub const SHORT: Duration = Duration::from_millis(400);
 
 /// A request that an endpoint received.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct ReceivedRequest {
     pub line: String,
     pub headers: HashMap<String, String>,
     pub body: Vec<u8>,
 }
 
-impl Seen {
+impl ReceivedRequest {
     pub fn id(&self) -> &str {
         &self.headers["webhook-id"]
     }
@@ -49,7 +49,7 @@ impl Seen {
     }
 }
 
-impl Seen {
+impl ReceivedRequest {
     /// The next request of a connection; `None` at its end.
     async fn read(stream: &mut TcpStream) -> Option<Self> {
         let mut bytes = Vec::new();
@@ -75,7 +75,7 @@ impl Seen {
 }
 
 #[derive(Clone, Debug)]
-pub enum Reply {
+pub enum ScriptedReply {
     /// A status line and headers.
     Says(String),
     /// A status line with headers, and a body.
@@ -90,19 +90,19 @@ pub enum Reply {
 
 /// A local HTTP server with scripted responses.
 #[derive(Clone)]
-pub struct Server {
+pub struct TestServer {
     pub port: u16,
     pub connections: Arc<AtomicUsize>,
     going: Arc<Mutex<Vec<String>>>,
-    decide: Arc<dyn Fn(Seen) -> Reply + Send + Sync>,
+    decide: Arc<dyn Fn(ReceivedRequest) -> ScriptedReply + Send + Sync>,
 }
 
-impl Server {
-    pub async fn new(decide: impl Fn(Seen) -> Reply + Send + Sync + 'static) -> Self {
+impl TestServer {
+    pub async fn new(decide: impl Fn(ReceivedRequest) -> ScriptedReply + Send + Sync + 'static) -> Self {
         Self::on(TcpListener::bind("127.0.0.1:0").await.unwrap(), decide)
     }
 
-    pub fn on(listener: TcpListener, decide: impl Fn(Seen) -> Reply + Send + Sync + 'static) -> Self {
+    pub fn on(listener: TcpListener, decide: impl Fn(ReceivedRequest) -> ScriptedReply + Send + Sync + 'static) -> Self {
         let port = listener.local_addr().unwrap().port();
         let server = Self { port, connections: Arc::default(), going: Arc::default(), decide: Arc::new(decide) };
         let accepting = server.clone();
@@ -122,12 +122,12 @@ impl Server {
     }
 
     async fn talk(&self, mut stream: TcpStream) {
-        while let Some(seen) = Seen::read(&mut stream).await {
+        while let Some(seen) = ReceivedRequest::read(&mut stream).await {
             let id = seen.id().to_owned();
             match (self.decide)(seen) {
-                Reply::Says(status) => say(&mut stream, &status).await,
-                Reply::Answers(status, body) => answer(&mut stream, &status, &body).await,
-                Reply::Slowly(status) => {
+                ScriptedReply::Says(status) => say(&mut stream, &status).await,
+                ScriptedReply::Answers(status, body) => answer(&mut stream, &status, &body).await,
+                ScriptedReply::Slowly(status) => {
                     {
                         let mut going = self.going.lock().unwrap();
                         assert!(!going.contains(&id), "{id} twice at once");
@@ -137,14 +137,14 @@ impl Server {
                     self.going.lock().unwrap().retain(|other| *other != id);
                     say(&mut stream, status).await;
                 }
-                Reply::Hang => _ = stream.read_u8().await,
-                Reply::Unended(body) => {
+                ScriptedReply::Hang => _ = stream.read_u8().await,
+                ScriptedReply::Unended(body) => {
                     _ = stream.write_all(format!("HTTP/1.1 200 OK\r\ncontent-length: 1000\r\n\r\n{body}").as_bytes()).await;
                     while stream.write_all(b" ").await.is_ok() {
                         tokio::time::sleep(Duration::from_millis(20)).await;
                     }
                 }
-                Reply::Reset => return stream.set_zero_linger().unwrap(),
+                ScriptedReply::Reset => return stream.set_zero_linger().unwrap(),
             }
         }
     }
@@ -163,18 +163,18 @@ async fn answer(stream: &mut TcpStream, status: &str, body: &str) {
 
 /// A server that records its requests, and gives all of them the same response.
 #[derive(Clone)]
-pub struct Endpoint {
+pub struct TestEndpoint {
     pub url: String,
     pub connections: Arc<AtomicUsize>,
-    seen: Arc<Mutex<Vec<Seen>>>,
-    reply: Arc<Mutex<Reply>>,
+    seen: Arc<Mutex<Vec<ReceivedRequest>>>,
+    reply: Arc<Mutex<ScriptedReply>>,
 }
 
-impl Endpoint {
-    pub async fn new(reply: Reply) -> Self {
-        let (seen, reply): (Arc<Mutex<Vec<Seen>>>, _) = (Arc::default(), Arc::new(Mutex::new(reply)));
+impl TestEndpoint {
+    pub async fn new(reply: ScriptedReply) -> Self {
+        let (seen, reply): (Arc<Mutex<Vec<ReceivedRequest>>>, _) = (Arc::default(), Arc::new(Mutex::new(reply)));
         let (keep, said) = (seen.clone(), reply.clone());
-        let server = Server::new(move |request| {
+        let server = TestServer::new(move |request| {
             keep.lock().unwrap().push(request);
             said.lock().unwrap().clone()
         })
@@ -183,18 +183,18 @@ impl Endpoint {
     }
 
     pub async fn says(status: &str) -> Self {
-        Self::new(Reply::Says(status.to_owned())).await
+        Self::new(ScriptedReply::Says(status.to_owned())).await
     }
 
     pub fn now_says(&self, status: &str) {
-        self.now(Reply::Says(status.to_owned()));
+        self.now(ScriptedReply::Says(status.to_owned()));
     }
 
-    pub fn now(&self, reply: Reply) {
+    pub fn now(&self, reply: ScriptedReply) {
         *self.reply.lock().unwrap() = reply;
     }
 
-    pub fn seen(&self) -> Vec<Seen> {
+    pub fn seen(&self) -> Vec<ReceivedRequest> {
         self.seen.lock().unwrap().clone()
     }
 
@@ -202,7 +202,7 @@ impl Endpoint {
         self.seen.lock().unwrap().len()
     }
 
-    pub fn last(&self) -> Seen {
+    pub fn last(&self) -> ReceivedRequest {
         self.seen.lock().unwrap().last().cloned().unwrap()
     }
 }

@@ -16,12 +16,12 @@ use crate::{
     domain::{
         targets::Targets,
         time::Timestamp,
-        webhooks::{Answer, Attempted, Shipment},
+        webhooks::{Attempted, EndpointAnswer, Shipment},
     },
     service::{Result, Service},
-    store::{
-        queues::deliveries::{Claimed, Place},
-        queues::room::Room,
+    store::queues::{
+        concurrency::Room,
+        deliveries::{ClaimedDelivery, StoreWebhook},
     },
 };
 
@@ -37,7 +37,7 @@ const MAX_REASON_CHARS: usize = 500;
 
 /// The event queue.
 #[derive(Clone)]
-pub struct Webhooks {
+pub struct WebhookQueue {
     service: Service,
     poster: Poster,
     targets: Targets,
@@ -46,7 +46,7 @@ pub struct Webhooks {
     on_outcome: OnOutcome,
 }
 
-impl Webhooks {
+impl WebhookQueue {
     pub fn new(service: Service, targets: Targets) -> std::result::Result<Self, NoClient> {
         Ok(Self::over(Poster::new(TIMEOUT, targets)?, service, targets))
     }
@@ -62,8 +62,8 @@ impl Webhooks {
         Self { on_outcome, ..self }
     }
 
-    async fn answer(&self, shipment: &Shipment, started_at: Timestamp) -> Answer {
-        let refused = |reason: &str| Answer::None(reason.chars().take(MAX_REASON_CHARS).collect());
+    async fn answer(&self, shipment: &Shipment, started_at: Timestamp) -> EndpointAnswer {
+        let refused = |reason: &str| EndpointAnswer::None(reason.chars().take(MAX_REASON_CHARS).collect());
         let url = match Url::parse(&shipment.url) {
             Ok(url) => url,
             Err(error) => return refused(&error.to_string()),
@@ -77,15 +77,15 @@ impl Webhooks {
         };
         match self.poster.post(url, &shipment.event_id, started_at, secrets, shipment.body.clone()).await {
             // The status counts, however its body ends.
-            Ok(received) => Answer::Status(received.status, received.pause),
+            Ok(received) => EndpointAnswer::Status(received.status, received.pause),
             Err(reason) => refused(&reason),
         }
     }
 }
 
-impl Queue for Webhooks {
-    type Claimed = Claimed;
-    type Place = Place;
+impl Queue for WebhookQueue {
+    type Claimed = ClaimedDelivery;
+    type Place = StoreWebhook;
 
     async fn filled(&self) {
         self.service.delivery_queued().await;
@@ -104,15 +104,15 @@ impl Queue for Webhooks {
         self.service.world().now()
     }
 
-    async fn claim(&self, room: Room<'_, Place>) -> Result<Vec<Claimed>> {
+    async fn claim(&self, room: Room<'_, StoreWebhook>) -> Result<Vec<ClaimedDelivery>> {
         self.service.claim_deliveries(room).await
     }
 
-    fn place(claimed: &Claimed) -> Place {
+    fn place(claimed: &ClaimedDelivery) -> StoreWebhook {
         (claimed.shipment.store_id.clone(), claimed.shipment.webhook_id.clone())
     }
 
-    async fn attempt(&self, claimed: Claimed) {
+    async fn attempt(&self, claimed: ClaimedDelivery) {
         let started_at = self.now();
         let answer = self.answer(&claimed.shipment, started_at).await;
         let attempted = Attempted { started_at, ended_at: self.now(), answer };

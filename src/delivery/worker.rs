@@ -10,9 +10,9 @@ use std::{collections::HashMap, future::Future, hash::Hash, sync::Arc, time::Dur
 use tokio::task::{Id, JoinError, JoinSet};
 
 use crate::{
-    domain::{outbox::Outcome, time::Timestamp},
+    domain::{delivery_outcome::DeliveryOutcome, time::Timestamp},
     service::Result,
-    store::queues::room::Room,
+    store::queues::concurrency::Room,
     supervisor::Pulse,
 };
 
@@ -164,7 +164,7 @@ pub fn jitter() -> f64 {
 const SETTLING: [Duration; 4] = [Duration::from_millis(20), Duration::from_millis(500), Duration::from_secs(3), Duration::from_secs(10)];
 
 /// Called with what became of an attempt.
-pub type OnOutcome = Arc<dyn Fn(Outcome) + Send + Sync>;
+pub type OnOutcome = Arc<dyn Fn(DeliveryOutcome) + Send + Sync>;
 
 /// For a queue whose attempts nothing counts.
 pub fn uncounted() -> OnOutcome {
@@ -172,7 +172,7 @@ pub fn uncounted() -> OnOutcome {
 }
 
 /// Records the outcome of an attempt, with retries. `None`: it could not be recorded.
-pub async fn settle<F: Future<Output = Result<Outcome>>>(what: &str, write: impl Fn() -> F) -> Option<Outcome> {
+pub async fn settle<F: Future<Output = Result<DeliveryOutcome>>>(what: &str, write: impl Fn() -> F) -> Option<DeliveryOutcome> {
     let mut pauses = SETTLING.iter();
     loop {
         let error = match write().await {

@@ -13,7 +13,7 @@ pub struct Bridge {
 
 /// The properties of a bridge that a delivery needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Endpoint {
+pub struct BridgeEndpoint {
     pub url: String,
     /// The signing secrets, newest first; several during a rotation. `Err`: why no secret can be decrypted.
     pub secrets: Result<Vec<SigningSecret>, String>,

@@ -59,8 +59,8 @@ pub fn exact<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Entries, D::E
 /// The same where there may be none.
 pub fn exact_if_any<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Entries>, D::Error> {
     #[derive(Deserialize)]
-    struct Kept(#[serde(deserialize_with = "exact")] Entries);
-    Ok(Option::<Kept>::deserialize(deserializer)?.map(|Kept(entries)| entries))
+    struct ExactEntries(#[serde(deserialize_with = "exact")] Entries);
+    Ok(Option::<ExactEntries>::deserialize(deserializer)?.map(|ExactEntries(entries)| entries))
 }
 
 /// Entries with values that are read as `V`.

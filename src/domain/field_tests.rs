@@ -4,7 +4,7 @@
 use serde_json::Value;
 
 use super::{
-    fields::{Comparable, Kind, Scalar},
+    fields::{Comparable, FieldKind, ScalarKind},
     filters::{FieldFilter, FieldOperator},
     ids::FieldId,
     text::fold,
@@ -54,7 +54,7 @@ impl FilterError {
 
 impl FieldFilter {
     /// Compiles this filter to a test for a field of that kind.
-    pub fn test(self, kind: Kind) -> Result<FieldTest, FilterError> {
+    pub fn test(self, kind: FieldKind) -> Result<FieldTest, FilterError> {
         use FieldOperator as Op;
         if !self.operator.fits(kind) {
             let fitting: Vec<String> =
@@ -122,26 +122,26 @@ impl FieldOperator {
     }
 
     /// Whether the operator may test a field of that kind.
-    pub const fn fits(self, kind: Kind) -> bool {
+    pub const fn fits(self, kind: FieldKind) -> bool {
         match self {
             Self::IsEmpty | Self::IsNotEmpty => true,
             Self::ContainsAny | Self::ContainsAll | Self::DoesNotContainAny => kind.multi,
             _ if kind.multi => false,
             Self::Equal | Self::NotEqual => true,
-            Self::StartsWith | Self::TextContains => matches!(kind.scalar, Scalar::Text),
-            Self::IsOneOf | Self::IsNotOneOf => matches!(kind.scalar, Scalar::Text | Scalar::Number | Scalar::Integer),
-            Self::GreaterThan | Self::LessThan | Self::Between => !matches!(kind.scalar, Scalar::Text | Scalar::Boolean),
+            Self::StartsWith | Self::TextContains => matches!(kind.scalar, ScalarKind::Text),
+            Self::IsOneOf | Self::IsNotOneOf => matches!(kind.scalar, ScalarKind::Text | ScalarKind::Number | ScalarKind::Integer),
+            Self::GreaterThan | Self::LessThan | Self::Between => !matches!(kind.scalar, ScalarKind::Text | ScalarKind::Boolean),
         }
     }
 }
 
-const fn describe(kind: Kind) -> &'static str {
+const fn describe(kind: FieldKind) -> &'static str {
     match (kind.multi, kind.scalar) {
         (true, _) => "a field of several values",
-        (_, Scalar::Text) => "a text field",
-        (_, Scalar::Number | Scalar::Integer) => "a number field",
-        (_, Scalar::Boolean) => "a yes-or-no field",
-        (_, Scalar::Date | Scalar::DateTime) => "a date field",
+        (_, ScalarKind::Text) => "a text field",
+        (_, ScalarKind::Number | ScalarKind::Integer) => "a number field",
+        (_, ScalarKind::Boolean) => "a yes-or-no field",
+        (_, ScalarKind::Date | ScalarKind::DateTime) => "a date field",
     }
 }
 
@@ -152,7 +152,7 @@ fn absent<const N: usize>(operator: FieldOperator, members: [(&str, &Option<Valu
     }
 }
 
-fn one(scalar: Scalar, name: &str, value: Option<Value>) -> Result<Comparable, FilterError> {
+fn one(scalar: ScalarKind, name: &str, value: Option<Value>) -> Result<Comparable, FilterError> {
     let value = value.ok_or_else(|| FilterError::new(format!("needs a `{name}`")))?;
     scalar.comparable(&value).map_err(|reason| FilterError::new(format!("has a `{name}` that {reason}")))
 }
@@ -165,8 +165,8 @@ enum Edge {
 }
 
 impl Edge {
-    fn of(scalar: Scalar, name: &str, value: Option<Value>) -> Result<Self, FilterError> {
-        if let (Scalar::DateTime, Some(Ok(bound))) = (scalar, value.as_ref().and_then(Value::as_str).map(str::parse)) {
+    fn of(scalar: ScalarKind, name: &str, value: Option<Value>) -> Result<Self, FilterError> {
+        if let (ScalarKind::DateTime, Some(Ok(bound))) = (scalar, value.as_ref().and_then(Value::as_str).map(str::parse)) {
             return Ok(Self::Instant(bound));
         }
         match one(scalar, name, value)? {
@@ -184,7 +184,7 @@ impl Edge {
     }
 }
 
-fn many(scalar: Scalar, value: Option<Value>) -> Result<Vec<Comparable>, FilterError> {
+fn many(scalar: ScalarKind, value: Option<Value>) -> Result<Vec<Comparable>, FilterError> {
     let values = match value {
         Some(Value::Array(values)) if (1..=MAX_FILTER_VALUES).contains(&values.len()) => values,
         _ => return Err(FilterError::new(format!("needs a `value` that is an array of 1 to {MAX_FILTER_VALUES} values"))),
@@ -220,34 +220,35 @@ mod tests {
     fn operators_fit_their_kinds_only() {
         use FieldOperator::*;
         let all = FieldOperator::ALL;
-        let fitting = |scalar, multi| all.into_iter().filter(|op| op.fits(Kind { scalar, multi })).collect::<Vec<_>>();
+        let fitting = |scalar, multi| all.into_iter().filter(|op| op.fits(FieldKind { scalar, multi })).collect::<Vec<_>>();
         let numeric = [Equal, NotEqual, IsOneOf, IsNotOneOf, GreaterThan, LessThan, Between, IsEmpty, IsNotEmpty];
         let dates = [Equal, NotEqual, GreaterThan, LessThan, Between, IsEmpty, IsNotEmpty];
-        assert_eq!(fitting(Scalar::Text, false), [Equal, NotEqual, StartsWith, TextContains, IsOneOf, IsNotOneOf, IsEmpty, IsNotEmpty]);
-        assert_eq!(fitting(Scalar::Number, false), numeric);
-        assert_eq!(fitting(Scalar::Integer, false), numeric);
-        assert_eq!(fitting(Scalar::Date, false), dates);
-        assert_eq!(fitting(Scalar::DateTime, false), dates);
-        assert_eq!(fitting(Scalar::Boolean, false), [Equal, NotEqual, IsEmpty, IsNotEmpty]);
-        for scalar in [Scalar::Text, Scalar::Number, Scalar::Boolean, Scalar::Date] {
+        assert_eq!(fitting(ScalarKind::Text, false), [Equal, NotEqual, StartsWith, TextContains, IsOneOf, IsNotOneOf, IsEmpty, IsNotEmpty]);
+        assert_eq!(fitting(ScalarKind::Number, false), numeric);
+        assert_eq!(fitting(ScalarKind::Integer, false), numeric);
+        assert_eq!(fitting(ScalarKind::Date, false), dates);
+        assert_eq!(fitting(ScalarKind::DateTime, false), dates);
+        assert_eq!(fitting(ScalarKind::Boolean, false), [Equal, NotEqual, IsEmpty, IsNotEmpty]);
+        for scalar in [ScalarKind::Text, ScalarKind::Number, ScalarKind::Boolean, ScalarKind::Date] {
             assert_eq!(fitting(scalar, true), [ContainsAny, ContainsAll, DoesNotContainAny, IsEmpty, IsNotEmpty]);
         }
     }
 
     #[test]
     fn an_error_names_what_is_allowed() {
-        let refused = |operator, kind, value| filter(operator, value).test(Kind { scalar: kind, multi: false }).unwrap_err().to_string();
-        let told = refused(FieldOperator::Between, Scalar::Boolean, json!(true));
+        let refused =
+            |operator, kind, value| filter(operator, value).test(FieldKind { scalar: kind, multi: false }).unwrap_err().to_string();
+        let told = refused(FieldOperator::Between, ScalarKind::Boolean, json!(true));
         let fitting = "these do: `equal`, `not_equal`, `is_empty`, `is_not_empty`";
         assert_eq!(told, format!("has the operator `between`, which does not fit a yes-or-no field; {fitting}"));
-        let told = refused(FieldOperator::IsOneOf, Scalar::Text, json!(["x", null]));
+        let told = refused(FieldOperator::IsOneOf, ScalarKind::Text, json!(["x", null]));
         assert_eq!(told, "has a `value[1]` that must be a string");
     }
 
     #[test]
     fn instants_between_two_milliseconds_are_rounded_by_their_operator() {
         use FieldOperator::*;
-        let kind = Kind::single(Scalar::DateTime);
+        let kind = FieldKind::single(ScalarKind::DateTime);
         let at = |digits: &str| json!(format!("1970-01-01T07:00:01.{digits}+07:00"));
         let test = |operator, digits| filter(operator, at(digits)).test(kind).map(|test| test.test);
         assert_eq!(test(GreaterThan, "0019"), Ok(Test::Above(1001.0)));
@@ -270,7 +271,7 @@ mod tests {
     #[test]
     fn operands_fit_their_operator_and_kind() {
         use FieldOperator::*;
-        let (text, number) = (Kind::single(Scalar::Text), Kind::single(Scalar::Integer));
+        let (text, number) = (FieldKind::single(ScalarKind::Text), FieldKind::single(ScalarKind::Integer));
         for (good, kind, test) in [
             (filter(Equal, json!("A")), text, Test::AnyOf(vec![Comparable::Text("A".into())])),
             (filter(TextContains, json!("ＡB")), text, Test::Contains("ab".into())),

@@ -52,8 +52,8 @@ pub struct Field {
 }
 
 impl Field {
-    pub fn kind(&self) -> Kind {
-        Kind::of(&self.display_type, &self.data_type, self.max_items)
+    pub fn kind(&self) -> FieldKind {
+        FieldKind::of(&self.display_type, &self.data_type, self.max_items)
     }
 }
 
@@ -153,7 +153,7 @@ fn some_of(values: &[Value]) -> String {
 
 /// The values of all nodes of an option tree, in order and in their stored form: `1` and `1.0` are one number, `1` and
 /// `"1"` are two values.
-fn collect_options(options: Value, scalar: Scalar, values: &mut Vec<Value>) {
+fn collect_options(options: Value, scalar: ScalarKind, values: &mut Vec<Value>) {
     let Value::Array(options) = options else { return };
     for mut option in options {
         let mut take = |member: &str| option.get_mut(member).map(Value::take).unwrap_or_default();
@@ -183,7 +183,7 @@ pub const CONTACT_DISPLAY_TYPES: usize = 9;
 
 /// The type of one value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scalar {
+pub enum ScalarKind {
     Text,
     /// Within ±(2^53 − 1).
     Number,
@@ -198,8 +198,8 @@ pub enum Scalar {
 
 /// The value type of a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Kind {
-    pub scalar: Scalar,
+pub struct FieldKind {
+    pub scalar: ScalarKind,
     /// An array of such values.
     pub multi: bool,
 }
@@ -235,19 +235,19 @@ impl Comparable {
 
 const MAX_INTEGER: f64 = 9_007_199_254_740_991.0;
 
-impl Kind {
-    pub const fn single(scalar: Scalar) -> Self {
+impl FieldKind {
+    pub const fn single(scalar: ScalarKind) -> Self {
         Self { scalar, multi: false }
     }
 
     pub fn of(display_type: &str, data_type: &str, max_items: Option<i64>) -> Self {
         let scalar = match (display_type, data_type) {
-            ("integer", _) => Scalar::Integer,
-            ("datetime", _) => Scalar::DateTime,
-            (_, "number") => Scalar::Number,
-            (_, "boolean") => Scalar::Boolean,
-            (_, "date") => Scalar::Date,
-            _ => Scalar::Text,
+            ("integer", _) => ScalarKind::Integer,
+            ("datetime", _) => ScalarKind::DateTime,
+            (_, "number") => ScalarKind::Number,
+            (_, "boolean") => ScalarKind::Boolean,
+            (_, "date") => ScalarKind::Date,
+            _ => ScalarKind::Text,
         };
         Self { scalar, multi: display_type == "multi_select" || max_items.is_some_and(|max| max > 1) }
     }
@@ -255,9 +255,9 @@ impl Kind {
     /// The kind of a system key of a ticket's `ticketFields` (decisions, section 2); `None` for other keys.
     pub fn of_system_key(key: &str) -> Option<Self> {
         let scalar = match key {
-            "isConverted" => Scalar::Boolean,
-            "salesRevenue" => Scalar::Number,
-            "aiCsat" | "aiSummary" | "salesRevenueCurrency" | RESOLUTION_STATUS => Scalar::Text,
+            "isConverted" => ScalarKind::Boolean,
+            "salesRevenue" => ScalarKind::Number,
+            "aiCsat" | "aiSummary" | "salesRevenueCurrency" | RESOLUTION_STATUS => ScalarKind::Text,
             _ => return None,
         };
         Some(Self::single(scalar))
@@ -288,7 +288,7 @@ impl Kind {
 /// The system key that mirrors a ticket's resolution status.
 pub const RESOLUTION_STATUS: &str = "resolutionStatus";
 
-impl Scalar {
+impl ScalarKind {
     pub fn comparable(self, value: &Value) -> Result<Comparable, ValueError> {
         let number = |number: Option<f64>, or: &'static str| number.map(Comparable::Number).ok_or(ValueError::from(or));
         match self {
@@ -345,7 +345,7 @@ mod tests {
 
     #[test]
     fn values_fit_their_kind_or_are_refused() {
-        let kind = |display, data, max| Kind::of(display, data, max);
+        let kind = |display, data, max| FieldKind::of(display, data, max);
         for (kind, good, bad) in [
             (kind("text", "string", None), json!("a"), json!(1)),
             (kind("integer", "number", None), json!(3.0), json!(3.5)),
@@ -368,7 +368,7 @@ mod tests {
 
     #[test]
     fn date_times_are_stored_in_utc() {
-        let kind = Kind::single(Scalar::DateTime);
+        let kind = FieldKind::single(ScalarKind::DateTime);
         assert_eq!(kind.canonical(json!("2026-01-31T07:00:00+07:00")), Ok(json!("2026-01-31T00:00:00.000Z")));
         assert_eq!(kind.comparables(&json!("1970-01-01T00:00:01Z")), Ok(vec![Comparable::Number(1000.0)]));
     }

@@ -37,7 +37,7 @@ pub enum Status {
 
 /// The tickets that match the status filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shown {
+pub enum ShownTickets {
     /// Open and not snoozed.
     Open,
     Closed,
@@ -53,14 +53,14 @@ impl TicketFilter {
 
     /// The effective status set (decisions, sections 5.1 and 5.2). `history`: in this revision a request with nothing but a
     /// conversation's id lists its whole history.
-    pub fn shown(&self, history: bool) -> Shown {
+    pub fn shown(&self, history: bool) -> ShownTickets {
         let (open, closed) = (self.statuses.contains(&Status::Open), self.statuses.contains(&Status::Closed));
         match (open, closed) {
-            (true, true) => Shown::All,
-            (false, true) => Shown::Closed,
-            (true, false) => Shown::Open,
-            (false, false) if history && self.only_conversation() => Shown::All,
-            (false, false) => Shown::Open,
+            (true, true) => ShownTickets::All,
+            (false, true) => ShownTickets::Closed,
+            (true, false) => ShownTickets::Open,
+            (false, false) if history && self.only_conversation() => ShownTickets::All,
+            (false, false) => ShownTickets::Open,
         }
     }
 
@@ -146,12 +146,12 @@ mod tests {
     #[test]
     fn shown_follows_statuses_and_the_lone_conversation() {
         let only = TicketFilter { conversation_id: Some("c".into()), ..Default::default() };
-        assert_eq!(only.shown(true), Shown::All);
-        assert_eq!(only.shown(false), Shown::Open);
-        assert_eq!(TicketFilter { is_follow_up: Some(false), ..only.clone() }.shown(true), Shown::Open);
-        assert_eq!(TicketFilter { statuses: vec![Status::Open], ..only.clone() }.shown(true), Shown::Open);
-        assert_eq!(TicketFilter { is_spam: true, ..only }.shown(true), Shown::Open);
-        assert_eq!(TicketFilter { statuses: vec![Status::Closed, Status::Open], ..Default::default() }.shown(false), Shown::All);
-        assert_eq!(TicketFilter::default().shown(true), Shown::Open);
+        assert_eq!(only.shown(true), ShownTickets::All);
+        assert_eq!(only.shown(false), ShownTickets::Open);
+        assert_eq!(TicketFilter { is_follow_up: Some(false), ..only.clone() }.shown(true), ShownTickets::Open);
+        assert_eq!(TicketFilter { statuses: vec![Status::Open], ..only.clone() }.shown(true), ShownTickets::Open);
+        assert_eq!(TicketFilter { is_spam: true, ..only }.shown(true), ShownTickets::Open);
+        assert_eq!(TicketFilter { statuses: vec![Status::Closed, Status::Open], ..Default::default() }.shown(false), ShownTickets::All);
+        assert_eq!(TicketFilter::default().shown(true), ShownTickets::Open);
     }
 }

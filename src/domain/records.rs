@@ -25,7 +25,7 @@ pub struct Line<T> {
 
 /// Every kind of record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum RecordKind {
     Role,
     User,
     Team,
@@ -41,7 +41,7 @@ pub enum Kind {
     Comment,
 }
 
-impl Kind {
+impl RecordKind {
     /// Every kind, in export order: parents first.
     pub const ALL: [Self; 13] = [
         Self::Role,
@@ -433,9 +433,9 @@ mod tests {
 
     #[test]
     fn every_kind_has_its_own_name() {
-        for kind in Kind::ALL {
-            assert_eq!(Kind::of(kind.name()), Some(kind));
+        for kind in RecordKind::ALL {
+            assert_eq!(RecordKind::of(kind.name()), Some(kind));
         }
-        assert_eq!(Kind::of("tickets"), None);
+        assert_eq!(RecordKind::of("tickets"), None);
     }
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
     entries::Entries,
-    fields::{Comparable, Field, Kind, Scalar, TICKET_DISPLAY_TYPES},
+    fields::{Comparable, Field, FieldKind, ScalarKind, TICKET_DISPLAY_TYPES},
     records::{Comment, Contact, Message, Ticket},
     time::Timestamp,
 };
@@ -55,11 +55,11 @@ fn date_time() -> impl Strategy<Value = String> {
 }
 
 /// Usually a value of that type; some are past a limit.
-fn nearly(scalar: Scalar) -> BoxedStrategy<Value> {
+fn nearly(scalar: ScalarKind) -> BoxedStrategy<Value> {
     match scalar {
-        Scalar::Text => any::<String>().prop_map(Value::from).boxed(),
-        Scalar::Boolean => any::<bool>().prop_map(Value::from).boxed(),
-        Scalar::Number | Scalar::Integer => prop_oneof![
+        ScalarKind::Text => any::<String>().prop_map(Value::from).boxed(),
+        ScalarKind::Boolean => any::<bool>().prop_map(Value::from).boxed(),
+        ScalarKind::Number | ScalarKind::Integer => prop_oneof![
             (-5..=5_i64).prop_map(Value::from),
             any::<i64>().prop_map(Value::from),
             any::<u64>().prop_map(Value::from),
@@ -71,12 +71,12 @@ fn nearly(scalar: Scalar) -> BoxedStrategy<Value> {
             Just(json!(-0.0)),
         ]
         .boxed(),
-        Scalar::Date => prop_oneof![
+        ScalarKind::Date => prop_oneof![
             (0..=9999_u32, 0..=13_u32, 0..=32_u32).prop_map(|(year, month, day)| Value::from(format!("{year:04}-{month:02}-{day:02}"))),
             date_time().prop_map(Value::from),
         ]
         .boxed(),
-        Scalar::DateTime => date_time().prop_map(Value::from).boxed(),
+        ScalarKind::DateTime => date_time().prop_map(Value::from).boxed(),
     }
 }
 
@@ -110,7 +110,7 @@ fn field_and_value() -> impl Strategy<Value = (Field, Value)> {
     })
 }
 
-fn items(kind: Kind, value: &Value) -> Vec<Value> {
+fn items(kind: FieldKind, value: &Value) -> Vec<Value> {
     if kind.multi { value.as_array().unwrap().clone() } else { vec![value.clone()] }
 }
 
@@ -138,19 +138,19 @@ proptest! {
             for (i, (one, comparable)) in kept.iter().zip(&comparables).enumerate() {
                 prop_assert!(!kept[..i].contains(one) && !comparables[..i].contains(comparable));
                 match (kind.scalar, one) {
-                    (Scalar::Text | Scalar::Boolean | Scalar::Date, _) => prop_assert_eq!(one, &sent[i]),
-                    (Scalar::DateTime, one) => {
+                    (ScalarKind::Text | ScalarKind::Boolean | ScalarKind::Date, _) => prop_assert_eq!(one, &sent[i]),
+                    (ScalarKind::DateTime, one) => {
                         let at: Timestamp = one.as_str().unwrap().parse().unwrap();
                         prop_assert_eq!(at, sent[i].as_str().unwrap().parse().unwrap());
                         prop_assert_eq!(one, &Value::from(at.to_string()));
                         prop_assert_eq!(comparable, &Comparable::Number(at.millis() as f64));
                     }
-                    (Scalar::Number | Scalar::Integer, one) => {
+                    (ScalarKind::Number | ScalarKind::Integer, one) => {
                         let number = one.as_f64().unwrap();
                         prop_assert_eq!(Some(number), sent[i].as_f64());
                         prop_assert!(number.abs() <= MAX_INTEGER as f64);
                         prop_assert_eq!(one.is_f64(), number.fract() != 0.0);
-                        prop_assert!(kind.scalar == Scalar::Number || one.is_i64());
+                        prop_assert!(kind.scalar == ScalarKind::Number || one.is_i64());
                     }
                 }
             }
@@ -161,9 +161,9 @@ proptest! {
     fn a_value_of_another_type_is_refused(field in any_field(), value in json_value()) {
         let kind = field.kind();
         let fits = |value: &Value| match kind.scalar {
-            Scalar::Text | Scalar::Date | Scalar::DateTime => value.is_string(),
-            Scalar::Number | Scalar::Integer => value.is_number(),
-            Scalar::Boolean => value.is_boolean(),
+            ScalarKind::Text | ScalarKind::Date | ScalarKind::DateTime => value.is_string(),
+            ScalarKind::Number | ScalarKind::Integer => value.is_number(),
+            ScalarKind::Boolean => value.is_boolean(),
         };
         let typed = match &value {
             Value::Null => true,

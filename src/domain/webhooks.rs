@@ -112,18 +112,18 @@ pub fn next_attempt(attempts: i64, ended: Timestamp, asked: Option<i64>, jitter:
 pub struct Attempted {
     pub started_at: Timestamp,
     pub ended_at: Timestamp,
-    pub answer: Answer,
+    pub answer: EndpointAnswer,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Answer {
+pub enum EndpointAnswer {
     /// The status, with the pause that the endpoint asks for, in milliseconds.
     Status(u16, Option<i64>),
     /// No response, and why.
     None(String),
 }
 
-impl Answer {
+impl EndpointAnswer {
     pub fn is_success(&self) -> bool {
         matches!(self, Self::Status(200..=299, _))
     }
@@ -136,7 +136,7 @@ impl Answer {
 
 /// An attempt as the log shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Logged {
+pub struct LoggedAttempt {
     pub position: i64,
     pub event_id: String,
     pub kind: String,

@@ -12,7 +12,7 @@ use serde_json::{Value, value::to_raw_value};
 
 use super::{
     operations::{contacts::Contact, conversations::Conversation},
-    schemas::value_types::{Any, AnyObject, Listed, Stored, ValueSet},
+    schemas::value_types::{Any, AnyObject, EnumValue, StoredJson, ValueSet},
 };
 use crate::{
     domain::{
@@ -54,7 +54,7 @@ impl ValueSet for Actors {
 /// Who caused an event.
 #[derive(Debug, Object, Serialize)]
 pub struct Actor {
-    r#type: Listed<Actors>,
+    r#type: EnumValue<Actors>,
     #[oai(skip_serializing_if_is_none)]
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
@@ -66,7 +66,7 @@ pub struct Actor {
 #[serde(rename_all = "camelCase")]
 pub struct Event {
     id: String,
-    r#type: Listed<EventKinds>,
+    r#type: EnumValue<EventKinds>,
     timestamp: Timestamp,
     /// The revision of the contract that `data` is written in.
     api_revision: String,
@@ -76,7 +76,7 @@ pub struct Event {
     sequence: i64,
     actor: Actor,
     /// The record that changed, as the read operations of the revision return it.
-    data: Stored<AnyObject>,
+    data: StoredJson<AnyObject>,
 }
 
 /// A message that came or went.
@@ -188,7 +188,7 @@ fn any(value: Option<&Value>) -> Option<Any> {
 }
 
 /// `data` of an event.
-fn data(fact: &Fact) -> Stored<AnyObject> {
+fn data(fact: &Fact) -> StoredJson<AnyObject> {
     let assigned = |of: &StoredTicket, previous: Option<&UserId>| {
         text(&AssignmentData { ticket: ticket(of), previous_assignee_user_id: previous.map(|id| id.as_str().to_owned()) })
     };
@@ -230,9 +230,9 @@ fn data(fact: &Fact) -> Stored<AnyObject> {
     }
 }
 
-fn text(data: &impl Serialize) -> Stored<AnyObject> {
+fn text(data: &impl Serialize) -> StoredJson<AnyObject> {
     // Plain data with string keys: writing it to memory cannot fail.
-    Stored::from(to_raw_value(data).unwrap_or_default())
+    StoredJson::from(to_raw_value(data).unwrap_or_default())
 }
 
 /// Renders in the shapes of the compiled revision.

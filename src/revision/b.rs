@@ -36,8 +36,8 @@ pub const CHANNELS: &[&str] =
     &["line", "instagram", "facebook", "lazada", "shopee", "tiktok", "whatsapp", "widget", "gmail", "outlook", "drunken_lullabies"];
 
 /// Groups of operations that only this revision has.
-pub type Extra = (accounts::AccountReads, assign::Assignments, search::Searches, sends::Sends);
-pub const EXTRA: Extra = (accounts::AccountReads, assign::Assignments, search::Searches, sends::Sends);
+pub type Extra = (accounts::AccountReads, assign::Assignments, search::SearchOperations, sends::Sends);
+pub const EXTRA: Extra = (accounts::AccountReads, assign::Assignments, search::SearchOperations, sends::Sends);
 
 /// Kinds of events that nothing of this revision causes: it only passes on those that the other one recorded.
 pub const UNCAUSED_EVENTS: &[&str] = &[];

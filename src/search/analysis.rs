@@ -9,7 +9,7 @@
 //! - 4-grams of the digits of a number, across the separators of phone numbers;
 //! - short prefixes of words, and single graphemes: too many words share these for a prefix query to visit each word.
 //!
-//! Called by `query` and `memory`. Guarantees: a term's position counts graphemes and words, with a gap wherever two
+//! Called by `query` and `record_terms`. Guarantees: a term's position counts graphemes and words, with a gap wherever two
 //! neighbours must not count as adjacent; no term is longer than [`TERM_MAX`] bytes, whatever the text.
 
 use icu_normalizer::{ComposingNormalizerBorrowed as Composing, DecomposingNormalizerBorrowed as Decomposing};
@@ -49,7 +49,7 @@ const NUMBERS_GAP: u32 = DIGIT_RUN as u32;
 
 /// The kind of a piece of folded text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum TokenKind {
     Word,
     /// In a script that is written without spaces.
     Run,
@@ -59,7 +59,7 @@ pub enum Kind {
 /// A piece of folded text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Piece {
-    pub kind: Kind,
+    pub kind: TokenKind,
     pub from: usize,
     pub to: usize,
 }
@@ -157,26 +157,26 @@ fn in_letters(c: char) -> bool {
 /// Cuts a folded text into pieces, from left to right.
 pub fn pieces(folded: &str) -> Vec<Piece> {
     let mut pieces: Vec<Piece> = Vec::with_capacity(folded.len() / 6 + 1);
-    let mut open: Option<Kind> = None;
+    let mut open: Option<TokenKind> = None;
     for (at, c) in folded.char_indices() {
         let to = at + c.len_utf8();
         let kind = if c.is_ascii() {
             if c.is_ascii_alphanumeric() {
-                Some(Kind::Word)
+                Some(TokenKind::Word)
             } else if c == '$' {
-                Some(Kind::Symbol)
+                Some(TokenKind::Symbol)
             } else {
                 None
             }
         } else if is_unspaced(c) {
-            Some(Kind::Run)
+            Some(TokenKind::Run)
         } else if is_mark(c) {
             // A mark continues its piece; a mark without one is ignored.
             open
         } else if is_symbol(c) {
-            Some(Kind::Symbol)
+            Some(TokenKind::Symbol)
         } else if c.is_alphanumeric() {
-            Some(Kind::Word)
+            Some(TokenKind::Word)
         } else {
             None
         };
@@ -270,7 +270,7 @@ pub fn analyse(text: &str, mut term: impl FnMut(&str, u32)) {
         }
         broken = piece.to;
         match piece.kind {
-            Kind::Word => {
+            TokenKind::Word => {
                 let word = word(written);
                 term(word, place);
                 place += 1;
@@ -279,7 +279,7 @@ pub fn analyse(text: &str, mut term: impl FnMut(&str, u32)) {
                     term(&buffer, 0);
                 }
             }
-            Kind::Run => {
+            TokenKind::Run => {
                 let mut graphemes = graphemes(written).peekable();
                 while let Some(grapheme) = graphemes.next() {
                     pair(&mut buffer, grapheme, graphemes.peek().copied());
@@ -290,7 +290,7 @@ pub fn analyse(text: &str, mut term: impl FnMut(&str, u32)) {
                 }
                 place += GAP;
             }
-            Kind::Symbol => {
+            TokenKind::Symbol => {
                 for symbol in symbols(written) {
                     term(symbol, place);
                     place += 1;

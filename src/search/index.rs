@@ -4,7 +4,7 @@
 //! contains more than once has a second posting list, of the records with exactly that frequency. Each posting list thus
 //! begins with the records that score best, which lets `searcher` terminate early.
 //!
-//! Called by `build`, `follow`, `front` and `searcher`. Guarantees: the document order, after merges too; a commit contains
+//! Called by `index_build`, `search_service`, `overlay` and `searcher`. Guarantees: the document order, after merges too; a commit contains
 //! its documents together with the mark of the change log up to which they are complete, so a process that dies between two
 //! commits continues from the former; an index that is damaged, or of another database or analysis version, is not opened.
 
@@ -21,8 +21,8 @@ use tantivy::{
 
 use super::{
     analysis::{self, BREAK},
-    columns::{IdFields, STANDING},
-    memory::Terms,
+    fast_fields::{IdFields, STANDING},
+    record_terms::Terms,
     score::{self, MANY},
 };
 use crate::{
@@ -51,7 +51,7 @@ const END: char = '\u{1f}';
 
 /// The fields of the index. A record has text only in the field of its noun.
 #[derive(Clone, Copy, Debug)]
-pub struct Fields {
+pub struct IndexFields {
     messages: Field,
     contacts: Field,
     /// A hash of store, noun and id, by which a record is replaced.
@@ -60,7 +60,7 @@ pub struct Fields {
     id: IdFields,
 }
 
-impl Fields {
+impl IndexFields {
     fn schema() -> (Schema, Self) {
         let mut schema = Schema::builder();
         let indexing = TextFieldIndexing::default()
@@ -85,16 +85,16 @@ impl Fields {
         }
     }
 
-    pub fn key(&self, key: Key) -> Term {
+    pub fn key(&self, key: RecordKey) -> Term {
         Term::from_field_u64(self.key, key.0)
     }
 }
 
 /// Identifies a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Key(u64);
+pub struct RecordKey(u64);
 
-impl Key {
+impl RecordKey {
     pub fn of(store: &StoreId, noun: Noun, id: &str) -> Self {
         let mut digest = Sha256::new();
         for part in [store.as_str(), if noun == Noun::Message { "message" } else { "contact" }, id] {
@@ -167,7 +167,7 @@ pub fn text(texts: &[String]) -> String {
 
 /// The payload of a commit.
 #[derive(Debug, Serialize, Deserialize)]
-struct Payload {
+struct CommitPayload {
     database: String,
     analysis: u32,
     mark: Mark,
@@ -178,7 +178,7 @@ pub struct Index {
     files: Files,
     pub reader: IndexReader,
     writer: IndexWriter,
-    pub fields: Fields,
+    pub fields: IndexFields,
     database: String,
 }
 
@@ -195,9 +195,10 @@ impl Index {
                 return Ok(None);
             }
         };
-        let (schema, fields) = Fields::schema();
-        let payload = files.load_metas()?.payload.and_then(|payload| serde_json::from_str::<Payload>(&payload).ok());
-        let ours = |payload: &Payload| payload.database == database && payload.analysis == analysis::VERSION && files.schema() == schema;
+        let (schema, fields) = IndexFields::schema();
+        let payload = files.load_metas()?.payload.and_then(|payload| serde_json::from_str::<CommitPayload>(&payload).ok());
+        let ours =
+            |payload: &CommitPayload| payload.database == database && payload.analysis == analysis::VERSION && files.schema() == schema;
         let Some(payload) = payload.filter(ours) else {
             tracing::info!("the search index is unfinished, of another version or of another database, and is rebuilt");
             return Ok(None);
@@ -216,7 +217,7 @@ impl Index {
             std::fs::remove_dir_all(folder)?;
         }
         std::fs::create_dir_all(folder)?;
-        let (schema, fields) = Fields::schema();
+        let (schema, fields) = IndexFields::schema();
         let ranked = IndexSortByField { field: STANDING.to_owned(), order: Order::Asc };
         let settings = IndexSettings { sort_by_field: Some(ranked), ..IndexSettings::default() };
         let files = Files::builder().schema(schema).settings(settings).create_in_dir(folder)?;
@@ -226,8 +227,8 @@ impl Index {
         Ok(index)
     }
 
-    fn with(files: Files, fields: Fields, database: &str, memory: usize) -> Result<Self, TantivyError> {
-        files.tokenizers().register(WRITTEN, TextAnalyzer::from(Written::default()));
+    fn with(files: Files, fields: IndexFields, database: &str, memory: usize) -> Result<Self, TantivyError> {
+        files.tokenizers().register(WRITTEN, TextAnalyzer::from(JoinedTokenizer::default()));
         let reader = files.reader_builder().reload_policy(ReloadPolicy::Manual).try_into()?;
         let writer = files.writer_with_num_threads(1, memory)?;
         Ok(Self { files, reader, writer, fields, database: database.to_owned() })
@@ -242,20 +243,20 @@ impl Index {
     pub fn add_with(&self, record: &Searchable, terms: &Terms) -> Result<(), TantivyError> {
         let mut document = TantivyDocument::new();
         document.add_text(self.fields.text(record.noun), written(&record.store, terms));
-        document.add_u64(self.fields.key, Key::of(&record.store, record.noun, &record.id).0);
+        document.add_u64(self.fields.key, RecordKey::of(&record.store, record.noun, &record.id).0);
         document.add_u64(self.fields.standing, Standing::of(score::length(terms.count()), record.at).0);
         self.fields.id.write(&mut document, &record.id);
         self.writer.add_document(document)?;
         Ok(())
     }
 
-    pub fn remove(&self, key: Key) {
+    pub fn remove(&self, key: RecordKey) {
         self.writer.delete_term(self.fields.key(key));
     }
 
     /// Makes everything durable, complete up to the mark.
     pub fn commit(&mut self, mark: &Mark) -> Result<(), TantivyError> {
-        let payload = Payload { database: self.database.clone(), analysis: analysis::VERSION, mark: mark.clone() };
+        let payload = CommitPayload { database: self.database.clone(), analysis: analysis::VERSION, mark: mark.clone() };
         let payload = serde_json::to_string(&payload).map_err(|error| TantivyError::InternalError(error.to_string()))?;
         let mut commit = self.writer.prepare_commit()?;
         commit.set_payload(&payload);
@@ -279,7 +280,7 @@ impl Index {
 
 /// The tokenizer that Tantivy requires: splits a text that [`written`] has joined.
 #[derive(Clone, Default)]
-struct Written {
+struct JoinedTokenizer {
     token: Token,
 }
 
@@ -312,7 +313,7 @@ fn written(store: &StoreId, terms: &Terms) -> String {
     text
 }
 
-impl Tokenizer for Written {
+impl Tokenizer for JoinedTokenizer {
     type TokenStream<'a> = Reading<'a>;
 
     fn token_stream<'a>(&'a mut self, text: &'a str) -> Reading<'a> {

@@ -6,11 +6,11 @@
 //!
 //! - `analysis` is the tokenizer; `query` parses a search into conditions on terms. Both are pure.
 //! - `index` is the files: Tantivy provides term dictionaries, posting lists with positions, and merges; each commit
-//!   contains the mark of the change log up to which it is complete. `folder` locks their directory, `build` creates them.
-//! - `columns` are the column store of a segment: the sort key and the id of a document.
-//! - `postings` and `searcher` evaluate queries, `best` collects the best hits, `memory` evaluates uncommitted records,
+//!   contains the mark of the change log up to which it is complete. `index_directory` locks their directory, `index_build` creates them.
+//! - `fast_fields` are the column store of a segment: the sort key and the id of a document.
+//! - `postings` and `searcher` evaluate queries, `top_hits` collects the best hits, `record_terms` evaluates uncommitted records,
 //!   `score` is the relevance.
-//! - `front` is the in-memory overlay of recent writes; `follow` answers searches and follows the database.
+//! - `overlay` is the in-memory overlay of recent writes; `search_service` answers searches and follows the database.
 //!
 //! Tantivy does not evaluate the queries. Each term has its store as a prefix, so the volume of one store costs another
 //! nothing. Scores use no statistics of the whole index. Documents and posting lists are sorted by what decides those
@@ -26,28 +26,28 @@
 //! everything else works.
 
 mod analysis;
-mod best;
-mod build;
-mod columns;
-mod folder;
-mod follow;
-mod front;
+mod fast_fields;
 mod index;
-mod memory;
+mod index_build;
+mod index_directory;
+mod overlay;
 mod postings;
 mod query;
+mod record_terms;
 mod score;
+mod search_service;
 mod searcher;
 #[cfg(test)]
 mod tests;
+mod top_hits;
 
 use crate::store;
 
-pub use build::Progress;
-pub use follow::{IndexState, Searches};
-pub use memory::matching;
+pub use index_build::Progress;
+pub use record_terms::matching;
 pub use score::shown;
-pub use searcher::{Found, Hit, Order, Search};
+pub use search_service::{IndexState, SearchService};
+pub use searcher::{Hit, HitPage, Search, SortOrder};
 
 pub type Result<T> = std::result::Result<T, Error>;
 

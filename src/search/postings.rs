@@ -22,20 +22,20 @@ use super::{
 
 /// A condition in one segment.
 pub struct Part {
-    pub walk: Walk,
-    /// Walks over the candidates with a frequency above one, as far as [`Walk::bound`] knows, by that frequency.
-    pub often: BTreeMap<u32, Walk>,
+    pub walk: PostingIterator,
+    /// Walks over the candidates with a frequency above one, as far as [`PostingIterator::bound`] knows, by that frequency.
+    pub often: BTreeMap<u32, PostingIterator>,
     /// Whether every candidate is a hit with exactly the frequency of its bound.
     pub sure: bool,
 }
 
 /// The iterator of one condition through one segment. Its candidates ascend.
 #[derive(Clone)]
-pub enum Walk {
+pub enum PostingIterator {
     Nowhere,
     Term(Box<Blocks>),
     Phrase(Box<Phrase>),
-    All(Vec<Walk>),
+    All(Vec<PostingIterator>),
     Any(Box<Union>),
 }
 
@@ -59,7 +59,7 @@ pub struct Phrase {
 /// The union of several walks.
 #[derive(Clone)]
 pub struct Union {
-    walks: Vec<Walk>,
+    walks: Vec<PostingIterator>,
     /// The walks that are at the candidate, and the heap of the others.
     here: Vec<usize>,
     ahead: BinaryHeap<Reverse<(DocId, usize)>>,
@@ -81,7 +81,7 @@ type Often = Vec<(u32, TermInfo)>;
 impl Opener<'_> {
     pub fn part(&mut self, condition: &Condition) -> tantivy::Result<Part> {
         let (walk, lists) = self.open(condition)?;
-        let mut often: BTreeMap<u32, Vec<Walk>> = BTreeMap::new();
+        let mut often: BTreeMap<u32, Vec<PostingIterator>> = BTreeMap::new();
         for (times, info) in lists {
             often.entry(times).or_default().push(self.list(&info)?);
         }
@@ -89,11 +89,11 @@ impl Opener<'_> {
         Ok(Part { walk, often, sure: matches!(condition, Condition::Term(_) | Condition::Beginning(_)) })
     }
 
-    fn open(&mut self, condition: &Condition) -> tantivy::Result<(Walk, Often)> {
+    fn open(&mut self, condition: &Condition) -> tantivy::Result<(PostingIterator, Often)> {
         Ok(match condition {
             Condition::Term(term) => match self.info(term)? {
                 Some(info) => (self.list(&info)?, self.often(term)?),
-                None => (Walk::Nowhere, vec![]),
+                None => (PostingIterator::Nowhere, vec![]),
             },
             Condition::Beginning(beginning) => {
                 let (infos, last) = self.range(beginning, beginning, self.budget)?;
@@ -108,18 +108,18 @@ impl Opener<'_> {
                 let last = terms.iter().map(|(offset, _)| *offset).max().unwrap_or(0);
                 let mut infos = Vec::with_capacity(terms.len());
                 for (offset, term) in terms {
-                    let Some(info) = self.info(term)? else { return Ok((Walk::Nowhere, vec![])) };
+                    let Some(info) = self.info(term)? else { return Ok((PostingIterator::Nowhere, vec![])) };
                     infos.push((last - *offset, term, info));
                 }
                 // The rarest of all terms leads; it is seldom among the adjacent terms that would be chosen from the left.
                 infos.sort_by_key(|(_, _, info)| info.doc_freq);
                 cover(&mut infos, last, *covers);
-                let Some((_, term, rarest)) = infos.first() else { return Ok((Walk::Nowhere, vec![])) };
+                let Some((_, term, rarest)) = infos.first() else { return Ok((PostingIterator::Nowhere, vec![])) };
                 let (lead, often) = (self.blocks(rarest)?, self.often(term)?);
                 let option = IndexRecordOption::WithFreqsAndPositions;
                 let part = |(offset, _, info)| Ok((offset, self.index.read_postings_from_terminfo(&info, option)?));
                 let parts = infos.into_iter().map(part).collect::<tantivy::Result<_>>()?;
-                (Walk::Phrase(Box::new(Phrase { lead, parts, starts: vec![], others: vec![] })), often)
+                (PostingIterator::Phrase(Box::new(Phrase { lead, parts, starts: vec![], others: vec![] })), often)
             }
             Condition::All(conditions) => {
                 let mut opened = conditions.iter().map(|part| self.open(part)).collect::<tantivy::Result<Vec<_>>>()?;
@@ -127,7 +127,7 @@ impl Opener<'_> {
                 let (walks, mut oftens): (Vec<_>, Vec<_>) = opened.into_iter().unzip();
                 // The first term determines the bound.
                 let often = oftens.drain(..).next().unwrap_or_default();
-                (if walks.is_empty() { Walk::Nowhere } else { Walk::All(walks) }, often)
+                (if walks.is_empty() { PostingIterator::Nowhere } else { PostingIterator::All(walks) }, often)
             }
             Condition::Any(conditions) => {
                 let opened = conditions.iter().map(|way| self.open(way)).collect::<tantivy::Result<Vec<_>>>()?;
@@ -145,8 +145,8 @@ impl Opener<'_> {
         Ok(Blocks { block: self.index.read_block_postings_from_terminfo(info, IndexRecordOption::WithFreqs)?, at: 0 })
     }
 
-    fn list(&self, info: &TermInfo) -> tantivy::Result<Walk> {
-        Ok(Walk::Term(Box::new(self.blocks(info)?)))
+    fn list(&self, info: &TermInfo) -> tantivy::Result<PostingIterator> {
+        Ok(PostingIterator::Term(Box::new(self.blocks(info)?)))
     }
 
     fn often(&self, term: &str) -> tantivy::Result<Often> {
@@ -176,7 +176,7 @@ impl Opener<'_> {
     }
 }
 
-impl Walk {
+impl PostingIterator {
     /// An upper bound of the number of candidates.
     pub fn candidates(&self) -> u64 {
         match self {
@@ -285,14 +285,14 @@ impl Blocks {
 }
 
 impl Union {
-    fn of(mut walks: Vec<Walk>) -> Walk {
+    fn of(mut walks: Vec<PostingIterator>) -> PostingIterator {
         if walks.len() < 2 {
-            return walks.pop().unwrap_or(Walk::Nowhere);
+            return walks.pop().unwrap_or(PostingIterator::Nowhere);
         }
         let here = (0..walks.len()).collect();
         let mut union = Self { walks, here, ahead: BinaryHeap::new(), document: 0 };
         union.settle(0);
-        Walk::Any(Box::new(union))
+        PostingIterator::Any(Box::new(union))
     }
 
     fn seek(&mut self, target: DocId) -> DocId {

@@ -1,10 +1,10 @@
 //! Query parser: turns a search text into conditions, all of which must hold (AND). Pure.
 //!
 //! There is no query syntax: a search is analysed like any text, and characters that are no terms are ignored. Called by
-//! `searcher` and `memory`. Guarantees: the number of conditions is bounded by the length of the text; the same text gives
+//! `searcher` and `record_terms`. Guarantees: the number of conditions is bounded by the length of the text; the same text gives
 //! the same conditions in the same order, on which the weights in a cursor rely.
 
-use super::analysis::{self, DIGIT_RUN, DIGITS, Kind, Piece, SHORT_CHARS, pair, short};
+use super::analysis::{self, DIGIT_RUN, DIGITS, Piece, SHORT_CHARS, TokenKind, pair, short};
 
 /// A condition on a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,14 +25,14 @@ pub enum Condition {
 
 /// The conditions of a search text; none if it has no terms, which finds nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Query {
+pub struct SearchQuery {
     pub conditions: Vec<Condition>,
 }
 
 /// A word without spaces that contains this is an e-mail address, or part of one.
 const AT: char = '@';
 
-impl Query {
+impl SearchQuery {
     pub fn of(text: &str) -> Self {
         let folded = analysis::fold(text);
         let pieces = analysis::pieces(&folded);
@@ -62,10 +62,10 @@ impl Query {
             } else {
                 let written = &folded[piece.from..piece.to];
                 match piece.kind {
-                    Kind::Word if at + 1 == pieces.len() => add(beginning(&folded, piece)),
-                    Kind::Word => add(Condition::Term(text_of(&folded, piece))),
-                    Kind::Run => add(run(written)),
-                    Kind::Symbol => analysis::symbols(written).for_each(|symbol| add(Condition::Term(symbol.to_owned()))),
+                    TokenKind::Word if at + 1 == pieces.len() => add(beginning(&folded, piece)),
+                    TokenKind::Word => add(Condition::Term(text_of(&folded, piece))),
+                    TokenKind::Run => add(run(written)),
+                    TokenKind::Symbol => analysis::symbols(written).for_each(|symbol| add(Condition::Term(symbol.to_owned()))),
                 }
                 1
             };
@@ -155,9 +155,9 @@ fn in_a_row(digits: &str) -> Condition {
 fn address(folded: &str, pieces: &[Piece]) -> Option<usize> {
     let together = |pair: &&[Piece]| {
         let between = &folded[pair[0].to..pair[1].from];
-        pair[1].kind == Kind::Word && !between.contains(char::is_whitespace)
+        pair[1].kind == TokenKind::Word && !between.contains(char::is_whitespace)
     };
-    if pieces.first()?.kind != Kind::Word {
+    if pieces.first()?.kind != TokenKind::Word {
         return None;
     }
     let length = 1 + pieces.windows(2).take_while(together).count();
@@ -171,7 +171,7 @@ mod tests {
     use crate::search::analysis::{PAIR, SHORT};
 
     fn conditions(text: &str) -> Vec<Condition> {
-        Query::of(text).conditions
+        SearchQuery::of(text).conditions
     }
 
     fn phrase(covers: u32, terms: &[&str]) -> Condition {

@@ -10,7 +10,7 @@
 //! candidates but few hits. Several terms that are each repeated within many records weaken the bound of a pass, since it
 //! assumes the maximum of the other terms. Counting visits all hits; only revision A counts, for contacts.
 //!
-//! Called by `follow` and `front`. Guarantees: the order of a hit depends only on the record and the walk's weights; the
+//! Called by `search_service` and `overlay`. Guarantees: the order of a hit depends only on the record and the walk's weights; the
 //! pages equal those of an exhaustive evaluation; records of another store are not even candidates.
 
 use std::{
@@ -22,13 +22,13 @@ use std::{
 use tantivy::{DocId, Searcher, SegmentReader, TERMINATED, TantivyError, schema::Field};
 
 use super::{
-    best::{Best, Candidate, Place},
-    columns::{Columns, pack},
-    index::{EVERY, Fields, Key, Standing, prefix},
-    memory::Terms,
-    postings::{Opener, Part, Walk},
-    query::{Condition, Query},
+    fast_fields::{SegmentColumns, pack},
+    index::{EVERY, IndexFields, RecordKey, Standing, prefix},
+    postings::{Opener, Part, PostingIterator},
+    query::{Condition, SearchQuery},
+    record_terms::Terms,
     score::{self, MANY},
+    top_hits::{Best, Candidate, HitLocation},
 };
 use crate::domain::{
     ids::StoreId,
@@ -38,7 +38,7 @@ use crate::domain::{
 
 /// The sort order of hits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
+pub enum SortOrder {
     /// By relevance, then newest first.
     Relevance,
     Newest,
@@ -50,7 +50,7 @@ pub struct Search {
     pub store: StoreId,
     pub noun: Noun,
     pub text: String,
-    pub order: Order,
+    pub order: SortOrder,
     /// Unix milliseconds: at or after `from`, before `before`.
     pub from: Option<i64>,
     pub before: Option<i64>,
@@ -67,7 +67,7 @@ pub struct Hit {
 
 /// A page of hits, with one more than requested if there is one.
 #[derive(Debug, Default, PartialEq)]
-pub struct Found {
+pub struct HitPage {
     pub hits: Vec<Hit>,
     pub weights: Vec<u8>,
     pub total: Option<u64>,
@@ -89,10 +89,10 @@ pub struct Fresh {
 pub struct View {
     searcher: Searcher,
     /// By segment.
-    columns: Arc<[Columns]>,
-    fields: Fields,
+    columns: Arc<[SegmentColumns]>,
+    fields: IndexFields,
     /// By key, so each record is there once.
-    pub fresh: HashMap<Key, Arc<Fresh>>,
+    pub fresh: HashMap<RecordKey, Arc<Fresh>>,
     /// Documents of the index that `fresh` supersedes: segment and document.
     pub stale: HashSet<(usize, DocId)>,
 }
@@ -127,7 +127,7 @@ const WIDE: Limits =
 const SMALL: Limits = Limits { conditions: 8, fresh: 500, words: 16, candidates: 250, lists: 50_000, partly: false };
 
 impl View {
-    pub fn new(searcher: Searcher, fields: Fields) -> Result<Self, TantivyError> {
+    pub fn new(searcher: Searcher, fields: IndexFields) -> Result<Self, TantivyError> {
         Ok(Self { columns: Self::columns(&searcher)?, searcher, fields, fresh: HashMap::new(), stale: HashSet::new() })
     }
 
@@ -138,33 +138,33 @@ impl View {
         Ok(())
     }
 
-    fn columns(searcher: &Searcher) -> Result<Arc<[Columns]>, TantivyError> {
-        searcher.segment_readers().iter().map(Columns::open).collect()
+    fn columns(searcher: &Searcher) -> Result<Arc<[SegmentColumns]>, TantivyError> {
+        searcher.segment_readers().iter().map(SegmentColumns::open).collect()
     }
 
-    pub fn search(&self, search: &Search) -> Result<Found, TantivyError> {
+    pub fn search(&self, search: &Search) -> Result<HitPage, TantivyError> {
         Ok(self.search_within(WIDE, search)?.unwrap_or_default())
     }
 
     /// [`Self::search`] within the limits of a cheap search; `None` if it may exceed them.
-    pub fn search_if_small(&self, search: &Search) -> Result<Option<Found>, TantivyError> {
+    pub fn search_if_small(&self, search: &Search) -> Result<Option<HitPage>, TantivyError> {
         self.search_within(SMALL, search)
     }
 
     /// [`Self::search`] without a prefix of very many words; `None` if there is one.
-    pub fn search_if_usual(&self, search: &Search) -> Result<Option<Found>, TantivyError> {
+    pub fn search_if_usual(&self, search: &Search) -> Result<Option<HitPage>, TantivyError> {
         self.search_within(USUAL, search)
     }
 
-    fn search_within(&self, limits: Limits, search: &Search) -> Result<Option<Found>, TantivyError> {
-        let mut conditions = Query::of(&search.text).conditions;
+    fn search_within(&self, limits: Limits, search: &Search) -> Result<Option<HitPage>, TantivyError> {
+        let mut conditions = SearchQuery::of(&search.text).conditions;
         let much = conditions.iter().map(Condition::parts).sum::<usize>() > limits.conditions || self.fresh.len() > limits.fresh;
         if much && !limits.partly {
             return Ok(None);
         }
         conditions.truncate(limits.conditions);
         if conditions.is_empty() {
-            return Ok(Some(Found { total: search.page.count.then_some(0), ..Found::default() }));
+            return Ok(Some(HitPage { total: search.page.count.then_some(0), ..HitPage::default() }));
         }
         let (prefix, field) = (prefix(&search.store), self.fields.text(search.noun));
         let mut budget = limits.words;
@@ -183,9 +183,9 @@ impl View {
         }
         let rank = search.page.after.as_ref().and_then(|after| after.rank.as_ref());
         let weights = match (search.order, rank) {
-            (Order::Newest, _) => vec![0; conditions.len()],
-            (Order::Relevance, Some(Rank { weights, .. })) if weights.len() == conditions.len() => weights.clone(),
-            (Order::Relevance, _) => self.weights(field, &prefix, &candidates)?,
+            (SortOrder::Newest, _) => vec![0; conditions.len()],
+            (SortOrder::Relevance, Some(Rank { weights, .. })) if weights.len() == conditions.len() => weights.clone(),
+            (SortOrder::Relevance, _) => self.weights(field, &prefix, &candidates)?,
         };
         let behind = search.page.after.as_ref().map(|after| (rank.map_or(0, |rank| rank.score), after.at, pack(&after.id)));
         let mut best = Best { columns: &self.columns, kept: Vec::new(), most: search.page.size as usize + 1, behind, total: 0 };
@@ -196,7 +196,7 @@ impl View {
             Segment { view: self, number, reader: segment, search }.offer(parts, &weights, &mut best)?;
         }
         let total = search.page.count.then_some(best.total);
-        Ok(Some(Found { hits: best.hits()?, weights, total }))
+        Ok(Some(HitPage { hits: best.hits()?, weights, total }))
     }
 
     fn weights(&self, field: Field, prefix: &str, candidates: &[u64]) -> Result<Vec<u8>, TantivyError> {
@@ -209,7 +209,7 @@ impl View {
     }
 
     /// The documents of a record in the index.
-    pub fn documents(&self, key: Key) -> Result<Vec<(usize, DocId)>, TantivyError> {
+    pub fn documents(&self, key: RecordKey) -> Result<Vec<(usize, DocId)>, TantivyError> {
         let term = self.fields.key(key);
         let mut found = Vec::new();
         for (number, segment) in self.searcher.segment_readers().iter().enumerate() {
@@ -239,7 +239,7 @@ impl Fresh {
             }
             score += u32::from(*weight) * score::saturation(frequency, length);
         }
-        best.offer(Candidate { score, at: record.at, place: Place::Fresh(pack(&record.id)) })
+        best.offer(Candidate { score, at: record.at, place: HitLocation::Fresh(pack(&record.id)) })
     }
 }
 
@@ -259,16 +259,16 @@ struct Segment<'v> {
 
 /// The hits that one pass through a segment collects. Passes are disjoint. A hit belongs to the pass of the first condition
 /// that it fulfils more than once, or else to the pass of the hits that fulfil each condition once, as far as
-/// [`Walk::bound`] knows.
+/// [`PostingIterator::bound`] knows.
 #[derive(Clone, Copy)]
-enum Pass {
+enum ScanPass {
     All,
     Once,
     Often(usize, u32),
 }
 
 impl Segment<'_> {
-    fn columns(&self) -> &Columns {
+    fn columns(&self) -> &SegmentColumns {
         &self.view.columns[self.number]
     }
 
@@ -279,27 +279,27 @@ impl Segment<'_> {
             return Ok(());
         }
         // Without relevance there is one pass.
-        if self.search.page.count || self.search.order == Order::Newest {
-            return self.pass(Pass::All, &parts, best);
+        if self.search.page.count || self.search.order == SortOrder::Newest {
+            return self.pass(ScanPass::All, &parts, best);
         }
         // The pass with the highest possible scores goes first, so that the others end early.
         let often = parts.iter().enumerate().flat_map(|(number, (_, part))| part.often.keys().map(move |times| (number, *times)));
-        let mut passes: Vec<Pass> = often.map(|(number, times)| Pass::Often(number, times)).collect();
+        let mut passes: Vec<ScanPass> = often.map(|(number, times)| ScanPass::Often(number, times)).collect();
         passes.sort_by_key(|pass| Reverse(pass.ceilings(&parts).next()));
-        for pass in passes.into_iter().chain([Pass::Once]) {
+        for pass in passes.into_iter().chain([ScanPass::Once]) {
             self.pass(pass, &parts, best)?;
         }
         Ok(())
     }
 
     /// Visits candidates in the order of their sort keys, so the maximum score of the pass never rises.
-    fn pass(&self, pass: Pass, parts: &[(u32, Part)], best: &mut Best<'_>) -> Result<(), TantivyError> {
+    fn pass(&self, pass: ScanPass, parts: &[(u32, Part)], best: &mut Best<'_>) -> Result<(), TantivyError> {
         let ceilings: Vec<u32> = pass.ceilings(parts).collect();
         let sure = pass.sure(parts);
-        let mut walks: Vec<(u32, Walk)> = parts.iter().map(|(weight, part)| (*weight, part.walk.clone())).collect();
+        let mut walks: Vec<(u32, PostingIterator)> = parts.iter().map(|(weight, part)| (*weight, part.walk.clone())).collect();
         let mut lead = match pass {
-            Pass::Often(number, times) => parts[number].1.often.get(&times).cloned().unwrap_or(Walk::Nowhere),
-            Pass::All | Pass::Once => parts[0].1.walk.clone(),
+            ScanPass::Often(number, times) => parts[number].1.often.get(&times).cloned().unwrap_or(PostingIterator::Nowhere),
+            ScanPass::All | ScanPass::Once => parts[0].1.walk.clone(),
         };
         let mut document = lead.document();
         'candidates: while document != TERMINATED {
@@ -367,7 +367,13 @@ impl Segment<'_> {
         from
     }
 
-    fn weigh(&self, walks: &mut [(u32, Walk)], document: DocId, rank: Standing, best: &mut Best<'_>) -> Result<(), TantivyError> {
+    fn weigh(
+        &self,
+        walks: &mut [(u32, PostingIterator)],
+        document: DocId,
+        rank: Standing,
+        best: &mut Best<'_>,
+    ) -> Result<(), TantivyError> {
         let (length, at) = (rank.length(), rank.at());
         if !self.search.covers(at) || self.reader.is_deleted(document) || self.view.stale.contains(&(self.number, document)) {
             return Ok(());
@@ -387,7 +393,7 @@ impl Segment<'_> {
             }
             score += *weight * score::saturation(frequency, length);
         }
-        best.offer(Candidate { score, at, place: Place::Index { segment: self.number, document } })
+        best.offer(Candidate { score, at, place: HitLocation::Index { segment: self.number, document } })
     }
 }
 
@@ -399,7 +405,7 @@ enum Next {
     End,
 }
 
-impl Pass {
+impl ScanPass {
     /// The maximum score of a hit by length; it never rises with the length.
     fn ceilings(self, parts: &[(u32, Part)]) -> impl Iterator<Item = u32> {
         let most = |(number, (weight, part)): (usize, &(u32, Part))| {
@@ -427,7 +433,7 @@ impl Pass {
     }
 
     /// Whether the current candidate belongs to this pass.
-    fn takes(self, walks: &[(u32, Walk)]) -> bool {
+    fn takes(self, walks: &[(u32, PostingIterator)]) -> bool {
         match self {
             Self::All => true,
             Self::Once => walks.iter().all(|(_, walk)| walk.bound() == 1),

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{By, Error, Outcome, Result, Service, change::begin, ticket_writes::must_be_active};
+use super::{Error, Result, Service, WriteContext, WriteOutcome, ticket_writes::must_be_active, write_transaction::begin};
 use crate::{
     domain::{
         contacts::Contact,
@@ -13,7 +13,7 @@ use crate::{
         receive::Person,
         time::Timestamp,
     },
-    store::{self, fields::Noun, transaction::write::Changed},
+    store::{self, fields::FieldOwner, transaction::write::Changed},
 };
 
 /// One custom field's new value.
@@ -28,7 +28,7 @@ pub struct ContactFieldUpdate {
 }
 
 impl Service {
-    pub async fn create_contact(&self, by: &By<'_, Contact>, new: Person) -> Result<Outcome<Contact>> {
+    pub async fn create_contact(&self, by: &WriteContext<'_, Contact>, new: Person) -> Result<WriteOutcome<Contact>> {
         let change = begin!(self, by);
         let contact = self.new_contact(&change, new);
         // A unique index decides, so concurrent requests cannot both succeed.
@@ -43,8 +43,8 @@ impl Service {
         change.finish(by, contact).await
     }
 
-    pub async fn update_contact_field(&self, by: &By<'_, ()>, update: ContactFieldUpdate) -> Result<Outcome<()>> {
-        let mut judged = self.judge(by.store, Noun::Contact, MAX_CONTACT_VALUES, &[(update.field_id.clone(), &update.value)]).await?;
+    pub async fn update_contact_field(&self, by: &WriteContext<'_, ()>, update: ContactFieldUpdate) -> Result<WriteOutcome<()>> {
+        let mut judged = self.judge(by.store, FieldOwner::Contact, MAX_CONTACT_VALUES, &[(update.field_id.clone(), &update.value)]).await?;
         let mut change = begin!(self, by);
         let mut contact =
             change.contact(&update.contact_id).await?.ok_or_else(|| Error::missing("body.contactId", "contact", &update.contact_id))?;

@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{By, Error, Outcome, Result, Service, change::begin};
+use super::{Error, Result, Service, WriteContext, WriteOutcome, write_transaction::begin};
 use crate::domain::{
     events::Fact,
     ids::{CommentId, ConversationId, LabelId, UserId},
@@ -19,7 +19,7 @@ pub struct LabelUpdate {
 
 impl Service {
     /// Clears the unread count of a conversation with an open ticket.
-    pub async fn mark_conversation_read(&self, by: &By<'_, ()>, id: ConversationId) -> Result<Outcome<()>> {
+    pub async fn mark_conversation_read(&self, by: &WriteContext<'_, ()>, id: ConversationId) -> Result<WriteOutcome<()>> {
         let change = begin!(self, by);
         let mut conversation = change.conversation(&id).await?.ok_or_else(|| Error::missing("body.conversationId", "conversation", &id))?;
         if !change.has_open_ticket(&id).await? {
@@ -34,7 +34,7 @@ impl Service {
     }
 
     /// Adds and removes labels; those that are already present, or absent, are ignored.
-    pub async fn update_conversation_labels(&self, by: &By<'_, ()>, update: LabelUpdate) -> Result<Outcome<()>> {
+    pub async fn update_conversation_labels(&self, by: &WriteContext<'_, ()>, update: LabelUpdate) -> Result<WriteOutcome<()>> {
         if let Some(i) = update.remove.iter().position(|id| update.add.contains(id)) {
             return Err(Error::invalid(format!("body.removeLabels[{i}]"), "is also in `addLabels`"));
         }
@@ -80,11 +80,11 @@ impl Service {
     /// Adds a note that the customer does not see. `author`: the user of the key, or else the store's oldest owner.
     pub async fn add_internal_comment(
         &self,
-        by: &By<'_, ()>,
+        by: &WriteContext<'_, ()>,
         id: ConversationId,
         text: String,
         author: Option<UserId>,
-    ) -> Result<Outcome<()>> {
+    ) -> Result<WriteOutcome<()>> {
         let change = begin!(self, by);
         if change.conversation(&id).await?.is_none() {
             return Err(Error::missing("body.conversationId", "conversation", &id));

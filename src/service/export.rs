@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use crate::{
     domain::{
         ids::StoreId,
-        records::{Kind, Record},
+        records::{Record, RecordKind},
     },
     store::{self, Db},
 };
@@ -17,7 +17,7 @@ const PAGE: u64 = 1_000;
 
 /// Why an export failed.
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
+pub enum ExportError {
     #[error("there is no store `{0}`")]
     NoStore(StoreId),
     #[error("the output cannot be written: {0}")]
@@ -27,7 +27,7 @@ pub enum Failure {
 }
 
 #[derive(serde::Serialize)]
-struct Line<'a> {
+struct ExportLine<'a> {
     kind: &'static str,
     record: &'a Record,
     /// Lets the import accept a record that breaks a rule which is younger than it.
@@ -36,17 +36,17 @@ struct Line<'a> {
 }
 
 /// Writes every record of a store; returns their number.
-pub async fn run(db: &Db, store: &StoreId, out: &mut (impl Write + Send)) -> Result<u64, Failure> {
-    let export = db.begin_export(store).await?.ok_or_else(|| Failure::NoStore(store.clone()))?;
+pub async fn run(db: &Db, store: &StoreId, out: &mut (impl Write + Send)) -> Result<u64, ExportError> {
+    let export = db.begin_export(store).await?.ok_or_else(|| ExportError::NoStore(store.clone()))?;
     let mut count = 0;
     let mut buffer = Vec::new();
-    for kind in Kind::ALL {
+    for kind in RecordKind::ALL {
         let mut after: Option<String> = None;
         loop {
             let page = export.page(kind, after.as_deref(), PAGE).await?;
             buffer.clear();
             for record in &page {
-                serde_json::to_writer(&mut buffer, &Line { kind: kind.name(), record, as_stored: record.breaks_a_later_rule() })
+                serde_json::to_writer(&mut buffer, &ExportLine { kind: kind.name(), record, as_stored: record.breaks_a_later_rule() })
                     .map_err(io::Error::from)?;
                 buffer.push(b'\n');
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{
-    By, Service,
+    Service, WriteContext,
     conversation_writes::LabelUpdate,
     fixture::{Silent, service},
     import::{self, Spool},
@@ -38,8 +38,8 @@ impl Shop {
         Self { fixture, service, clock }
     }
 
-    fn by<T>(&self) -> By<'_, T> {
-        By::alone(&self.fixture.store, Actor::System)
+    fn by<T>(&self) -> WriteContext<'_, T> {
+        WriteContext::alone(&self.fixture.store, Actor::System)
     }
 
     async fn import(&self, records: impl IntoIterator<Item = (&str, Value)>) {

@@ -30,7 +30,7 @@ use std::{
 use tokio::sync::mpsc;
 
 use crate::{
-    domain::{clock::World, fields::Field, ids::StoreId, records::Kind},
+    domain::{clock::World, fields::Field, ids::StoreId, records::RecordKind},
     store::{
         self, Db,
         import::{At, Definition, Fault, Import, MAX_FAULTS},
@@ -38,9 +38,9 @@ use crate::{
 };
 
 use definitions::Definitions;
-pub use fault::{Failure, LineFault};
+pub use fault::{ImportError, LineFault};
 use parse::Peek;
-use reader::{Held, Reader, Step};
+use reader::{ExistingRecords, ImportReader, ImportStep};
 pub use schema::{EXAMPLE, schema};
 pub use spool::{MAX_LINE_BYTES, Spool};
 
@@ -62,7 +62,7 @@ pub struct Options {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
     /// The number of records of each kind, without zeros.
-    pub counts: Vec<(Kind, u64)>,
+    pub counts: Vec<(RecordKind, u64)>,
     /// For how long other writers had to wait, where the database has one writer at a time.
     pub exclusive: Option<Duration>,
 }
@@ -74,24 +74,25 @@ impl Summary {
 }
 
 /// Imports into a store. On any failure, and on a crash, the store is unchanged.
-pub async fn run(db: &Db, world: &World, store: &StoreId, spool: Spool, options: Options) -> Result<Summary, Failure> {
+pub async fn run(db: &Db, world: &World, store: &StoreId, spool: Spool, options: Options) -> Result<Summary, ImportError> {
     if !db.store_exists(store).await? {
-        return Err(Failure::NoStore(store.clone()));
+        return Err(ImportError::NoStore(store.clone()));
     }
     let ticket_fields = db.ticket_fields(store).await?.into_iter().map(|field| definition(field.base)).collect();
     let contact_fields = db.contact_fields(store).await?.into_iter().map(definition).collect();
-    let reader = Reader::new(Definitions::stored(ticket_fields, contact_fields), options.progress.clone());
+    let reader = ImportReader::new(Definitions::stored(ticket_fields, contact_fields), options.progress.clone());
     let (spool, read) = reading(spool, move |spool| reader.validate(spool)).await?;
     let fields = read?;
 
-    let mut import = db.begin_import(store, world.now()).await?.ok_or_else(|| Failure::NoStore(store.clone()))?;
+    let mut import = db.begin_import(store, world.now()).await?.ok_or_else(|| ImportError::NoStore(store.clone()))?;
     let begun = Instant::now();
     import.expect(spool.bytes()).await?;
     // Since they were read, definitions may have changed.
-    let definitions = Definitions::stored(import.definitions(Kind::TicketField).await?, import.definitions(Kind::ContactField).await?);
-    let held = Held { kinds: Kind::ALL.into_iter().filter(|kind| import.held(*kind)).collect(), holds: import.holds() };
+    let definitions =
+        Definitions::stored(import.definitions(RecordKind::TicketField).await?, import.definitions(RecordKind::ContactField).await?);
+    let held = ExistingRecords { kinds: RecordKind::ALL.into_iter().filter(|kind| import.held(*kind)).collect(), holds: import.holds() };
     let (sender, mut steps) = mpsc::channel(QUEUE);
-    let reader = Reader::new(definitions, options.progress.clone());
+    let reader = ImportReader::new(definitions, options.progress.clone());
     let reading = reading(spool, move |spool| reader.send_to(sender, held).run(spool, fields));
     let written = async {
         let written = write(&mut import, &mut steps).await;
@@ -105,9 +106,10 @@ pub async fn run(db: &Db, world: &World, store: &StoreId, spool: Spool, options:
     let outcome = match (written, read) {
         // An error of the reader concerns an earlier line than the next error of the database.
         (Ok(Ok(())), Ok(end)) => match import.missing_account(&end.accounts).await? {
-            Some(account) => {
-                Err(Failure::at("ticketField.accountIds", format!("there is no account `{account}`, neither in the file nor in the store")))
-            }
+            Some(account) => Err(ImportError::at(
+                "ticketField.accountIds",
+                format!("there is no account `{account}`, neither in the file nor in the store"),
+            )),
             None => match import.finish().await? {
                 Ok(()) => Ok(end.summary),
                 Err(faults) => Err(located(&spool, faults)?),
@@ -141,27 +143,27 @@ pub async fn run(db: &Db, world: &World, store: &StoreId, spool: Spool, options:
 }
 
 /// Runs a reader on a thread where it may block.
-async fn reading<T: Send + 'static>(spool: Spool, read: impl FnOnce(&Spool) -> T + Send + 'static) -> Result<(Spool, T), Failure> {
+async fn reading<T: Send + 'static>(spool: Spool, read: impl FnOnce(&Spool) -> T + Send + 'static) -> Result<(Spool, T), ImportError> {
     tokio::task::spawn_blocking(move || {
         let outcome = read(&spool);
         (spool, outcome)
     })
     .await
-    .map_err(|_| Failure::Reader)
+    .map_err(|_| ImportError::Reader)
 }
 
 fn definition(field: Field) -> Definition {
     (field.id, field.display_type, field.data_type, field.max_items)
 }
 
-async fn write(import: &mut Import, steps: &mut mpsc::Receiver<Step>) -> store::Result<Result<(), Fault>> {
+async fn write(import: &mut Import, steps: &mut mpsc::Receiver<ImportStep>) -> store::Result<Result<(), Fault>> {
     while let Some(step) = steps.recv().await {
         match step {
-            Step::Reach(conversations) => import.reach(&conversations).await?,
-            Step::ReachFormer(kind, ids) => import.reach_former(kind, &ids).await?,
-            Step::Hold(kinds) => import.hold(|kind| kinds.contains(&kind)).await?,
-            Step::Park(kind, ids) => import.park(kind, &ids).await?,
-            Step::Put(batch) => {
+            ImportStep::Reach(conversations) => import.reach(&conversations).await?,
+            ImportStep::ReachFormer(kind, ids) => import.reach_former(kind, &ids).await?,
+            ImportStep::Hold(kinds) => import.hold(|kind| kinds.contains(&kind)).await?,
+            ImportStep::Park(kind, ids) => import.park(kind, &ids).await?,
+            ImportStep::Put(batch) => {
                 if let Err(fault) = import.put(*batch).await? {
                     return Ok(Err(fault));
                 }
@@ -172,7 +174,7 @@ async fn write(import: &mut Import, steps: &mut mpsc::Receiver<Step>) -> store::
 }
 
 /// The lines of faults that the database found: the input is read again, since its records were not kept.
-fn located(spool: &Spool, faults: Vec<Fault>) -> Result<Failure, Failure> {
+fn located(spool: &Spool, faults: Vec<Fault>) -> Result<ImportError, ImportError> {
     let mut located = Vec::with_capacity(faults.len());
     let mut sought = Vec::new();
     for Fault { at, property, reason } in faults {
@@ -197,5 +199,5 @@ fn located(spool: &Spool, faults: Vec<Fault>) -> Result<Failure, Failure> {
         located.push(LineFault { line: None, place: format!("{}{property}", holder.unwrap_or_default()), reason });
     }
     located.sort_by_key(|fault| fault.line);
-    Ok(Failure::Faults(located))
+    Ok(ImportError::Faults(located))
 }

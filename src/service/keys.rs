@@ -17,7 +17,7 @@ use crate::{
         settings::{Editor, Entry, Subject},
         time::Timestamp,
     },
-    store::{Write, api_key_auth::Known},
+    store::{Write, api_key_auth::LookedUpCaller},
 };
 
 /// The longest name of a key, in characters.
@@ -68,7 +68,7 @@ impl Uses {
 impl Service {
     /// Authenticates a secret. Looked up on every call, unless the store's cache is known to be current, so that all processes
     /// see a change of a key at once. The records that the request names may be looked up with the key.
-    pub async fn authenticate(&self, secret: &str) -> Result<Option<Known>> {
+    pub async fn authenticate(&self, secret: &str) -> Result<Option<LookedUpCaller>> {
         let now = self.world().now();
         let found = self.db().find_caller(&SecretHash::of(secret), now).await?;
         if let Some(known) = &found {

@@ -3,7 +3,6 @@
 
 pub mod accounts;
 pub mod bridges;
-mod change;
 pub mod contact_writes;
 pub mod contacts;
 pub mod conversation_writes;
@@ -12,6 +11,7 @@ mod endpoints;
 pub mod error;
 pub mod events;
 pub mod export;
+mod field_patterns;
 pub mod fields;
 #[cfg(test)]
 mod filter_tests;
@@ -40,8 +40,8 @@ pub mod ticket_states;
 pub mod ticket_writes;
 pub mod tickets;
 pub mod users;
-mod values;
 pub mod webhooks;
+mod write_transaction;
 
 use std::sync::Arc;
 
@@ -49,16 +49,16 @@ use tokio::sync::Notify;
 
 use crate::{
     domain::{clock::World, ids::StoreId, rules::Rules, settings::Bounds, targets::Targets},
-    search::Searches,
+    search::SearchService,
     store::Db,
 };
 
 pub use crate::store::Share;
-pub use change::{By, Once, Outcome, Renderer};
 pub use error::{Error, Result};
+pub use write_transaction::{IdempotentRequest, Renderer, WriteContext, WriteOutcome};
 
-use change::InProgress;
 use keys::Uses;
+use write_transaction::InProgress;
 
 /// The use-cases of one deployment.
 #[derive(Clone)]
@@ -73,7 +73,7 @@ pub struct Service {
     in_progress: InProgress,
     uses: Uses,
     /// Absent where there is no search.
-    searches: Option<Searches>,
+    searches: Option<SearchService>,
     /// Notified of each queued message.
     parcels: Arc<Notify>,
     /// Notified of each recorded or queued event.
@@ -110,7 +110,7 @@ impl Service {
     }
 
     /// A copy with a search.
-    pub fn searched_by(self, searches: Searches) -> Self {
+    pub fn searched_by(self, searches: SearchService) -> Self {
         Self { searches: Some(searches), ..self }
     }
 

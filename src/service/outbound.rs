@@ -3,16 +3,16 @@
 use super::{Result, Service};
 use crate::{
     domain::{
+        delivery_outcome::DeliveryOutcome,
         events::Fact,
         ids::StoreId,
         outbound::{Delivery, next_attempt},
-        outbox::Outcome,
         receive::thread_name,
         time::Timestamp,
     },
     store::queues::{
-        outbound::{Claimed, Place, Undelivered},
-        room::Room,
+        concurrency::Room,
+        outbound::{ClaimedMessage, StoreAccount, UndeliveredMessage},
     },
 };
 
@@ -50,14 +50,14 @@ impl Service {
     }
 
     /// Claims due messages, each for one attempt of at most [`LEASE_MILLIS`].
-    pub async fn claim_parcels(&self, room: Room<'_, Place>) -> Result<Vec<Claimed>> {
+    pub async fn claim_parcels(&self, room: Room<'_, StoreAccount>) -> Result<Vec<ClaimedMessage>> {
         let now = self.world().now();
         let claim = self.world().ids.fresh();
         Ok(self.db().claim_parcels(now, now.plus_millis(LEASE_MILLIS), &claim, room).await?)
     }
 
     /// Records the outcome of an attempt. `jitter` in 0..1 varies the next pause.
-    pub async fn settle_parcel(&self, claimed: &Claimed, verdict: Verdict, jitter: f64) -> Result<Outcome> {
+    pub async fn settle_parcel(&self, claimed: &ClaimedMessage, verdict: Verdict, jitter: f64) -> Result<DeliveryOutcome> {
         let parcel = &claimed.parcel;
         let mut change = self.begin_alone(&parcel.store_id, parcel.actor.clone()).await?;
         let failure = match verdict {
@@ -82,7 +82,7 @@ impl Service {
                     change.note(Fact::MessageSent { message, ticket_id: parcel.ticket_id.clone() });
                 }
                 change.end().await?;
-                return Ok(if taken { Outcome::Delivered } else { Outcome::Late });
+                return Ok(if taken { DeliveryOutcome::Delivered } else { DeliveryOutcome::Late });
             }
             Verdict::Refused { reason } => reason,
             Verdict::Again { reason, after } => match next_attempt(claimed.attempts, change.now(), after, jitter) {
@@ -90,7 +90,7 @@ impl Service {
                     tracing::info!(message_id = %parcel.message_id, reason, "a message was not accepted and will be retried");
                     change.postpone_parcel(claimed, due_at).await?;
                     change.end().await?;
-                    return Ok(Outcome::Retrying);
+                    return Ok(DeliveryOutcome::Retrying);
                 }
                 None => reason,
             },
@@ -102,11 +102,11 @@ impl Service {
             change.save_delivery(&parcel.message_id, Delivery::Failed, Some(&reason)).await?;
         }
         change.end().await?;
-        Ok(if taken { Outcome::GivenUp } else { Outcome::Late })
+        Ok(if taken { DeliveryOutcome::GivenUp } else { DeliveryOutcome::Late })
     }
 
     /// The messages of a store that their channel has not accepted: queued, or given up.
-    pub async fn undelivered(&self, store: &StoreId) -> Result<Vec<Undelivered>> {
+    pub async fn undelivered(&self, store: &StoreId) -> Result<Vec<UndeliveredMessage>> {
         Ok(self.db().undelivered(store).await?)
     }
 }

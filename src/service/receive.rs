@@ -3,9 +3,9 @@
 use serde_json::json;
 
 use super::{
-    By, Error, Result, Service,
-    change::Change,
-    threads::{ATTEMPTS, Halt, Opening, count, thread_of},
+    Error, Result, Service, WriteContext,
+    threads::{ATTEMPTS, Opening, ThreadError, count, thread_of},
+    write_transaction::WriteTransaction,
 };
 use crate::{
     domain::{
@@ -25,15 +25,15 @@ use crate::{
 impl Service {
     /// Receives a message, idempotently: a repeated delivery changes nothing and gets the first response.
     pub async fn receive(&self, store: &StoreId, inbound: Inbound) -> Result<Received> {
-        self.take(&By::alone(store, Actor::System), inbound).await
+        self.take(&WriteContext::alone(store, Actor::System), inbound).await
     }
 
     /// [`Self::receive`] for a bridge, which authenticates through the settings.
     pub async fn receive_from_bridge(&self, editor: &Editor, inbound: Inbound) -> Result<Received> {
-        self.take(&By::editor(editor), inbound).await
+        self.take(&WriteContext::editor(editor), inbound).await
     }
 
-    async fn take(&self, by: &By<'_, ()>, mut inbound: Inbound) -> Result<Received> {
+    async fn take(&self, by: &WriteContext<'_, ()>, mut inbound: Inbound) -> Result<Received> {
         check(&inbound)?;
         let store = by.store;
         let account = self.db().account(store, &inbound.account_id).await?;
@@ -43,14 +43,19 @@ impl Service {
         for _ in 0..ATTEMPTS {
             match self.try_receive(by, &account, &inbound).await {
                 Ok(received) => return Ok(Received { ignored, ..received }),
-                Err(Halt::Raced) => {}
-                Err(Halt::Failed(error)) => return Err(error),
+                Err(ThreadError::Raced) => {}
+                Err(ThreadError::Failed(error)) => return Err(error),
             }
         }
         Err(Error::Unavailable { reason: "other messages of this thread are being received; try again".to_owned(), retry_after: 1 })
     }
 
-    async fn try_receive(&self, by: &By<'_, ()>, account: &Account, inbound: &Inbound) -> std::result::Result<Received, Halt> {
+    async fn try_receive(
+        &self,
+        by: &WriteContext<'_, ()>,
+        account: &Account,
+        inbound: &Inbound,
+    ) -> std::result::Result<Received, ThreadError> {
         // The actor is the contact, which is known only within the write.
         let mut change = self.begin_by(by).await?;
         // The thread is locked before the check for a former delivery, so of two concurrent deliveries the second sees the first.
@@ -144,7 +149,7 @@ impl Service {
     /// The ticket of the message and, if the message opened it, whether it had been closed before.
     async fn ticket_for(
         &self,
-        change: &Change<'_>,
+        change: &WriteTransaction<'_>,
         conversation: &Conversation,
         former: Option<Ticket>,
         now: Timestamp,

@@ -11,7 +11,7 @@ use crate::{
         paging::{Page, PageRequest, Position, Rank},
         search::{ContactHit, MessageHit, Noun},
     },
-    search::{self, Found, Hit, Order, Search},
+    search::{self, Hit, HitPage, Search, SortOrder},
     store::Db,
 };
 
@@ -33,7 +33,7 @@ impl Service {
     /// Contacts filtered by `search`.
     pub(super) async fn found_contacts(&self, store: &StoreId, filter: ContactFilter, page: PageRequest) -> Result<Page<Contact>> {
         let text = filter.search.unwrap_or_default();
-        let order = if self.rules().contacts_by_relevance { Order::Relevance } else { Order::Newest };
+        let order = if self.rules().contacts_by_relevance { SortOrder::Relevance } else { SortOrder::Newest };
         let found = self
             .find(Search {
                 order,
@@ -55,17 +55,17 @@ impl Service {
         let order = search.order;
         let unsearched = || Error::Unavailable { reason: "nothing is searched here".to_owned(), retry_after: 60 };
         let found = self.searches.as_ref().ok_or_else(unsearched)?.find(search).await?;
-        Ok(Ordered { found, ranked: order == Order::Relevance })
+        Ok(Ordered { found, ranked: order == SortOrder::Relevance })
     }
 }
 
 fn search(store: &StoreId, noun: Noun, text: &str, page: PageRequest) -> Search {
-    Search { store: store.clone(), noun, text: text.to_owned(), order: Order::Relevance, from: None, before: None, page }
+    Search { store: store.clone(), noun, text: text.to_owned(), order: SortOrder::Relevance, from: None, before: None, page }
 }
 
 /// Hits in order.
 struct Ordered {
-    found: Found,
+    found: HitPage,
     ranked: bool,
 }
 
@@ -76,7 +76,7 @@ impl Ordered {
 
     /// The page of those hits whose rows exist. The index may still contain deleted rows for a moment.
     fn page<T>(self, page: &PageRequest, rows: Vec<T>, id: impl Fn(&T) -> &str) -> Page<(Hit, T)> {
-        let Found { mut hits, weights, total } = self.found;
+        let HitPage { mut hits, weights, total } = self.found;
         let size = page.size as usize;
         let position = |hit: &Hit| Position {
             at: hit.at,

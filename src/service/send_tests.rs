@@ -6,7 +6,7 @@ use std::sync::{
 };
 
 use super::{
-    By,
+    WriteContext,
     fixture::{Silent, service},
     ticket_writes::Closing,
 };
@@ -15,7 +15,7 @@ use crate::{
         clock::{Clock, SystemClock},
         entries::Entries,
         events::Actor,
-        filters::{Shown, TicketFilter},
+        filters::{ShownTickets, TicketFilter},
         ids::TicketId,
         receive::Inbound,
         tickets::TicketExpand,
@@ -53,16 +53,19 @@ async fn concurrent_writes_leave_consistent_records() {
     let tasks = (0..SENDS).map(|i| {
         let (fixture, service, conversation) = (fixture.clone(), service.clone(), conversation.clone());
         tokio::spawn(async move {
-            service.send_text(&By::alone(&fixture.store, Actor::System), conversation.clone(), format!("answer {i}")).await.unwrap();
+            service
+                .send_text(&WriteContext::alone(&fixture.store, Actor::System), conversation.clone(), format!("answer {i}"))
+                .await
+                .unwrap();
             if i % 3 == 0 {
                 service.receive(&fixture.store, inbound(i.to_string())).await.unwrap();
             }
             if i % 7 == 0 {
                 let filter = TicketFilter { conversation_id: Some(conversation), ..TicketFilter::default() };
                 let now = SystemClock.now();
-                let open = fixture.db.tickets(&fixture.store, &filter, Shown::Open, &[], now, &first(1)).await.unwrap().rows;
+                let open = fixture.db.tickets(&fixture.store, &filter, ShownTickets::Open, &[], now, &first(1)).await.unwrap().rows;
                 for ticket in open {
-                    let by = By::alone(&fixture.store, Actor::System);
+                    let by = WriteContext::alone(&fixture.store, Actor::System);
                     service.close_ticket(&by, closing(ticket.id), TicketExpand::default()).await.unwrap();
                 }
             }
@@ -104,7 +107,7 @@ async fn a_text_that_lost_a_race_is_sent_once() {
     let service = service(fixture.db.clone(), clock.clone(), Silent);
     for (sent, meddles) in [(1, 0), (2, 1)] {
         clock.left.store(meddles, Ordering::Relaxed);
-        service.send_text(&By::alone(&fixture.store, Actor::System), "ct".into(), format!("text {sent}")).await.unwrap();
+        service.send_text(&WriteContext::alone(&fixture.store, Actor::System), "ct".into(), format!("text {sent}")).await.unwrap();
         assert_eq!(clock.left.load(Ordering::Relaxed), 0);
         assert_eq!(fixture.agreed_messages(&"ct".into()).await, sent);
     }

@@ -7,10 +7,10 @@
 use serde_json::Value;
 
 use super::{
-    By, Error, Outcome, Result, Service,
-    change::{Change, begin},
+    Error, Result, Service, WriteContext, WriteOutcome,
     error::shown,
-    threads::{ATTEMPTS, Halt, Opening, channel_reference, count, thread_of},
+    threads::{ATTEMPTS, Opening, ThreadError, channel_reference, count, thread_of},
+    write_transaction::{WriteTransaction, begin},
 };
 use crate::{
     domain::{
@@ -27,12 +27,12 @@ use crate::{
         store::{Account, Template, WHATSAPP},
         text::unfolded,
     },
-    store::queues::outbound::Mail,
+    store::queues::outbound::ThreadMail,
 };
 
 /// The content and the recipients of an e-mail.
 #[derive(Clone, Debug)]
-pub struct Letter {
+pub struct EmailDraft {
     /// At least one.
     pub to: Vec<Mailbox>,
     pub cc: Vec<Mailbox>,
@@ -44,25 +44,25 @@ pub struct Letter {
 
 /// A template and the values of its placeholders, in order.
 #[derive(Clone, Debug)]
-pub struct Filling {
+pub struct FilledTemplate {
     pub template_id: TemplateId,
     pub variables: Vec<String>,
 }
 
 /// How to begin a thread, if there is none.
 enum First<'a> {
-    Mail(&'a Letter),
-    Template { phone: &'a str, filling: &'a Filling },
+    Mail(&'a EmailDraft),
+    Template { phone: &'a str, filling: &'a FilledTemplate },
 }
 
 /// A conversation and its open ticket, locked.
-async fn thread(change: &Change<'_>, id: &ConversationId) -> Result<(Conversation, Option<TicketId>)> {
+async fn thread(change: &WriteTransaction<'_>, id: &ConversationId) -> Result<(Conversation, Option<TicketId>)> {
     let found = change.conversation_with_ticket(id).await?;
     found.ok_or_else(|| Error::missing("body.conversationId", "conversation", id))
 }
 
 impl Service {
-    pub async fn send_text(&self, by: &By<'_, ()>, id: ConversationId, text: String) -> Result<Outcome<()>> {
+    pub async fn send_text(&self, by: &WriteContext<'_, ()>, id: ConversationId, text: String) -> Result<WriteOutcome<()>> {
         let mut change = begin!(self, by);
         let (conversation, ticket) = thread(&change, &id).await?;
         let kind =
@@ -70,7 +70,7 @@ impl Service {
         let content = if is_mail(conversation.channel.as_str()) {
             let mails = change.thread_mails(&id).await?;
             let to = vec![correspondent(&change, &conversation, &mails).await?];
-            let letter = Letter { to, cc: vec![], bcc: vec![], subject: None, text: Some(text), html: None };
+            let letter = EmailDraft { to, cc: vec![], bcc: vec![], subject: None, text: Some(text), html: None };
             self.reply(&change, &conversation, letter, &mails).await?
         } else {
             (MessageId::from(self.world().ids.fresh()), Content::Text(text))
@@ -79,7 +79,7 @@ impl Service {
         change.finish(by, ()).await
     }
 
-    pub async fn send_mail_reply(&self, by: &By<'_, ()>, id: ConversationId, letter: Letter) -> Result<Outcome<()>> {
+    pub async fn send_mail_reply(&self, by: &WriteContext<'_, ()>, id: ConversationId, letter: EmailDraft) -> Result<WriteOutcome<()>> {
         let mut change = begin!(self, by);
         let (conversation, ticket) = thread(&change, &id).await?;
         if !is_mail(conversation.channel.as_str()) {
@@ -92,11 +92,16 @@ impl Service {
     }
 
     /// Sends an e-mail that begins a conversation. Its contact is the one with the first address as primary e-mail.
-    pub async fn send_mail(&self, by: &By<'_, ()>, account: AccountId, letter: Letter) -> Result<Outcome<()>> {
+    pub async fn send_mail(&self, by: &WriteContext<'_, ()>, account: AccountId, letter: EmailDraft) -> Result<WriteOutcome<()>> {
         self.send_first(by, account, First::Mail(&letter)).await
     }
 
-    pub async fn send_template_reply(&self, by: &By<'_, ()>, id: ConversationId, filling: Filling) -> Result<Outcome<()>> {
+    pub async fn send_template_reply(
+        &self,
+        by: &WriteContext<'_, ()>,
+        id: ConversationId,
+        filling: FilledTemplate,
+    ) -> Result<WriteOutcome<()>> {
         let mut change = begin!(self, by);
         let (conversation, ticket) = thread(&change, &id).await?;
         if conversation.channel.as_str() != WHATSAPP {
@@ -109,22 +114,33 @@ impl Service {
     }
 
     /// Sends a template to a phone number that may have no thread on the account yet.
-    pub async fn send_template(&self, by: &By<'_, ()>, account: AccountId, phone: String, filling: Filling) -> Result<Outcome<()>> {
+    pub async fn send_template(
+        &self,
+        by: &WriteContext<'_, ()>,
+        account: AccountId,
+        phone: String,
+        filling: FilledTemplate,
+    ) -> Result<WriteOutcome<()>> {
         self.send_first(by, account, First::Template { phone: &phone, filling: &filling }).await
     }
 
-    async fn send_first(&self, by: &By<'_, ()>, account: AccountId, first: First<'_>) -> Result<Outcome<()>> {
+    async fn send_first(&self, by: &WriteContext<'_, ()>, account: AccountId, first: First<'_>) -> Result<WriteOutcome<()>> {
         for _ in 0..ATTEMPTS {
             match self.try_send_first(by, &account, &first).await {
                 Ok(outcome) => return Ok(outcome),
-                Err(Halt::Raced) => {}
-                Err(Halt::Failed(error)) => return Err(error),
+                Err(ThreadError::Raced) => {}
+                Err(ThreadError::Failed(error)) => return Err(error),
             }
         }
         Err(Error::Unavailable { reason: "others are writing to this contact; try again".to_owned(), retry_after: 1 })
     }
 
-    async fn try_send_first(&self, by: &By<'_, ()>, id: &AccountId, first: &First<'_>) -> std::result::Result<Outcome<()>, Halt> {
+    async fn try_send_first(
+        &self,
+        by: &WriteContext<'_, ()>,
+        id: &AccountId,
+        first: &First<'_>,
+    ) -> std::result::Result<WriteOutcome<()>, ThreadError> {
         let mut change = begin!(self, by);
         let account = change.account(id).await?.ok_or_else(|| Error::missing("body.accountId", "account", id))?;
         let channel = account.channel.as_str();
@@ -171,7 +187,7 @@ impl Service {
     /// Stores a message of a conversation and its open ticket, and queues it.
     async fn send(
         &self,
-        change: &mut Change<'_>,
+        change: &mut WriteTransaction<'_>,
         (mut conversation, ticket_id): (Conversation, Option<TicketId>),
         kind: Option<&'static str>,
         (id, content): (MessageId, Content),
@@ -240,16 +256,22 @@ impl Service {
 
     /// An e-mail with a new Message-ID. `references`: the thread, oldest first; `answers`: the message among them to which it
     /// replies.
-    fn mail(&self, account: &Account, letter: Letter, references: Vec<String>, answers: Option<String>) -> (MessageId, Content) {
+    fn mail(&self, account: &Account, letter: EmailDraft, references: Vec<String>, answers: Option<String>) -> (MessageId, Content) {
         let id = MessageId::from(self.world().ids.fresh());
         let from = Some(account.name.as_str()).filter(|name| is_email(name)).map(|email| Mailbox { email: email.to_owned(), name: None });
-        let Letter { to, cc, bcc, subject, text, html } = letter;
+        let EmailDraft { to, cc, bcc, subject, text, html } = letter;
         let message_id = mail_id(&id, from.as_ref());
         let mail = Email { message_id, from, to, cc, bcc, subject, text, html, in_reply_to: answers, references };
         (id, Content::Email(mail))
     }
 
-    async fn reply(&self, change: &Change<'_>, thread: &Conversation, mut letter: Letter, mails: &[Mail]) -> Result<(MessageId, Content)> {
+    async fn reply(
+        &self,
+        change: &WriteTransaction<'_>,
+        thread: &Conversation,
+        mut letter: EmailDraft,
+        mails: &[ThreadMail],
+    ) -> Result<(MessageId, Content)> {
         let account = change.account(&thread.account_id).await?;
         let account = account.ok_or_else(|| Error::Internal(format!("conversation {} has no account", thread.id)))?;
         if letter.subject.is_none() {
@@ -269,7 +291,7 @@ fn not_of_channel(noun: &str, channel: &str, wanted: &str) -> String {
 }
 
 /// The recipient of a reply: the last sender, or else the contact's address, or else the thread's reference.
-async fn correspondent(change: &Change<'_>, thread: &Conversation, mails: &[Mail]) -> Result<Mailbox> {
+async fn correspondent(change: &WriteTransaction<'_>, thread: &Conversation, mails: &[ThreadMail]) -> Result<Mailbox> {
     let writer = mails.iter().find(|mail| mail.inbound).and_then(|mail| mail.sender.as_deref());
     let writer = writer.and_then(|sender| serde_json::from_str::<Value>(sender).ok()).and_then(|sender| {
         let email = sender["id"].as_str().filter(|id| is_email(id))?;
@@ -300,7 +322,7 @@ fn mail_reference(content: &Content) -> String {
 }
 
 /// The Message-ID of an e-mail, in angle brackets.
-fn mail_name(mail: &Mail) -> Option<String> {
+fn mail_name(mail: &ThreadMail) -> Option<String> {
     let payload = mail.payload.as_deref().and_then(|payload| serde_json::from_str::<Value>(payload).ok());
     let told = payload.and_then(|payload| payload["email"]["messageId"].as_str().map(str::to_owned));
     let name = told.or_else(|| mail.external_id.clone())?;
@@ -310,12 +332,12 @@ fn mail_name(mail: &Mail) -> Option<String> {
 }
 
 /// A template of this account.
-async fn template(change: &Change<'_>, account: &AccountId, id: &TemplateId) -> Result<Template> {
+async fn template(change: &WriteTransaction<'_>, account: &AccountId, id: &TemplateId) -> Result<Template> {
     let template = change.template(id).await?.filter(|template| template.account_id == *account);
     template.ok_or_else(|| Error::not_found("body.templateId", format!("no template with id `{}` on this account", shown(id))))
 }
 
-fn fill(template: &Template, filling: &Filling) -> Result<TemplateMessage> {
+fn fill(template: &Template, filling: &FilledTemplate) -> Result<TemplateMessage> {
     outbound::fill(template, filling.variables.clone()).map_err(|wrong| match wrong {
         Unsendable::Status(status) => Error::invalid(
             "body.templateId",

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::json;
 
-use super::{Error, Result, Service, change::Change, keys::fresh_secret};
+use super::{Error, Result, Service, keys::fresh_secret, write_transaction::WriteTransaction};
 use crate::domain::{
     events::Fact,
     ids::{AccountId, SeatId, StoreId, TicketId, UserId},
@@ -29,7 +29,7 @@ pub struct AccountAccess {
 
 /// The effects of removing access.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Taken {
+pub struct RemovedAccess {
     /// Tickets that lost their assignee.
     pub unassigned: usize,
 }
@@ -113,7 +113,7 @@ impl Service {
 
     /// Removes a seat. The user's tickets lose their assignee, the user's keys act for the oldest owner from then on, and the
     /// user's sessions and tokens end. The last owner cannot be removed.
-    pub async fn remove_user(&self, editor: &Editor, id: &SeatId) -> Result<Taken> {
+    pub async fn remove_user(&self, editor: &Editor, id: &SeatId) -> Result<RemovedAccess> {
         let mut change = self.begin_edit(editor).await?;
         let seats = change.seat_and_owners(id).await?;
         let (user, role) = seats.iter().find(|(user, _)| user.id == *id).ok_or_else(|| Error::missing("id", "user", id))?.clone();
@@ -125,7 +125,7 @@ impl Service {
         if owners.next().is_some_and(|(owner, _)| owner.id == *id) && owners.next().is_none() {
             return Err(Error::conflict("id", "names the store's last owner; make somebody else one first"));
         }
-        let mut taken = Taken::default();
+        let mut taken = RemovedAccess::default();
         let mut detail = json!({ "userId": user.user_id, "name": user.name, "role": role });
         if let Some(user_id) = &user.user_id {
             let tickets = change.tickets_of_assignee(user_id).await?;
@@ -152,7 +152,7 @@ impl Service {
 
     /// Restricts an account to these users, or opens it to all if there are none. Tickets of the account that are assigned to
     /// other users lose their assignee.
-    pub async fn set_account_users(&self, editor: &Editor, id: &AccountId, users: Vec<UserId>) -> Result<(AccountAccess, Taken)> {
+    pub async fn set_account_users(&self, editor: &Editor, id: &AccountId, users: Vec<UserId>) -> Result<(AccountAccess, RemovedAccess)> {
         if users.len() > MAX_ACCOUNT_USERS {
             return Err(Error::invalid("body.userIds", format!("must hold at most {MAX_ACCOUNT_USERS} ids")));
         }
@@ -168,7 +168,7 @@ impl Service {
         }
         let former: HashSet<UserId> = change.account_users(&[id]).await?.into_iter().map(|(_, user)| user).collect();
         change.save_account_users(id, &users).await?;
-        let mut taken = Taken::default();
+        let mut taken = RemovedAccess::default();
         if !users.is_empty() {
             let tickets = change.tickets_of_others(id).await?;
             taken.unassigned = unassign(&mut change, tickets, |assignee| !users.contains(assignee)).await?;
@@ -184,7 +184,7 @@ impl Service {
 
 /// Removes the assignee of those tickets whose assignee loses access; returns their number. A ticket that was reassigned
 /// meanwhile keeps its new assignee. Lock order: conversations before their tickets, as for an inbound message.
-async fn unassign(change: &mut Change<'_>, tickets: Vec<TicketId>, loses: impl Fn(&UserId) -> bool) -> Result<usize> {
+async fn unassign(change: &mut WriteTransaction<'_>, tickets: Vec<TicketId>, loses: impl Fn(&UserId) -> bool) -> Result<usize> {
     change.hold_conversations_of(&tickets).await?;
     let mut count = 0;
     for id in tickets {

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::{
-    By, Error, Outcome, Renderer, Service,
+    Error, Renderer, Service, WriteContext, WriteOutcome,
     fixture::service,
-    stores::{self, Settings},
+    stores::{self, StoreSettings},
     ticket_states::Escalation,
     ticket_writes::Closing,
 };
@@ -63,8 +63,8 @@ impl Desk {
         Self { fixture, service, clock }
     }
 
-    fn by<T>(&self) -> By<'_, T> {
-        By::alone(&self.fixture.store, Actor::User("u".into()))
+    fn by<T>(&self) -> WriteContext<'_, T> {
+        WriteContext::alone(&self.fixture.store, Actor::User("u".into()))
     }
 
     fn wait(&self, millis: i64) {
@@ -136,10 +136,10 @@ impl Desk {
     }
 }
 
-fn shown(result: Result<Outcome<crate::domain::tickets::TicketView>, Error>) -> Result<Ticket, String> {
+fn shown(result: Result<WriteOutcome<crate::domain::tickets::TicketView>, Error>) -> Result<Ticket, String> {
     match result {
-        Ok(Outcome::New(view)) => Ok(view.ticket),
-        Ok(Outcome::Replayed(_)) => Err("replayed".to_owned()),
+        Ok(WriteOutcome::New(view)) => Ok(view.ticket),
+        Ok(WriteOutcome::Replayed(_)) => Err("replayed".to_owned()),
         Err(error) => Err(error.to_string()),
     }
 }
@@ -249,7 +249,7 @@ async fn an_escalation_names_the_open_ticket() {
 #[tokio::test]
 async fn a_message_at_the_closing_instant_belongs_to_the_next_ticket() {
     let desk = Desk::open().await;
-    let settings = Settings { reopen_window_hours: Some(0), ..Settings::default() };
+    let settings = StoreSettings { reopen_window_hours: Some(0), ..StoreSettings::default() };
     stores::edit(&desk.fixture.db, &desk.fixture.store, settings).await.unwrap();
     desk.receive("quick", "1").await;
     let first = desk.listed().await.remove(0);

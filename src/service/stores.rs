@@ -18,7 +18,7 @@ pub const DEFAULT_REOPEN_WINDOW_HOURS: i64 = 24;
 
 /// The changeable settings of a store; `None` leaves one unchanged.
 #[derive(Clone, Debug, Default)]
-pub struct Settings {
+pub struct StoreSettings {
     pub name: Option<String>,
     /// ISO 4217 code.
     pub currency: Option<String>,
@@ -27,7 +27,7 @@ pub struct Settings {
 }
 
 /// Creates a store.
-pub async fn create(db: &Db, world: &World, id: StoreId, settings: Settings) -> Result<Store> {
+pub async fn create(db: &Db, world: &World, id: StoreId, settings: StoreSettings) -> Result<Store> {
     check(&settings)?;
     let length = id.as_str().chars().count();
     if !(1..=MAX_ID_CHARS).contains(&length) || id.as_str().chars().any(char::is_control) {
@@ -49,13 +49,13 @@ pub async fn create(db: &Db, world: &World, id: StoreId, settings: Settings) -> 
 }
 
 /// Changes a store's settings.
-pub async fn edit(db: &Db, id: &StoreId, settings: Settings) -> Result<Store> {
+pub async fn edit(db: &Db, id: &StoreId, settings: StoreSettings) -> Result<Store> {
     check(&settings)?;
     let store = db.edit_store(id, settings.name, settings.currency, settings.reopen_window_hours).await?;
     store.ok_or_else(|| Error::not_found("store", format!("there is no store `{id}`")))
 }
 
-fn check(settings: &Settings) -> Result<()> {
+fn check(settings: &StoreSettings) -> Result<()> {
     if settings.name.as_deref().is_some_and(|name| name.trim().is_empty()) {
         return Err(Error::invalid("name", "must not be blank"));
     }
@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn settings_are_checked() {
-        let settings = |currency: &str, hours| Settings {
+        let settings = |currency: &str, hours| StoreSettings {
             currency: Some(currency.to_owned()),
             reopen_window_hours: Some(hours),
             ..Default::default()

@@ -1,6 +1,6 @@
 //! Conversation threads: found, begun and counted by messages in both directions (decisions, section 7).
 
-use super::{Error, Service, change::Change};
+use super::{Error, Service, write_transaction::WriteTransaction};
 use crate::{
     domain::{
         contacts::Contact,
@@ -19,13 +19,13 @@ use crate::{
 pub(super) const ATTEMPTS: usize = 8;
 
 /// Why an attempt ended without a result.
-pub(super) enum Halt {
+pub(super) enum ThreadError {
     /// Another transaction created the same row first.
     Raced,
     Failed(Error),
 }
 
-impl From<store::Error> for Halt {
+impl From<store::Error> for ThreadError {
     fn from(error: store::Error) -> Self {
         match error {
             store::Error::Unique(_) => Self::Raced,
@@ -34,7 +34,7 @@ impl From<store::Error> for Halt {
     }
 }
 
-impl From<Error> for Halt {
+impl From<Error> for ThreadError {
     fn from(error: Error) -> Self {
         Self::Failed(error)
     }
@@ -49,7 +49,12 @@ pub(super) struct Opening {
 
 impl Service {
     /// Creates a conversation for an unknown thread, of a contact that may exist.
-    pub(super) async fn open_thread(&self, change: &Change<'_>, account: &Account, opening: Opening) -> store::Result<Conversation> {
+    pub(super) async fn open_thread(
+        &self,
+        change: &WriteTransaction<'_>,
+        account: &Account,
+        opening: Opening,
+    ) -> store::Result<Conversation> {
         let Opening { reference_id, person, email_subject } = opening;
         let contact = match change.contact_known_by(person.email.as_deref(), person.phone.as_deref()).await? {
             Some(contact) => contact,
@@ -85,7 +90,7 @@ impl Service {
     }
 
     /// A new contact from the known properties of a person, not stored yet.
-    pub(super) fn new_contact(&self, change: &Change<'_>, person: Person) -> Contact {
+    pub(super) fn new_contact(&self, change: &WriteTransaction<'_>, person: Person) -> Contact {
         Contact {
             id: ContactId::from(self.world().ids.fresh()),
             full_name: person.full_name(),
@@ -107,7 +112,7 @@ impl Service {
 
 /// The conversation of a thread, locked. One on WhatsApp is called by the phone; it is also found by what it was called before, and
 /// by its contact's phone: an import may have given it another reference.
-pub(super) async fn thread_of(change: &Change<'_>, account: &Account, reference_id: &str) -> store::Result<Option<Conversation>> {
+pub(super) async fn thread_of(change: &WriteTransaction<'_>, account: &Account, reference_id: &str) -> store::Result<Option<Conversation>> {
     let channel = account.channel.as_str();
     let Some(name) = thread_name(channel, reference_id).filter(|_| channel == WHATSAPP) else {
         return change.conversation_of_thread(&account.id, reference_id, &[]).await;
@@ -121,7 +126,7 @@ pub(super) async fn thread_of(change: &Change<'_>, account: &Account, reference_
 }
 
 /// The channel's id of a thread: the phone number on WhatsApp, even if an import gave the conversation another reference.
-pub(super) async fn channel_reference(change: &Change<'_>, conversation: &Conversation) -> store::Result<String> {
+pub(super) async fn channel_reference(change: &WriteTransaction<'_>, conversation: &Conversation) -> store::Result<String> {
     let known = &conversation.reference_id;
     if let Some(name) = thread_name(conversation.channel.as_str(), known) {
         return Ok(name);
@@ -131,7 +136,7 @@ pub(super) async fn channel_reference(change: &Change<'_>, conversation: &Conver
 }
 
 /// Counts a new message, and updates the conversation's last message if it is the newest.
-pub(super) async fn count(change: &Change<'_>, conversation: &mut Conversation, message: &Message) -> store::Result<()> {
+pub(super) async fn count(change: &WriteTransaction<'_>, conversation: &mut Conversation, message: &Message) -> store::Result<()> {
     conversation.message_count += 1;
     if message.inbound {
         conversation.unread_count += 1;

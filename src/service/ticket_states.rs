@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::{By, Error, Outcome, Result, Service, change::begin};
+use super::{Error, Result, Service, WriteContext, WriteOutcome, write_transaction::begin};
 use crate::domain::{
     events::{Actor, Fact},
     ids::{ConversationId, TicketId},
@@ -26,7 +26,12 @@ pub struct Escalation {
 
 impl Service {
     /// Removes the assignee of a ticket, also of a closed one. A ticket without one is unchanged.
-    pub async fn unassign_ticket(&self, by: &By<'_, TicketView>, id: TicketId, expand: TicketExpand) -> Result<Outcome<TicketView>> {
+    pub async fn unassign_ticket(
+        &self,
+        by: &WriteContext<'_, TicketView>,
+        id: TicketId,
+        expand: TicketExpand,
+    ) -> Result<WriteOutcome<TicketView>> {
         let mut change = begin!(self, by);
         let mut ticket = change.ticket(&id).await?.ok_or_else(|| Error::missing("ticketId", "ticket", &id))?;
         if let Some(previous) = ticket.unassign(change.now()) {
@@ -41,11 +46,11 @@ impl Service {
     /// Snoozes an open ticket.
     pub async fn snooze_ticket(
         &self,
-        by: &By<'_, TicketView>,
+        by: &WriteContext<'_, TicketView>,
         id: TicketId,
         until: Timestamp,
         expand: TicketExpand,
-    ) -> Result<Outcome<TicketView>> {
+    ) -> Result<WriteOutcome<TicketView>> {
         let mut change = begin!(self, by);
         let mut ticket = change.ticket(&id).await?.ok_or_else(|| Error::missing("ticketId", "ticket", &id))?;
         let snoozed = ticket.snooze(until, change.now()).map_err(|refusal| match refusal {
@@ -63,7 +68,12 @@ impl Service {
     }
 
     /// Ends a ticket's snooze; a ticket that is not snoozed is unchanged.
-    pub async fn unsnooze_ticket(&self, by: &By<'_, TicketView>, id: TicketId, expand: TicketExpand) -> Result<Outcome<TicketView>> {
+    pub async fn unsnooze_ticket(
+        &self,
+        by: &WriteContext<'_, TicketView>,
+        id: TicketId,
+        expand: TicketExpand,
+    ) -> Result<WriteOutcome<TicketView>> {
         let mut change = begin!(self, by);
         let mut ticket = change.ticket(&id).await?.ok_or_else(|| Error::missing("ticketId", "ticket", &id))?;
         if ticket.wake() {
@@ -76,7 +86,7 @@ impl Service {
 
     /// Emits the escalation event of a conversation, with its open ticket if there is one. Nothing else changes. The actor is
     /// the AI, whichever client forwards the escalation.
-    pub async fn escalate(&self, by: &By<'_, ()>, escalation: Escalation) -> Result<Outcome<()>> {
+    pub async fn escalate(&self, by: &WriteContext<'_, ()>, escalation: Escalation) -> Result<WriteOutcome<()>> {
         let reason = escalation.reason.map(|reason| reason.trim().to_owned()).filter(|reason| !reason.is_empty());
         if reason.as_ref().is_some_and(|reason| reason.chars().count() > MAX_REASON_CHARS) {
             return Err(Error::invalid("reason", format!("must be at most {MAX_REASON_CHARS} characters long")));

@@ -6,20 +6,20 @@ use iso_currency::Currency;
 use serde_json::Value;
 
 use super::{
-    By, Error, Outcome, Result, Service,
-    change::{Change, begin},
+    Error, Result, Service, WriteContext, WriteOutcome,
+    write_transaction::{WriteTransaction, begin},
 };
 use crate::{
     domain::{
         entries::Entries,
         events::{Fact, FieldChange},
-        fields::{Field, Kind, MAX_VALUES},
+        fields::{Field, FieldKind, MAX_VALUES},
         ids::{AccountId, FieldId, TicketId, UserId},
         money::amount,
         tickets::{Ticket, TicketExpand, TicketView},
         time::Timestamp,
     },
-    store::fields::Noun,
+    store::fields::FieldOwner,
 };
 
 /// A new value of a field.
@@ -55,15 +55,15 @@ pub struct Assignment {
 impl Service {
     pub async fn update_ticket_field(
         &self,
-        by: &By<'_, TicketView>,
+        by: &WriteContext<'_, TicketView>,
         update: FieldUpdate,
         expand: TicketExpand,
-    ) -> Result<Outcome<TicketView>> {
-        let mut judged = self.judge(by.store, Noun::Ticket, MAX_VALUES, &[(update.field_id.clone(), &update.value)]).await?;
+    ) -> Result<WriteOutcome<TicketView>> {
+        let mut judged = self.judge(by.store, FieldOwner::Ticket, MAX_VALUES, &[(update.field_id.clone(), &update.value)]).await?;
         let mut change = begin!(self, by);
         let mut ticket =
             change.ticket(&update.ticket_id).await?.ok_or_else(|| Error::missing("body.ticketId", "ticket", &update.ticket_id))?;
-        if Kind::of_system_key(update.field_id.as_str()).is_some() {
+        if FieldKind::of_system_key(update.field_id.as_str()).is_some() {
             return Err(Error::invalid("body.ticketFieldId", "names a system key, which is read-only"));
         }
         let field = change
@@ -86,7 +86,12 @@ impl Service {
         change.finish(by, view).await
     }
 
-    pub async fn close_ticket(&self, by: &By<'_, TicketView>, closing: Closing, expand: TicketExpand) -> Result<Outcome<TicketView>> {
+    pub async fn close_ticket(
+        &self,
+        by: &WriteContext<'_, TicketView>,
+        closing: Closing,
+        expand: TicketExpand,
+    ) -> Result<WriteOutcome<TicketView>> {
         let revenue = closing.total_revenue.as_deref().map(exact_amount).transpose()?;
         if let Some(code) = &closing.currency {
             if revenue.is_none() {
@@ -97,7 +102,7 @@ impl Service {
             }
         }
         let sent: Vec<_> = closing.fields.0.iter().map(|(key, value)| (FieldId::from(key.as_str()), value)).collect();
-        let mut judged = self.judge(by.store, Noun::Ticket, MAX_VALUES, &sent).await?;
+        let mut judged = self.judge(by.store, FieldOwner::Ticket, MAX_VALUES, &sent).await?;
         let mut change = begin!(self, by);
         // Lock order: the user before the ticket, as in the removal of a user.
         let handler_known = match &closing.handled_by {
@@ -112,7 +117,7 @@ impl Service {
         }
         let mut values = Vec::new();
         let mut system =
-            |key: &str, value: Value| values.extend(Kind::of_system_key(key).map(|kind| (FieldId::from(key), kind, Some(value))));
+            |key: &str, value: Value| values.extend(FieldKind::of_system_key(key).map(|kind| (FieldId::from(key), kind, Some(value))));
         if let Some(is_converted) = closing.is_converted {
             system("isConverted", is_converted.into());
         }
@@ -126,7 +131,7 @@ impl Service {
         }
         for (key, value) in closing.fields.0 {
             let place = format!("body.ticketFields.{key}");
-            if Kind::of_system_key(&key).is_some() {
+            if FieldKind::of_system_key(&key).is_some() {
                 return Err(Error::invalid(place, "is a system key, which is read-only"));
             }
             let field: Field = change
@@ -160,10 +165,10 @@ impl Service {
     /// All or none. Returns the tickets in the order of the assignments.
     pub async fn assign_tickets(
         &self,
-        by: &By<'_, Vec<TicketView>>,
+        by: &WriteContext<'_, Vec<TicketView>>,
         items: Vec<Assignment>,
         expand: TicketExpand,
-    ) -> Result<Outcome<Vec<TicketView>>> {
+    ) -> Result<WriteOutcome<Vec<TicketView>>> {
         let mut seen = HashSet::new();
         if let Some(i) = items.iter().position(|item| !seen.insert(&item.ticket_id)) {
             return Err(Error::invalid(format!("body[{i}].ticketId"), "is named twice"));
@@ -210,7 +215,7 @@ impl Service {
         change.finish(by, views).await
     }
 
-    pub(super) async fn expanded<T>(&self, by: &By<'_, T>, ticket: Ticket, expand: TicketExpand) -> Result<TicketView> {
+    pub(super) async fn expanded<T>(&self, by: &WriteContext<'_, T>, ticket: Ticket, expand: TicketExpand) -> Result<TicketView> {
         let id = ticket.id.clone();
         self.expand_tickets(by.store, vec![ticket], expand)
             .await?
@@ -221,7 +226,11 @@ impl Service {
 
 /// Sets fields on a ticket and in the rows that filters read; returns the actual changes, in the order of the request. Does
 /// not save the ticket itself.
-async fn set_fields(change: &Change<'_>, ticket: &mut Ticket, values: Vec<(FieldId, Kind, Option<Value>)>) -> Result<Vec<FieldChange>> {
+async fn set_fields(
+    change: &WriteTransaction<'_>,
+    ticket: &mut Ticket,
+    values: Vec<(FieldId, FieldKind, Option<Value>)>,
+) -> Result<Vec<FieldChange>> {
     let mut fields: Entries =
         serde_json::from_str(&ticket.fields).map_err(|error| Error::Internal(format!("ticket {}: {error}", ticket.id)))?;
     let (mut changed, mut compared) = (Vec::new(), Vec::new());

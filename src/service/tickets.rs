@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::{Error, Result, Service};
 use crate::domain::{
     field_tests::FieldTest,
-    fields::Kind,
+    fields::FieldKind,
     filters::{FieldFilter, TicketFilter},
     ids::{StoreId, TicketId},
     paging::{Page, PageRequest},
@@ -36,11 +36,11 @@ impl Service {
 
     /// The field filters, checked against the field definitions, which are read in one statement.
     async fn field_tests(&self, store: &StoreId, filters: Vec<FieldFilter>) -> Result<Vec<FieldTest>> {
-        let ids = filters.iter().map(|filter| &filter.field_id).filter(|id| Kind::of_system_key(id.as_str()).is_none()).collect();
+        let ids = filters.iter().map(|filter| &filter.field_id).filter(|id| FieldKind::of_system_key(id.as_str()).is_none()).collect();
         let kinds = self.db().kinds_of_ticket_fields(store, ids).await?;
         let test = |(i, filter): (usize, FieldFilter)| {
             let place = || format!("body.advancedFilters.ticketFields[{i}]");
-            let kind = Kind::of_system_key(filter.field_id.as_str())
+            let kind = FieldKind::of_system_key(filter.field_id.as_str())
                 .or_else(|| kinds.get(&filter.field_id).copied())
                 .ok_or_else(|| Error::invalid(place(), format!("names the unknown ticket field `{}`", filter.field_id)))?;
             filter.test(kind).map_err(|reason| Error::invalid(place(), reason.to_string()))

@@ -2,14 +2,14 @@
 
 use super::{
     Error, Result,
-    import::{self, Failure, Options, Spool},
+    import::{self, ImportError, Options, Spool},
 };
 use crate::{
     domain::{
         clock::World,
         contacts::is_email,
         ids::{RoleId, SeatId, StoreId, UserId},
-        records::{Kind, Role, User},
+        records::{RecordKind, Role, User},
         team::{self, RoleKind},
     },
     store::Db,
@@ -47,7 +47,7 @@ pub async fn create(db: &Db, world: &World, store: &StoreId, new: NewUser) -> Re
         Some(id) => id,
         None => {
             let role = Role { id: RoleId::from(world.ids.fresh()), name: new.role.title().to_owned(), kind: new.role.name().to_owned() };
-            lines.push(line(Kind::Role, &role));
+            lines.push(line(RecordKind::Role, &role));
             role.id
         }
     };
@@ -60,12 +60,12 @@ pub async fn create(db: &Db, world: &World, store: &StoreId, new: NewUser) -> Re
         role_id: Some(role_id),
         created_at: Some(world.now()),
     };
-    lines.push(line(Kind::User, &user));
+    lines.push(line(RecordKind::User, &user));
     let spool = Spool::of_lines(lines).map_err(|error| Error::Internal(error.to_string()))?;
     match import::run(db, world, store, spool, Options::default()).await {
         Ok(_) => Ok(user_id),
-        Err(Failure::NoStore(store)) => Err(no_store(&store)),
-        Err(Failure::Store(error)) => Err(error.into()),
+        Err(ImportError::NoStore(store)) => Err(no_store(&store)),
+        Err(ImportError::Store(error)) => Err(error.into()),
         Err(failure) => Err(Error::Internal(failure.to_string())),
     }
 }
@@ -83,6 +83,6 @@ fn no_store(store: &StoreId) -> Error {
 }
 
 /// A line of an import.
-fn line(kind: Kind, record: &impl serde::Serialize) -> String {
+fn line(kind: RecordKind, record: &impl serde::Serialize) -> String {
     serde_json::json!({ "kind": kind.name(), "record": record }).to_string()
 }

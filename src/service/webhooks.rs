@@ -6,30 +6,30 @@ use serde_json::{Value, json};
 
 use super::{
     Error, Result, Service,
-    change::Change,
     endpoints::{checked_url, fresh_secret},
+    write_transaction::WriteTransaction,
 };
 use crate::{
     domain::{
+        delivery_outcome::DeliveryOutcome,
         events::Actor,
         ids::{AccountId, StoreId, WebhookId},
-        outbox::Outcome,
         settings::{Editor, Entry, Subject},
         time::Timestamp,
         webhooks::{
-            Along, Answer, Attempted, KINDS, Logged, PATIENCE_MILLIS, ROTATION_MILLIS, Replay, SigningSecret, TEST_KIND, Webhook,
-            next_attempt,
+            Along, Attempted, EndpointAnswer, KINDS, LoggedAttempt, PATIENCE_MILLIS, ROTATION_MILLIS, Replay, SigningSecret, TEST_KIND,
+            Webhook, next_attempt,
         },
     },
-    store::{
-        queues::deliveries::{Claimed, Place},
-        queues::room::Room,
+    store::queues::{
+        concurrency::Room,
+        deliveries::{ClaimedDelivery, StoreWebhook},
     },
 };
 
 /// The settings of a subscription; `None` leaves one unchanged.
 #[derive(Clone, Debug, Default)]
-pub struct Settings {
+pub struct WebhookSettings {
     pub url: Option<String>,
     /// `Some(None)`: all kinds. A list must name at least one.
     pub kinds: Option<Option<Vec<String>>>,
@@ -49,7 +49,7 @@ const FORGOTTEN_AT_ONCE: u64 = 10_000;
 
 impl Service {
     /// Creates a subscription; also returns its signing secret.
-    pub async fn create_webhook(&self, editor: &Editor, settings: Settings) -> Result<(Webhook, SigningSecret)> {
+    pub async fn create_webhook(&self, editor: &Editor, settings: WebhookSettings) -> Result<(Webhook, SigningSecret)> {
         self.must_exist(&editor.store_id).await?;
         let url = settings.url.ok_or_else(|| Error::invalid("url", "is missing"))?;
         checked_url(&url, self.targets)?;
@@ -81,7 +81,7 @@ impl Service {
         Ok(self.db().webhooks(store).await?)
     }
 
-    pub async fn edit_webhook(&self, editor: &Editor, id: &WebhookId, settings: Settings) -> Result<Webhook> {
+    pub async fn edit_webhook(&self, editor: &Editor, id: &WebhookId, settings: WebhookSettings) -> Result<Webhook> {
         if let Some(url) = &settings.url {
             checked_url(url, self.targets)?;
         }
@@ -220,7 +220,7 @@ impl Service {
     }
 
     /// At most `limit` attempts of the log in one direction; empty at its end.
-    pub async fn attempts(&self, store: &StoreId, id: &WebhookId, along: Along, limit: i64) -> Result<Vec<Logged>> {
+    pub async fn attempts(&self, store: &StoreId, id: &WebhookId, along: Along, limit: i64) -> Result<Vec<LoggedAttempt>> {
         let page = self.db().attempts(store, id, along, limit).await?;
         if page.is_empty() {
             self.known_webhook(store, id).await?;
@@ -242,20 +242,20 @@ impl Service {
     }
 
     /// Claims due deliveries, each for one attempt of at most [`LEASE_MILLIS`].
-    pub async fn claim_deliveries(&self, room: Room<'_, Place>) -> Result<Vec<Claimed>> {
+    pub async fn claim_deliveries(&self, room: Room<'_, StoreWebhook>) -> Result<Vec<ClaimedDelivery>> {
         let now = self.world().now();
         let claim = self.world().ids.fresh();
         Ok(self.db().claim_deliveries(now, now.plus_millis(LEASE_MILLIS), &claim, room).await?)
     }
 
     /// Records the outcome of an attempt. `jitter` in 0..1 varies the next pause.
-    pub async fn settle_delivery(&self, claimed: &Claimed, attempted: Attempted, jitter: f64) -> Result<Outcome> {
+    pub async fn settle_delivery(&self, claimed: &ClaimedDelivery, attempted: Attempted, jitter: f64) -> Result<DeliveryOutcome> {
         let shipment = &claimed.shipment;
         let mut change = self.begin_alone(&shipment.store_id, Actor::System).await?;
         let arrived = attempted.answer.is_success();
         let asked = match &attempted.answer {
-            Answer::Status(_, asked) => *asked,
-            Answer::None(_) => None,
+            EndpointAnswer::Status(_, asked) => *asked,
+            EndpointAnswer::None(_) => None,
         };
         let id = &shipment.webhook_id;
         let (mut webhook, mut moved) = (None, false);
@@ -279,15 +279,15 @@ impl Service {
                 if arrived {
                     change.note_arrival(claimed).await?;
                 }
-                change.log_attempt(claimed, &attempted, Outcome::Late.name(), None).await?;
+                change.log_attempt(claimed, &attempted, DeliveryOutcome::Late.name(), None).await?;
             }
             change.end().await?;
-            return Ok(Outcome::Late);
+            return Ok(DeliveryOutcome::Late);
         }
         let mut outcome = match (arrived, next_at) {
-            (true, _) => Outcome::Delivered,
-            (false, Some(_)) => Outcome::Retrying,
-            (false, None) => Outcome::GivenUp,
+            (true, _) => DeliveryOutcome::Delivered,
+            (false, Some(_)) => DeliveryOutcome::Retrying,
+            (false, None) => DeliveryOutcome::GivenUp,
         };
         if let Some(webhook) = webhook.filter(|_| !moved) {
             change.note_health(shipment, Some(attempted.ended_at)).await?;
@@ -299,7 +299,7 @@ impl Service {
                 change.save_webhook(&disabled).await?;
                 change.edited_by_system();
                 change.audit(changed("webhook.disabled", &disabled));
-                (outcome, next_at) = (Outcome::Disabled, None);
+                (outcome, next_at) = (DeliveryOutcome::Disabled, None);
             }
         }
         change.log_attempt(claimed, &attempted, outcome.name(), next_at).await?;
@@ -311,7 +311,7 @@ impl Service {
         if self.webhooks(store).await?.iter().any(|webhook| webhook.id == *id) { Ok(()) } else { Err(unknown(id)) }
     }
 
-    async fn check_account(&self, change: &mut Change<'_>, webhook: &Webhook) -> Result<()> {
+    async fn check_account(&self, change: &mut WriteTransaction<'_>, webhook: &Webhook) -> Result<()> {
         let Some(account) = &webhook.account_id else { return Ok(()) };
         match change.account(account).await? {
             Some(_) => Ok(()),

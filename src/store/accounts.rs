@@ -18,7 +18,7 @@ use crate::{
         rows::{Cells, Row},
         sql::{Sql, batches},
         statement::from_entities::model,
-        statement::pages::Listed,
+        statement::pages::PagedRow,
         transaction::write::Write,
     },
 };
@@ -39,7 +39,7 @@ impl Row for Account {
     }
 }
 
-impl Listed for Account {
+impl PagedRow for Account {
     const TABLE: &'static str = "accounts";
     const SORT: &'static str = "created_at";
     const NEWEST_FIRST: bool = false;

@@ -16,18 +16,18 @@ use crate::{
         rows::Cells,
         settings::{
             endpoint_secrets::Secrets,
-            secret_keys::{Place, Stored},
+            secret_keys::{SealedSecret, SecretRow},
         },
         sql::Sql,
-        statement::sought::Sought,
+        statement::lookups::Sought,
     },
 };
 
 /// Secrets of the server, by name.
 pub(in crate::store) const SECRETS: Secrets = Secrets { table: "server_secrets", owner: "name", value: "value", store: None };
 
-const fn server_place(name: &str) -> Place<'_> {
-    Place { table: SECRETS.table, store: "", owner: name }
+const fn server_place(name: &str) -> SecretRow<'_> {
+    SecretRow { table: SECRETS.table, store: "", owner: name }
 }
 
 /// The statement that finds callers by the hashes of their secrets, whether or not they are expired, up to the list of hashes. Written by
@@ -50,7 +50,7 @@ const CALLERS_AND_NEWEST: &str = callers!(
 
 /// A caller, and what its look-up returns besides.
 #[derive(Debug)]
-pub struct Known {
+pub struct LookedUpCaller {
     pub caller: Caller,
     /// Where there is a replica: up to which transaction it has to show what the caller's store wrote.
     pub newest: Option<Transaction>,
@@ -67,13 +67,13 @@ fn decode(cells: &mut Cells<'_>) -> Result<(Timestamp, Caller)> {
 impl Db {
     /// The caller behind a secret; `None` when it is unknown, superseded, expired or its key inactive at `now`. Every request asks, so
     /// that a changed key counts at once in every process.
-    pub async fn find_caller(&self, hash: &SecretHash, now: Timestamp) -> Result<Option<Known>> {
+    pub async fn find_caller(&self, hash: &SecretHash, now: Timestamp) -> Result<Option<LookedUpCaller>> {
         let with_newest = self.has_replica();
         let found = self.by_key(Sought::Listed(if with_newest { CALLERS_AND_NEWEST } else { CALLERS }), hash.as_str(), move |cells| {
             cells.skip();
             let (until, caller) = decode(cells)?;
             let newest = if with_newest { Some(Transaction(cells.take()?)) } else { None };
-            Ok((until, Known { caller, newest }))
+            Ok((until, LookedUpCaller { caller, newest }))
         });
         Ok(found.await?.filter(|(until, _)| *until > now).map(|(_, known)| known))
     }
@@ -93,7 +93,7 @@ impl Db {
             found = find().await?;
         }
         let row = found.ok_or_else(|| Error::Damaged(format!("the server secret {name} is gone")))?;
-        let secret = self.secret_keys().open(Stored { bytes: row.value, key_id: row.key_id }, server_place(name));
+        let secret = self.secret_keys().open(SealedSecret { bytes: row.value, key_id: row.key_id }, server_place(name));
         Ok(secret.unwrap_or_else(|reason| {
             tracing::error!(name, reason, "a secret of the server cannot be read; this process uses one of its own until the key is back");
             fresh

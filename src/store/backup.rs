@@ -20,8 +20,8 @@ use crate::{
         migrate::{RECORD, refuse_newer},
         sqlite::{
             connection::{INDEX, LOG, beside},
-            copy::{self, Source, copy},
-            stale::{RESTORING, refuse_half_restored},
+            copy::{self, CopySource, copy},
+            stale_files::{RESTORING, refuse_half_restored},
         },
     },
 };
@@ -32,14 +32,14 @@ const PARTIAL: &str = ".partial";
 
 /// Why there is no back-up, or no restored database.
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
+pub enum BackupError {
     #[error("`{}` {reason}", .path.display())]
     File { path: PathBuf, reason: String },
     #[error(transparent)]
     Store(#[from] Error),
 }
 
-type Result<T> = std::result::Result<T, Failure>;
+type Result<T> = std::result::Result<T, BackupError>;
 
 /// What a restore did.
 #[derive(Debug)]
@@ -78,7 +78,7 @@ pub fn back_up(database: &Path, to: &Path, progress: Option<Progress<'_>>) -> Re
     let database = resolved(database);
     refuse_half_restored(&database)?;
     let partial = Partial::of(to)?;
-    copy(&database, Source::Live, &partial.0, progress).map_err(|error| uncopied(&database, error))?;
+    copy(&database, CopySource::Live, &partial.0, progress).map_err(|error| uncopied(&database, error))?;
     refuse_unsound(&partial.0).map_err(|error| uncopied(&database, error))?;
     // Unlike a rename it replaces nothing.
     fs::hard_link(&partial.0, to).map_err(|error| failed(to, &error))?;
@@ -115,7 +115,7 @@ fn restore_locked(
     if !is_same(found, restoring) {
         refuse_half_restored(database)?;
         let partial = Partial::of(database)?;
-        copy(backup, Source::AtRest, &partial.0, progress).map_err(|error| uncopied(backup, error))?;
+        copy(backup, CopySource::AtRest, &partial.0, progress).map_err(|error| uncopied(backup, error))?;
         refuse_unsound(&partial.0).map_err(|error| uncopied(backup, error))?;
         own_as(&partial.0, &lock.metadata().map_err(|error| failed(database, &error))?)?;
         fs::rename(&partial.0, restoring).map_err(|error| failed(restoring, &error))?;
@@ -203,7 +203,7 @@ fn refuse_unsound(copy: &Path) -> store::Result<()> {
 }
 
 /// Why a file could not be copied.
-fn uncopied(path: &Path, error: Error) -> Failure {
+fn uncopied(path: &Path, error: Error) -> BackupError {
     match error {
         Error::Unusable(reason) => wrong(path, format!("cannot be used: {reason}")),
         Error::Failing(reason) => wrong(path, format!("cannot be copied: {reason}")),
@@ -224,10 +224,10 @@ fn sync_folder(path: &Path) -> Result<()> {
     File::open(folder).and_then(|folder| folder.sync_all()).map_err(|error| failed(path, &error))
 }
 
-fn wrong(path: &Path, reason: impl Into<String>) -> Failure {
-    Failure::File { path: path.to_owned(), reason: reason.into() }
+fn wrong(path: &Path, reason: impl Into<String>) -> BackupError {
+    BackupError::File { path: path.to_owned(), reason: reason.into() }
 }
 
-fn failed(path: &Path, error: &io::Error) -> Failure {
+fn failed(path: &Path, error: &io::Error) -> BackupError {
     wrong(path, format!("cannot be used: {error}"))
 }

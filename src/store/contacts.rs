@@ -10,7 +10,7 @@ use crate::{
         Db, Result,
         rows::{Cells, Row},
         sql::Sql,
-        statement::pages::Listed,
+        statement::pages::PagedRow,
         tickets::counters::push_contact_total,
     },
 };
@@ -39,7 +39,7 @@ impl Row for Contact {
     }
 }
 
-impl Listed for Contact {
+impl PagedRow for Contact {
     const TABLE: &'static str = "contacts";
     const SORT: &'static str = "updated_at";
 

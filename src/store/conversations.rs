@@ -14,7 +14,7 @@ use crate::{
         Db, Result,
         rows::{Cells, Row},
         sql::Sql,
-        statement::pages::Listed,
+        statement::pages::PagedRow,
     },
 };
 
@@ -55,7 +55,7 @@ fn last_message(cells: &mut Cells<'_>) -> Result<Option<LastMessage>> {
     }))
 }
 
-impl Listed for Conversation {
+impl PagedRow for Conversation {
     const TABLE: &'static str = "conversations";
     const SORT: &'static str = "sort_at";
 

@@ -28,8 +28,8 @@ use crate::store::{
     limits::WRITE_WAIT,
     postgres::{
         connection::Server,
-        pipelined_clients::Lines,
-        pool::{self, Kept},
+        pipelined_clients::PipelinedConnections,
+        pool::{self, ConnectionPool},
         relay::Relay,
         replica::{self, Replica, Transaction},
     },
@@ -42,9 +42,9 @@ use crate::store::{
         group_commit::Writer,
         library,
         reader_pool::Readers,
-        stale::{refuse_foreign_log, refuse_half_restored},
+        stale_files::{refuse_foreign_log, refuse_half_restored},
     },
-    statement::sought::Gathered,
+    statement::lookups::Gathered,
     tickets::broad_conditions::BroadConditions,
 };
 
@@ -59,21 +59,21 @@ pub(in crate::store) const LOG_PAGES: u32 = 32_000;
 #[derive(Clone)]
 pub(in crate::store) enum Reads {
     Sqlite(Arc<Readers>),
-    Postgres(Lines),
+    Postgres(PipelinedConnections),
 }
 
 /// Who writes on SQLite, and the connections for it on PostgreSQL.
 #[derive(Clone)]
 pub(in crate::store) enum Writes {
     Sqlite(Writer),
-    Postgres(Kept),
+    Postgres(ConnectionPool),
 }
 
 /// The open database.
 #[derive(Clone)]
 pub struct Db {
     read: DatabaseConnection,
-    address: Address,
+    address: DatabaseAddress,
     /// On SQLite.
     file: Option<Arc<FileIdentity>>,
     /// What the statements of `sql` run on.
@@ -107,13 +107,13 @@ pub type OnStatement = Arc<dyn Fn() + Send + Sync>;
 
 /// Where the database is.
 #[derive(Clone)]
-enum Address {
+enum DatabaseAddress {
     Sqlite(Arc<SqliteConnectOptions>),
     /// With the relay that it leads through, if there is one.
     Postgres(Arc<PgConnectOptions>, Option<Arc<Relay>>),
 }
 
-impl Address {
+impl DatabaseAddress {
     /// A connection through SeaORM that belongs to the caller alone and is closed with it, in whatever state a failure leaves it.
     async fn connect(&self) -> Result<DatabaseConnection> {
         match self {
@@ -145,11 +145,11 @@ impl Db {
             pool::reach(&server, WRITE_WAIT).await?;
             let relay =
                 server.has_unreadable_certificate().then(|| Relay::to(server.clone(), options.get_port())).transpose()?.map(Arc::new);
-            let reads = Lines::new(server, connections, WRITE_WAIT);
-            let writes = Kept::new(Server::of(&planned_once).into(), connections.max(2), WRITE_WAIT);
+            let reads = PipelinedConnections::new(server, connections, WRITE_WAIT);
+            let writes = ConnectionPool::new(Server::of(&planned_once).into(), connections.max(2), WRITE_WAIT);
             // Nothing stays prepared there: what is read rarely is to outlast a change of the schema.
             let read = open_postgres(through(relay.as_deref(), options.clone().statement_cache_capacity(0)), FOR_ENTITIES).await?;
-            (Address::Postgres(options.into(), relay), read, None, Reads::Postgres(reads), Writes::Postgres(writes))
+            (DatabaseAddress::Postgres(options.into(), relay), read, None, Reads::Postgres(reads), Writes::Postgres(writes))
         } else {
             return Err(Error::Unavailable("the database URL must begin with sqlite:// or postgres://".to_owned()));
         };
@@ -177,7 +177,7 @@ impl Db {
             return Err(Error::Unavailable("`--read-url` needs a PostgreSQL database; a SQLite file has no standby".to_owned()));
         }
         let server = Server::of(&postgres_options(url)?);
-        let replica = Replica::of(Lines::new(server.into(), connections, replica::LOOK)).await;
+        let replica = Replica::of(PipelinedConnections::new(server.into(), connections, replica::LOOK)).await;
         Ok(Self { replica: Some(Arc::new(replica)), ..self })
     }
 
@@ -318,7 +318,7 @@ impl Db {
     }
 }
 
-async fn open_sqlite(url: &str, connections: u32) -> Result<(Address, DatabaseConnection, Arc<FileIdentity>)> {
+async fn open_sqlite(url: &str, connections: u32) -> Result<(DatabaseAddress, DatabaseConnection, Arc<FileIdentity>)> {
     library::prepare()?;
     let (path, options) = url.split_once('?').unwrap_or((url, ""));
     let name = path.trim_start_matches("sqlite:").trim_start_matches("//");
@@ -342,9 +342,9 @@ async fn open_sqlite(url: &str, connections: u32) -> Result<(Address, DatabaseCo
     refuse_half_restored(&resolved(&file))?;
     refuse_foreign_log(&resolved(&file))?;
     // It makes the file and sets its journal mode. No later connection does: a file that was removed meanwhile is not to be made anew.
-    Address::Sqlite(base.clone().create_if_missing(true).into()).connect().await?.close().await?;
+    DatabaseAddress::Sqlite(base.clone().create_if_missing(true).into()).connect().await?.close().await?;
     let read = sqlite_pool(connections.max(1)).connect_lazy_with(base.clone().pragma("query_only", "ON"));
-    let address = Address::Sqlite(base.into());
+    let address = DatabaseAddress::Sqlite(base.into());
     let file = FileIdentity::of(&resolved(&file))?.into();
     Ok((address, SqlxSqliteConnector::from_sqlx_sqlite_pool(read), file))
 }

@@ -12,7 +12,7 @@ use tokio_postgres::Row;
 use crate::store::{
     db::{Db, Reads},
     error::{Error, Result},
-    postgres::{connection::RowSink, pipelined_clients::Lines},
+    postgres::{connection::RowSink, pipelined_clients::PipelinedConnections},
     rows::Cells,
     sql::{Reach, Sql},
 };
@@ -68,7 +68,13 @@ impl Db {
     }
 
     /// [`Self::each_row`] once its store's share has room.
-    async fn rows_within(&self, share: Option<&Arc<Semaphore>>, lines: &Lines, sql: &Sql, to: &mut dyn RowSink) -> Result<()> {
+    async fn rows_within(
+        &self,
+        share: Option<&Arc<Semaphore>>,
+        lines: &PipelinedConnections,
+        sql: &Sql,
+        to: &mut dyn RowSink,
+    ) -> Result<()> {
         let _permit = match share {
             // Nothing closes it.
             Some(share) => share.acquire().await.ok(),
@@ -78,7 +84,7 @@ impl Db {
     }
 
     /// The rows of a statement on PostgreSQL.
-    pub(in crate::store) async fn each_row(&self, lines: &Lines, sql: &Sql, to: &mut dyn RowSink) -> Result<()> {
+    pub(in crate::store) async fn each_row(&self, lines: &PipelinedConnections, sql: &Sql, to: &mut dyn RowSink) -> Result<()> {
         self.count_statement();
         let has_answered = match self.replica() {
             Some(replica) => replica.each_row(sql, to).await,

@@ -13,8 +13,8 @@ use crate::{
     domain::{
         ids::{StoreId, UserId},
         records::{
-            Account, Comment, Contact, ContactField, Conversation, Direction, Kind, Label, Message, Record, Role, Team, Template, Ticket,
-            TicketField, User,
+            Account, Comment, Contact, ContactField, Conversation, Direction, Label, Message, Record, RecordKind, Role, Team, Template,
+            Ticket, TicketField, User,
         },
         store::Channel,
         time::Timestamp,
@@ -63,21 +63,21 @@ macro_rules! page {
 
 impl Export {
     /// At most `size` records of a kind, by id, behind `after`.
-    pub async fn page(&self, kind: Kind, after: Option<&str>, size: u64) -> Result<Vec<Record>> {
+    pub async fn page(&self, kind: RecordKind, after: Option<&str>, size: u64) -> Result<Vec<Record>> {
         Ok(match kind {
-            Kind::Role => page!(self, roles, after, size).into_iter().map(|row| Record::Role(role(row))).collect(),
-            Kind::User => page!(self, users, after, size).into_iter().map(|row| Record::User(user(row))).collect(),
-            Kind::Team => self.teams(page!(self, teams, after, size)).await?,
-            Kind::Account => self.accounts(page!(self, accounts, after, size)).await?,
-            Kind::Template => page!(self, templates, after, size).into_iter().map(template).collect::<Result<_>>()?,
-            Kind::Label => page!(self, labels, after, size).into_iter().map(|row| Record::Label(label(row))).collect(),
-            Kind::ContactField => page!(self, contact_fields, after, size).into_iter().map(contact_field).collect::<Result<_>>()?,
-            Kind::TicketField => page!(self, ticket_fields, after, size).into_iter().map(ticket_field).collect::<Result<_>>()?,
-            Kind::Contact => page!(self, contacts, after, size).into_iter().map(contact).collect::<Result<_>>()?,
-            Kind::Conversation => page!(self, conversations, after, size).into_iter().map(conversation).collect::<Result<_>>()?,
-            Kind::Ticket => page!(self, tickets, after, size).into_iter().map(ticket).collect::<Result<_>>()?,
-            Kind::Message => page!(self, messages, after, size).into_iter().map(message).collect::<Result<_>>()?,
-            Kind::Comment => page!(self, comments, after, size).into_iter().map(|row| Record::Comment(comment(row))).collect(),
+            RecordKind::Role => page!(self, roles, after, size).into_iter().map(|row| Record::Role(role(row))).collect(),
+            RecordKind::User => page!(self, users, after, size).into_iter().map(|row| Record::User(user(row))).collect(),
+            RecordKind::Team => self.teams(page!(self, teams, after, size)).await?,
+            RecordKind::Account => self.accounts(page!(self, accounts, after, size)).await?,
+            RecordKind::Template => page!(self, templates, after, size).into_iter().map(template).collect::<Result<_>>()?,
+            RecordKind::Label => page!(self, labels, after, size).into_iter().map(|row| Record::Label(label(row))).collect(),
+            RecordKind::ContactField => page!(self, contact_fields, after, size).into_iter().map(contact_field).collect::<Result<_>>()?,
+            RecordKind::TicketField => page!(self, ticket_fields, after, size).into_iter().map(ticket_field).collect::<Result<_>>()?,
+            RecordKind::Contact => page!(self, contacts, after, size).into_iter().map(contact).collect::<Result<_>>()?,
+            RecordKind::Conversation => page!(self, conversations, after, size).into_iter().map(conversation).collect::<Result<_>>()?,
+            RecordKind::Ticket => page!(self, tickets, after, size).into_iter().map(ticket).collect::<Result<_>>()?,
+            RecordKind::Message => page!(self, messages, after, size).into_iter().map(message).collect::<Result<_>>()?,
+            RecordKind::Comment => page!(self, comments, after, size).into_iter().map(|row| Record::Comment(comment(row))).collect(),
         })
     }
 

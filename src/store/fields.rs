@@ -6,7 +6,7 @@ use sea_orm::{ColumnTrait, EntityTrait, QueryFilter, QueryOrder};
 
 use crate::{
     domain::{
-        fields::{Field, Kind, TicketField},
+        fields::{Field, FieldKind, TicketField},
         ids::{FieldId, StoreId},
         time::Timestamp,
     },
@@ -21,7 +21,7 @@ use crate::{
 
 /// What fields are of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Noun {
+pub enum FieldOwner {
     Ticket,
     Contact,
 }
@@ -78,19 +78,19 @@ impl Db {
     }
 
     /// Of what kind the fields among `ids` are that exist.
-    pub async fn kinds_of_ticket_fields(&self, store: &StoreId, ids: Vec<&FieldId>) -> Result<HashMap<FieldId, Kind>> {
+    pub async fn kinds_of_ticket_fields(&self, store: &StoreId, ids: Vec<&FieldId>) -> Result<HashMap<FieldId, FieldKind>> {
         let mut found = HashMap::new();
         for ids in batches(ids.into_iter().map(FieldId::as_str)) {
             let query =
                 ticket_fields::Entity::find().filter(ticket_fields::Column::StoreId.eq(store)).filter(ticket_fields::Column::Id.is_in(ids));
             let rows = self.select(query, model::<ticket_fields::Entity>).await?;
-            found.extend(rows.into_iter().map(|row| (row.id.into(), Kind::of(&row.display_type, &row.data_type, row.max_items))));
+            found.extend(rows.into_iter().map(|row| (row.id.into(), FieldKind::of(&row.display_type, &row.data_type, row.max_items))));
         }
         Ok(found)
     }
 
     /// Those of the fields that have a pattern.
-    pub async fn fields_with_pattern(&self, store: &StoreId, noun: Noun, ids: Vec<&FieldId>) -> Result<Vec<Field>> {
+    pub async fn fields_with_pattern(&self, store: &StoreId, noun: FieldOwner, ids: Vec<&FieldId>) -> Result<Vec<Field>> {
         /// The definitions of a table among some ids.
         macro_rules! with_pattern {
             ($table:ident, $ids:expr) => {{
@@ -104,8 +104,8 @@ impl Db {
         let mut found: Vec<Field> = Vec::new();
         for ids in batches(ids.into_iter().map(FieldId::as_str)) {
             found.append(&mut match noun {
-                Noun::Ticket => with_pattern!(ticket_fields, ids),
-                Noun::Contact => with_pattern!(contact_fields, ids),
+                FieldOwner::Ticket => with_pattern!(ticket_fields, ids),
+                FieldOwner::Contact => with_pattern!(contact_fields, ids),
             });
         }
         Ok(found)
@@ -163,7 +163,7 @@ mod tests {
             (kinds, statements.load(Ordering::Relaxed) - before)
         };
         let of = |kinds: &[(&str, &str, &str)]| -> Vec<_> {
-            kinds.iter().map(|(id, shown, stored)| (FieldId::from(*id), Kind::of(shown, stored, None))).collect()
+            kinds.iter().map(|(id, shown, stored)| (FieldId::from(*id), FieldKind::of(shown, stored, None))).collect()
         };
         let before = of(&[("size", "text", "string"), ("when", "text", "string")]);
         assert_eq!(find(&own, &["size", "when"]).await, (before.clone(), 1));

@@ -3,24 +3,24 @@
 //!
 //! Called by `service::import`. Guarantees: nothing is visible before [`Import::commit`], and nothing remains without it.
 //! - `rows`: a record as the rows it becomes.
-//! - `way`: what its statements run on.
+//! - `executor`: what its statements run on.
 //! - `bulk`: one statement for many rows.
-//! - `put`: batches into the tables.
-//! - `claim`: values that a unique index guards.
-//! - `known`: what is remembered of conversations.
-//! - `lift`: indexes that wait for the end.
+//! - `upsert`: batches into the tables.
+//! - `unique_values`: values that a unique index guards.
+//! - `recent_conversations`: what is remembered of conversations.
+//! - `deferred_indexes`: indexes that wait for the end.
 //! - `check`: references and agreements, tested at the end.
 //! - `derive`: counters, newest messages, waiting times, ticket numbers.
 
 mod bulk;
 mod check;
-mod claim;
+mod deferred_indexes;
 mod derive;
-mod known;
-mod lift;
-mod put;
+mod executor;
+mod recent_conversations;
 mod rows;
-mod way;
+mod unique_values;
+mod upsert;
 
 pub use check::Definition;
 pub(super) use derive::DERIVE_TICKETS;
@@ -33,7 +33,7 @@ use crate::{
     domain::{
         ids::StoreId,
         records::{
-            Account, Comment, Contact, ContactField, Conversation, ImportedTicket, Kind, Label, Line, Message, Role, Team, Template,
+            Account, Comment, Contact, ContactField, Conversation, ImportedTicket, Label, Line, Message, RecordKind, Role, Team, Template,
             TicketField, User,
         },
         time::Timestamp,
@@ -41,9 +41,9 @@ use crate::{
     store::{Db, Result, rows::Cells, transaction::write::OTHER},
 };
 use bulk::Bulk;
-use known::Known;
-use lift::Lifted;
-use way::Way;
+use deferred_indexes::Lifted;
+use executor::Way;
+use recent_conversations::RecentIds;
 
 /// Records of one stretch of the file, by kind.
 #[derive(Debug, Default)]
@@ -77,11 +77,11 @@ pub struct Fault {
 pub enum At {
     Line {
         number: u64,
-        kind: Kind,
+        kind: RecordKind,
     },
     /// The first record of these kinds whose `property` has this value.
     Where {
-        kinds: &'static [Kind],
+        kinds: &'static [RecordKind],
         property: &'static str,
         value: String,
     },
@@ -91,7 +91,7 @@ pub enum At {
 pub const MAX_FAULTS: usize = 20;
 
 /// Either done, or the records are at fault.
-pub type Outcome = std::result::Result<(), Fault>;
+pub type ImportResult = std::result::Result<(), Fault>;
 
 /// What stands in a unique column while its row waits for the record that replaces it. No record begins with it.
 const PARKED: &str = "\u{1}";
@@ -109,10 +109,10 @@ pub struct Import {
     /// As the change log wants it.
     transaction: i64,
     /// Kinds that had records before this import.
-    held: Vec<Kind>,
+    held: Vec<RecordKind>,
     /// The next age of a record that carries none.
-    ages: HashMap<Kind, i64>,
-    known: Known,
+    ages: HashMap<RecordKind, i64>,
+    known: RecentIds,
     /// Whether `messages.account_id` has to be brought in line with the conversations.
     realign: bool,
     /// Batches with messages that came.
@@ -122,7 +122,7 @@ pub struct Import {
     /// Indexes that wait for the end.
     lifted: Vec<Lifted>,
     /// Kinds that came whose records refer to a contact or a conversation.
-    came: HashSet<Kind>,
+    came: HashSet<RecordKind>,
     /// Whether accounts came, so that agreement of channels is tested for the whole store.
     accounts_came: bool,
 }
@@ -140,7 +140,7 @@ impl Db {
             transaction: 0,
             held: Vec::new(),
             ages: HashMap::new(),
-            known: Known::default(),
+            known: RecentIds::default(),
             realign: false,
             message_batches: 0,
             after_conversation: true,
@@ -180,7 +180,7 @@ impl Db {
                 .run(&format!("CREATE TEMPORARY TABLE import_counts (id {text_type} PRIMARY KEY, messages BIGINT){on_commit}"), [])
                 .await?;
         }
-        for kind in Kind::ALL {
+        for kind in RecordKind::ALL {
             let find = format!("SELECT id FROM {} WHERE store_id = ? LIMIT 1", table(kind));
             if import.first(&find, [store.as_str().into()], text).await?.is_some() {
                 import.held.push(kind);
@@ -192,14 +192,14 @@ impl Db {
 
 impl Import {
     /// Whether the store had records of the kind before the import.
-    pub fn held(&self, kind: Kind) -> bool {
+    pub fn held(&self, kind: RecordKind) -> bool {
         self.held.contains(&kind)
     }
 
     /// Whether the rows that the import will change have to be held before it changes any: other transactions hold rows
     /// one by one there, and there are some.
     pub fn holds(&self) -> bool {
-        self.backend == DbBackend::Postgres && self.held(Kind::Conversation)
+        self.backend == DbBackend::Postgres && self.held(RecordKind::Conversation)
     }
 
     /// Says that the import will change these conversations and their tickets.
@@ -208,18 +208,21 @@ impl Import {
     }
 
     /// Says that the import will replace these records, and change the conversations that they belong to now.
-    pub async fn reach_former(&self, kind: Kind, ids: &[String]) -> Result<()> {
+    pub async fn reach_former(&self, kind: RecordKind, ids: &[String]) -> Result<()> {
         self.touch_former(kind, ids.iter().map(String::as_str)).await
     }
 
     /// Holds users and accounts where the import brings some, then every conversation that was reached, then their tickets,
     /// in the order in which every other writer holds them: taken as the lines come, they would make two transactions wait
     /// for each other. And no message is left out of the counts, since its writer waits.
-    pub async fn hold(&self, brings: impl Fn(Kind) -> bool) -> Result<()> {
+    pub async fn hold(&self, brings: impl Fn(RecordKind) -> bool) -> Result<()> {
         self.run("ANALYZE import_touched", []).await?;
         for (kind, sql) in [
-            (Kind::User, "SELECT COUNT(*) FROM (SELECT id FROM users WHERE store_id = ? ORDER BY id FOR NO KEY UPDATE) AS held"),
-            (Kind::Account, "SELECT COUNT(*) FROM (SELECT id FROM accounts WHERE store_id = ? ORDER BY id FOR NO KEY UPDATE) AS held"),
+            (RecordKind::User, "SELECT COUNT(*) FROM (SELECT id FROM users WHERE store_id = ? ORDER BY id FOR NO KEY UPDATE) AS held"),
+            (
+                RecordKind::Account,
+                "SELECT COUNT(*) FROM (SELECT id FROM accounts WHERE store_id = ? ORDER BY id FOR NO KEY UPDATE) AS held",
+            ),
         ] {
             if brings(kind) {
                 self.run(sql, [self.store.as_str().into()]).await?;
@@ -238,26 +241,26 @@ impl Import {
 
     /// Frees what the records with these ids hold in unique indexes, before the records that replace them come: the order
     /// of lines says nothing, so that two of them may exchange an e-mail address or an open ticket make room for another.
-    pub async fn park(&self, kind: Kind, ids: &[String]) -> Result<()> {
+    pub async fn park(&self, kind: RecordKind, ids: &[String]) -> Result<()> {
         if ids.is_empty() || !self.held(kind) {
             return Ok(());
         }
         let set = match kind {
-            Kind::User => "user_id = NULL",
-            Kind::Contact => "email_key = NULL, phone = NULL",
-            Kind::Conversation => "reference_id = ? || id",
-            Kind::Ticket => "ticket_number = ? || id, is_open = FALSE",
-            Kind::Message => "external_id = NULL",
+            RecordKind::User => "user_id = NULL",
+            RecordKind::Contact => "email_key = NULL, phone = NULL",
+            RecordKind::Conversation => "reference_id = ? || id",
+            RecordKind::Ticket => "ticket_number = ? || id, is_open = FALSE",
+            RecordKind::Message => "external_id = NULL",
             _ => return Ok(()),
         };
         let Bulk { sql: among, runs } = bulk::among(self.backend, ids.iter().map(String::as_str));
         let store = Value::from(self.store.as_str());
-        if kind == Kind::Ticket {
+        if kind == RecordKind::Ticket {
             let sql =
                 format!("INSERT INTO import_tickets (id, former) SELECT id, ticket_number FROM tickets WHERE store_id = ? AND id {among}");
             self.way.run(&sql, std::slice::from_ref(&store), runs.clone(), &[]).await?;
         }
-        let also = if kind == Kind::Message { " AND external_id IS NOT NULL" } else { "" };
+        let also = if kind == RecordKind::Message { " AND external_id IS NOT NULL" } else { "" };
         let marker = set.contains('?').then(|| Value::from(PARKED));
         let before: Vec<Value> = marker.into_iter().chain([store]).collect();
         self.way.run(&format!("UPDATE {} SET {set} WHERE store_id = ? AND id {among}{also}", table(kind)), &before, runs, &[]).await
@@ -298,21 +301,21 @@ impl Import {
 }
 
 /// The table of a kind.
-const fn table(kind: Kind) -> &'static str {
+const fn table(kind: RecordKind) -> &'static str {
     match kind {
-        Kind::Role => "roles",
-        Kind::User => "users",
-        Kind::Team => "teams",
-        Kind::Account => "accounts",
-        Kind::Template => "templates",
-        Kind::Label => "labels",
-        Kind::ContactField => "contact_fields",
-        Kind::TicketField => "ticket_fields",
-        Kind::Contact => "contacts",
-        Kind::Conversation => "conversations",
-        Kind::Ticket => "tickets",
-        Kind::Message => "messages",
-        Kind::Comment => "comments",
+        RecordKind::Role => "roles",
+        RecordKind::User => "users",
+        RecordKind::Team => "teams",
+        RecordKind::Account => "accounts",
+        RecordKind::Template => "templates",
+        RecordKind::Label => "labels",
+        RecordKind::ContactField => "contact_fields",
+        RecordKind::TicketField => "ticket_fields",
+        RecordKind::Contact => "contacts",
+        RecordKind::Conversation => "conversations",
+        RecordKind::Ticket => "tickets",
+        RecordKind::Message => "messages",
+        RecordKind::Comment => "comments",
     }
 }
 

@@ -11,7 +11,7 @@ use crate::{
         Db, Result,
         rows::{Cells, Row},
         sql::Sql,
-        statement::pages::Listed,
+        statement::pages::PagedRow,
     },
 };
 
@@ -40,7 +40,7 @@ impl Row for Message {
     }
 }
 
-impl Listed for Message {
+impl PagedRow for Message {
     const TABLE: &'static str = "messages";
     const SORT: &'static str = "sent_at";
 
@@ -68,7 +68,7 @@ impl Row for Comment {
     }
 }
 
-impl Listed for Comment {
+impl PagedRow for Comment {
     const TABLE: &'static str = "comments";
     const SORT: &'static str = "sent_at";
 

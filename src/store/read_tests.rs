@@ -8,7 +8,7 @@ use crate::{
         conversations::Conversation,
         field_tests::{FieldTest, Test},
         fields::Comparable,
-        filters::{LabelFilter, LabelOperator, OpenedAt, Shown, TicketFilter},
+        filters::{LabelFilter, LabelOperator, OpenedAt, ShownTickets, TicketFilter},
         messages::{Comment, Message},
         paging::{PageRequest, Position},
         store::Account,
@@ -26,7 +26,7 @@ use crate::{
 
 const NOW: Timestamp = Timestamp::from_millis(10_000_000);
 
-async fn listed(fixture: &Fixture, filter: &TicketFilter, shown: Shown, tests: &[FieldTest]) -> String {
+async fn listed(fixture: &Fixture, filter: &TicketFilter, shown: ShownTickets, tests: &[FieldTest]) -> String {
     let page = fixture.db.tickets(&fixture.store, filter, shown, tests, NOW, &first(100)).await.unwrap();
     assert_eq!(page.total, Some(page.rows.len() as u64));
     let ids: Vec<_> = page.rows.iter().map(|ticket| ticket.id.as_str()).collect();
@@ -47,7 +47,7 @@ async fn a_walk_returns_each_ticket_once_and_breaks_ties_by_id() {
         let mut page = first(size);
         let mut walked = Vec::new();
         loop {
-            let read = fixture.db.tickets(&fixture.store, &TicketFilter::default(), Shown::Open, &[], NOW, &page).await.unwrap();
+            let read = fixture.db.tickets(&fixture.store, &TicketFilter::default(), ShownTickets::Open, &[], NOW, &page).await.unwrap();
             assert_eq!(read.total, Some(7));
             assert!(!read.rows.is_empty());
             walked.extend(read.rows.into_iter().map(|ticket| ticket.id.into_string()));
@@ -85,36 +85,36 @@ async fn states_select_tickets() {
         .await;
     let all = TicketFilter::default();
     for (filter, shown, expected) in [
-        (all.clone(), Shown::Open, "woken taken open"),
-        (all.clone(), Shown::Closed, "closed"),
-        (all.clone(), Shown::All, "woken taken snoozed open closed"),
-        (TicketFilter { is_spam: true, ..all.clone() }, Shown::All, "spam"),
-        (TicketFilter { conversation_id: Some("cclosed".into()), ..all.clone() }, Shown::All, "closed"),
-        (TicketFilter { conversation_id: Some("cclosed".into()), ..all.clone() }, Shown::Open, ""),
-        (TicketFilter { conversation_id: Some("\0".into()), ..all.clone() }, Shown::All, ""),
-        (TicketFilter { account_ids: vec!["gone".into(), "a1".into()], ..all.clone() }, Shown::Closed, "closed"),
-        (TicketFilter { account_ids: vec!["gone".into()], ..all.clone() }, Shown::All, ""),
-        (TicketFilter { assignee_user_ids: vec!["u1".into()], ..all.clone() }, Shown::Open, "taken"),
-        (TicketFilter { assignee_user_ids: vec!["u1".into(), "u2".into(), "u3".into()], ..all.clone() }, Shown::All, "taken"),
-        (TicketFilter { unassigned: true, ..all.clone() }, Shown::Open, "woken open"),
-        (TicketFilter { handled_by_user_ids: vec!["u2".into()], ..all.clone() }, Shown::All, "closed"),
-        (TicketFilter { is_follow_up: Some(true), ..all.clone() }, Shown::All, "taken"),
-        (TicketFilter { is_follow_up: Some(false), ..all.clone() }, Shown::Open, "woken open"),
-        (TicketFilter { resolution_statuses: vec!["none".into()], ..all.clone() }, Shown::All, "woken taken snoozed open"),
-        (TicketFilter { resolution_statuses: vec!["ai_full_resolution".into()], ..all.clone() }, Shown::All, "closed"),
+        (all.clone(), ShownTickets::Open, "woken taken open"),
+        (all.clone(), ShownTickets::Closed, "closed"),
+        (all.clone(), ShownTickets::All, "woken taken snoozed open closed"),
+        (TicketFilter { is_spam: true, ..all.clone() }, ShownTickets::All, "spam"),
+        (TicketFilter { conversation_id: Some("cclosed".into()), ..all.clone() }, ShownTickets::All, "closed"),
+        (TicketFilter { conversation_id: Some("cclosed".into()), ..all.clone() }, ShownTickets::Open, ""),
+        (TicketFilter { conversation_id: Some("\0".into()), ..all.clone() }, ShownTickets::All, ""),
+        (TicketFilter { account_ids: vec!["gone".into(), "a1".into()], ..all.clone() }, ShownTickets::Closed, "closed"),
+        (TicketFilter { account_ids: vec!["gone".into()], ..all.clone() }, ShownTickets::All, ""),
+        (TicketFilter { assignee_user_ids: vec!["u1".into()], ..all.clone() }, ShownTickets::Open, "taken"),
+        (TicketFilter { assignee_user_ids: vec!["u1".into(), "u2".into(), "u3".into()], ..all.clone() }, ShownTickets::All, "taken"),
+        (TicketFilter { unassigned: true, ..all.clone() }, ShownTickets::Open, "woken open"),
+        (TicketFilter { handled_by_user_ids: vec!["u2".into()], ..all.clone() }, ShownTickets::All, "closed"),
+        (TicketFilter { is_follow_up: Some(true), ..all.clone() }, ShownTickets::All, "taken"),
+        (TicketFilter { is_follow_up: Some(false), ..all.clone() }, ShownTickets::Open, "woken open"),
+        (TicketFilter { resolution_statuses: vec!["none".into()], ..all.clone() }, ShownTickets::All, "woken taken snoozed open"),
+        (TicketFilter { resolution_statuses: vec!["ai_full_resolution".into()], ..all.clone() }, ShownTickets::All, "closed"),
         (
             TicketFilter { resolution_statuses: vec!["none".into(), "ai_full_resolution".into()], ..all.clone() },
-            Shown::All,
+            ShownTickets::All,
             "woken taken snoozed open closed",
         ),
-        (TicketFilter { waiting_minutes: Some(2), ..all.clone() }, Shown::All, "taken"),
-        (TicketFilter { waiting_minutes: Some(3), ..all.clone() }, Shown::All, ""),
-        (TicketFilter { waiting_minutes: Some(i64::MAX), ..all.clone() }, Shown::All, ""),
-        (TicketFilter { opened_at: Some(OpenedAt::After(Timestamp::from_millis(0))), ..all.clone() }, Shown::All, "taken"),
-        (TicketFilter { opened_at: Some(OpenedAt::Before(Timestamp::from_millis(7))), ..all.clone() }, Shown::Closed, "closed"),
+        (TicketFilter { waiting_minutes: Some(2), ..all.clone() }, ShownTickets::All, "taken"),
+        (TicketFilter { waiting_minutes: Some(3), ..all.clone() }, ShownTickets::All, ""),
+        (TicketFilter { waiting_minutes: Some(i64::MAX), ..all.clone() }, ShownTickets::All, ""),
+        (TicketFilter { opened_at: Some(OpenedAt::After(Timestamp::from_millis(0))), ..all.clone() }, ShownTickets::All, "taken"),
+        (TicketFilter { opened_at: Some(OpenedAt::Before(Timestamp::from_millis(7))), ..all.clone() }, ShownTickets::Closed, "closed"),
         (
             TicketFilter { opened_at: Some(OpenedAt::Between(Timestamp::from_millis(7), Timestamp::from_millis(7))), ..all },
-            Shown::All,
+            ShownTickets::All,
             "taken",
         ),
     ] {
@@ -144,7 +144,7 @@ async fn labels_are_those_of_the_conversation() {
     ] {
         let label_ids = labels.iter().map(|label| (*label).into()).collect();
         let filter = TicketFilter { labels: Some(LabelFilter { operator, label_ids }), ..Default::default() };
-        assert_eq!(listed(&fixture, &filter, Shown::Open, &[]).await, expected, "{operator:?} {labels:?}");
+        assert_eq!(listed(&fixture, &filter, ShownTickets::Open, &[]).await, expected, "{operator:?} {labels:?}");
     }
 }
 
@@ -215,7 +215,7 @@ async fn field_tests_follow_the_values_and_negative_ones_match_unset_fields() {
         ("gone", Test::Absent, "4 3 2 1"),
     ] {
         let tests = [FieldTest { field_id: field.into(), test }];
-        assert_eq!(listed(&fixture, &TicketFilter::default(), Shown::Open, &tests).await, expected, "{tests:?}");
+        assert_eq!(listed(&fixture, &TicketFilter::default(), ShownTickets::Open, &tests).await, expected, "{tests:?}");
     }
 }
 
@@ -257,7 +257,7 @@ async fn a_long_text_is_found_by_all_of_it() {
         (Test::Contains(long[19_000..].to_owned()), "2 1"),
     ] {
         let tests = [FieldTest { field_id: "f".into(), test }];
-        assert_eq!(listed(&fixture, &TicketFilter::default(), Shown::Open, &tests).await, expected, "{tests:?}");
+        assert_eq!(listed(&fixture, &TicketFilter::default(), ShownTickets::Open, &tests).await, expected, "{tests:?}");
     }
 }
 
@@ -276,7 +276,7 @@ async fn a_rare_value_is_found_in_an_index() {
     ] {
         let test = FieldTest { field_id: "f".into(), test };
         let mut conditions = Sql::of(&fixture.store, "store_id = $1");
-        let table = fixture.db.push_start(&mut conditions, &Start::Value(&test), Shown::Open);
+        let table = fixture.db.push_start(&mut conditions, &Start::Value(&test), ShownTickets::Open);
         let plan = fixture.db.page_plan::<Ticket>(table, conditions, &first(20)).await.unwrap();
         assert!(plan.contains(&format!("SEARCH v USING {index}")), "{test:?}: {plan:?}");
     }
@@ -300,7 +300,7 @@ async fn many_filters_fit_one_statement() {
         handled_by_user_ids: ids.iter().map(|id| id.as_str().into()).collect(),
         ..Default::default()
     };
-    assert_eq!(listed(&fixture, &filter, Shown::Open, &tests).await, "");
+    assert_eq!(listed(&fixture, &filter, ShownTickets::Open, &tests).await, "");
 }
 
 #[tokio::test]
@@ -376,13 +376,13 @@ async fn plain_lists_are_read_in_the_order_of_an_index_at_any_depth() {
         TicketFilter { labels: Some(LabelFilter { operator: LabelOperator::ContainsAny, label_ids: vec!["l".into()] }), ..all.clone() };
     let tests = [FieldTest { field_id: "f".into(), test: Test::AnyOf(vec![text("a")]) }];
     for (filter, shown, tests, index) in [
-        (&all, Shown::Open, &[][..], "tickets_by_state (store_id=? AND is_open=? AND is_spam=?"),
-        (&all, Shown::Closed, &[], "tickets_by_state (store_id=? AND is_open=? AND is_spam=?"),
-        (&all, Shown::All, &[], "tickets_by_message (store_id=? AND is_spam=?"),
-        (&one, Shown::All, &[], "tickets_by_assignee (store_id=? AND assignee_user_id=?"),
-        (&label, Shown::Closed, &[], "tickets_by_state (store_id=? AND is_open=? AND is_spam=?"),
-        (&label, Shown::All, &[], "tickets_by_message (store_id=? AND is_spam=?"),
-        (&all, Shown::Open, &tests, "tickets_by_state (store_id=? AND is_open=? AND is_spam=?"),
+        (&all, ShownTickets::Open, &[][..], "tickets_by_state (store_id=? AND is_open=? AND is_spam=?"),
+        (&all, ShownTickets::Closed, &[], "tickets_by_state (store_id=? AND is_open=? AND is_spam=?"),
+        (&all, ShownTickets::All, &[], "tickets_by_message (store_id=? AND is_spam=?"),
+        (&one, ShownTickets::All, &[], "tickets_by_assignee (store_id=? AND assignee_user_id=?"),
+        (&label, ShownTickets::Closed, &[], "tickets_by_state (store_id=? AND is_open=? AND is_spam=?"),
+        (&label, ShownTickets::All, &[], "tickets_by_message (store_id=? AND is_spam=?"),
+        (&all, ShownTickets::Open, &tests, "tickets_by_state (store_id=? AND is_open=? AND is_spam=?"),
     ] {
         for page in [&first(20), &deep] {
             let mut conditions = db.ticket_conditions(store, filter, shown, NOW);

@@ -20,7 +20,7 @@ use crate::{
         rows::{Cells, Row},
         sql::{Sql, batches},
         statement::from_entities::model,
-        statement::pages::Listed,
+        statement::pages::PagedRow,
     },
 };
 
@@ -32,7 +32,7 @@ impl Row for Team {
     }
 }
 
-impl Listed for Team {
+impl PagedRow for Team {
     const TABLE: &'static str = "teams";
     const SORT: &'static str = "created_at";
     const NEWEST_FIRST: bool = false;
@@ -50,7 +50,7 @@ impl Row for Label {
     }
 }
 
-impl Listed for Label {
+impl PagedRow for Label {
     const TABLE: &'static str = "labels";
     const SORT: &'static str = "updated_at";
 

@@ -8,7 +8,7 @@ use crate::{
         conversations::Conversation,
         field_tests::{FieldTest, Test},
         fields::Comparable,
-        filters::{LabelFilter, LabelOperator, Shown, TicketFilter},
+        filters::{LabelFilter, LabelOperator, ShownTickets, TicketFilter},
         paging::{PageRequest, Position},
         tickets::Ticket,
         time::Timestamp,
@@ -88,8 +88,8 @@ async fn a_deep_page_looks_at_as_much_as_the_first() {
         let visits = async |after: Option<i64>| {
             let after = after.map(|at| Position { at, id: format!("t{at}"), rank: None });
             let page = PageRequest { after, ..first(20) };
-            let mut conditions = db.ticket_conditions(store, filter, Shown::Closed, NOW);
-            let source = db.ticket_source(filter, Shown::Closed, &tests, None, &mut conditions);
+            let mut conditions = db.ticket_conditions(store, filter, ShownTickets::Closed, NOW);
+            let source = db.ticket_source(filter, ShownTickets::Closed, &tests, None, &mut conditions);
             db.page_visits::<Ticket>(&source, conditions, &page).await
         };
         let (front, near, far) = (visits(None).await, visits(Some(TICKETS - 1000)).await, visits(Some(TICKETS - 3000)).await);
@@ -114,8 +114,8 @@ async fn numbers_that_no_ticket_has_let_nothing_through() {
     let asked = async |test: &Test| {
         let (tests, page) = ([FieldTest { field_id: "score".into(), test: test.clone() }], first(20));
         let narrowed = || {
-            let mut conditions = db.ticket_conditions(store, &filter, Shown::Closed, NOW);
-            let source = db.ticket_source(&filter, Shown::Closed, &tests, None, &mut conditions);
+            let mut conditions = db.ticket_conditions(store, &filter, ShownTickets::Closed, NOW);
+            let source = db.ticket_source(&filter, ShownTickets::Closed, &tests, None, &mut conditions);
             (source, conditions)
         };
         let (source, conditions) = narrowed();
@@ -159,17 +159,17 @@ async fn what_few_tickets_have_is_where_their_list_starts() {
         |ids: &[&str]| TicketFilter { assignee_user_ids: ids.iter().map(|id| (*id).into()).collect(), ..TicketFilter::default() };
     let sqlite = db.backend() == DbBackend::Sqlite;
     for (filter, shown, starts, found) in [
-        (assigned(&["u1", "u2"]), Shown::Closed, true, 3),
-        (assigned(&["u2", "u3"]), Shown::Open, true, 0),
-        (assigned(&["u1"]), Shown::Closed, false, 3),
-        (filter(LabelOperator::ContainsAny, &["rare"]), Shown::Closed, true, 3),
-        (filter(LabelOperator::ContainsAny, &["rare"]), Shown::All, true, 3),
+        (assigned(&["u1", "u2"]), ShownTickets::Closed, true, 3),
+        (assigned(&["u2", "u3"]), ShownTickets::Open, true, 0),
+        (assigned(&["u1"]), ShownTickets::Closed, false, 3),
+        (filter(LabelOperator::ContainsAny, &["rare"]), ShownTickets::Closed, true, 3),
+        (filter(LabelOperator::ContainsAny, &["rare"]), ShownTickets::All, true, 3),
         // On SQLite what a label has of open tickets is a list of its own.
-        (filter(LabelOperator::ContainsAny, &["rare"]), Shown::Open, !sqlite, 0),
-        (filter(LabelOperator::ContainsAny, &["none"]), Shown::Closed, true, 0),
-        (filter(LabelOperator::ContainsAll, &["rare", "l"]), Shown::Closed, true, 0),
-        (filter(LabelOperator::ContainsAny, &["rare", "l"]), Shown::Closed, false, 20),
-        (filter(LabelOperator::DoesNotContainAny, &["rare"]), Shown::Closed, false, 20),
+        (filter(LabelOperator::ContainsAny, &["rare"]), ShownTickets::Open, !sqlite, 0),
+        (filter(LabelOperator::ContainsAny, &["none"]), ShownTickets::Closed, true, 0),
+        (filter(LabelOperator::ContainsAll, &["rare", "l"]), ShownTickets::Closed, true, 0),
+        (filter(LabelOperator::ContainsAny, &["rare", "l"]), ShownTickets::Closed, false, 20),
+        (filter(LabelOperator::DoesNotContainAny, &["rare"]), ShownTickets::Closed, false, 20),
     ] {
         let page = PageRequest { count: false, ..first(20) };
         let rows = db.tickets(store, &filter, shown, &[], NOW, &page).await.unwrap().rows;
@@ -266,7 +266,7 @@ async fn a_total_looks_at_no_more_than_its_list() {
     };
     let tests = [field("region", Test::StartsWith("nor".to_owned())), field("score", Test::Between(0.0, 19.0))];
     let counted = PageRequest { count: true, ..first(20) };
-    let total = db.tickets(store, &labelled, Shown::Closed, &tests, NOW, &counted).await.unwrap().total;
+    let total = db.tickets(store, &labelled, ShownTickets::Closed, &tests, NOW, &counted).await.unwrap().total;
     assert_eq!(total, Some(50), "one of a hundred");
     let of_list = [200, 1_000][usize::from(postgres)];
     assert_eq!([0, 5_000].map(|listed| db.few_of(listed)), [of_list; 2]);
@@ -275,12 +275,12 @@ async fn a_total_looks_at_no_more_than_its_list() {
     let rows = TICKETS as u64;
     for (listed, starts, most) in [(5_000, false, [8 * rows, rows + 200]), (200_000, true, [7 * rows, 4 * rows / 5])] {
         let start = match starts {
-            true => db.start(store, &labelled, Shown::Closed, &tests, db.few_of(listed)).await.unwrap(),
+            true => db.start(store, &labelled, ShownTickets::Closed, &tests, db.few_of(listed)).await.unwrap(),
             false => None,
         };
         assert_eq!(start.is_some(), starts);
-        let conditions = db.ticket_conditions(store, &labelled, Shown::Closed, NOW);
-        let sql = db.filtered_total_sql(&labelled, Shown::Closed, &tests, start.as_ref(), conditions);
+        let conditions = db.ticket_conditions(store, &labelled, ShownTickets::Closed, NOW);
+        let sql = db.filtered_total_sql(&labelled, ShownTickets::Closed, &tests, start.as_ref(), conditions);
         assert_eq!(db.count(sql.clone()).await.unwrap(), 50);
         let visits = db.visits(sql).await;
         assert!(visits < most[usize::from(postgres)], "{visits} where {listed} are listed");
@@ -294,8 +294,8 @@ async fn a_total_looks_at_no_more_than_its_list() {
         (&TicketFilter::default(), vec![north.clone()], false),
         (&TicketFilter::default(), vec![north, below], false),
     ] {
-        let conditions = db.ticket_conditions(store, filter, Shown::Closed, NOW);
-        let sql = db.filtered_total_sql(filter, Shown::Closed, &tests, None, conditions);
+        let conditions = db.ticket_conditions(store, filter, ShownTickets::Closed, NOW);
+        let sql = db.filtered_total_sql(filter, ShownTickets::Closed, &tests, None, conditions);
         assert_eq!(sql.as_str().contains("OFFSET"), fenced && postgres, "{tests:?}");
     }
 }
@@ -316,17 +316,17 @@ async fn what_few_have_is_not_taken_through_an_assignees_list() {
     };
     let tests = [FieldTest { field_id: "score".into(), test: Test::Between(17.0, 18.0) }];
     let counted = PageRequest { count: true, ..first(20) };
-    let page = db.tickets(store, &filter, Shown::Closed, &tests, NOW, &counted).await.unwrap();
+    let page = db.tickets(store, &filter, ShownTickets::Closed, &tests, NOW, &counted).await.unwrap();
     // Of each hundred two, whose numbers end in 17 and 18, in the block of five with the label.
     assert_eq!((page.rows.len(), page.total), (20, Some(60)));
     fixture.execute("UPDATE totals SET value = 200000 WHERE name = 'tickets.closed'").await.unwrap();
     let whole = TicketFilter { assignee_user_ids: vec![], ..filter.clone() };
-    assert!(db.start_of_total(store, &whole, Shown::Closed, &tests, NOW).await.unwrap().is_some());
-    assert!(db.start_of_total(store, &filter, Shown::Closed, &tests, NOW).await.unwrap().is_none());
-    let start = db.start(store, &filter, Shown::Closed, &tests, db.few()).await.unwrap();
-    let mut conditions = db.ticket_conditions(store, &filter, Shown::Closed, NOW);
+    assert!(db.start_of_total(store, &whole, ShownTickets::Closed, &tests, NOW).await.unwrap().is_some());
+    assert!(db.start_of_total(store, &filter, ShownTickets::Closed, &tests, NOW).await.unwrap().is_none());
+    let start = db.start(store, &filter, ShownTickets::Closed, &tests, db.few()).await.unwrap();
+    let mut conditions = db.ticket_conditions(store, &filter, ShownTickets::Closed, NOW);
     let start = start.expect("a hundred have such a score");
-    let source = db.ticket_source(&filter, Shown::Closed, &tests, Some(&start), &mut conditions);
+    let source = db.ticket_source(&filter, ShownTickets::Closed, &tests, Some(&start), &mut conditions);
     let visits = db.page_visits::<Ticket>(&source, conditions, &first(20)).await;
     assert!(visits < [10_000, 1_000][usize::from(db.backend() == DbBackend::Postgres)], "{visits}");
 }
@@ -335,14 +335,14 @@ async fn what_few_have_is_not_taken_through_an_assignees_list() {
 async fn a_total_is_counted_without_what_keeps_pages_from_indexes() {
     let fixture = Fixture::new().await;
     let (filter, tests) = (TicketFilter::default(), [FieldTest { field_id: "score".into(), test: Test::Below(50.0) }]);
-    let conditions = fixture.db.ticket_conditions(&fixture.store, &filter, Shown::All, NOW);
+    let conditions = fixture.db.ticket_conditions(&fixture.store, &filter, ShownTickets::All, NOW);
     let mut of_page = conditions.clone();
-    let source = fixture.db.ticket_source(&filter, Shown::All, &tests, None, &mut of_page);
+    let source = fixture.db.ticket_source(&filter, ShownTickets::All, &tests, None, &mut of_page);
     let page = page_sql::<Ticket>(&source, of_page, &first(20), None);
     let (fences, postgres) = (page.as_str().matches(" OFFSET 0)").count(), fixture.db.backend() == DbBackend::Postgres);
     assert_eq!(fences, usize::from(postgres), "{}", page.as_str());
     assert!(page.as_str().contains(" AND +v.number_value < "), "{}", page.as_str());
-    let total = fixture.db.filtered_total_sql(&filter, Shown::All, &tests, None, conditions);
+    let total = fixture.db.filtered_total_sql(&filter, ShownTickets::All, &tests, None, conditions);
     assert!(!total.as_str().contains("OFFSET"));
     assert_eq!(total.as_str().contains("+v.number_value"), !postgres, "{}", total.as_str());
 }

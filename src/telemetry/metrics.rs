@@ -15,7 +15,7 @@ use prometheus_client::{
 
 use super::{LostLines, process::Process};
 use crate::domain::{
-    outbox::{Backlogs, MOST, Outcome},
+    delivery_outcome::{Backlogs, DeliveryOutcome, MOST},
     time::Timestamp,
 };
 
@@ -31,7 +31,7 @@ struct Operation {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Task {
+struct TaskMetrics {
     task: &'static str,
 }
 
@@ -42,7 +42,7 @@ struct Attempt {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct Queue {
+struct QueueMetrics {
     queue: &'static str,
 }
 
@@ -60,12 +60,12 @@ pub struct Metrics {
     requests: Family<Labels, Counter>,
     durations: Family<Operation, Histogram>,
     statements: Counter,
-    restarts: Family<Task, Counter>,
-    failures: Family<Task, Counter>,
+    restarts: Family<TaskMetrics, Counter>,
+    failures: Family<TaskMetrics, Counter>,
     refused_log_copies: Counter,
     attempts: Family<Attempt, Counter>,
-    waiting: Family<Queue, Gauge>,
-    oldest: Family<Queue, Gauge>,
+    waiting: Family<QueueMetrics, Gauge>,
+    oldest: Family<QueueMetrics, Gauge>,
     disabled: Family<NoLabels, Gauge>,
     failing: Family<NoLabels, Gauge>,
     size: Family<NoLabels, Gauge>,
@@ -98,9 +98,9 @@ impl Default for Metrics {
         registry.register("http_request_duration_seconds", "Time to answer", durations.clone());
         let statements = Counter::default();
         registry.register("db_statements", "Statements sent to the database", statements.clone());
-        let restarts = Family::<Task, Counter>::default();
+        let restarts = Family::<TaskMetrics, Counter>::default();
         registry.register("background_task_restarts", "Background tasks that ended and were started again", restarts.clone());
-        let failures = Family::<Task, Counter>::default();
+        let failures = Family::<TaskMetrics, Counter>::default();
         registry.register("background_task_failures", "Times that the work of a background task failed", failures.clone());
         let refused_log_copies = Counter::default();
         let help = "Times that the disk refused what the log of a SQLite database was copied to";
@@ -108,10 +108,10 @@ impl Default for Metrics {
         registry.register("log_lines_lost", "Log lines that could not be written", Counter::<u64, LostLines>::default());
         let attempts = Family::<Attempt, Counter>::default();
         registry.register("delivery_attempts", "Attempts to deliver a message or an event, by what became of them", attempts.clone());
-        let waiting = Family::<Queue, Gauge>::default();
+        let waiting = Family::<QueueMetrics, Gauge>::default();
         let help = format!("Messages or events that wait to be delivered, {MOST} at most");
         registry.register("delivery_waiting", help, waiting.clone());
-        let oldest = Family::<Queue, Gauge>::default();
+        let oldest = Family::<QueueMetrics, Gauge>::default();
         registry.register("delivery_oldest_waiting_seconds", "How long the oldest of them has waited", oldest.clone());
         let disabled = Family::<NoLabels, Gauge>::default();
         registry.register("webhooks_disabled", "Webhooks that were disabled because their endpoints failed", disabled.clone());
@@ -177,15 +177,15 @@ impl Metrics {
 
     /// Counts the restart of a background task.
     pub fn task_restarted(&self, task: &'static str) {
-        self.restarts.get_or_create(&Task { task }).inc();
+        self.restarts.get_or_create(&TaskMetrics { task }).inc();
     }
 
     pub fn task_failed(&self, task: &'static str) {
-        self.failures.get_or_create(&Task { task }).inc();
+        self.failures.get_or_create(&TaskMetrics { task }).inc();
     }
 
     /// Counts one attempt to deliver.
-    pub fn attempted(&self, queue: &'static str, outcome: Outcome) {
+    pub fn attempted(&self, queue: &'static str, outcome: DeliveryOutcome) {
         self.attempts.get_or_create(&Attempt { queue, outcome: outcome.name() }).inc();
     }
 
@@ -214,9 +214,9 @@ impl Metrics {
             return;
         };
         for (queue, backlog) in [(MESSAGES, &read.messages), (WEBHOOKS, &read.events)] {
-            self.waiting.get_or_create(&Queue { queue }).set(number(backlog.waiting));
+            self.waiting.get_or_create(&QueueMetrics { queue }).set(number(backlog.waiting));
             let oldest = backlog.oldest.map_or(0, |oldest| (now.millis() - oldest.millis()).max(0) / 1000);
-            self.oldest.get_or_create(&Queue { queue }).set(oldest);
+            self.oldest.get_or_create(&QueueMetrics { queue }).set(oldest);
         }
         for (family, value) in [(&self.disabled, read.webhooks_disabled), (&self.failing, read.webhooks_failing), (&self.size, read.bytes)]
         {

@@ -1,5 +1,6 @@
 //! Holds the sources to the rules of the rooms: who may import whom, and what may be named where.
 
+mod names;
 mod rooms;
 
 use std::path::{Path, PathBuf};

@@ -29,7 +29,7 @@ const STORE: Room = Room {
             "change_log::own_changes",
             "change_log::message_texts",
             "tickets::broad_conditions",
-            "statement::sought",
+            "statement::lookups",
             "settings::secret_keys",
         ],
         &["statement"],

@@ -21,7 +21,7 @@ use crate::cli::Failed;
 /// The size limit of a file, in bytes.
 const LARGEST: usize = 256 * 1024 * 1024;
 
-enum Source {
+enum DocumentSource {
     Input,
     File(PathBuf),
     Url(Url),
@@ -30,22 +30,22 @@ enum Source {
 
 /// Reads the document of an argument, and the files to which it refers.
 pub(super) fn document(argument: &str) -> Result<Document, Failed> {
-    let source = Source::of(argument)?;
+    let source = DocumentSource::of(argument)?;
     let text = source.text().map_err(|reason| Failed(format!("{} cannot be read: {reason}", named(argument))))?;
     let read = match &source {
-        Source::Input => Document::read(&text),
+        DocumentSource::Input => Document::read(&text),
         _ => Document::read_with(&text, &source.name(), &mut |file| source.beside(file)?.text()),
     };
     let document = read.map_err(|error| Failed(format!("{} {error}", named(argument))))?;
     Ok(match source {
-        Source::Url(url) => document.served_by(&url.origin().ascii_serialization()),
+        DocumentSource::Url(url) => document.served_by(&url.origin().ascii_serialization()),
         _ => document,
     })
 }
 
 /// Reads the text of a file or of standard input.
 pub(super) fn text(argument: &str) -> Result<String, Failed> {
-    let source = if argument == "-" { Source::Input } else { Source::File(argument.into()) };
+    let source = if argument == "-" { DocumentSource::Input } else { DocumentSource::File(argument.into()) };
     source.text().map_err(|reason| Failed(format!("{} cannot be read: {reason}", named(argument))))
 }
 
@@ -53,7 +53,7 @@ fn named(argument: &str) -> &str {
     if argument == "-" { "standard input" } else { argument }
 }
 
-impl Source {
+impl DocumentSource {
     fn of(argument: &str) -> Result<Self, Failed> {
         if argument == "-" {
             return Ok(Self::Input);

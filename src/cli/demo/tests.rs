@@ -20,7 +20,7 @@ use crate::{
     domain::{
         clock::Ids,
         fixture::MovableClock,
-        webhooks::{Answer, Attempted},
+        webhooks::{Attempted, EndpointAnswer},
     },
     http::{
         document::{
@@ -30,8 +30,8 @@ use crate::{
         machinery::routing::SETTINGS_PREFIX,
         settings as plane,
     },
-    service::{Service, webhooks::Settings},
-    store::queues::room::Room,
+    service::{Service, webhooks::WebhookSettings},
+    store::queues::concurrency::Room,
 };
 
 /// Ids derived from the name of what they identify, so that an example does not change when another is inserted before it.
@@ -80,7 +80,7 @@ impl Bench {
         Self { endpoint: app.endpoint().boxed(), service, ids, key, token, link, _folder: folder }
     }
 
-    async fn answer(&self, route: &Route, example: &examples::Request) -> Value {
+    async fn answer(&self, route: &Route, example: &examples::ExampleRequest) -> Value {
         self.ids.begin(&route.operation_id);
         if route.operation_id == "listAttempts" {
             self.deliver().await;
@@ -124,7 +124,7 @@ impl Bench {
         for claimed in self.service.claim_deliveries(Room { all: 99, each: 99, busy: &busy }).await.unwrap() {
             sent.push(serde_json::from_slice(&claimed.shipment.body).unwrap());
             let started_at = self.service.world().now();
-            let attempted = Attempted { started_at, ended_at: started_at.plus_millis(84), answer: Answer::Status(204, None) };
+            let attempted = Attempted { started_at, ended_at: started_at.plus_millis(84), answer: EndpointAnswer::Status(204, None) };
             self.service.settle_delivery(&claimed, attempted, 0.5).await.unwrap();
         }
         sent
@@ -181,7 +181,7 @@ async fn events() -> BTreeMap<String, Value> {
     // As in the examples, where the first id is the request's.
     bench.ids.begin("createWebhook");
     bench.ids.fresh();
-    let all = Settings { url: Some("https://hooks.example.com/counterpart".to_owned()), ..Settings::default() };
+    let all = WebhookSettings { url: Some("https://hooks.example.com/counterpart".to_owned()), ..WebhookSettings::default() };
     bench.service.create_webhook(&Editor::command_line(STORE.into()), all).await.unwrap();
     let routes = [routes(&contract::document(), PREFIX), routes(&plane::document(), SETTINGS_PREFIX)].concat();
     let beside = settings.requests.iter().filter(|request| BESIDE.contains(&request.operation.as_str()));

@@ -14,7 +14,7 @@ use crate::{
         connector::Connectors,
         outbound::{Messages, Outbound},
         simulator::Simulator,
-        testing::{self, Endpoint as Local, Reply, SHORT, START},
+        testing::{self, SHORT, START, ScriptedReply, TestEndpoint as Local},
     },
     domain::{
         events::{Actor, Event},
@@ -24,13 +24,13 @@ use crate::{
         webhooks::{ROTATION_MILLIS, SigningSecret},
     },
     service::{
-        By, Renderer, Service,
+        Renderer, Service, WriteContext,
         outbound::LEASE_MILLIS,
-        sends::{Filling, Letter},
+        sends::{EmailDraft, FilledTemplate},
     },
     store::{
         fixture::Fixture,
-        queues::{outbound::Claimed, room::Room},
+        queues::{concurrency::Room, outbound::ClaimedMessage},
     },
 };
 
@@ -62,7 +62,7 @@ impl Bench {
     }
 
     /// A bench whose one account has a bridge to an endpoint.
-    async fn bridged(reply: Reply) -> (Self, Local, SigningSecret) {
+    async fn bridged(reply: ScriptedReply) -> (Self, Local, SigningSecret) {
         let (bench, local) = (Self::new().await, Local::new(reply).await);
         let secret = bench.bridge(ACCOUNT, &local.url).await.unwrap();
         (bench, local, secret)
@@ -72,8 +72,8 @@ impl Bench {
         self.service.set_bridge(&Editor::command_line(self.fixture.store.clone()), &account.into(), url).await.unwrap().1
     }
 
-    fn by(&self) -> By<'_, ()> {
-        By::alone(&self.fixture.store, Actor::System)
+    fn by(&self) -> WriteContext<'_, ()> {
+        WriteContext::alone(&self.fixture.store, Actor::System)
     }
 
     async fn text(&self, text: &str) {
@@ -88,7 +88,7 @@ impl Bench {
         Outbound::new(Messages::within(SHORT, self.service.clone(), connectors, targets).unwrap())
     }
 
-    async fn claim(&self) -> Vec<Claimed> {
+    async fn claim(&self) -> Vec<ClaimedMessage> {
         let none = HashMap::new();
         self.service.claim_parcels(Room { all: 10, each: 10, busy: &none }).await.unwrap()
     }
@@ -129,22 +129,22 @@ impl Bench {
     }
 }
 
-fn answers(status: &str, body: &str) -> Reply {
-    Reply::Answers(status.to_owned(), body.to_owned())
+fn answers(status: &str, body: &str) -> ScriptedReply {
+    ScriptedReply::Answers(status.to_owned(), body.to_owned())
 }
 
-fn takes(external_id: &str) -> Reply {
+fn takes(external_id: &str) -> ScriptedReply {
     answers("200 OK", &json!({ "externalId": external_id }).to_string())
 }
 
-fn body(seen: &testing::Seen) -> Value {
+fn body(seen: &testing::ReceivedRequest) -> Value {
     serde_json::from_slice(&seen.body).unwrap()
 }
 
 #[tokio::test]
 async fn the_response_decides_the_state_of_a_message() {
     let elsewhere = Local::new(takes("x")).await;
-    let redirect = |status: &str| Reply::Says(format!("{status}\r\nlocation: {}", elsewhere.url));
+    let redirect = |status: &str| ScriptedReply::Says(format!("{status}\r\nlocation: {}", elsewhere.url));
     let padded = |length: usize| answers("200 OK", &format!("{{\"externalId\":\"x\"}}{}", " ".repeat(length - 18)));
     for (reply, state, reason) in [
         (takes("x"), "sent", ""),
@@ -156,12 +156,12 @@ async fn the_response_decides_the_state_of_a_message() {
         (redirect("308 For good"), "pending", ""),
         (answers("429 Slow down", ""), "pending", ""),
         (answers("503 Later", ""), "pending", ""),
-        (Reply::Hang, "pending", ""),
-        (Reply::Unended(""), "pending", ""),
-        (Reply::Unended(r#"{"externalId":"x"#), "pending", ""),
+        (ScriptedReply::Hang, "pending", ""),
+        (ScriptedReply::Unended(""), "pending", ""),
+        (ScriptedReply::Unended(r#"{"externalId":"x"#), "pending", ""),
         // All that is needed has come.
-        (Reply::Unended(r#"{"externalId":"x"}"#), "sent", ""),
-        (Reply::Reset, "pending", ""),
+        (ScriptedReply::Unended(r#"{"externalId":"x"}"#), "sent", ""),
+        (ScriptedReply::Reset, "pending", ""),
         (answers("403 No", r#"{"error":"blocked"}"#), "failed", "the bridge answered 403: blocked"),
         (answers("410 Gone", "gone"), "failed", "the bridge answered 410"),
     ] {
@@ -177,11 +177,18 @@ async fn the_response_decides_the_state_of_a_message() {
 
 #[tokio::test]
 async fn every_attempt_has_the_message_id_as_its_idempotency_key() {
-    let (bench, local, secret) = Bench::bridged(Reply::Hang).await;
+    let (bench, local, secret) = Bench::bridged(ScriptedReply::Hang).await;
     let mut worker = bench.worker();
     bench.text("x").await;
     let mut pauses = Vec::new();
-    for reply in [Reply::Hang, Reply::Reset, Reply::Unended(""), answers("500 Broken", ""), answers("200 OK", "ok"), takes("x-1")] {
+    for reply in [
+        ScriptedReply::Hang,
+        ScriptedReply::Reset,
+        ScriptedReply::Unended(""),
+        answers("500 Broken", ""),
+        answers("200 OK", "ok"),
+        takes("x-1"),
+    ] {
         local.now(reply);
         worker.drain().await.unwrap();
         if let Some(due) = bench.due().await {
@@ -230,7 +237,7 @@ async fn a_permanent_failure_is_final_and_keeps_its_reason() {
 
 #[tokio::test]
 async fn a_bridge_may_ask_for_a_longer_pause() {
-    let (bench, local, _) = Bench::bridged(Reply::Says("503 Later\r\nretry-after: 90".to_owned())).await;
+    let (bench, local, _) = Bench::bridged(ScriptedReply::Says("503 Later\r\nretry-after: 90".to_owned())).await;
     let mut worker = bench.worker();
     bench.text("x").await;
     worker.drain().await.unwrap();

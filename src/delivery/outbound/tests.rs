@@ -24,7 +24,7 @@ use crate::{
         ids::{MessageId, StoreId},
         outbound::{Mailbox, Parcel},
     },
-    service::{By, Renderer, sends::Letter},
+    service::{Renderer, WriteContext, sends::EmailDraft},
     store::{Db, fixture::Fixture},
     supervisor::Pulse,
 };
@@ -65,8 +65,8 @@ impl Bench {
         self.clock.now().millis()
     }
 
-    fn by(&self) -> By<'_, ()> {
-        By::alone(&self.fixture.store, Actor::System)
+    fn by(&self) -> WriteContext<'_, ()> {
+        WriteContext::alone(&self.fixture.store, Actor::System)
     }
 
     async fn text(&self, conversation: &str, text: &str) {
@@ -248,7 +248,7 @@ async fn what_a_connector_cannot_send_is_refused() {
     let channel = Channel::new(|_, _| Ok(Accepted::default()));
     let mut worker = bench.worker(channel.clone());
     let to = vec![Mailbox { email: "eva@example.com".to_owned(), name: None }];
-    let letter = Letter { to, cc: vec![], bcc: vec![], subject: None, text: Some("x".to_owned()), html: None };
+    let letter = EmailDraft { to, cc: vec![], bcc: vec![], subject: None, text: Some("x".to_owned()), html: None };
     bench.service.send_mail(&bench.by(), "m1".into(), letter).await.unwrap();
     round(&mut worker).await;
     let found = bench.undelivered().await;

@@ -30,7 +30,7 @@ const REQUEST_ID: &str = "019e8232-6000-7000-8000-000000000000";
 /// The examples of one document.
 #[derive(Debug, Clone)]
 pub struct Examples {
-    pub requests: Vec<Request>,
+    pub requests: Vec<ExampleRequest>,
     /// `data` of the answer to each, by operation.
     pub answers: BTreeMap<String, Value>,
     received_at: ReceivedAt,
@@ -39,7 +39,7 @@ pub struct Examples {
 /// A request to one operation.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Request {
+pub struct ExampleRequest {
     pub operation: String,
     #[serde(default)]
     pub query: Map<String, Value>,
@@ -59,9 +59,9 @@ pub fn events() -> BTreeMap<String, Value> {
 impl Examples {
     /// Of two requests to an operation the later one holds.
     pub fn read(requests: &[&str], answers: &str, received_at: ReceivedAt) -> Self {
-        let mut all: Vec<Request> = Vec::new();
+        let mut all: Vec<ExampleRequest> = Vec::new();
         // Files of ours: the tests find what cannot be read, since an operation is then without its example.
-        for request in requests.iter().flat_map(|text| serde_json::from_str::<Vec<Request>>(text).unwrap_or_default()) {
+        for request in requests.iter().flat_map(|text| serde_json::from_str::<Vec<ExampleRequest>>(text).unwrap_or_default()) {
             match all.iter_mut().find(|known| known.operation == request.operation) {
                 Some(known) => *known = request,
                 None => all.push(request),

@@ -4,7 +4,7 @@
 //! key, and the operations of one vanish from the document while they are served. The same holds for a status that
 //! both sides of a result declare.
 //!
-//! And they are served under their whole paths, by which `operations` finds them.
+//! And they are served under their whole paths, by which `routing` finds them.
 
 use std::collections::{HashMap, HashSet};
 

@@ -24,12 +24,12 @@ use crate::{
 pub const API_KEY: &str = "x-api-key";
 
 /// The name of the security scheme in the document. An operation's requirement is written `ApiKey:<scope>` by the
-/// handlers and taken apart by `document`, since this kind of scheme has no scopes in OpenAPI 3.0.
+/// handlers and taken apart by `document::contract`, since this kind of scheme has no scopes in OpenAPI 3.0.
 pub const SCHEME: &str = "ApiKey";
 
 /// An authenticated request.
 #[derive(Clone, Debug)]
-pub struct Request {
+pub struct AuthenticatedRequest {
     pub api: Arc<SharedState>,
     pub context: Context,
     pub caller: Caller,
@@ -38,7 +38,7 @@ pub struct Request {
     on_replica: bool,
 }
 
-impl Request {
+impl AuthenticatedRequest {
     /// The use-cases of an operation that only reads.
     pub fn reads(&self) -> &Service {
         self.api.replica.as_ref().filter(|_| self.on_replica).unwrap_or(&self.api.service)
@@ -101,12 +101,12 @@ requires! {
 
 /// A request whose key is valid and has the scope `S`.
 #[derive(Debug)]
-pub struct Authorised<S>(Request, PhantomData<S>);
+pub struct Authorised<S>(AuthenticatedRequest, PhantomData<S>);
 
 impl<S> Deref for Authorised<S> {
-    type Target = Request;
+    type Target = AuthenticatedRequest;
 
-    fn deref(&self) -> &Request {
+    fn deref(&self) -> &AuthenticatedRequest {
         &self.0
     }
 }
@@ -160,7 +160,7 @@ impl<'a, S: Requires> ApiExtractor<'a> for Authorised<S> {
             Some(newest) if S::SCOPE.only_reads() => api.service.db().replica_shows(newest).await,
             _ => false,
         };
-        Ok(Self(Request { api: api.clone(), context: context.clone(), caller, scope: S::SCOPE, on_replica }, PhantomData))
+        Ok(Self(AuthenticatedRequest { api: api.clone(), context: context.clone(), caller, scope: S::SCOPE, on_replica }, PhantomData))
     }
 }
 

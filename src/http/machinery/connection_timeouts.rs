@@ -75,16 +75,16 @@ pub struct Timed<A> {
 
 /// Counts a connection until it is dropped.
 #[derive(Debug)]
-struct Counted(Gauge);
+struct ConnectionGuard(Gauge);
 
-impl Counted {
+impl ConnectionGuard {
     fn one_more(open: &Gauge) -> Self {
         open.inc();
         Self(open.clone())
     }
 }
 
-impl Drop for Counted {
+impl Drop for ConnectionGuard {
     fn drop(&mut self) {
         self.0.dec();
     }
@@ -120,7 +120,7 @@ pub struct TimedStream<S> {
     due: Instant,
     /// Rings when it is due, or before.
     alarm: Pin<Box<Sleep>>,
-    _counted: Counted,
+    _counted: ConnectionGuard,
 }
 
 /// What a connection keeps us waiting for.
@@ -136,7 +136,7 @@ enum Awaits {
 impl<S> TimedStream<S> {
     fn new(stream: S, open: &Gauge) -> Self {
         let due = Instant::now() + IDLE;
-        Self { stream, awaits: Awaits::Request, due, alarm: Box::pin(sleep_until(due)), _counted: Counted::one_more(open) }
+        Self { stream, awaits: Awaits::Request, due, alarm: Box::pin(sleep_until(due)), _counted: ConnectionGuard::one_more(open) }
     }
 
     fn wait(&mut self, awaits: Awaits) {

@@ -13,7 +13,7 @@ use tokio::{
     task::{block_in_place, yield_now},
 };
 
-use super::{envelope::REQUEST_ID, fair_share::Turn};
+use super::{envelope::REQUEST_ID, fair_share::StoreTurn};
 use crate::domain::{
     clock::World,
     ids::{KeyId, StoreId, UserId},
@@ -23,20 +23,20 @@ use crate::domain::{
 
 /// One request, for as long as it lasts.
 #[derive(Clone, Debug)]
-pub struct Context(Arc<Inner>);
+pub struct Context(Arc<ContextState>);
 
 #[derive(Debug)]
-struct Inner {
+struct ContextState {
     request_id: String,
     received_at: Timestamp,
     received_at_form: ReceivedAt,
-    caller: OnceLock<Known>,
-    turn: OnceLock<Turn>,
+    caller: OnceLock<Authenticated>,
+    turn: OnceLock<StoreTurn>,
 }
 
 /// The result of authentication.
 #[derive(Debug)]
-struct Known {
+struct Authenticated {
     recipient: Recipient,
     key_name: Option<String>,
     /// Whether the request only reads.
@@ -60,7 +60,13 @@ impl Context {
             Some(id) if (1..=128).contains(&id.len()) && id.bytes().all(|byte| byte.is_ascii_graphic()) => id.to_owned(),
             _ => world.ids.fresh(),
         };
-        Self(Arc::new(Inner { request_id, received_at: world.now(), received_at_form, caller: OnceLock::new(), turn: OnceLock::new() }))
+        Self(Arc::new(ContextState {
+            request_id,
+            received_at: world.now(),
+            received_at_form,
+            caller: OnceLock::new(),
+            turn: OnceLock::new(),
+        }))
     }
 
     pub fn request_id(&self) -> &str {
@@ -82,7 +88,7 @@ impl Context {
     /// Called once, by authentication. `repeatable`: the request only reads, so that its answer may be refused once it is made.
     pub fn authenticated(&self, recipient: Recipient, key_name: Option<String>, repeatable: bool) {
         // A second call can only repeat the first: one request has one key.
-        let _ = self.0.caller.set(Known { recipient, key_name, repeatable });
+        let _ = self.0.caller.set(Authenticated { recipient, key_name, repeatable });
     }
 
     /// The caller that was authenticated, if one was.
@@ -96,7 +102,7 @@ impl Context {
     }
 
     /// Keeps a turn until the request ends.
-    pub async fn begin(&self, turn: Turn) {
+    pub async fn begin(&self, turn: StoreTurn) {
         // A request has one turn: a second one would end at once.
         let _ = self.0.turn.set(turn);
         if self.may_be_long() {
@@ -107,7 +113,7 @@ impl Context {
 
     /// Whether the request has a turn and its answer may be long.
     pub fn may_be_long(&self) -> bool {
-        self.0.turn.get().is_some_and(Turn::is_alone)
+        self.0.turn.get().is_some_and(StoreTurn::is_alone)
     }
 
     /// The work of the request. From a turn on whose answer may be long it goes on where it holds up no other request: the

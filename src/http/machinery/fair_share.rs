@@ -7,7 +7,7 @@
 //! rows, and as text. The request shares neither a thread of the runtime (`Context::beside`) nor a connection with others. An answer is
 //! expected to be long where the last long one of the same store and scope is at most 30 seconds old, or where none succeeded yet.
 //!
-//! Called by `auth`, once a request is known to be sound, and by `edge`, which knows how long the answer is. A turn ends with its request.
+//! Called by `auth`, once a request is known to be sound, and by `middleware`, which knows how long the answer is. A turn ends with its request.
 
 use std::{
     collections::HashMap,
@@ -34,11 +34,11 @@ const LATELY: Duration = Duration::from_secs(30);
 pub struct Turns {
     /// Statements of one store at a time.
     share: usize,
-    stores: Mutex<HashMap<StoreId, Arc<OfStore>>>,
+    stores: Mutex<HashMap<StoreId, Arc<StoreTurns>>>,
 }
 
 #[derive(Debug)]
-struct OfStore {
+struct StoreTurns {
     share: Arc<Semaphore>,
     alone: Arc<Semaphore>,
     /// Until when the answers of a scope may be long, where one was.
@@ -47,8 +47,8 @@ struct OfStore {
 
 /// A turn, which ends when it is dropped.
 #[derive(Debug)]
-pub struct Turn {
-    store: Arc<OfStore>,
+pub struct StoreTurn {
+    store: Arc<StoreTurns>,
     scope: Scope,
     /// Present if the answer was expected to be long when the turn was taken.
     alone: Option<OwnedSemaphorePermit>,
@@ -61,7 +61,7 @@ impl Turns {
     }
 
     /// Waits for a turn where the answer may be long.
-    pub async fn take(&self, store: &StoreId, scope: Scope) -> Result<Turn, ApiError> {
+    pub async fn take(&self, store: &StoreId, scope: Scope) -> Result<StoreTurn, ApiError> {
         let store = self.store(store);
         let alone = if store.may_be_long(scope) {
             // Nothing closes it.
@@ -69,26 +69,26 @@ impl Turns {
         } else {
             None
         };
-        Ok(Turn { store, scope, alone })
+        Ok(StoreTurn { store, scope, alone })
     }
 
-    fn store(&self, id: &StoreId) -> Arc<OfStore> {
+    fn store(&self, id: &StoreId) -> Arc<StoreTurns> {
         let mut stores = lock(&self.stores);
         if let Some(store) = stores.get(id) {
             return store.clone();
         }
         let (share, alone) = (Arc::new(Semaphore::new(self.share)), Arc::new(Semaphore::new(1)));
-        stores.entry(id.clone()).or_insert(Arc::new(OfStore { share, alone, long: Mutex::default() })).clone()
+        stores.entry(id.clone()).or_insert(Arc::new(StoreTurns { share, alone, long: Mutex::default() })).clone()
     }
 }
 
-impl OfStore {
+impl StoreTurns {
     fn may_be_long(&self, scope: Scope) -> bool {
         lock(&self.long).get(&scope).is_none_or(|until| until.is_some_and(|until| until > Instant::now()))
     }
 }
 
-impl Turn {
+impl StoreTurn {
     /// Whether the answer may be long.
     pub fn is_alone(&self) -> bool {
         self.alone.is_some()
@@ -121,7 +121,7 @@ mod tests {
 
     use super::*;
 
-    fn at_once(turns: &Turns, store: &str) -> Option<Turn> {
+    fn at_once(turns: &Turns, store: &str) -> Option<StoreTurn> {
         turns.take(&store.into(), Scope::MessagesRead).now_or_never().map(Result::unwrap)
     }
 
@@ -129,7 +129,7 @@ mod tests {
     async fn a_store_has_its_share_and_leaves_others_theirs() {
         let turns = Turns::new(2);
         let [a, again, b] = ["a", "a", "b"].map(|store| at_once(&turns, store));
-        let share = |turn: Option<Turn>| turn.unwrap().share().permits;
+        let share = |turn: Option<StoreTurn>| turn.unwrap().share().permits;
         assert!(again.is_none(), "nothing is known of the first one, and the others come behind");
         a.as_ref().unwrap().answered(10);
         let (a, b) = (share(a), share(b));
@@ -148,7 +148,7 @@ mod tests {
             assert_eq!(at_once(&turns, "a").unwrap().is_alone(), long);
         }
         at_once(&turns, "b").unwrap().answered(LONG - 1);
-        let turns: Vec<Turn> = (0..4).map_while(|_| at_once(&turns, "b")).collect();
+        let turns: Vec<StoreTurn> = (0..4).map_while(|_| at_once(&turns, "b")).collect();
         assert!(turns.len() == 4 && turns.iter().all(|turn| !turn.is_alone() && !turn.share().all));
     }
 }

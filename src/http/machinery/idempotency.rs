@@ -9,10 +9,10 @@ use poem_openapi::{
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use super::{auth::Request, body::Body, error::ApiError};
+use super::{auth::AuthenticatedRequest, body::Body, error::ApiError};
 use crate::{
     domain::{events::Actor, keys::hexadecimal},
-    service::{By, Once},
+    service::{IdempotentRequest, WriteContext},
 };
 
 /// The opt-in header `Idempotency-Key`.
@@ -59,27 +59,41 @@ impl<'a> ApiExtractor<'a> for IdempotencyKey {
     }
 }
 
-impl Request {
+impl AuthenticatedRequest {
     /// This caller as the author of a write; `W` is what the answer's `data` is made of.
-    pub fn by<'a, V, W, T, const E: bool>(&'a self, operation: &'static str, key: &'a IdempotencyKey, body: &Body<T, E>) -> By<'a, V>
+    pub fn by<'a, V, W, T, const E: bool>(
+        &'a self,
+        operation: &'static str,
+        key: &'a IdempotencyKey,
+        body: &Body<T, E>,
+    ) -> WriteContext<'a, V>
     where
         V: Clone,
         W: From<V> + Serialize,
         T: types::Type + serde::de::DeserializeOwned + 'static,
     {
         let once = once::<V, W, T, E>(operation, key, body);
-        By::alone(self.store(), Actor::ApiKey(self.caller.key_id.clone())).once(once)
+        WriteContext::alone(self.store(), Actor::ApiKey(self.caller.key_id.clone())).once(once)
     }
 }
 
 /// How the write is answered when it is repeated, if the request wants to be told apart.
-pub fn once<'a, V, W, T, const E: bool>(operation: &'static str, key: &'a IdempotencyKey, body: &Body<T, E>) -> Option<Once<'a, V>>
+pub fn once<'a, V, W, T, const E: bool>(
+    operation: &'static str,
+    key: &'a IdempotencyKey,
+    body: &Body<T, E>,
+) -> Option<IdempotentRequest<'a, V>>
 where
     V: Clone,
     W: From<V> + Serialize,
     T: types::Type + serde::de::DeserializeOwned + 'static,
 {
-    key.0.as_deref().map(|key| Once { operation, key, request_hash: hexadecimal(&Sha256::digest(body.bytes())), render: render::<V, W> })
+    key.0.as_deref().map(|key| IdempotentRequest {
+        operation,
+        key,
+        request_hash: hexadecimal(&Sha256::digest(body.bytes())),
+        render: render::<V, W>,
+    })
 }
 
 fn render<V: Clone, W: From<V> + Serialize>(answer: &V) -> Vec<u8> {

@@ -26,7 +26,7 @@ use super::{
     error::{ApiError, ErrorDetail},
     idempotency::{IDEMPOTENCY_KEY, MAX_KEY_CHARS},
     query_string::QueryString,
-    reply::{self, Content, Long},
+    reply::{self, EnvelopeContent, Long},
     routing::{Operations, in_settings},
     shared_state::SharedState,
     unread_bodies::{self, Unread},
@@ -54,13 +54,13 @@ impl Served {
 }
 
 /// Wraps everything that is served.
-pub struct Edge {
+pub struct Middleware {
     pub served: Served,
     pub api: Arc<SharedState>,
     pub cors: Cors,
 }
 
-impl Endpoint for Edge {
+impl Endpoint for Middleware {
     type Output = Response;
 
     async fn call(&self, mut request: Request) -> poem::Result<Response> {
@@ -174,7 +174,7 @@ async fn packed(bytes: Bytes) -> Option<Bytes> {
     spawn_blocking(move || compression::gzip(&bytes)).await.ok()?.ok().map(Bytes::from)
 }
 
-impl Edge {
+impl Middleware {
     /// The answer, whose bytes are under way from here on. One for which there is no room is dropped.
     async fn counted(&self, context: &Context, path: &str, gzip: bool, mut response: Response) -> Response {
         let (Some(recipient), Some(Long)) = (context.recipient(), response.data()) else {
@@ -203,7 +203,7 @@ impl Edge {
 
     fn failure(&self, context: &Context, path: &str, error: ApiError) -> Response {
         let detail = ErrorDetail { message: error.message, status_code: error.status.as_u16().into() };
-        let body = reply::bytes(context, &Content::Error(detail)).unwrap_or_default();
+        let body = reply::bytes(context, &EnvelopeContent::Error(detail)).unwrap_or_default();
         let mut response = Response::builder().status(error.status).content_type(JSON).body(body);
         let headers = response.headers_mut();
         if let Some(seconds) = error.retry_after {

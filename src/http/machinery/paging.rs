@@ -11,12 +11,12 @@ use poem_openapi::{
 use serde::Serialize;
 
 use super::{
-    auth::Request,
+    auth::AuthenticatedRequest,
     cursor::{Binding, Cursor},
     envelope::header,
     error::ApiError,
-    params::{CursorText, Page as EchoedPage},
-    reply::{All, Reply, Shape},
+    params::{CursorText, EchoedPage},
+    reply::{All, Reply, ReplyShape},
 };
 use crate::{
     domain::paging::{Page, PageRequest},
@@ -30,7 +30,7 @@ const TOTAL: &str = "x-pagination-total";
 
 /// One step of a walk through a collection.
 #[derive(Debug)]
-pub struct Walk {
+pub struct PageStep {
     operation: &'static str,
     size: u32,
     page: Option<u64>,
@@ -38,10 +38,10 @@ pub struct Walk {
     opened: Option<Cursor>,
 }
 
-impl Walk {
+impl PageStep {
     /// The step of an operation whose filters stand in the query. `filters` in one spelling: the cursor is bound to it.
     pub fn step(
-        request: &Request,
+        request: &AuthenticatedRequest,
         operation: &'static str,
         size: u32,
         cursor: &CursorText,
@@ -62,7 +62,7 @@ impl Walk {
     }
 
     /// The answer for a page.
-    pub fn reply<T, U>(self, request: &Request, page: Page<U>) -> Reply<Paged<T>>
+    pub fn reply<T, U>(self, request: &AuthenticatedRequest, page: Page<U>) -> Reply<Paged<T>>
     where
         T: Type + Serialize + From<U> + 'static,
     {
@@ -91,7 +91,7 @@ pub struct OpenedCursor {
 }
 
 impl OpenedCursor {
-    pub fn read(request: &Request, operation: &'static str, cursor: &CursorText) -> Result<Self, ApiError> {
+    pub fn read(request: &AuthenticatedRequest, operation: &'static str, cursor: &CursorText) -> Result<Self, ApiError> {
         let open = |text: &String| {
             let opened = request.api.seal.open(request.store(), operation, text);
             let reason = "is not a cursor of this operation; send the `x-pagination-next-cursor` of the page before, unchanged";
@@ -101,7 +101,7 @@ impl OpenedCursor {
     }
 
     /// The step that the cursor leads to. `filters` in one spelling: the cursor is bound to it.
-    pub fn step(self, request: &Request, size: u32, page: &impl EchoedPage, filters: &str) -> Result<Walk, ApiError> {
+    pub fn step(self, request: &AuthenticatedRequest, size: u32, page: &impl EchoedPage, filters: &str) -> Result<PageStep, ApiError> {
         let Self { operation, cursor: mut opened } = self;
         let binding = Binding::of(filters, size);
         if let Some(cursor) = opened.as_mut().filter(|cursor| cursor.binding != binding) {
@@ -110,7 +110,7 @@ impl OpenedCursor {
             }
             cursor.total = None;
         }
-        Ok(Walk { operation, size, page: page.echo(), binding, opened })
+        Ok(PageStep { operation, size, page: page.echo(), binding, opened })
     }
 }
 
@@ -118,7 +118,7 @@ impl OpenedCursor {
 #[derive(Debug)]
 pub struct Paged<T>(PhantomData<fn() -> T>);
 
-impl<T: Type + 'static> Shape for Paged<T> {
+impl<T: Type + 'static> ReplyShape for Paged<T> {
     fn envelope() -> String {
         All::<T>::envelope()
     }

@@ -71,7 +71,7 @@ fn read<T: QueryParam>(request: &poem::Request, name: &str) -> Result<T, ApiErro
 }
 
 /// A single value of a parameter.
-pub trait Scalar: Sized + Send {
+pub trait ScalarParam: Sized + Send {
     fn schema() -> MetaSchema;
     fn parse(text: &str) -> Result<Self, String>;
 }
@@ -88,7 +88,7 @@ fn single<'a>(values: &[&'a str]) -> Result<Option<&'a str>, String> {
 #[derive(Debug)]
 pub struct Required<T>(pub T);
 
-impl<T: Scalar> QueryParam for Required<T> {
+impl<T: ScalarParam> QueryParam for Required<T> {
     const REQUIRED: bool = true;
 
     fn schema() -> MetaSchema {
@@ -100,7 +100,7 @@ impl<T: Scalar> QueryParam for Required<T> {
     }
 }
 
-impl<T: Scalar> QueryParam for Option<T> {
+impl<T: ScalarParam> QueryParam for Option<T> {
     const REQUIRED: bool = false;
 
     fn schema() -> MetaSchema {
@@ -116,7 +116,7 @@ impl<T: Scalar> QueryParam for Option<T> {
 #[derive(Debug, Clone)]
 pub struct Id<T>(pub T);
 
-impl<T: From<String> + Send> Scalar for Id<T> {
+impl<T: From<String> + Send> ScalarParam for Id<T> {
     fn schema() -> MetaSchema {
         MetaSchema { min_length: Some(1), ..MetaSchema::new("string") }
     }
@@ -126,7 +126,7 @@ impl<T: From<String> + Send> Scalar for Id<T> {
     }
 }
 
-impl Scalar for UserId {
+impl ScalarParam for UserId {
     fn schema() -> MetaSchema {
         MetaSchema::new_with_format("string", "uuid")
     }
@@ -140,7 +140,7 @@ impl Scalar for UserId {
 }
 
 /// Free text.
-impl Scalar for String {
+impl ScalarParam for String {
     fn schema() -> MetaSchema {
         MetaSchema::new("string")
     }
@@ -225,11 +225,11 @@ impl QueryParam for PageNumber {
 }
 
 /// `page` as an operation sees it: the number to echo, where the revision echoes one.
-pub trait Page: Send {
+pub trait EchoedPage: Send {
     fn echo(&self) -> Option<u64>;
 }
 
-impl Page for Query<PageNumber> {
+impl EchoedPage for Query<PageNumber> {
     fn echo(&self) -> Option<u64> {
         Some(self.0.0)
     }
@@ -239,7 +239,7 @@ impl Page for Query<PageNumber> {
 #[derive(Debug)]
 pub struct Absent;
 
-impl Page for Absent {
+impl EchoedPage for Absent {
     fn echo(&self) -> Option<u64> {
         None
     }
@@ -276,7 +276,7 @@ pub trait Choice: Send + 'static {
 #[derive(Debug)]
 pub struct OneOf<C>(pub String, std::marker::PhantomData<C>);
 
-impl<C: Choice> Scalar for OneOf<C> {
+impl<C: Choice> ScalarParam for OneOf<C> {
     fn schema() -> MetaSchema {
         MetaSchema { enum_items: C::VALUES.iter().map(|value| (*value).into()).collect(), ..MetaSchema::new("string") }
     }
@@ -325,7 +325,7 @@ impl QueryParam for SearchTerm {
 #[derive(Debug)]
 pub struct SearchText(pub String);
 
-impl Scalar for SearchText {
+impl ScalarParam for SearchText {
     fn schema() -> MetaSchema {
         MetaSchema { min_length: Some(1), max_length: Some(MAX_QUERY_CHARS), ..MetaSchema::new("string") }
     }

@@ -12,22 +12,22 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::{
-    auth::Request,
+    auth::AuthenticatedRequest,
     context::Context,
     envelope::{JSON, envelope, request_id_header},
     unsent_answers::SLICE,
 };
-use crate::service::Outcome;
+use crate::service::WriteOutcome;
 
 /// What the envelope holds.
 #[derive(Debug)]
-pub enum Content<T> {
+pub enum EnvelopeContent<T> {
     Data(T),
     Error(T),
 }
 
 /// The bytes of an envelope. One that may be long is written into memory of its length: memory that grows is in use twice.
-pub fn bytes<T: Serialize>(context: &Context, content: &Content<T>) -> serde_json::Result<Vec<u8>> {
+pub fn bytes<T: Serialize>(context: &Context, content: &EnvelopeContent<T>) -> serde_json::Result<Vec<u8>> {
     let mut length = Length(4096);
     if context.may_be_long() {
         length.0 = 0;
@@ -38,10 +38,10 @@ pub fn bytes<T: Serialize>(context: &Context, content: &Content<T>) -> serde_jso
     Ok(bytes)
 }
 
-fn write<T: Serialize>(out: &mut impl io::Write, context: &Context, content: &Content<T>) -> serde_json::Result<()> {
+fn write<T: Serialize>(out: &mut impl io::Write, context: &Context, content: &EnvelopeContent<T>) -> serde_json::Result<()> {
     let (name, content) = match content {
-        Content::Data(data) => ("data", data),
-        Content::Error(error) => ("error", error),
+        EnvelopeContent::Data(data) => ("data", data),
+        EnvelopeContent::Error(error) => ("error", error),
     };
     let plain = |out: &mut dyn io::Write, text: &str| out.write_all(text.as_bytes()).map_err(serde_json::Error::io);
     plain(out, "{\"requestId\":")?;
@@ -72,7 +72,7 @@ impl io::Write for Length {
 }
 
 /// What `data` holds, for the document.
-pub trait Shape: Send + 'static {
+pub trait ReplyShape: Send + 'static {
     /// The name of the envelope's schema.
     fn envelope() -> String;
     /// The schema of `data`.
@@ -92,7 +92,7 @@ pub struct One<T>(PhantomData<fn() -> T>);
 #[derive(Debug)]
 pub struct All<T>(PhantomData<fn() -> T>);
 
-impl<T: Type + 'static> Shape for One<T> {
+impl<T: Type + 'static> ReplyShape for One<T> {
     fn envelope() -> String {
         format!("{}Envelope", T::name())
     }
@@ -106,7 +106,7 @@ impl<T: Type + 'static> Shape for One<T> {
     }
 }
 
-impl<T: Type + 'static> Shape for All<T> {
+impl<T: Type + 'static> ReplyShape for All<T> {
     fn envelope() -> String {
         format!("{}ListEnvelope", T::name())
     }
@@ -129,13 +129,13 @@ pub struct Reply<S> {
 }
 
 impl<T: Type + Serialize + 'static> Reply<One<T>> {
-    pub fn one(request: &Request, record: T) -> Self {
+    pub fn one(request: &AuthenticatedRequest, record: T) -> Self {
         Self::of(&request.context, &record, vec![])
     }
 }
 
 impl<T: Type + Serialize + 'static> Reply<All<T>> {
-    pub fn all(request: &Request, records: impl IntoIterator<Item = impl Into<T>>) -> Self {
+    pub fn all(request: &AuthenticatedRequest, records: impl IntoIterator<Item = impl Into<T>>) -> Self {
         let records: Vec<T> = records.into_iter().map(Into::into).collect();
         Self::of(&request.context, &records, vec![])
     }
@@ -149,17 +149,17 @@ fn kept(data: Vec<u8>) -> Box<RawValue> {
 /// Marks an answer that was kept.
 pub const REPLAYED: &str = "idempotency-replayed";
 
-impl<S: Shape> Reply<S> {
+impl<S: ReplyShape> Reply<S> {
     /// The answer to a write: a new one, or the one that was kept for this request.
-    pub fn written<V, T: From<V> + Serialize>(request: &Request, outcome: Outcome<V>) -> Self {
+    pub fn written<V, T: From<V> + Serialize>(request: &AuthenticatedRequest, outcome: WriteOutcome<V>) -> Self {
         Self::outcome::<V, T>(&request.context, outcome)
     }
 
     /// The same for a request that no API key made.
-    pub fn outcome<V, T: From<V> + Serialize>(context: &Context, outcome: Outcome<V>) -> Self {
+    pub fn outcome<V, T: From<V> + Serialize>(context: &Context, outcome: WriteOutcome<V>) -> Self {
         match outcome {
-            Outcome::New(answer) => Self::of(context, &T::from(answer), vec![]),
-            Outcome::Replayed(data) => Self::of(context, &kept(data), vec![(REPLAYED, HeaderValue::from_static("true"))]),
+            WriteOutcome::New(answer) => Self::of(context, &T::from(answer), vec![]),
+            WriteOutcome::Replayed(data) => Self::of(context, &kept(data), vec![(REPLAYED, HeaderValue::from_static("true"))]),
         }
     }
 }
@@ -167,7 +167,7 @@ impl<S: Shape> Reply<S> {
 impl<S> Reply<S> {
     pub fn of(context: &Context, data: &impl Serialize, headers: Vec<(&'static str, HeaderValue)>) -> Self {
         #[expect(clippy::expect_used, reason = "string keys and finite numbers only: writing them to memory cannot fail")]
-        let bytes = bytes(context, &Content::Data(data)).expect("plain data");
+        let bytes = bytes(context, &EnvelopeContent::Data(data)).expect("plain data");
         Self { bytes, headers, shape: PhantomData }
     }
 }
@@ -193,7 +193,7 @@ impl<S: Send> IntoResponse for Reply<S> {
 /// A type that carries the envelope's schema of a shape.
 struct EnvelopeOf<S>(PhantomData<S>);
 
-impl<S: Shape> ApiResponse for Reply<S> {
+impl<S: ReplyShape> ApiResponse for Reply<S> {
     fn meta() -> MetaResponses {
         let mut headers = vec![request_id_header()];
         headers.extend(S::headers());

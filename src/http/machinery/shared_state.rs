@@ -1,6 +1,6 @@
 //! What every request shares.
 
-use super::{cursor::Seal, fair_share::Turns, rate_limits::RateLimit, unsent_answers::UnderWay};
+use super::{cursor::Seal, fair_share::Turns, rate_limits::RateLimit, unsent_answers::UnsentAnswers};
 use crate::{service::Service, telemetry::metrics::Metrics};
 
 /// The contract's use-cases, and what the edge needs beside them.
@@ -12,7 +12,7 @@ pub struct SharedState {
     pub metrics: Metrics,
     /// Absent: requests are not limited.
     pub rate: Option<RateLimit>,
-    pub under_way: UnderWay,
+    pub under_way: UnsentAnswers,
     pub turns: Turns,
 }
 

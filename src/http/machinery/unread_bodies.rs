@@ -5,7 +5,7 @@
 //! and the connection stays usable. Where that cannot be promised the answer says `connection: close`, and the rest is read all
 //! the same, so that the client can take the answer before the connection ends.
 //!
-//! Called by `edge`. Guarantees: the answer does not wait for the rest; a body that was read to its end costs nothing more.
+//! Called by `middleware`. Guarantees: the answer does not wait for the rest; a body that was read to its end costs nothing more.
 
 use std::{
     io,

@@ -6,7 +6,7 @@
 //! the limit is refused as well; a write is answered whatever the limit, since it has happened. A key with nothing under way is
 //! always admitted.
 //!
-//! Called by `auth` (admission) and `edge` (the bytes of an answer). The memory itself holds the share of an answer, so that the
+//! Called by `auth` (admission) and `middleware` (the bytes of an answer). The memory itself holds the share of an answer, so that the
 //! share is released with the last slice, or when the connection ends. hyper copies what it is handed until it has about 400 KB for
 //! the next write of a connection; these are not counted any more.
 
@@ -40,10 +40,10 @@ const PAUSE: u32 = 1;
 
 /// What is under way in this process.
 #[derive(Clone, Debug)]
-pub struct UnderWay(Arc<Inner>);
+pub struct UnsentAnswers(Arc<UnsentState>);
 
 #[derive(Debug)]
-struct Inner {
+struct UnsentState {
     each: usize,
     all: usize,
     held: Mutex<HashMap<Recipient, usize>>,
@@ -54,12 +54,12 @@ struct Inner {
 /// A limit that was reached.
 #[derive(Debug, PartialEq, Eq)]
 pub struct TooMuch {
-    limit: Limit,
+    limit: ReachedLimit,
     bytes: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Limit {
+enum ReachedLimit {
     Key,
     User,
     All,
@@ -68,9 +68,9 @@ enum Limit {
 impl fmt::Display for TooMuch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let whose = match self.limit {
-            Limit::Key => "`x-api-key` has",
-            Limit::User => "the user of this session or token has",
-            Limit::All => "all callers together have",
+            ReachedLimit::Key => "`x-api-key` has",
+            ReachedLimit::User => "the user of this session or token has",
+            ReachedLimit::All => "all callers together have",
         };
         let mib = self.bytes / MIB;
         write!(
@@ -87,15 +87,15 @@ impl From<TooMuch> for ApiError {
     }
 }
 
-impl Default for UnderWay {
+impl Default for UnsentAnswers {
     fn default() -> Self {
         Self::new(EACH, ALL)
     }
 }
 
-impl UnderWay {
+impl UnsentAnswers {
     fn new(each: usize, all: usize) -> Self {
-        Self(Arc::new(Inner { each, all, held: Mutex::default(), total: AtomicUsize::new(0) }))
+        Self(Arc::new(UnsentState { each, all, held: Mutex::default(), total: AtomicUsize::new(0) }))
     }
 
     /// Refuses a request of a recipient whose answers under way have reached a limit.
@@ -115,11 +115,11 @@ impl UnderWay {
         }
         held.insert(recipient.clone(), before + bytes.len());
         self.0.total.fetch_add(bytes.len(), Ordering::Relaxed);
-        Ok(Bytes::from_owner(Counted { bytes, recipient: recipient.clone(), inner: self.0.clone() }))
+        Ok(Bytes::from_owner(CountedBytes { bytes, recipient: recipient.clone(), inner: self.0.clone() }))
     }
 }
 
-impl Inner {
+impl UnsentState {
     /// A poisoned map only holds numbers: it is as good as before.
     fn held(&self) -> std::sync::MutexGuard<'_, HashMap<Recipient, usize>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
@@ -132,13 +132,13 @@ impl Inner {
         }
         if own + more > self.each {
             let limit = match recipient {
-                Recipient::Key(..) => Limit::Key,
-                Recipient::Manager(..) => Limit::User,
+                Recipient::Key(..) => ReachedLimit::Key,
+                Recipient::Manager(..) => ReachedLimit::User,
             };
             return Err(TooMuch { limit, bytes: self.each });
         }
         if self.total.load(Ordering::Relaxed) + more > self.all {
-            return Err(TooMuch { limit: Limit::All, bytes: self.all });
+            return Err(TooMuch { limit: ReachedLimit::All, bytes: self.all });
         }
         Ok(())
     }
@@ -151,19 +151,19 @@ pub fn body(mut bytes: Bytes) -> Body {
 }
 
 /// The memory of an answer and its share.
-struct Counted {
+struct CountedBytes {
     bytes: Bytes,
     recipient: Recipient,
-    inner: Arc<Inner>,
+    inner: Arc<UnsentState>,
 }
 
-impl AsRef<[u8]> for Counted {
+impl AsRef<[u8]> for CountedBytes {
     fn as_ref(&self) -> &[u8] {
         &self.bytes
     }
 }
 
-impl Drop for Counted {
+impl Drop for CountedBytes {
     fn drop(&mut self) {
         let mut held = self.inner.held();
         if let Some(own) = held.get_mut(&self.recipient) {
@@ -190,11 +190,11 @@ mod tests {
 
     #[test]
     fn a_key_is_refused_beyond_its_limit_until_its_answers_are_taken() {
-        let under_way = UnderWay::new(100 * 1024, 1000 * 1024);
+        let under_way = UnsentAnswers::new(100 * 1024, 1000 * 1024);
         // Nothing is under way, so that even an answer beyond the limit goes.
         let large = under_way.count(&key("a"), answer(120), false).unwrap();
-        let refused = TooMuch { limit: Limit::Key, bytes: 100 * 1024 };
-        assert_eq!(under_way.admit(&key("a")), Err(TooMuch { limit: Limit::Key, bytes: 100 * 1024 }));
+        let refused = TooMuch { limit: ReachedLimit::Key, bytes: 100 * 1024 };
+        assert_eq!(under_way.admit(&key("a")), Err(TooMuch { limit: ReachedLimit::Key, bytes: 100 * 1024 }));
         assert_eq!(under_way.count(&key("a"), answer(20), false).unwrap_err(), refused);
         assert_eq!(under_way.admit(&key("b")), Ok(()));
         // A write has happened.
@@ -211,9 +211,9 @@ mod tests {
 
     #[test]
     fn all_keys_share_a_limit_that_stops_none_with_nothing_under_way() {
-        let under_way = UnderWay::new(100 * 1024, 200 * 1024);
+        let under_way = UnsentAnswers::new(100 * 1024, 200 * 1024);
         let answers: Vec<_> = ["a", "b", "c"].map(|id| under_way.count(&key(id), answer(80), false).unwrap()).into();
-        let refused = Err(TooMuch { limit: Limit::All, bytes: 200 * 1024 });
+        let refused = Err(TooMuch { limit: ReachedLimit::All, bytes: 200 * 1024 });
         assert_eq!(under_way.admit(&key("a")), refused);
         assert_eq!(under_way.admit(&key("d")), Ok(()));
         drop(answers);
@@ -223,7 +223,7 @@ mod tests {
     #[tokio::test]
     async fn an_answer_goes_out_whole_and_releases_its_share_with_its_last_slice() {
         use futures_util::StreamExt;
-        let under_way = UnderWay::default();
+        let under_way = UnsentAnswers::default();
         let bytes: Bytes = (0..3 * SLICE + 7).map(|at| (at % 251) as u8).collect::<Vec<_>>().into();
         let counted = under_way.count(&key("a"), bytes.clone(), false).unwrap();
         let mut slices = Box::pin(body(counted).into_bytes_stream());

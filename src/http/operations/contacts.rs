@@ -23,7 +23,7 @@ use crate::{
         },
         schemas::{
             field_definitions::ContactField,
-            value_types::{AddressText, AnyObject, Stored},
+            value_types::{AddressText, AnyObject, StoredJson},
             write_inputs::{ContactCreation, ContactFieldInput},
         },
     },
@@ -58,7 +58,7 @@ pub struct Contact {
     pub note: Option<String>,
     /// Custom field values, keyed by field id.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub custom_fields: Option<Stored<AnyObject>>,
+    pub custom_fields: Option<StoredJson<AnyObject>>,
     /// When a custom field was last written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub custom_fields_updated_at: Option<Timestamp>,
@@ -79,7 +79,7 @@ impl From<domain::Contact> for Contact {
             secondary_emails: contact.secondary_emails.map(|all| all.into_iter().map(AddressText).collect()),
             addresses: contact.addresses,
             note: contact.note,
-            custom_fields: contact.custom_fields.and_then(Stored::new),
+            custom_fields: contact.custom_fields.and_then(StoredJson::new),
             custom_fields_updated_at: contact.custom_fields_updated_at,
         }
     }

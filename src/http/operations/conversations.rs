@@ -17,7 +17,7 @@ use crate::{
             error::{ApiError, Change, Failure, Lookup},
             expand::{ConversationExpand, Expand, NoExpand},
             idempotency::{Acknowledgement, IdempotencyKey},
-            paging::{Paged, Walk},
+            paging::{PageStep, Paged},
             params::{CursorText, Id, PageSize, Query},
             reply::{One, Reply},
         },
@@ -139,7 +139,7 @@ impl ConversationReads {
         if conversation.is_none() && contact.is_none() {
             return Err(ApiError::field("conversationId", "or `contactId` is required").into());
         }
-        let walk = Walk::step(&request, "listConversations", page_size.0.0, &cursor.0, &page, &format!("{conversation:?}{contact:?}"))?;
+        let walk = PageStep::step(&request, "listConversations", page_size.0.0, &cursor.0, &page, &format!("{conversation:?}{contact:?}"))?;
         let conversations = request
             .reads_many()
             .await?

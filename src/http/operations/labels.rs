@@ -9,7 +9,7 @@ use crate::{
         auth::{Authorised, LabelsRead},
         error::{Failure, Listing},
         expand::NoExpand,
-        paging::{Paged, Walk},
+        paging::{PageStep, Paged},
         params::{CursorText, PageSize, Query, SearchTerm},
         reply::Reply,
     },
@@ -58,7 +58,7 @@ impl LabelReads {
         _expand: NoExpand,
     ) -> Result<Reply<Paged<Label>>, Failure<Listing>> {
         let search = search_term.0.0;
-        let walk = Walk::step(&request, "listLabels", page_size.0.0, &cursor.0, &page, search.as_deref().unwrap_or(""))?;
+        let walk = PageStep::step(&request, "listLabels", page_size.0.0, &cursor.0, &page, search.as_deref().unwrap_or(""))?;
         let labels = request.reads_many().await?.labels(request.store(), search.as_deref(), walk.request()).await?;
         Ok(walk.reply(&request, labels))
     }

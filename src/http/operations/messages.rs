@@ -17,7 +17,7 @@ use crate::{
             error::{ApiError, Change, Failure, Lookup},
             expand::{Expand, NoExpand},
             idempotency::{Acknowledgement, IdempotencyKey},
-            paging::{Paged, Walk},
+            paging::{PageStep, Paged},
             params::{CursorText, Id, MessagesPageSize, PageSize, Query, Required},
             reply::{One, Reply},
         },
@@ -137,7 +137,7 @@ impl MessageReads {
         if conversation.is_none() && ticket.is_none() {
             return Err(ApiError::field("conversationId", "or `ticketId` is required").into());
         }
-        let walk = Walk::step(&request, "listMessages", page_size.0.0, &cursor.0, &page, &format!("{conversation:?}{ticket:?}"))?;
+        let walk = PageStep::step(&request, "listMessages", page_size.0.0, &cursor.0, &page, &format!("{conversation:?}{ticket:?}"))?;
         let messages = request
             .reads_many()
             .await?
@@ -167,7 +167,7 @@ impl MessageReads {
         expand: Query<Expand<CommentExpand>>,
     ) -> Result<Reply<Paged<InternalComment>>, Failure<Lookup>> {
         let conversation = conversation_id.0.0.0;
-        let walk = Walk::step(&request, "listInternalComments", page_size.0.0, &cursor.0, &page, conversation.as_str())?;
+        let walk = PageStep::step(&request, "listInternalComments", page_size.0.0, &cursor.0, &page, conversation.as_str())?;
         let comments = request.reads_many().await?.comments(request.store(), &conversation, walk.request(), expand.0.0).await?;
         Ok(walk.reply(&request, comments))
     }

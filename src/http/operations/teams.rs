@@ -13,7 +13,7 @@ use crate::{
             auth::{Authorised, TeamsRead},
             error::{Failure, Listing},
             expand::{Expand, TeamExpand},
-            paging::{Paged, Walk},
+            paging::{PageStep, Paged},
             params::{CursorText, PageSize, Query},
             reply::Reply,
         },
@@ -81,7 +81,7 @@ impl TeamReads {
         expand: Query<Expand<TeamExpand>>,
     ) -> Result<Reply<Paged<Team>>, Failure<Listing>> {
         let user = user_id.0;
-        let walk = Walk::step(&request, "listTeams", page_size.0.0, &cursor.0, &page, user.as_ref().map_or("", UserId::as_str))?;
+        let walk = PageStep::step(&request, "listTeams", page_size.0.0, &cursor.0, &page, user.as_ref().map_or("", UserId::as_str))?;
         let teams = request.reads_many().await?.teams(request.store(), user.as_ref(), walk.request(), expand.0.0.0).await?;
         Ok(walk.reply(&request, teams))
     }

@@ -31,19 +31,19 @@ pub struct Download {
     policy: Option<fn(&str) -> HeaderValue>,
     /// Writes it for the address that it is served at, without a path.
     write: Box<dyn Fn(&str) -> String + Send + Sync>,
-    address: Address,
-    written: Cache<String, Arc<Written>>,
+    address: PublicAddress,
+    written: Cache<String, Arc<RenderedContent>>,
 }
 
 /// The address of this server as its clients know it.
 #[derive(Clone, Debug)]
-enum Address {
+enum PublicAddress {
     /// What is served does not depend on it.
     Unused,
     Public(Option<String>),
 }
 
-struct Written {
+struct RenderedContent {
     policy: Option<HeaderValue>,
     plain: Bytes,
     /// Absent where it could not be made.
@@ -71,7 +71,7 @@ impl Download {
             }
             text(&contract)
         };
-        Self { address: Address::Public(public_url), ..Self::new(media_type, None, write) }
+        Self { address: PublicAddress::Public(public_url), ..Self::new(media_type, None, write) }
     }
 
     /// Text that needs no address.
@@ -89,16 +89,16 @@ impl Download {
         policy: Option<fn(&str) -> HeaderValue>,
         write: impl Fn(&str) -> String + Send + Sync + 'static,
     ) -> Self {
-        Self { media_type, policy, write: Box::new(write), address: Address::Unused, written: Cache::new(ADDRESSES) }
+        Self { media_type, policy, write: Box::new(write), address: PublicAddress::Unused, written: Cache::new(ADDRESSES) }
     }
 
     fn response(&self, request: &Request) -> Response {
         let address = match &self.address {
-            Address::Unused => String::new(),
-            Address::Public(Some(url)) => url.trim_end_matches('/').to_owned(),
-            Address::Public(None) => asked_at(request).unwrap_or_default(),
+            PublicAddress::Unused => String::new(),
+            PublicAddress::Public(Some(url)) => url.trim_end_matches('/').to_owned(),
+            PublicAddress::Public(None) => asked_at(request).unwrap_or_default(),
         };
-        let written = self.written.get_with(address.clone(), || Arc::new(Written::new((self.write)(&address), self.policy)));
+        let written = self.written.get_with(address.clone(), || Arc::new(RenderedContent::new((self.write)(&address), self.policy)));
         let packed = written.gzip.as_ref().filter(|_| accepts_gzip(request.headers()));
         let tag = format!("\"{}{}\"", written.hash, if packed.is_some() { "-gzip" } else { "" });
         let mut response = Response::default();
@@ -126,7 +126,7 @@ impl Download {
     }
 }
 
-impl Written {
+impl RenderedContent {
     fn new(text: String, policy: Option<fn(&str) -> HeaderValue>) -> Self {
         let policy = policy.map(|policy| policy(&text));
         let plain = Bytes::from(text);

@@ -3,7 +3,7 @@
 use poem_openapi::{Enum, Object};
 use serde::Serialize;
 
-use super::value_types::{Any, ChannelName, Listed, Stored, TextOrNumber, ValueSet};
+use super::value_types::{Any, ChannelName, EnumValue, StoredJson, TextOrNumber, ValueSet};
 use crate::domain::{
     fields as domain,
     fields::{CONTACT_DISPLAY_TYPES, Field, SHOW_OPERATORS, TICKET_DISPLAY_TYPES, TicketFieldView},
@@ -89,7 +89,7 @@ impl ValueSet for ShowOperators {
     const VALUES: &'static [&'static str] = &SHOW_OPERATORS;
 }
 
-type ShowOperator = Listed<ShowOperators>;
+type ShowOperator = EnumValue<ShowOperators>;
 
 /// The definition of a ticket field.
 #[derive(Debug, Object, Serialize)]
@@ -98,7 +98,7 @@ type ShowOperator = Listed<ShowOperators>;
 pub struct TicketField {
     pub id: String,
     pub name: String,
-    pub display_type: Listed<TicketDisplayTypes>,
+    pub display_type: EnumValue<TicketDisplayTypes>,
     pub data_type: DataType,
     /// Place in the display order.
     pub sort_order: i64,
@@ -110,13 +110,13 @@ pub struct TicketField {
     pub description: Option<String>,
     /// The options of a select field.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub select_options: Option<Stored<Vec<SelectOption>>>,
+    pub select_options: Option<StoredJson<Vec<SelectOption>>>,
     /// Pattern that a text must match.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub regex: Option<String>,
     /// The field is shown only if these match.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub show_conditions: Option<Stored<Vec<ShowCondition>>>,
+    pub show_conditions: Option<StoredJson<Vec<ShowCondition>>>,
     /// The most values of a multi-valued field.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_items: Option<i64>,
@@ -149,9 +149,9 @@ impl From<TicketFieldView> for TicketField {
             created_at,
             updated_at,
             description: base.description,
-            select_options: base.select_options.and_then(Stored::new),
+            select_options: base.select_options.and_then(StoredJson::new),
             regex: base.regex,
-            show_conditions: show_conditions.and_then(Stored::new),
+            show_conditions: show_conditions.and_then(StoredJson::new),
             max_items: base.max_items,
             accounts: view.accounts.map(|accounts| {
                 accounts
@@ -170,7 +170,7 @@ impl From<TicketFieldView> for TicketField {
 pub struct ContactField {
     pub id: String,
     pub name: String,
-    pub display_type: Listed<ContactDisplayTypes>,
+    pub display_type: EnumValue<ContactDisplayTypes>,
     pub data_type: DataType,
     pub active: bool,
     /// Place in the display order.
@@ -179,7 +179,7 @@ pub struct ContactField {
     pub description: Option<String>,
     /// The options of a select field, at most four levels deep.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub select_options: Option<Stored<Vec<SelectOption>>>,
+    pub select_options: Option<StoredJson<Vec<SelectOption>>>,
     /// Pattern that a text must match.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub regex: Option<String>,
@@ -198,7 +198,7 @@ impl From<Field> for ContactField {
             active: field.active,
             sort_order: field.sort_order,
             description: field.description,
-            select_options: field.select_options.and_then(Stored::new),
+            select_options: field.select_options.and_then(StoredJson::new),
             regex: field.regex,
             max_items: field.max_items,
         }

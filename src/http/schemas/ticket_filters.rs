@@ -12,7 +12,7 @@ use crate::{
         ids::UserId,
         time::Bound,
     },
-    http::machinery::{error::ApiError, params::Scalar},
+    http::machinery::{error::ApiError, params::ScalarParam},
 };
 
 /// The most ids that one filter takes: a bound on the work of a request.

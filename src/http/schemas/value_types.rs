@@ -18,7 +18,7 @@ use crate::domain::{
     time::{Bound, Timestamp},
 };
 
-/// Marks an open enumeration until `document` writes it as `x-extensible-enum`.
+/// Marks an open enumeration until `document::contract` writes it as `x-extensible-enum`.
 pub const OPEN_ENUM: &str = "x-open-enum";
 
 /// The parts of [`Type`] that carry nothing here: no validators run on our own types.
@@ -89,33 +89,33 @@ pub trait ValueSet: Send + Sync + 'static {
 
 /// A value of a named enumeration.
 #[derive(Debug, Clone)]
-pub struct Listed<S>(pub String, PhantomData<S>);
+pub struct EnumValue<S>(pub String, PhantomData<S>);
 
-impl<S> From<String> for Listed<S> {
+impl<S> From<String> for EnumValue<S> {
     fn from(value: String) -> Self {
         Self(value, PhantomData)
     }
 }
 
-impl<S> From<Channel> for Listed<S> {
+impl<S> From<Channel> for EnumValue<S> {
     fn from(value: Channel) -> Self {
         Self(value.0, PhantomData)
     }
 }
 
-impl<S> Serialize for Listed<S> {
+impl<S> Serialize for EnumValue<S> {
     fn serialize<T: Serializer>(&self, serializer: T) -> Result<T::Ok, T::Error> {
         serializer.serialize_str(&self.0)
     }
 }
 
-impl<'de, S> Deserialize<'de> for Listed<S> {
+impl<'de, S> Deserialize<'de> for EnumValue<S> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         String::deserialize(deserializer).map(Self::from)
     }
 }
 
-impl<S: ValueSet> Type for Listed<S> {
+impl<S: ValueSet> Type for EnumValue<S> {
     plain_type!();
 
     fn name() -> Cow<'static, str> {
@@ -135,13 +135,13 @@ impl<S: ValueSet> Type for Listed<S> {
     }
 }
 
-impl<S: ValueSet> ToJSON for Listed<S> {
+impl<S: ValueSet> ToJSON for EnumValue<S> {
     fn to_json(&self) -> Option<Value> {
         to_json(self)
     }
 }
 
-impl<S: ValueSet> ParseFromJSON for Listed<S> {
+impl<S: ValueSet> ParseFromJSON for EnumValue<S> {
     fn parse_from_json(value: Option<Value>) -> ParseResult<Self> {
         from_json::<String>(value).map(Self::from).map_err(ParseError::propagate)
     }
@@ -157,13 +157,13 @@ impl ValueSet for ChannelSet {
 }
 
 /// A channel in an answer.
-pub type ChannelName = Listed<ChannelSet>;
+pub type ChannelName = EnumValue<ChannelSet>;
 
 /// JSON that goes from the database to the answer as the text that it is stored as. The document shows `T`.
 #[derive(Debug, Clone)]
-pub struct Stored<T>(Box<RawValue>, PhantomData<fn() -> T>);
+pub struct StoredJson<T>(Box<RawValue>, PhantomData<fn() -> T>);
 
-impl<T> Stored<T> {
+impl<T> StoredJson<T> {
     /// `None` when the text is not JSON, which no write lets happen.
     pub fn new(text: String) -> Option<Self> {
         match RawValue::from_string(text) {
@@ -176,26 +176,26 @@ impl<T> Stored<T> {
     }
 }
 
-impl<T> From<Box<RawValue>> for Stored<T> {
+impl<T> From<Box<RawValue>> for StoredJson<T> {
     fn from(raw: Box<RawValue>) -> Self {
         Self(raw, PhantomData)
     }
 }
 
-impl<T> Stored<Vec<T>> {
+impl<T> StoredJson<Vec<T>> {
     /// The same for a list that an answer must hold.
     pub fn or_empty_list(text: String) -> Self {
         Self::new(text).unwrap_or_else(|| Self(RawValue::from_string("[]".to_owned()).unwrap_or_default(), PhantomData))
     }
 }
 
-impl<T> Serialize for Stored<T> {
+impl<T> Serialize for StoredJson<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         self.0.serialize(serializer)
     }
 }
 
-impl<T: Type + 'static> Type for Stored<T> {
+impl<T: Type + 'static> Type for StoredJson<T> {
     plain_type!();
 
     fn name() -> Cow<'static, str> {
@@ -211,13 +211,13 @@ impl<T: Type + 'static> Type for Stored<T> {
     }
 }
 
-impl<T: Type + 'static> ToJSON for Stored<T> {
+impl<T: Type + 'static> ToJSON for StoredJson<T> {
     fn to_json(&self) -> Option<Value> {
         to_json(&self.0)
     }
 }
 
-impl<T: Type + 'static> ParseFromJSON for Stored<T> {
+impl<T: Type + 'static> ParseFromJSON for StoredJson<T> {
     fn parse_from_json(value: Option<Value>) -> ParseResult<Self> {
         from_json::<Any>(value)
             .map_err(ParseError::propagate)

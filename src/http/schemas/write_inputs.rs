@@ -13,7 +13,7 @@ use crate::{
         receive::Person,
         time::Timestamp,
     },
-    http::machinery::{error::ApiError, params::Scalar},
+    http::machinery::{error::ApiError, params::ScalarParam},
     service::{
         contact_writes::ContactFieldUpdate,
         ticket_writes::{Assignment, Closing, FieldUpdate},

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::{
     auth::Managed,
-    params::{Limit, Position, SubjectKind},
+    params::{LimitParam, PositionParam, SubjectKind},
 };
 use crate::{
     domain::{
@@ -18,7 +18,7 @@ use crate::{
             params::{OneOf, Query},
             reply::{All, Reply},
         },
-        schemas::value_types::{AnyObject, Stored},
+        schemas::value_types::{AnyObject, StoredJson},
     },
 };
 
@@ -45,7 +45,7 @@ pub struct AuditEntry {
     subject_id: String,
     /// How it is since then. Never a secret.
     #[serde(skip_serializing_if = "Option::is_none")]
-    detail: Option<Stored<AnyObject>>,
+    detail: Option<StoredJson<AnyObject>>,
 }
 
 impl From<Audited> for AuditEntry {
@@ -59,17 +59,17 @@ impl From<Audited> for AuditEntry {
             action: entry.action,
             subject_type: entry.subject_kind,
             subject_id: entry.subject_id,
-            detail: Stored::new(entry.detail),
+            detail: StoredJson::new(entry.detail),
         }
     }
 }
 
 /// The log of changes.
 #[derive(Debug)]
-pub struct Audit;
+pub struct AuditOperations;
 
-#[OpenApi(tag = "crate::http::settings::tags::Tag::Audit")]
-impl Audit {
+#[OpenApi(tag = "crate::http::settings::tags::SettingsTag::Audit")]
+impl AuditOperations {
     /// List changes
     ///
     /// Lists what was changed by way of the settings and by the command line, the newest first. The log only grows.
@@ -81,9 +81,9 @@ impl Audit {
         #[oai(name = "subjectType")]
         subject_type: Query<Option<OneOf<SubjectKind>>>,
         /// Only changes before this `position`: that of the last one received.
-        before: Query<Option<Position>>,
+        before: Query<Option<PositionParam>>,
         /// At most so many.
-        limit: Query<Limit>,
+        limit: Query<LimitParam>,
     ) -> Result<Reply<All<AuditEntry>>, Failure<SettingsListing>> {
         let subject = subject_type.0.and_then(|kind| Subject::ALL.into_iter().find(|subject| subject.name() == kind.0));
         let before = before.0.map(|position| position.0);

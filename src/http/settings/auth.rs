@@ -27,7 +27,7 @@ use crate::{
         error::ApiError,
         shared_state::SharedState,
     },
-    service::{By, Once},
+    service::{IdempotentRequest, WriteContext},
 };
 
 /// The cookie of a session.
@@ -53,8 +53,8 @@ impl Managed {
     }
 
     /// This caller as the author of a write.
-    pub fn by<'a, T>(&'a self, once: Option<Once<'a, T>>) -> By<'a, T> {
-        By::editor(&self.editor).once(once)
+    pub fn by<'a, T>(&'a self, once: Option<IdempotentRequest<'a, T>>) -> WriteContext<'a, T> {
+        WriteContext::editor(&self.editor).once(once)
     }
 }
 

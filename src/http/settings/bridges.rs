@@ -64,17 +64,17 @@ pub struct BridgeReference {
 
 /// Bridges of channel accounts.
 #[derive(Debug)]
-pub struct Bridges;
+pub struct BridgeOperations;
 
-impl Bridges {
+impl BridgeOperations {
     fn with_secret(managed: &Managed, bridge: bridges::Bridge, secret: Option<&SigningSecret>) -> Reply<One<BridgeWithSecret>> {
         let bridge = BridgeWithSecret { bridge: bridge.into(), secret: secret.map(SigningSecret::reveal) };
         Reply::of(&managed.context, &bridge, vec![])
     }
 }
 
-#[OpenApi(tag = "crate::http::settings::tags::Tag::Bridges")]
-impl Bridges {
+#[OpenApi(tag = "crate::http::settings::tags::SettingsTag::Bridges")]
+impl BridgeOperations {
     /// List bridges
     ///
     /// Lists the accounts that have a bridge, without the secrets.

@@ -28,14 +28,14 @@ macro_rules! groups {
 }
 
 groups! {
-    super::session::Sessions,
-    super::keys::Keys,
-    super::webhooks::Webhooks,
-    super::events::Events,
-    super::inbox::Inbox,
-    super::team::Team,
-    super::bridges::Bridges,
-    super::audit::Audit,
+    super::session::SessionOperations,
+    super::keys::KeyOperations,
+    super::webhooks::WebhookOperations,
+    super::events::EventOperations,
+    super::inbox::InboxOperations,
+    super::team::TeamOperations,
+    super::bridges::BridgeOperations,
+    super::audit::AuditOperations,
 }
 
 fn service() -> OpenApiService<Plane, ()> {

@@ -4,7 +4,7 @@ use poem_openapi::OpenApi;
 
 use super::{
     auth::Managed,
-    params::{Limit, Position},
+    params::{LimitParam, PositionParam},
 };
 use crate::http::{
     events::Event,
@@ -13,15 +13,15 @@ use crate::http::{
         params::Query,
         reply::{All, Reply},
     },
-    schemas::value_types::Stored,
+    schemas::value_types::StoredJson,
 };
 
 /// Recorded events.
 #[derive(Debug)]
-pub struct Events;
+pub struct EventOperations;
 
-#[OpenApi(tag = "crate::http::settings::tags::Tag::Events")]
-impl Events {
+#[OpenApi(tag = "crate::http::settings::tags::SettingsTag::Events")]
+impl EventOperations {
     /// List events
     ///
     /// Lists recorded events in the order of their `sequence`. A client that repeats it with the last `sequence` it received misses
@@ -31,13 +31,13 @@ impl Events {
         &self,
         managed: Managed,
         /// Only events behind this `sequence`.
-        after: Query<Option<Position>>,
+        after: Query<Option<PositionParam>>,
         /// At most so many.
-        limit: Query<Limit>,
+        limit: Query<LimitParam>,
     ) -> Result<Reply<All<Event>>, Failure<SettingsListing>> {
         let after = after.0.map_or(0, |position| position.0);
         let events = managed.api.service.events_after(managed.store(), after, limit.0.0).await?;
-        let events: Vec<Stored<Event>> = events.into_iter().filter_map(|event| Stored::new(event.text)).collect();
+        let events: Vec<StoredJson<Event>> = events.into_iter().filter_map(|event| StoredJson::new(event.text)).collect();
         Ok(Reply::of(&managed.context, &events, vec![]))
     }
 }

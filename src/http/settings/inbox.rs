@@ -207,10 +207,10 @@ impl From<Received> for MessageReceipt {
 
 /// Moves of tickets and conversations, and messages of bridges.
 #[derive(Debug)]
-pub struct Inbox;
+pub struct InboxOperations;
 
-#[OpenApi(tag = "crate::http::settings::tags::Tag::Inbox")]
-impl Inbox {
+#[OpenApi(tag = "crate::http::settings::tags::SettingsTag::Inbox")]
+impl InboxOperations {
     /// Unassign a ticket
     ///
     /// Removes the assignee of a ticket. A ticket without one stays as it is.

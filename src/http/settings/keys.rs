@@ -16,10 +16,10 @@ use crate::{
             body::Body,
             error::{ApiError, Failure, SettingsAddition, SettingsCatalog, SettingsChange, SettingsEdit, SettingsLookup},
             idempotency::Acknowledgement,
-            params::{Id, Query, Required, Scalar},
+            params::{Id, Query, Required, ScalarParam},
             reply::{All, One, Reply},
         },
-        schemas::value_types::{Listed, UserIdText, ValueSet},
+        schemas::value_types::{EnumValue, UserIdText, ValueSet},
     },
     service::keys::NewKey,
 };
@@ -61,8 +61,8 @@ pub struct KeyView {
     pub name: String,
     /// What stands for the secret: its beginning, and its last four characters.
     pub masked: String,
-    pub scopes: Vec<Listed<Scopes>>,
-    pub status: Listed<KeyStatus>,
+    pub scopes: Vec<EnumValue<Scopes>>,
+    pub status: EnumValue<KeyStatus>,
     /// The user in whose name the key acts; absent: the store's oldest owner.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user_id: Option<String>,
@@ -109,7 +109,7 @@ pub struct KeyCreation {
     name: String,
     /// At least one; a write scope grants its read scope.
     #[oai(validator(min_items = 1))]
-    scopes: Vec<Listed<Scopes>>,
+    scopes: Vec<EnumValue<Scopes>>,
     /// The user in whose name it acts. Omitted: the store's oldest owner where an owner asks, else the admin. An admin cannot name an owner.
     user_id: Option<UserIdText>,
 }
@@ -124,7 +124,7 @@ pub struct KeyChange {
     name: Option<String>,
     /// All its scopes from now on; a write scope grants its read scope.
     #[oai(validator(min_items = 1))]
-    scopes: Option<Vec<Listed<Scopes>>>,
+    scopes: Option<Vec<EnumValue<Scopes>>>,
 }
 
 /// A key that something happens to.
@@ -135,17 +135,18 @@ pub struct KeyReference {
     key_id: String,
 }
 
-fn scopes(names: &[Listed<Scopes>]) -> Result<ScopeSet, ApiError> {
-    let scope =
-        |(i, name): (usize, &Listed<Scopes>)| name.0.parse::<Scope>().map_err(|error| ApiError::field(&format!("body.scopes[{i}]"), error));
+fn scopes(names: &[EnumValue<Scopes>]) -> Result<ScopeSet, ApiError> {
+    let scope = |(i, name): (usize, &EnumValue<Scopes>)| {
+        name.0.parse::<Scope>().map_err(|error| ApiError::field(&format!("body.scopes[{i}]"), error))
+    };
     names.iter().enumerate().map(scope).collect()
 }
 
 /// API keys of the store.
 #[derive(Debug)]
-pub struct Keys;
+pub struct KeyOperations;
 
-impl Keys {
+impl KeyOperations {
     fn with_secret(managed: &Managed, (key, secret): (ApiKey, Secret)) -> Reply<One<KeyWithSecret>> {
         let key = KeyView::of(key, managed.context.received_at());
         Reply::of(&managed.context, &KeyWithSecret { key, secret: secret.reveal().to_owned() }, vec![])
@@ -156,8 +157,8 @@ impl Keys {
     }
 }
 
-#[OpenApi(tag = "crate::http::settings::tags::Tag::Keys")]
-impl Keys {
+#[OpenApi(tag = "crate::http::settings::tags::SettingsTag::Keys")]
+impl KeyOperations {
     /// List keys
     ///
     /// Lists the store's API keys, the oldest first, without their secrets.
@@ -175,7 +176,7 @@ impl Keys {
     #[oai(path = "/keys", method = "post", operation_id = "createKey")]
     async fn create_key(&self, managed: Managed, body: Body<KeyCreation>) -> Result<Reply<One<KeyWithSecret>>, Failure<SettingsAddition>> {
         let new = body.parse()?;
-        let owner = new.user_id.map(|id| Scalar::parse(&id.0).map_err(|reason| ApiError::field("body.userId", reason))).transpose()?;
+        let owner = new.user_id.map(|id| ScalarParam::parse(&id.0).map_err(|reason| ApiError::field("body.userId", reason))).transpose()?;
         let new = NewKey { scopes: scopes(&new.scopes)?, name: new.name, owner };
         Ok(Self::with_secret(&managed, managed.api.service.create_key(&managed.editor, new).await.map_err(ApiError::in_body)?))
     }

@@ -12,19 +12,19 @@ use serde_json::Value;
 use crate::{
     domain::settings::Subject,
     http::{
-        machinery::params::{Choice, QueryParam, Scalar},
+        machinery::params::{Choice, QueryParam, ScalarParam},
         schemas::value_types::plain_type,
     },
 };
 
 /// How many records of a log or a feed are asked for.
 #[derive(Debug, Clone, Copy)]
-pub struct Limit(pub i64);
+pub struct LimitParam(pub i64);
 
 const DEFAULT_LIMIT: i64 = 100;
 const MAX_LIMIT: i64 = 500;
 
-impl QueryParam for Limit {
+impl QueryParam for LimitParam {
     const REQUIRED: bool = false;
 
     fn schema() -> MetaSchema {
@@ -37,9 +37,9 @@ impl QueryParam for Limit {
     }
 
     fn read(values: &[&str]) -> Result<Self, String> {
-        match Option::<Position>::read(values)? {
+        match Option::<PositionParam>::read(values)? {
             None => Ok(Self(DEFAULT_LIMIT)),
-            Some(Position(limit)) if (1..=MAX_LIMIT).contains(&limit) => Ok(Self(limit)),
+            Some(PositionParam(limit)) if (1..=MAX_LIMIT).contains(&limit) => Ok(Self(limit)),
             Some(_) => Err(format!("must be a whole number from 1 to {MAX_LIMIT}")),
         }
     }
@@ -47,9 +47,9 @@ impl QueryParam for Limit {
 
 /// A place in a log or a feed: a number from 0 on.
 #[derive(Debug, Clone, Copy)]
-pub struct Position(pub i64);
+pub struct PositionParam(pub i64);
 
-impl Scalar for Position {
+impl ScalarParam for PositionParam {
     fn schema() -> MetaSchema {
         MetaSchema { minimum: Some(0.0), ..MetaSchema::new_with_format("integer", "int64") }
     }

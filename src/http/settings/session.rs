@@ -31,7 +31,7 @@ use crate::{
             envelope,
             error::{ApiError, Failure, SettingsCatalog, SettingsCreation},
             idempotency::Acknowledgement,
-            reply::{One, Reply, Shape},
+            reply::{One, Reply, ReplyShape},
             shared_state::SharedState,
         },
         schemas::value_types::UserIdText,
@@ -77,7 +77,7 @@ impl From<Manager> for Session {
 #[derive(Debug)]
 pub struct Opened;
 
-impl Shape for Opened {
+impl ReplyShape for Opened {
     fn envelope() -> String {
         One::<Session>::envelope()
     }
@@ -100,7 +100,7 @@ impl Shape for Opened {
 #[derive(Debug)]
 pub struct Ended;
 
-impl Shape for Ended {
+impl ReplyShape for Ended {
     fn envelope() -> String {
         One::<Acknowledgement>::envelope()
     }
@@ -151,10 +151,10 @@ fn cookie(secret: &str, seconds: i64, secure: bool) -> Option<HeaderValue> {
 
 /// Opening, seeing and ending sessions.
 #[derive(Debug)]
-pub struct Sessions;
+pub struct SessionOperations;
 
-#[OpenApi(tag = "crate::http::settings::tags::Tag::Session")]
-impl Sessions {
+#[OpenApi(tag = "crate::http::settings::tags::SettingsTag::Session")]
+impl SessionOperations {
     /// Open a session
     ///
     /// Uses a link up and answers with the cookie of a session of 12 hours.

@@ -4,7 +4,7 @@ use poem_openapi::Tags;
 
 /// The nouns under which operations are grouped.
 #[derive(Debug, Tags)]
-pub enum Tag {
+pub enum SettingsTag {
     /// Who is asking.
     Session,
     /// API keys.

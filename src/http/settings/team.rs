@@ -13,12 +13,12 @@ use crate::{
         machinery::{
             body::Body,
             error::{ApiError, Failure, SettingsCatalog, SettingsEdit, SettingsRemoval},
-            params::{Id, Query, Required, Scalar},
+            params::{Id, Query, Required, ScalarParam},
             reply::{All, One, Reply},
         },
         schemas::value_types::{AddressText, UserIdText},
     },
-    service::settings::{AccountAccess, Taken},
+    service::settings::{AccountAccess, RemovedAccess},
 };
 
 /// A teammate, or an invited seat.
@@ -107,10 +107,10 @@ pub struct UserRemoved {
 
 /// Seats and access.
 #[derive(Debug)]
-pub struct Team;
+pub struct TeamOperations;
 
-#[OpenApi(tag = "crate::http::settings::tags::Tag::Team")]
-impl Team {
+#[OpenApi(tag = "crate::http::settings::tags::SettingsTag::Team")]
+impl TeamOperations {
     /// List users
     ///
     /// Lists the store's seats, the oldest first.
@@ -132,7 +132,7 @@ impl Team {
         /// The seat: `id` of the user, not `userId`.
         id: Query<Required<Id<SeatId>>>,
     ) -> Result<Reply<One<UserRemoved>>, Failure<SettingsRemoval>> {
-        let Taken { unassigned } = managed.api.service.remove_user(&managed.editor, &id.0.0.0).await?;
+        let RemovedAccess { unassigned } = managed.api.service.remove_user(&managed.editor, &id.0.0.0).await?;
         Ok(Reply::of(&managed.context, &UserRemoved { unassigned_tickets: unassigned }, vec![]))
     }
 
@@ -156,8 +156,9 @@ impl Team {
         body: Body<AccountUsersChange>,
     ) -> Result<Reply<One<AccountUsersChanged>>, Failure<SettingsEdit>> {
         let change = body.parse()?;
-        let user =
-            |(i, id): (usize, UserIdText)| Scalar::parse(&id.0).map_err(|reason| ApiError::field(&format!("body.userIds[{i}]"), reason));
+        let user = |(i, id): (usize, UserIdText)| {
+            ScalarParam::parse(&id.0).map_err(|reason| ApiError::field(&format!("body.userIds[{i}]"), reason))
+        };
         let users = change.user_ids.into_iter().enumerate().map(user).collect::<Result<Vec<UserId>, _>>()?;
         let (account, taken) = managed.api.service.set_account_users(&managed.editor, &change.account_id.into(), users).await?;
         let changed = AccountUsersChanged { account: account.into(), unassigned_tickets: taken.unassigned };

@@ -5,13 +5,13 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     auth::Managed,
-    params::{AtLeastOne, Clearable, Limit, Position},
+    params::{AtLeastOne, Clearable, LimitParam, PositionParam},
 };
 use crate::{
     domain::{
         ids::WebhookId,
         time::{Bound, Timestamp},
-        webhooks::{Along, KINDS, Logged, Replay, SigningSecret, Webhook},
+        webhooks::{Along, KINDS, LoggedAttempt, Replay, SigningSecret, Webhook},
     },
     http::{
         events::EventKinds,
@@ -22,9 +22,9 @@ use crate::{
             params::{Id, Query, Required},
             reply::{All, One, Reply},
         },
-        schemas::value_types::{Listed, ValueSet},
+        schemas::value_types::{EnumValue, ValueSet},
     },
-    service::webhooks::Settings,
+    service::webhooks::WebhookSettings,
 };
 
 /// How an attempt can end.
@@ -45,7 +45,7 @@ pub struct WebhookView {
     /// Where events are sent.
     pub url: String,
     /// The kinds of events that it gets.
-    pub events: Vec<Listed<EventKinds>>,
+    pub events: Vec<EnumValue<EventKinds>>,
     /// If set, it gets only the events of this channel account.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub account_id: Option<String>,
@@ -66,7 +66,7 @@ impl From<Webhook> for WebhookView {
         Self {
             id: webhook.id.into_string(),
             url: webhook.url,
-            events: kinds.into_iter().map(Listed::from).collect(),
+            events: kinds.into_iter().map(EnumValue::from).collect(),
             account_id: webhook.account_id.map(|id| id.into_string()),
             enabled: webhook.enabled,
             disabled_reason: webhook.disabled_reason,
@@ -111,14 +111,14 @@ pub struct AttemptView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// The outcome of the attempt. `late`: another attempt had taken the event over by then.
-    pub outcome: Listed<Outcomes>,
+    pub outcome: EnumValue<Outcomes>,
     /// When it is tried next.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next_attempt_at: Option<Timestamp>,
 }
 
-impl From<Logged> for AttemptView {
-    fn from(attempt: Logged) -> Self {
+impl From<LoggedAttempt> for AttemptView {
+    fn from(attempt: LoggedAttempt) -> Self {
         Self {
             position: attempt.position,
             event_id: attempt.event_id,
@@ -144,7 +144,7 @@ pub struct WebhookCreation {
     #[oai(validator(max_length = 2048))]
     url: String,
     /// The kinds of events that are sent to it; omitted: every kind.
-    events: Option<AtLeastOne<Listed<EventKinds>>>,
+    events: Option<AtLeastOne<EnumValue<EventKinds>>>,
     /// The one channel account whose events it gets; omitted or `null`: all of them.
     #[oai(default)]
     #[serde(default)]
@@ -162,7 +162,7 @@ pub struct WebhookChange {
     /// All its kinds of events from now on; `null`: every kind.
     #[oai(default)]
     #[serde(default)]
-    events: Clearable<AtLeastOne<Listed<EventKinds>>>,
+    events: Clearable<AtLeastOne<EnumValue<EventKinds>>>,
     /// The one account whose events it gets; `null`: all of them.
     #[oai(default)]
     #[serde(default)]
@@ -177,7 +177,7 @@ pub struct WebhookReference {
     webhook_id: String,
 }
 
-fn names(kinds: AtLeastOne<Listed<EventKinds>>) -> Vec<String> {
+fn names(kinds: AtLeastOne<EnumValue<EventKinds>>) -> Vec<String> {
     kinds.0.into_iter().map(|kind| kind.0).collect()
 }
 
@@ -216,9 +216,9 @@ pub struct TestEvent {
 
 /// Subscriptions to events.
 #[derive(Debug)]
-pub struct Webhooks;
+pub struct WebhookOperations;
 
-impl Webhooks {
+impl WebhookOperations {
     fn view(managed: &Managed, webhook: Webhook) -> Reply<One<WebhookView>> {
         Reply::of(&managed.context, &WebhookView::from(webhook), vec![])
     }
@@ -228,8 +228,8 @@ impl Webhooks {
     }
 }
 
-#[OpenApi(tag = "crate::http::settings::tags::Tag::Webhooks")]
-impl Webhooks {
+#[OpenApi(tag = "crate::http::settings::tags::SettingsTag::Webhooks")]
+impl WebhookOperations {
     /// List webhooks
     ///
     /// Lists the store's subscriptions, the oldest first, without their secrets.
@@ -251,7 +251,7 @@ impl Webhooks {
     ) -> Result<Reply<One<WebhookWithSecret>>, Failure<SettingsAddition>> {
         let new = body.parse()?;
         let account_id = Some(new.account_id.0.flatten().map(Into::into));
-        let settings = Settings { url: Some(new.url), kinds: new.events.map(names).map(Some), account_id };
+        let settings = WebhookSettings { url: Some(new.url), kinds: new.events.map(names).map(Some), account_id };
         let made = managed.api.service.create_webhook(&managed.editor, settings).await.map_err(ApiError::in_body)?;
         Ok(Self::with_secret(&managed, made))
     }
@@ -263,7 +263,7 @@ impl Webhooks {
     async fn edit_webhook(&self, managed: Managed, body: Body<WebhookChange>) -> Result<Reply<One<WebhookView>>, Failure<SettingsEdit>> {
         let change = body.parse()?;
         let account_id = change.account_id.0.map(|account| account.map(Into::into));
-        let settings = Settings { url: change.url, kinds: change.events.0.map(|kinds| kinds.map(names)), account_id };
+        let settings = WebhookSettings { url: change.url, kinds: change.events.0.map(|kinds| kinds.map(names)), account_id };
         let id = change.webhook_id.into();
         let webhook = managed.api.service.edit_webhook(&managed.editor, &id, settings).await.map_err(ApiError::in_body)?;
         Ok(Self::view(&managed, webhook))
@@ -347,9 +347,9 @@ impl Webhooks {
         #[oai(name = "webhookId")]
         webhook_id: Query<Required<Id<WebhookId>>>,
         /// Only attempts before this `position`: that of the last one received.
-        before: Query<Option<Position>>,
+        before: Query<Option<PositionParam>>,
         /// At most so many.
-        limit: Query<Limit>,
+        limit: Query<LimitParam>,
     ) -> Result<Reply<All<AttemptView>>, Failure<SettingsLookup>> {
         let along = Along::Before(before.0.map(|position| position.0));
         let attempts = managed.api.service.attempts(managed.store(), &webhook_id.0.0.0, along, limit.0.0).await?;

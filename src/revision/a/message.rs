@@ -9,7 +9,7 @@ use crate::{
         operations::messages::Sender,
         schemas::{
             related_objects::{Author, RelatedChannel},
-            value_types::Stored,
+            value_types::StoredJson,
         },
     },
 };
@@ -35,10 +35,10 @@ pub struct Message {
     pub is_sent_from_app: Option<bool>,
     /// Who sent it, as the channel gives it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub sender: Option<Stored<Sender>>,
+    pub sender: Option<StoredJson<Sender>>,
     /// What was sent, as the channel gives it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub payload: Option<Stored<Payload>>,
+    pub payload: Option<StoredJson<Payload>>,
     /// The teammate who sent it; with `expand=sentBy`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sent_by: Option<Author>,
@@ -129,8 +129,8 @@ impl From<MessageView> for Message {
             updated_at: message.updated_at,
             author_user_id: message.author_user_id.map(|id| id.into_string()),
             is_sent_from_app: message.is_sent_from_app,
-            sender: message.sender.and_then(Stored::new),
-            payload: payload.and_then(Stored::new),
+            sender: message.sender.and_then(StoredJson::new),
+            payload: payload.and_then(StoredJson::new),
             sent_by: view.sent_by.map(Into::into),
             conversation: view.conversation.map(Into::into),
             account: view.account.map(Into::into),

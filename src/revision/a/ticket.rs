@@ -7,7 +7,7 @@ use crate::{
     domain::{tickets::TicketView, time::Timestamp},
     http::schemas::{
         related_objects::{RelatedChannel, RelatedUser},
-        value_types::{AnyObject, ChannelName, Stored, id_or_object},
+        value_types::{AnyObject, ChannelName, StoredJson, id_or_object},
     },
 };
 
@@ -53,7 +53,7 @@ pub struct Ticket {
     pub is_follow_up: Option<bool>,
     /// Field values keyed by field id, and system keys.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub ticket_fields: Option<Stored<AnyObject>>,
+    pub ticket_fields: Option<StoredJson<AnyObject>>,
     /// The `userId` of who handled the ticket; with `expand=handledBy`, the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub handled_by: Option<HandledBy>,
@@ -89,7 +89,7 @@ impl From<TicketView> for Ticket {
             assignee_user_id: ticket.assignee_user_id.filter(|_| view.assignee.is_none()).map(|id| id.into_string()),
             assignee: view.assignee.map(Into::into),
             is_follow_up: Some(ticket.is_follow_up),
-            ticket_fields: Stored::new(ticket.fields),
+            ticket_fields: StoredJson::new(ticket.fields),
             handled_by: match view.handled_by {
                 Some(user) => Some(HandledBy::Object(user.into())),
                 None => ticket.handled_by.map(|id| HandledBy::Id(id.into_string())),

@@ -15,13 +15,13 @@ use crate::{
             auth::{AccountsRead, Authorised},
             error::{Failure, Listing, Lookup},
             expand::NoExpand,
-            paging::{Paged, Walk},
+            paging::{PageStep, Paged},
             params::{Absent, Choice, CursorText, Id, OneOf, PageSize, Query, Required},
             reply::{All, Reply},
         },
         schemas::{
             tags::Tag,
-            value_types::{AnyObject, ChannelName, Listed, Stored, ValueSet},
+            value_types::{AnyObject, ChannelName, EnumValue, StoredJson, ValueSet},
         },
     },
 };
@@ -34,12 +34,12 @@ pub struct Account {
     pub id: String,
     pub channel: ChannelName,
     pub name: String,
-    pub status: Listed<AccountStatuses>,
+    pub status: EnumValue<AccountStatuses>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_authorized_at: Option<Timestamp>,
     /// What the channel says about the account.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub metadata: Option<Stored<AnyObject>>,
+    pub metadata: Option<StoredJson<AnyObject>>,
 }
 
 /// How well an account works.
@@ -59,7 +59,7 @@ impl From<domain::Account> for Account {
             name: account.name,
             status: account.status.into(),
             last_authorized_at: account.last_authorized_at,
-            metadata: account.metadata.and_then(Stored::new),
+            metadata: account.metadata.and_then(StoredJson::new),
         }
     }
 }
@@ -69,12 +69,12 @@ impl From<domain::Account> for Account {
 pub struct WhatsappTemplate {
     pub id: String,
     pub name: String,
-    pub parameter_format: Listed<ParameterFormats>,
+    pub parameter_format: EnumValue<ParameterFormats>,
     /// Language code.
     pub language: String,
-    pub status: Listed<TemplateStatuses>,
-    pub category: Listed<TemplateCategories>,
-    pub components: Stored<Vec<TemplateComponent>>,
+    pub status: EnumValue<TemplateStatuses>,
+    pub category: EnumValue<TemplateCategories>,
+    pub components: StoredJson<Vec<TemplateComponent>>,
 }
 
 /// One part of a template; other members depend on its type.
@@ -129,7 +129,7 @@ impl From<domain::Template> for WhatsappTemplate {
             language: template.language,
             status: template.status.into(),
             category: template.category.into(),
-            components: Stored::or_empty_list(template.components),
+            components: StoredJson::or_empty_list(template.components),
         }
     }
 }
@@ -157,7 +157,8 @@ impl AccountReads {
         _expand: NoExpand,
     ) -> Result<Reply<Paged<Account>>, Failure<Listing>> {
         let channel = channel.0.map(|channel| Channel(channel.0));
-        let walk = Walk::step(&request, "listAccounts", page_size.0.0, &cursor.0, &Absent, channel.as_ref().map_or("", Channel::as_str))?;
+        let walk =
+            PageStep::step(&request, "listAccounts", page_size.0.0, &cursor.0, &Absent, channel.as_ref().map_or("", Channel::as_str))?;
         let accounts = request.reads_many().await?.accounts(request.store(), channel.as_ref(), walk.request()).await?;
         Ok(walk.reply(&request, accounts))
     }

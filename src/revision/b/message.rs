@@ -12,7 +12,7 @@ use crate::{
         operations::messages::Sender,
         schemas::{
             related_objects::{Author, RelatedChannel},
-            value_types::{Listed, Stored, ValueSet},
+            value_types::{EnumValue, StoredJson, ValueSet},
         },
     },
 };
@@ -33,10 +33,10 @@ pub struct Message {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub images: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub r#type: Option<Listed<MessageTypes>>,
+    pub r#type: Option<EnumValue<MessageTypes>>,
     /// Who sent it, as the channel gives it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub sender: Option<Stored<Sender>>,
+    pub sender: Option<StoredJson<Sender>>,
     /// The teammate who sent it; with `expand=sentBy`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sent_by: Option<Author>,
@@ -87,7 +87,7 @@ impl From<MessageView> for Message {
             text: message.text,
             images: message.images,
             r#type: message.kind.map(Into::into),
-            sender: message.sender.and_then(Stored::new),
+            sender: message.sender.and_then(StoredJson::new),
             sent_by: view.sent_by.map(Into::into),
             conversation: view.conversation.map(Into::into),
             account: view.account.map(Into::into),

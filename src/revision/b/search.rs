@@ -14,7 +14,7 @@ use crate::{
             auth::{Authorised, ContactsRead, MessagesRead},
             error::{Failure, Listing},
             expand::NoExpand,
-            paging::{Paged, Walk},
+            paging::{PageStep, Paged},
             params::{Absent, CursorText, NoPageSize, Query, Required, SearchText},
             reply::Reply,
         },
@@ -78,10 +78,10 @@ impl From<ContactHit> for ContactSearchHit {
 
 /// Search operations.
 #[derive(Debug)]
-pub struct Searches;
+pub struct SearchOperations;
 
 #[OpenApi]
-impl Searches {
+impl SearchOperations {
     /// Search messages
     ///
     /// Finds messages by text and e-mail subject, the best matches first, ten a page. Every term must match, the last one
@@ -98,7 +98,7 @@ impl Searches {
         _expand: NoExpand,
     ) -> Result<Reply<Paged<MessageSearchHit>>, Failure<Listing>> {
         let text = query.0.0.0;
-        let walk = Walk::step(&request, "searchMessages", SEARCH_PAGE_SIZE, &cursor.0, &Absent, &text)?;
+        let walk = PageStep::step(&request, "searchMessages", SEARCH_PAGE_SIZE, &cursor.0, &Absent, &text)?;
         let hits = request.reads_many().await?.search_messages(request.store(), &text, walk.request()).await?;
         Ok(walk.reply(&request, hits))
     }
@@ -119,7 +119,7 @@ impl Searches {
         _expand: NoExpand,
     ) -> Result<Reply<Paged<ContactSearchHit>>, Failure<Listing>> {
         let text = query.0.0.0;
-        let walk = Walk::step(&request, "searchContacts", SEARCH_PAGE_SIZE, &cursor.0, &Absent, &text)?;
+        let walk = PageStep::step(&request, "searchContacts", SEARCH_PAGE_SIZE, &cursor.0, &Absent, &text)?;
         let hits = request.reads_many().await?.search_contacts(request.store(), &text, walk.request()).await?;
         Ok(walk.reply(&request, hits))
     }

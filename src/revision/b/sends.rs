@@ -19,7 +19,7 @@ use crate::{
         },
         schemas::{tags::Tag, value_types::AddressText, write_inputs::bounded},
     },
-    service::sends::{Filling, Letter},
+    service::sends::{EmailDraft, FilledTemplate},
 };
 
 /// The most addresses of one list.
@@ -141,7 +141,7 @@ fn letter(
     subject: Option<String>,
     text: Option<String>,
     html: Option<String>,
-) -> Result<Letter, ApiError> {
+) -> Result<EmailDraft, ApiError> {
     if to.is_empty() {
         return Err(ApiError::field("body.to", format!("must hold 1 to {MAX_ADDRESSES} addresses")));
     }
@@ -158,11 +158,11 @@ fn letter(
         return Err(ApiError::field("body.text", "or `html` must not be blank"));
     }
     let (text, html) = (text.filter(|text| !text.is_empty()), html.filter(|html| !html.is_empty()));
-    Ok(Letter { to, cc, bcc, subject, text, html })
+    Ok(EmailDraft { to, cc, bcc, subject, text, html })
 }
 
-fn filling(template: String, variables: Option<Vec<String>>) -> Filling {
-    Filling { template_id: template.into(), variables: variables.unwrap_or_default() }
+fn filling(template: String, variables: Option<Vec<String>>) -> FilledTemplate {
+    FilledTemplate { template_id: template.into(), variables: variables.unwrap_or_default() }
 }
 
 /// Sends beyond plain text.

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::search::{columns::pack, query::Query, score};
+use crate::search::{fast_fields::pack, query::SearchQuery, score};
 
 /// The vocabulary of texts and searches: words with common prefixes, runs with repeated bigrams, numbers within other
 /// numbers.
@@ -56,7 +56,7 @@ fn said(pieces: &[usize]) -> String {
 
 /// Every hit, the best first.
 fn plainly(records: &HashMap<u8, Searchable>, search: &Search, weights: &[u8]) -> Vec<Hit> {
-    let conditions = Query::of(&search.text).conditions;
+    let conditions = SearchQuery::of(&search.text).conditions;
     let hit = |record: &Searchable| {
         let terms = Terms::of(&text(&record.texts));
         let length = score::length(terms.count());
@@ -92,13 +92,13 @@ proptest! {
             match step {
                 Step::Put { id, at, pieces, again } => {
                     let record = message("s", &format!("m{id}"), at, &said(&pieces).repeat(again));
-                    index.remove(Key::of(&record.store, record.noun, &record.id));
+                    index.remove(RecordKey::of(&record.store, record.noun, &record.id));
                     index.add(&record).unwrap();
                     index.add(&message("another", &format!("m{id}"), at, &said(&pieces))).unwrap();
                     records.insert(id, record);
                 }
                 Step::Remove(id) => {
-                    index.remove(Key::of(&"s".into(), Noun::Message, &format!("m{id}")));
+                    index.remove(RecordKey::of(&"s".into(), Noun::Message, &format!("m{id}")));
                     records.remove(&id);
                 }
                 Step::Commit => index.commit(&Mark::default()).unwrap(),
@@ -120,7 +120,7 @@ proptest! {
                 (wanted.from, wanted.before) = (Some(1), Some(4));
             }
             if number % 4 == 2 {
-                wanted.order = Order::Newest;
+                wanted.order = SortOrder::Newest;
             }
             let weights = view.search(&wanted).unwrap().weights;
             let expected = plainly(&records, &wanted, &weights);

@@ -15,8 +15,8 @@ use crate::{
         ids::{ContactId, MessageId},
     },
     search::{
-        Error, Searches,
-        front::{Change, Front},
+        Error, SearchService,
+        overlay::{Front, RecordChange},
     },
     store::{
         Db,
@@ -28,14 +28,14 @@ use crate::{
 };
 
 struct Running {
-    searches: Searches,
+    searches: SearchService,
     stop: oneshot::Sender<()>,
     task: JoinHandle<()>,
 }
 
 impl Running {
     fn start(db: &Db, home: &Path) -> Self {
-        let searches = Searches::new(db.clone(), home.to_owned(), "d".into());
+        let searches = SearchService::new(db.clone(), home.to_owned(), "d".into());
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(searches.clone().run(async { _ = stopped.await }, Pulse::unheard()));
         Self { searches, stop, task }
@@ -306,7 +306,8 @@ async fn what_is_brought_in_waits_for_no_search() {
     *front.view.write().unwrap() = Some(view.into());
     let searching = front.view().unwrap();
     let record = message("s", "new", 1, "word");
-    let change = |record: Searchable| Change { key: Key::of(&record.store, record.noun, &record.id), record, gone: false, new: true };
+    let change =
+        |record: Searchable| RecordChange { key: RecordKey::of(&record.store, record.noun, &record.id), record, gone: false, new: true };
     front.show(vec![change(record)]).await.unwrap();
     // A long text holds no other task up.
     assert!(front.show(vec![change(message("s", "long", 2, &"other ".repeat(100_000)))]).now_or_never().is_none());
@@ -322,7 +323,7 @@ async fn long_texts_fill_the_overlay_before_their_number_does() {
     *front.view.write().unwrap() = Some(view.into());
     let is_woken = async |id: &str, bytes: usize| {
         let record = message("s", id, 1, &"x".repeat(bytes));
-        let change = Change { key: Key::of(&record.store, record.noun, &record.id), record, gone: false, new: true };
+        let change = RecordChange { key: RecordKey::of(&record.store, record.noun, &record.id), record, gone: false, new: true };
         front.show(vec![change]).await.unwrap();
         front.wake.notified().now_or_never().is_some()
     };

@@ -9,9 +9,9 @@ mod walks;
 use std::collections::{HashMap, HashSet};
 
 use super::{
-    index::{Index, Key, text},
-    memory::Terms,
-    searcher::{Fresh, Hit, Order, Search, View},
+    index::{Index, RecordKey, text},
+    record_terms::Terms,
+    searcher::{Fresh, Hit, Search, SortOrder, View},
 };
 use crate::{
     domain::{
@@ -38,7 +38,7 @@ pub(super) fn indexed(records: &[Searchable]) -> (View, Index, tempfile::TempDir
 /// Puts records into the overlay.
 pub(super) fn freshen(view: &mut View, records: &[Searchable]) {
     for record in records {
-        let key = Key::of(&record.store, record.noun, &record.id);
+        let key = RecordKey::of(&record.store, record.noun, &record.id);
         view.stale.extend(view.documents(key).unwrap());
         let fresh = Fresh { terms: Terms::of(&text(&record.texts)), record: record.clone(), gone: false, new: false };
         view.fresh.insert(key, fresh.into());
@@ -47,7 +47,7 @@ pub(super) fn freshen(view: &mut View, records: &[Searchable]) {
 
 pub(super) fn search(noun: Noun, text: &str, size: u32) -> Search {
     let page = PageRequest { size, after: None, count: false };
-    Search { store: "s".into(), noun, text: text.to_owned(), order: Order::Relevance, from: None, before: None, page }
+    Search { store: "s".into(), noun, text: text.to_owned(), order: SortOrder::Relevance, from: None, before: None, page }
 }
 
 /// The hits of a whole walk, page by page; `between` is called before each page but the first.
@@ -61,7 +61,7 @@ pub(super) fn walk(view: &mut View, search: &Search, mut between: impl FnMut(&mu
         let last = found.hits.last().cloned();
         all.extend(found.hits);
         let Some(last) = last.filter(|_| more) else { return all };
-        let rank = (search.order == Order::Relevance).then_some(Rank { score: last.score, weights: found.weights });
+        let rank = (search.order == SortOrder::Relevance).then_some(Rank { score: last.score, weights: found.weights });
         search.page.after = Some(Position { at: last.at, id: last.id, rank });
         assert!(all.len() < 100_000, "the walk does not end");
         between(view);

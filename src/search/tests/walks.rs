@@ -24,7 +24,7 @@ fn a_walk_has_every_hit_once_in_order() {
         assert_eq!(hits.len(), 1000, "{size}");
         assert!(hits.is_sorted_by(|one, next| (one.score, one.at, &one.id) > (next.score, next.at, &next.id)), "{size}");
     }
-    let newest = Search { order: Order::Newest, ..search(Noun::Message, "order", 10) };
+    let newest = Search { order: SortOrder::Newest, ..search(Noun::Message, "order", 10) };
     let hits = walk(&mut view, &newest, |_| {});
     assert_eq!(hits.len(), 1000);
     assert!(hits.is_sorted_by(|one, next| (one.at, &one.id) > (next.at, &next.id)));

@@ -28,14 +28,14 @@ const PAYLOADS: [&str; 6] = ["text", "image", "file", "email", "template", "othe
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[expect(dead_code, reason = "read for its shape: what is stored is the text it came as")]
-struct Payload {
+struct ImportedPayload {
     #[serde(rename = "type")]
     kind: String,
     text: Option<String>,
     images: Option<Vec<String>>,
     attachments: Option<Vec<Object<Attachment>>>,
-    email: Option<Object<Email>>,
-    template: Option<Object<Template>>,
+    email: Option<Object<ImportedEmail>>,
+    template: Option<Object<ImportedTemplate>>,
 }
 
 #[derive(Deserialize)]
@@ -51,7 +51,7 @@ struct Attachment {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[expect(dead_code, reason = "read for its shape")]
-struct Email {
+struct ImportedEmail {
     subject: Option<String>,
     from: Option<EmailAddress>,
     to: Option<Vec<Object<EmailAddress>>>,
@@ -72,7 +72,7 @@ struct EmailAddress {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 #[expect(dead_code, reason = "read for its shape")]
-struct Template {
+struct ImportedTemplate {
     id: String,
     name: Option<String>,
     language: Option<String>,
@@ -80,17 +80,17 @@ struct Template {
 }
 
 /// What is shown of a payload.
-pub struct Shown {
+pub struct ShownPayload {
     pub text: Option<String>,
     pub images: Option<Vec<String>>,
 }
 
 /// What is shown of a payload, if it has the contract's shape and no property is null.
-pub fn payload(raw: &RawValue) -> Result<Shown, Wrong> {
-    let Object(payload) = read::<Object<Payload>>("payload", raw)?;
+pub fn payload(raw: &RawValue) -> Result<ShownPayload, Wrong> {
+    let Object(payload) = read::<Object<ImportedPayload>>("payload", raw)?;
     one_of("payload.type", &payload.kind, &PAYLOADS)?;
     no_null("payload", &read::<Value>("payload", raw)?)?;
-    Ok(Shown { text: payload.text, images: payload.images })
+    Ok(ShownPayload { text: payload.text, images: payload.images })
 }
 
 /// Refuses nulls: absent properties must be left out, so that responses never contain a null.
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn text_and_images_come_from_the_payload_and_nulls_are_refused() {
         let read = |text: &str| match payload(&RawValue::from_string(text.to_owned()).unwrap()) {
-            Ok(Shown { text, images }) => Ok((text, images)),
+            Ok(ShownPayload { text, images }) => Ok((text, images)),
             Err(wrong) => Err(wrong.place),
         };
         let images = vec!["https://example.com/a.png".to_owned()];

@@ -4,8 +4,8 @@ use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
 use super::{
-    Definitions, Failure, Peek,
-    channel::{SENDERS, Sender, Shown, no_null, payload},
+    Definitions, ImportError, Peek,
+    channel::{SENDERS, Sender, ShownPayload, no_null, payload},
 };
 use crate::domain::{
     contacts::{is_e164, is_email},
@@ -30,8 +30,8 @@ impl Wrong {
         Self { place: place.into(), reason: reason.into() }
     }
 
-    pub fn on(self, peek: &Peek<'_>) -> Failure {
-        Failure::line(peek.line, format!("{}.{}", peek.kind.name(), self.place), self.reason)
+    pub fn on(self, peek: &Peek<'_>) -> ImportError {
+        ImportError::line(peek.line, format!("{}.{}", peek.kind.name(), self.place), self.reason)
     }
 }
 
@@ -294,7 +294,7 @@ impl Check for Message {
         self.images = self.images.take().filter(|images| !images.is_empty());
         if let Some(raw) = &self.payload {
             // Text and images are also taken from the payload, so that both revisions show the message.
-            let Shown { text, images } = payload(raw)?;
+            let ShownPayload { text, images } = payload(raw)?;
             self.text = agreed("text", self.text.take(), text)?;
             self.images = agreed("images", self.images.take(), images)?;
         }

@@ -6,13 +6,15 @@ use serde::Deserialize;
 use serde_json::{Value, value::RawValue};
 
 use super::{
-    Failure,
+    ImportError,
     check::{Wrong, id, not_blank, one_of, read},
 };
 use crate::{
     domain::{
         entries::{Entries, Object},
-        fields::{CONTACT_DISPLAY_TYPES, Comparable, Kind, MAX_CONTACT_VALUES, RESOLUTION_STATUS, TICKET_DISPLAY_TYPES, options_depth},
+        fields::{
+            CONTACT_DISPLAY_TYPES, Comparable, FieldKind, MAX_CONTACT_VALUES, RESOLUTION_STATUS, TICKET_DISPLAY_TYPES, options_depth,
+        },
         ids::FieldId,
         patterns,
         records::{ContactField, Ticket, TicketField},
@@ -41,8 +43,8 @@ const CONTACT_OPTIONS_DEPTH: usize = 4;
 /// The value types of a store's fields, from the database and from the input.
 #[derive(Default)]
 pub struct Definitions {
-    ticket: HashMap<String, Kind>,
-    contact: HashMap<String, Kind>,
+    ticket: HashMap<String, FieldKind>,
+    contact: HashMap<String, FieldKind>,
 }
 
 /// The comparable values of a ticket for the filters, by field.
@@ -51,20 +53,20 @@ pub type Values = Vec<(FieldId, Vec<Comparable>)>;
 impl Definitions {
     pub fn stored(ticket: Vec<Definition>, contact: Vec<Definition>) -> Self {
         let kinds = |definitions: Vec<Definition>| {
-            definitions.into_iter().map(|(id, display, data, max)| (id.into_string(), Kind::of(&display, &data, max))).collect()
+            definitions.into_iter().map(|(id, display, data, max)| (id.into_string(), FieldKind::of(&display, &data, max))).collect()
         };
         Self { ticket: kinds(ticket), contact: kinds(contact) }
     }
 
     /// Adds the definitions of the input, and refuses conditions on unknown fields.
-    pub fn add(&mut self, batch: &Batch) -> Result<(), Failure> {
+    pub fn add(&mut self, batch: &Batch) -> Result<(), ImportError> {
         for line in &batch.contact_fields {
             let field = &line.record;
-            self.contact.insert(field.id.to_string(), Kind::of(&field.display_type, &field.data_type, field.max_items));
+            self.contact.insert(field.id.to_string(), FieldKind::of(&field.display_type, &field.data_type, field.max_items));
         }
         for line in &batch.ticket_fields {
             let field = &line.record;
-            self.ticket.insert(field.id.to_string(), Kind::of(&field.display_type, &field.data_type, field.max_items));
+            self.ticket.insert(field.id.to_string(), FieldKind::of(&field.display_type, &field.data_type, field.max_items));
         }
         for line in &batch.ticket_fields {
             let Some(raw) = &line.record.show_conditions else { continue };
@@ -73,7 +75,7 @@ impl Definitions {
                 let field = &condition.ticket_field_id;
                 if self.ticket_kind(field).is_none() {
                     let place = format!("ticketField.showConditions[{place}].ticketFieldId");
-                    return Err(Failure::line(
+                    return Err(ImportError::line(
                         line.number,
                         place,
                         format!("there is no ticket field `{field}`, neither in the file nor in the store"),
@@ -84,8 +86,8 @@ impl Definitions {
         Ok(())
     }
 
-    fn ticket_kind(&self, key: &str) -> Option<Kind> {
-        Kind::of_system_key(key).or_else(|| self.ticket.get(key).copied())
+    fn ticket_kind(&self, key: &str) -> Option<FieldKind> {
+        FieldKind::of_system_key(key).or_else(|| self.ticket.get(key).copied())
     }
 
     /// Validates a contact's values and converts them to their stored form.
@@ -130,7 +132,7 @@ impl Definitions {
 }
 
 /// An empty array counts as no value and is left out.
-fn fit(fields: &mut Entries, place: &str, noun: &str, kind_of: impl Fn(&str) -> Option<Kind>) -> Result<Values, Wrong> {
+fn fit(fields: &mut Entries, place: &str, noun: &str, kind_of: impl Fn(&str) -> Option<FieldKind>) -> Result<Values, Wrong> {
     let mut values = Vec::with_capacity(fields.0.len());
     let mut kept = Vec::with_capacity(fields.0.len());
     for (key, value) in std::mem::take(&mut fields.0) {
@@ -178,7 +180,7 @@ struct SelectOption {
 }
 
 pub fn check_ticket_field(field: &TicketField) -> Result<(), Wrong> {
-    let shape = Shape {
+    let shape = CommonDefinition {
         id: field.id.as_str(),
         name: &field.name,
         display: &field.display_type,
@@ -186,7 +188,7 @@ pub fn check_ticket_field(field: &TicketField) -> Result<(), Wrong> {
         regex: field.regex.as_deref(),
     };
     shape.check(&TICKET_DISPLAY_TYPES, field.select_options.as_deref(), field.max_items)?;
-    if Kind::of_system_key(field.id.as_str()).is_some() {
+    if FieldKind::of_system_key(field.id.as_str()).is_some() {
         return Err(Wrong::new("id", "is the name of a system key"));
     }
     for account in field.account_ids.iter().flatten() {
@@ -200,7 +202,7 @@ pub fn check_ticket_field(field: &TicketField) -> Result<(), Wrong> {
 }
 
 pub fn check_contact_field(field: &ContactField) -> Result<(), Wrong> {
-    let shape = Shape {
+    let shape = CommonDefinition {
         id: field.id.as_str(),
         name: &field.name,
         display: &field.display_type,
@@ -219,7 +221,7 @@ pub fn check_contact_field(field: &ContactField) -> Result<(), Wrong> {
 }
 
 /// The common part of both kinds of definition.
-struct Shape<'a> {
+struct CommonDefinition<'a> {
     id: &'a str,
     name: &'a str,
     display: &'a str,
@@ -227,7 +229,7 @@ struct Shape<'a> {
     regex: Option<&'a str>,
 }
 
-impl Shape<'_> {
+impl CommonDefinition<'_> {
     fn check(&self, types: &[(&str, &[&str])], options: Option<&RawValue>, max_items: Option<i64>) -> Result<(), Wrong> {
         id("id", self.id)?;
         not_blank("name", self.name)?;
@@ -298,7 +300,7 @@ mod tests {
     #[test]
     fn a_contact_holds_ten_values_of_a_field() {
         let mut definitions = Definitions::default();
-        definitions.contact.insert("f".to_owned(), Kind::of("multi_select", "number", None));
+        definitions.contact.insert("f".to_owned(), FieldKind::of("multi_select", "number", None));
         let values = |count: u32| {
             let mut fields = Entries(vec![("f".to_owned(), Value::from_iter(0..count))]);
             definitions.contact_values(&mut fields).map_err(|wrong| wrong.place)

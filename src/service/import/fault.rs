@@ -7,7 +7,7 @@ use crate::{domain::ids::StoreId, store};
 
 /// Why an import failed. Nothing was imported.
 #[derive(Debug, thiserror::Error)]
-pub enum Failure {
+pub enum ImportError {
     /// What is wrong with the records, at most [`MAX_FAULTS`] faults.
     #[error("{}", listed(.0))]
     Faults(Vec<LineFault>),
@@ -24,7 +24,7 @@ pub enum Failure {
     Reader,
 }
 
-impl Failure {
+impl ImportError {
     pub(super) fn line(line: u64, place: impl Into<String>, reason: impl Into<String>) -> Self {
         Self::Faults(vec![LineFault::new(line, place, reason)])
     }

@@ -5,13 +5,13 @@ use std::borrow::Cow;
 use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::value::RawValue;
 
-use super::Failure;
-use crate::domain::{entries::Object, records::Kind};
+use super::ImportError;
+use crate::domain::{entries::Object, records::RecordKind};
 
 /// A line whose record has not been parsed yet.
 pub struct Peek<'a> {
     pub line: u64,
-    pub kind: Kind,
+    pub kind: RecordKind,
     /// Set by an export for a record that breaks a rule which is younger than it.
     pub as_stored: bool,
     raw: &'a RawValue,
@@ -30,23 +30,23 @@ struct Outer<'a> {
 }
 
 impl<'a> Peek<'a> {
-    pub fn of(line: u64, text: &'a str) -> Result<Self, Failure> {
+    pub fn of(line: u64, text: &'a str) -> Result<Self, ImportError> {
         let Object(outer): Object<Outer<'a>> = serde_json::from_str(text).map_err(|error| {
             let place = if error.is_data() { "" } else { "JSON" };
-            Failure::line(line, place, format!("{}; a line is {{\"kind\": …, \"record\": {{…}}}}", reason(&error)))
+            ImportError::line(line, place, format!("{}; a line is {{\"kind\": …, \"record\": {{…}}}}", reason(&error)))
         })?;
-        let kind = Kind::of(&outer.kind).ok_or_else(|| {
-            let kinds: Vec<_> = Kind::ALL.iter().map(|kind| kind.name()).collect();
-            Failure::line(line, "kind", format!("`{}` is none of {}", outer.kind, kinds.join(", ")))
+        let kind = RecordKind::of(&outer.kind).ok_or_else(|| {
+            let kinds: Vec<_> = RecordKind::ALL.iter().map(|kind| kind.name()).collect();
+            ImportError::line(line, "kind", format!("`{}` is none of {}", outer.kind, kinds.join(", ")))
         })?;
         if has_nul(text) {
-            return Err(Failure::line(line, kind.name(), "must not contain the character U+0000"));
+            return Err(ImportError::line(line, kind.name(), "must not contain the character U+0000"));
         }
         Ok(Self { line, kind, as_stored: outer.as_stored, raw: outer.record })
     }
 
     /// Parses the whole record.
-    pub fn record<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+    pub fn record<T: DeserializeOwned>(&self) -> Result<T, ImportError> {
         // Tracking the path is slow; only an invalid record is parsed a second time for it.
         serde_json::from_str(self.raw.get()).map(|Object(record)| record).map_err(|_| self.failure::<T>())
     }
@@ -58,14 +58,14 @@ impl<'a> Peek<'a> {
     }
 
     /// Parses only the id.
-    pub fn id(&self) -> Result<Cow<'a, str>, Failure> {
+    pub fn id(&self) -> Result<Cow<'a, str>, ImportError> {
         #[derive(Deserialize)]
-        struct Id<'a> {
+        struct RecordId<'a> {
             #[serde(borrow)]
             id: Cow<'a, str>,
         }
-        let Object(id): Object<Id<'a>> = serde_json::from_str(self.raw.get())
-            .map_err(|error| Failure::line(self.line, format!("{}.id", self.kind.name()), reason(&error)))?;
+        let Object(id): Object<RecordId<'a>> = serde_json::from_str(self.raw.get())
+            .map_err(|error| ImportError::line(self.line, format!("{}.id", self.kind.name()), reason(&error)))?;
         Ok(id.id)
     }
 
@@ -79,10 +79,10 @@ impl<'a> Peek<'a> {
         serde_json::from_str(self.raw.get()).ok().map(|Object(Belongs { conversation_id })| conversation_id)
     }
 
-    fn failure<T: DeserializeOwned>(&self) -> Failure {
+    fn failure<T: DeserializeOwned>(&self) -> ImportError {
         let mut reader = serde_json::Deserializer::from_str(self.raw.get());
         let Err(error) = serde_path_to_error::deserialize::<_, Object<T>>(&mut reader) else {
-            return Failure::line(self.line, self.kind.name(), "cannot be read");
+            return ImportError::line(self.line, self.kind.name(), "cannot be read");
         };
         let path = error.path().to_string();
         let mut place = self.kind.name().to_owned();
@@ -103,7 +103,7 @@ impl<'a> Peek<'a> {
                 .map_or(String::new(), |(_, known)| format!("; known are{}", known.trim_start_matches(" one of")));
             reason = format!("is not a property of a {}{known}", self.kind.name());
         }
-        Failure::line(self.line, place, reason)
+        ImportError::line(self.line, place, reason)
     }
 }
 

@@ -9,14 +9,14 @@ use serde::de::DeserializeOwned;
 use tokio::sync::mpsc;
 
 use super::{
-    Definitions, Failure, LineFault, MAX_FAULTS, Peek, Progress, Spool, Summary,
+    Definitions, ImportError, LineFault, MAX_FAULTS, Peek, Progress, Spool, Summary,
     check::{Check, Wrong},
 };
 use crate::{
     domain::{
         ids::AccountId,
         later_rules::Breach,
-        records::{ImportedTicket, Kind, Line, Ticket},
+        records::{ImportedTicket, Line, RecordKind, Ticket},
     },
     store::import::Batch,
 };
@@ -26,17 +26,17 @@ const BATCH_LINES: usize = 2_000;
 const BATCH_BYTES: usize = 4 * 1024 * 1024;
 
 /// A step for the database.
-pub enum Step {
+pub enum ImportStep {
     Reach(Vec<String>),
-    ReachFormer(Kind, Vec<String>),
+    ReachFormer(RecordKind, Vec<String>),
     /// The kinds of records in the import.
-    Hold(HashSet<Kind>),
-    Park(Kind, Vec<String>),
+    Hold(HashSet<RecordKind>),
+    Park(RecordKind, Vec<String>),
     Put(Box<Batch>),
 }
 
 /// Definitions of the input, which its other records refer to.
-pub struct Fields(Batch);
+pub struct FieldDefinitions(Batch);
 
 /// What an import has read.
 pub struct End {
@@ -46,28 +46,28 @@ pub struct End {
 }
 
 /// The state of the store before the import.
-pub struct Held {
-    pub kinds: Vec<Kind>,
+pub struct ExistingRecords {
+    pub kinds: Vec<RecordKind>,
     /// Whether the affected rows must be locked beforehand.
     pub holds: bool,
 }
 
-pub struct Reader {
+pub struct ImportReader {
     definitions: Definitions,
     progress: Option<Progress>,
     /// Passes over the input that are done, of [`PASSES`].
     passes: u64,
     /// Absent while lines are only validated.
-    out: Option<mpsc::Sender<Step>>,
+    out: Option<mpsc::Sender<ImportStep>>,
     /// Faults found so far while lines are only validated.
     faults: Vec<LineFault>,
     /// Kinds with records in the store: only these can be replaced.
-    held: Vec<Kind>,
+    held: Vec<RecordKind>,
     /// Whether the affected rows must be locked beforehand.
     holds: bool,
     seen: HashSet<u128>,
     hashes: (RandomState, RandomState),
-    counts: BTreeMap<Kind, u64>,
+    counts: BTreeMap<RecordKind, u64>,
 }
 
 /// Definitions, validation, what is replaced, and writing.
@@ -76,7 +76,7 @@ const PASSES: u64 = 4;
 /// The receiver was dropped: the database side failed and reports the error.
 struct Hung;
 
-impl Reader {
+impl ImportReader {
     /// A reader that only validates.
     pub fn new(definitions: Definitions, progress: Option<Progress>) -> Self {
         Self {
@@ -94,12 +94,12 @@ impl Reader {
     }
 
     /// The same for an import that has begun.
-    pub fn send_to(self, out: mpsc::Sender<Step>, Held { kinds, holds }: Held) -> Self {
+    pub fn send_to(self, out: mpsc::Sender<ImportStep>, ExistingRecords { kinds, holds }: ExistingRecords) -> Self {
         Self { out: Some(out), held: kinds, holds, passes: 2, ..self }
     }
 
     /// Validates every line, without the database.
-    pub fn validate(mut self, spool: &Spool) -> Result<Fields, Failure> {
+    pub fn validate(mut self, spool: &Spool) -> Result<FieldDefinitions, ImportError> {
         let fields = self.define(spool)?;
         // Where a definition is wrong, each value of its field would be.
         self.end_with_faults()?;
@@ -109,7 +109,7 @@ impl Reader {
     }
 
     /// Sends the steps of an import whose lines were validated.
-    pub fn run(mut self, spool: &Spool, Fields(batch): Fields) -> Result<End, Failure> {
+    pub fn run(mut self, spool: &Spool, FieldDefinitions(batch): FieldDefinitions) -> Result<End, ImportError> {
         if self.holds {
             self.scout(spool)?;
         }
@@ -122,21 +122,22 @@ impl Reader {
             batch.ticket_fields.iter().flat_map(|line| line.record.account_ids.iter().flatten().cloned()).collect();
         accounts.sort_unstable();
         accounts.dedup();
-        for (kind, count) in [(Kind::ContactField, batch.contact_fields.len()), (Kind::TicketField, batch.ticket_fields.len())] {
+        for (kind, count) in [(RecordKind::ContactField, batch.contact_fields.len()), (RecordKind::TicketField, batch.ticket_fields.len())]
+        {
             if count > 0 {
                 self.counts.insert(kind, count as u64);
             }
         }
-        if self.send(Step::Put(Box::new(batch))).is_ok() {
+        if self.send(ImportStep::Put(Box::new(batch))).is_ok() {
             self.walk(spool)?;
         }
         Ok(End { summary: Summary { counts: self.counts.into_iter().collect(), exclusive: None }, accounts })
     }
 
     /// Keeps the faults of a line while lines are only validated, so that one import reports several.
-    fn keep_faults(&mut self, outcome: Result<(), Failure>) -> Result<(), Failure> {
+    fn keep_faults(&mut self, outcome: Result<(), ImportError>) -> Result<(), ImportError> {
         match outcome {
-            Err(Failure::Faults(faults)) if self.out.is_none() => {
+            Err(ImportError::Faults(faults)) if self.out.is_none() => {
                 self.faults.extend(faults);
                 if self.faults.len() < MAX_FAULTS { Ok(()) } else { self.end_with_faults() }
             }
@@ -144,29 +145,29 @@ impl Reader {
         }
     }
 
-    fn end_with_faults(&mut self) -> Result<(), Failure> {
-        if self.faults.is_empty() { Ok(()) } else { Err(Failure::Faults(std::mem::take(&mut self.faults))) }
+    fn end_with_faults(&mut self) -> Result<(), ImportError> {
+        if self.faults.is_empty() { Ok(()) } else { Err(ImportError::Faults(std::mem::take(&mut self.faults))) }
     }
 
     /// Pass over the rows that the import will change.
-    fn scout(&mut self, spool: &Spool) -> Result<(), Failure> {
+    fn scout(&mut self, spool: &Spool) -> Result<(), ImportError> {
         let mut reached = HashSet::new();
         let mut conversations = Vec::new();
-        let mut former: BTreeMap<Kind, Vec<String>> = BTreeMap::new();
+        let mut former: BTreeMap<RecordKind, Vec<String>> = BTreeMap::new();
         let mut kinds = HashSet::new();
         let mut lines = spool.lines();
         while let Some((number, text)) = lines.next()? {
             let peek = Peek::of(number, text?)?;
             kinds.insert(peek.kind);
             let conversation = match peek.kind {
-                Kind::Conversation => Some(peek.id()?.into_owned()),
-                Kind::Ticket | Kind::Message | Kind::Comment => peek.conversation(),
+                RecordKind::Conversation => Some(peek.id()?.into_owned()),
+                RecordKind::Ticket | RecordKind::Message | RecordKind::Comment => peek.conversation(),
                 _ => None,
             };
             if let Some(id) = conversation.filter(|id| reached.insert(self.hashes.0.hash_one(id))) {
                 conversations.push(id);
             }
-            if matches!(peek.kind, Kind::Ticket | Kind::Message) && self.held.contains(&peek.kind) {
+            if matches!(peek.kind, RecordKind::Ticket | RecordKind::Message) && self.held.contains(&peek.kind) {
                 former.entry(peek.kind).or_default().push(peek.id()?.into_owned());
             }
             if number % BATCH_LINES as u64 == 0 && self.reach(&mut conversations, &mut former).is_err() {
@@ -174,25 +175,25 @@ impl Reader {
             }
         }
         // An error means that the receiver was dropped; its side reports the reason.
-        let _ = self.reach(&mut conversations, &mut former).and_then(|()| self.send(Step::Hold(kinds)));
+        let _ = self.reach(&mut conversations, &mut former).and_then(|()| self.send(ImportStep::Hold(kinds)));
         Ok(())
     }
 
-    fn reach(&self, conversations: &mut Vec<String>, former: &mut BTreeMap<Kind, Vec<String>>) -> Result<(), Hung> {
-        self.send(Step::Reach(std::mem::take(conversations)))?;
-        std::mem::take(former).into_iter().try_for_each(|(kind, ids)| self.send(Step::ReachFormer(kind, ids)))
+    fn reach(&self, conversations: &mut Vec<String>, former: &mut BTreeMap<RecordKind, Vec<String>>) -> Result<(), Hung> {
+        self.send(ImportStep::Reach(std::mem::take(conversations)))?;
+        std::mem::take(former).into_iter().try_for_each(|(kind, ids)| self.send(ImportStep::ReachFormer(kind, ids)))
     }
 
     /// Pass over the definitions.
-    fn define(&mut self, spool: &Spool) -> Result<Fields, Failure> {
+    fn define(&mut self, spool: &Spool) -> Result<FieldDefinitions, ImportError> {
         let mut batch = Batch::default();
         let mut lines = spool.lines();
         while let Some((number, text)) = lines.next()? {
             // The pass over all records reports a line that cannot be read.
             if let Ok(peek) = text.and_then(|text| Peek::of(number, text)) {
                 let kept = match peek.kind {
-                    Kind::TicketField => self.checked(spool, &peek).map(|record| batch.ticket_fields.push(Line { number, record })),
-                    Kind::ContactField => self.checked(spool, &peek).map(|record| batch.contact_fields.push(Line { number, record })),
+                    RecordKind::TicketField => self.checked(spool, &peek).map(|record| batch.ticket_fields.push(Line { number, record })),
+                    RecordKind::ContactField => self.checked(spool, &peek).map(|record| batch.contact_fields.push(Line { number, record })),
                     _ => Ok(()),
                 };
                 self.keep_faults(kept)?;
@@ -204,19 +205,19 @@ impl Reader {
         self.passes += 1;
         let added = self.definitions.add(&batch);
         self.keep_faults(added)?;
-        Ok(Fields(batch))
+        Ok(FieldDefinitions(batch))
     }
 
     /// Pass over the unique values that existing records must release for the duration of the import.
-    fn park(&mut self, spool: &Spool) -> Result<(), Failure> {
-        let mut parked: BTreeMap<Kind, Vec<String>> = BTreeMap::new();
+    fn park(&mut self, spool: &Spool) -> Result<(), ImportError> {
+        let mut parked: BTreeMap<RecordKind, Vec<String>> = BTreeMap::new();
         let mut lines = spool.lines();
         while let Some((number, text)) = lines.next()? {
             let peek = Peek::of(number, text?)?;
             if self.held.contains(&peek.kind) && replaces(peek.kind) {
                 let ids = parked.entry(peek.kind).or_default();
                 ids.push(peek.id()?.into_owned());
-                if ids.len() == BATCH_LINES && self.send(Step::Park(peek.kind, std::mem::take(ids))).is_err() {
+                if ids.len() == BATCH_LINES && self.send(ImportStep::Park(peek.kind, std::mem::take(ids))).is_err() {
                     return Ok(());
                 }
             }
@@ -225,12 +226,12 @@ impl Reader {
             }
         }
         // An error means that the receiver was dropped; its side reports the reason.
-        let _ = parked.into_iter().try_for_each(|(kind, ids)| self.send(Step::Park(kind, ids)));
+        let _ = parked.into_iter().try_for_each(|(kind, ids)| self.send(ImportStep::Park(kind, ids)));
         Ok(())
     }
 
     /// Pass over everything else.
-    fn walk(&mut self, spool: &Spool) -> Result<(), Failure> {
+    fn walk(&mut self, spool: &Spool) -> Result<(), ImportError> {
         let mut batch = Box::<Batch>::default();
         let (mut pending, mut bytes) = (0, 0);
         let mut lines = spool.lines();
@@ -241,36 +242,36 @@ impl Reader {
             self.keep_faults(taken)?;
             if pending == BATCH_LINES || bytes >= BATCH_BYTES {
                 (pending, bytes) = (0, 0);
-                if self.send(Step::Put(std::mem::take(&mut batch))).is_err() {
+                if self.send(ImportStep::Put(std::mem::take(&mut batch))).is_err() {
                     return Ok(());
                 }
                 self.report(spool, lines.read());
             }
         }
         if lines.read() != spool.bytes() {
-            return Err(Failure::Changed { before: spool.bytes(), after: lines.read() });
+            return Err(ImportError::Changed { before: spool.bytes(), after: lines.read() });
         }
-        let _ = self.send(Step::Put(batch));
+        let _ = self.send(ImportStep::Put(batch));
         self.report(spool, lines.read());
         self.passes += 1;
         Ok(())
     }
 
-    fn take(&mut self, spool: &Spool, peek: &Peek<'_>, batch: &mut Batch) -> Result<(), Failure> {
+    fn take(&mut self, spool: &Spool, peek: &Peek<'_>, batch: &mut Batch) -> Result<(), ImportError> {
         let number = peek.line;
         match peek.kind {
-            Kind::ContactField | Kind::TicketField => {}
-            Kind::Role => batch.roles.push(Line { number, record: self.checked(spool, peek)? }),
-            Kind::User => batch.users.push(Line { number, record: self.checked(spool, peek)? }),
-            Kind::Team => batch.teams.push(Line { number, record: self.checked(spool, peek)? }),
-            Kind::Account => batch.accounts.push(Line { number, record: self.checked(spool, peek)? }),
-            Kind::Template => batch.templates.push(Line { number, record: self.checked(spool, peek)? }),
-            Kind::Label => batch.labels.push(Line { number, record: self.checked(spool, peek)? }),
-            Kind::Contact => batch.contacts.push(Line { number, record: self.checked(spool, peek)? }),
-            Kind::Conversation => batch.conversations.push(Line { number, record: self.checked(spool, peek)? }),
-            Kind::Message => batch.messages.push(Line { number, record: self.checked(spool, peek)? }),
-            Kind::Comment => batch.comments.push(Line { number, record: self.checked(spool, peek)? }),
-            Kind::Ticket => {
+            RecordKind::ContactField | RecordKind::TicketField => {}
+            RecordKind::Role => batch.roles.push(Line { number, record: self.checked(spool, peek)? }),
+            RecordKind::User => batch.users.push(Line { number, record: self.checked(spool, peek)? }),
+            RecordKind::Team => batch.teams.push(Line { number, record: self.checked(spool, peek)? }),
+            RecordKind::Account => batch.accounts.push(Line { number, record: self.checked(spool, peek)? }),
+            RecordKind::Template => batch.templates.push(Line { number, record: self.checked(spool, peek)? }),
+            RecordKind::Label => batch.labels.push(Line { number, record: self.checked(spool, peek)? }),
+            RecordKind::Contact => batch.contacts.push(Line { number, record: self.checked(spool, peek)? }),
+            RecordKind::Conversation => batch.conversations.push(Line { number, record: self.checked(spool, peek)? }),
+            RecordKind::Message => batch.messages.push(Line { number, record: self.checked(spool, peek)? }),
+            RecordKind::Comment => batch.comments.push(Line { number, record: self.checked(spool, peek)? }),
+            RecordKind::Ticket => {
                 let mut ticket: Ticket = self.checked(spool, peek)?;
                 let values = self.definitions.ticket_values(&mut ticket).map_err(|wrong| wrong.on(peek))?;
                 batch.tickets.push(Line { number, record: ImportedTicket { ticket, values } });
@@ -280,7 +281,7 @@ impl Reader {
     }
 
     /// The record of a line, validated, with an id that has not appeared before.
-    fn checked<T: DeserializeOwned + Check>(&mut self, spool: &Spool, peek: &Peek<'_>) -> Result<T, Failure> {
+    fn checked<T: DeserializeOwned + Check>(&mut self, spool: &Spool, peek: &Peek<'_>) -> Result<T, ImportError> {
         let mut record: T = peek.record()?;
         record.check(&self.definitions).map_err(|wrong| wrong.on(peek))?;
         if !peek.as_stored {
@@ -291,13 +292,13 @@ impl Reader {
         if !self.seen.insert(hash) {
             let id = record.id();
             let first = first_line_of(spool, peek.kind, id)?;
-            return Err(Failure::line(peek.line, format!("{}.id", peek.kind.name()), format!("`{id}` stands on line {first} already")));
+            return Err(ImportError::line(peek.line, format!("{}.id", peek.kind.name()), format!("`{id}` stands on line {first} already")));
         }
         *self.counts.entry(peek.kind).or_default() += 1;
         Ok(record)
     }
 
-    fn send(&self, step: Step) -> Result<(), Hung> {
+    fn send(&self, step: ImportStep) -> Result<(), Hung> {
         self.out.as_ref().map_or(Ok(()), |out| out.blocking_send(step).map_err(|_| Hung))
     }
 
@@ -309,7 +310,7 @@ impl Reader {
 }
 
 /// The line on which a record stands for the first time.
-fn first_line_of(spool: &Spool, kind: Kind, id: &str) -> Result<u64, Failure> {
+fn first_line_of(spool: &Spool, kind: RecordKind, id: &str) -> Result<u64, ImportError> {
     let mut lines = spool.lines();
     while let Some((number, text)) = lines.next()? {
         // A line before it may be at fault, too.
@@ -321,8 +322,8 @@ fn first_line_of(spool: &Spool, kind: Kind, id: &str) -> Result<u64, Failure> {
 }
 
 /// Kinds with a unique value per store.
-fn replaces(kind: Kind) -> bool {
-    matches!(kind, Kind::User | Kind::Contact | Kind::Conversation | Kind::Ticket | Kind::Message)
+fn replaces(kind: RecordKind) -> bool {
+    matches!(kind, RecordKind::User | RecordKind::Contact | RecordKind::Conversation | RecordKind::Ticket | RecordKind::Message)
 }
 
 #[cfg(test)]
@@ -345,7 +346,10 @@ mod tests {
         file.write_all(b"\n").unwrap();
         let before = EXAMPLE.len() as u64;
         let refused = run(&fixture.db, &World::real(), &fixture.store, spool, Options::default()).await;
-        assert!(matches!(refused, Err(Failure::Changed { before: told, after }) if told == before && after == before + 1), "{refused:?}");
+        assert!(
+            matches!(refused, Err(ImportError::Changed { before: told, after }) if told == before && after == before + 1),
+            "{refused:?}"
+        );
         assert!(fixture.db.users(&fixture.store, None).await.unwrap().is_empty());
     }
 }

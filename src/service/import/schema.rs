@@ -4,7 +4,7 @@ use schemars::{SchemaGenerator, generate::SchemaSettings};
 use serde_json::{Value, json};
 
 use crate::domain::records::{
-    Account, Comment, Contact, ContactField, Conversation, Kind, Label, Message, Role, Team, Template, Ticket, TicketField, User,
+    Account, Comment, Contact, ContactField, Conversation, Label, Message, RecordKind, Role, Team, Template, Ticket, TicketField, User,
 };
 
 /// An example file with a record of every kind.
@@ -13,7 +13,7 @@ pub const EXAMPLE: &str = include_str!("../../../openapi/import-example.ndjson")
 /// The schema (draft 2020-12) of a line. It covers the types; the import validates values further.
 pub fn schema() -> Value {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
-    let lines: Vec<Value> = Kind::ALL.into_iter().map(|kind| line(kind, &mut generator)).collect();
+    let lines: Vec<Value> = RecordKind::ALL.into_iter().map(|kind| line(kind, &mut generator)).collect();
     json!({
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "A line of an import or an export",
@@ -24,21 +24,21 @@ pub fn schema() -> Value {
     })
 }
 
-fn line(kind: Kind, generator: &mut SchemaGenerator) -> Value {
+fn line(kind: RecordKind, generator: &mut SchemaGenerator) -> Value {
     let record = match kind {
-        Kind::Role => generator.subschema_for::<Role>(),
-        Kind::User => generator.subschema_for::<User>(),
-        Kind::Team => generator.subschema_for::<Team>(),
-        Kind::Account => generator.subschema_for::<Account>(),
-        Kind::Template => generator.subschema_for::<Template>(),
-        Kind::Label => generator.subschema_for::<Label>(),
-        Kind::ContactField => generator.subschema_for::<ContactField>(),
-        Kind::TicketField => generator.subschema_for::<TicketField>(),
-        Kind::Contact => generator.subschema_for::<Contact>(),
-        Kind::Conversation => generator.subschema_for::<Conversation>(),
-        Kind::Ticket => generator.subschema_for::<Ticket>(),
-        Kind::Message => generator.subschema_for::<Message>(),
-        Kind::Comment => generator.subschema_for::<Comment>(),
+        RecordKind::Role => generator.subschema_for::<Role>(),
+        RecordKind::User => generator.subschema_for::<User>(),
+        RecordKind::Team => generator.subschema_for::<Team>(),
+        RecordKind::Account => generator.subschema_for::<Account>(),
+        RecordKind::Template => generator.subschema_for::<Template>(),
+        RecordKind::Label => generator.subschema_for::<Label>(),
+        RecordKind::ContactField => generator.subschema_for::<ContactField>(),
+        RecordKind::TicketField => generator.subschema_for::<TicketField>(),
+        RecordKind::Contact => generator.subschema_for::<Contact>(),
+        RecordKind::Conversation => generator.subschema_for::<Conversation>(),
+        RecordKind::Ticket => generator.subschema_for::<Ticket>(),
+        RecordKind::Message => generator.subschema_for::<Message>(),
+        RecordKind::Comment => generator.subschema_for::<Comment>(),
     };
     json!({
         "type": "object",
@@ -101,6 +101,6 @@ mod tests {
         let fixture = Fixture::new().await;
         let spool = Spool::of_lines(EXAMPLE.lines().map(str::to_owned)).unwrap();
         let summary = run(&fixture.db, &World::real(), &fixture.store, spool, Options::default()).await.unwrap();
-        assert_eq!(summary.counts, Kind::ALL.map(|kind| (kind, 1)));
+        assert_eq!(summary.counts, RecordKind::ALL.map(|kind| (kind, 1)));
     }
 }

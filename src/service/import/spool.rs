@@ -7,7 +7,7 @@ use std::{
     path::Path,
 };
 
-use super::Failure;
+use super::ImportError;
 
 const MIB: u64 = 1024 * 1024;
 
@@ -121,7 +121,7 @@ pub struct Lines<'a> {
 
 impl Lines<'_> {
     /// The number of the next line that is not blank, and its text, or what is wrong with it.
-    pub fn next(&mut self) -> io::Result<Option<(u64, Result<&str, Failure>)>> {
+    pub fn next(&mut self) -> io::Result<Option<(u64, Result<&str, ImportError>)>> {
         if std::mem::take(&mut self.unfinished) {
             self.read += self.reader.skip_until(b'\n')? as u64;
         }
@@ -135,7 +135,7 @@ impl Lines<'_> {
             self.read += bytes as u64;
             if bytes as u64 == MAX_LINE_BYTES && !self.buffer.ends_with(b"\n") {
                 self.unfinished = true;
-                let long = Failure::line(self.number, "", format!("is longer than {} MiB", MAX_LINE_BYTES / MIB));
+                let long = ImportError::line(self.number, "", format!("is longer than {} MiB", MAX_LINE_BYTES / MIB));
                 return Ok(Some((self.number, Err(long))));
             }
             if self.number == 1 && self.buffer.starts_with(BYTE_ORDER_MARK) {
@@ -145,7 +145,7 @@ impl Lines<'_> {
                 break;
             }
         }
-        let text = std::str::from_utf8(&self.buffer).map_err(|_| Failure::line(self.number, "", "is not UTF-8"));
+        let text = std::str::from_utf8(&self.buffer).map_err(|_| ImportError::line(self.number, "", "is not UTF-8"));
         Ok(Some((self.number, text.map(str::trim_ascii))))
     }
 

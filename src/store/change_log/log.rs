@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::store::{
     Db, Error, Result,
-    change_log::own_changes::Logged,
+    change_log::own_changes::LoggedChange,
     rows::Cells,
     sql::{Param, Sql},
 };
@@ -52,7 +52,7 @@ const RAN: &str = "transaction_id = ANY(ARRAY(SELECT x::text::bigint FROM pg_sna
 /// A page of the log.
 #[derive(Debug)]
 pub struct Behind {
-    pub changes: Vec<Logged>,
+    pub changes: Vec<LoggedChange>,
     /// Behind them.
     pub mark: Mark,
     pub more: bool,
@@ -65,7 +65,7 @@ impl Db {
     }
 
     /// Every searchable record that this process changed since it was last asked.
-    pub fn own_changes(&self) -> Vec<Logged> {
+    pub fn own_changes(&self) -> Vec<LoggedChange> {
         std::mem::take(&mut *self.own().changes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -125,7 +125,7 @@ impl Db {
             })
             .await?;
         let through = rows.first().map_or(0, |(through, _)| *through);
-        let mut rows: Vec<(String, Logged)> = rows.into_iter().filter_map(|(_, row)| row).collect();
+        let mut rows: Vec<(String, LoggedChange)> = rows.into_iter().filter_map(|(_, row)| row).collect();
         let known = match rows.first() {
             Some((at, first)) if first.position == mark.position => *at == mark.witness && through <= mark.position,
             _ => through == mark.position,
@@ -169,7 +169,7 @@ impl Db {
             .await?;
         let Some((now, true, _)) = rows.first() else { return Ok(None) };
         let next = mark.next.clone().unwrap_or_else(|| now.clone());
-        let rows: Vec<Logged> = rows.into_iter().filter_map(|(.., row)| row).collect();
+        let rows: Vec<LoggedChange> = rows.into_iter().filter_map(|(.., row)| row).collect();
         let more = is_full(rows.len(), limit);
         let reached = match rows.last() {
             Some(last) if more => Mark { position: last.position, next: Some(next), ..mark.clone() },
@@ -188,13 +188,13 @@ fn mark(cells: &mut Cells<'_>) -> Result<Mark> {
 }
 
 /// A place of the log, with all its ids.
-fn logged(cells: &mut Cells<'_>) -> Result<Logged> {
-    Ok(Logged { position: cells.take()?, store: cells.id()?, kind: cells.take()?, id: cells.take()?, inserted: None })
+fn logged(cells: &mut Cells<'_>) -> Result<LoggedChange> {
+    Ok(LoggedChange { position: cells.take()?, store: cells.id()?, kind: cells.take()?, id: cells.take()?, inserted: None })
 }
 
-fn each(place: Logged) -> Vec<Logged> {
-    let Logged { position, store, kind, id: ids, .. } = place;
-    let one = |id: &str| Logged { position, store: store.clone(), kind: kind.clone(), id: id.to_owned(), inserted: None };
+fn each(place: LoggedChange) -> Vec<LoggedChange> {
+    let LoggedChange { position, store, kind, id: ids, .. } = place;
+    let one = |id: &str| LoggedChange { position, store: store.clone(), kind: kind.clone(), id: id.to_owned(), inserted: None };
     ids.split(BETWEEN_IDS).map(one).collect()
 }
 

@@ -28,13 +28,13 @@ pub(in crate::store) fn message_texts(text: Option<String>, payload: Option<&str
 
 fn own_subject(payload: &str) -> Option<String> {
     #[derive(Deserialize)]
-    struct Payload {
-        email: Option<Email>,
+    struct PayloadTexts {
+        email: Option<EmailTexts>,
     }
     #[derive(Deserialize)]
-    struct Email {
+    struct EmailTexts {
         subject: Option<String>,
     }
     // A payload of another shape has no subject.
-    serde_json::from_str::<Payload>(payload).ok()?.email?.subject
+    serde_json::from_str::<PayloadTexts>(payload).ok()?.email?.subject
 }

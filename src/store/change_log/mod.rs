@@ -5,4 +5,4 @@ pub mod message_texts;
 pub mod own_changes;
 pub mod retention;
 
-pub use own_changes::{Inserted, Logged};
+pub use own_changes::{Inserted, LoggedChange};

@@ -15,7 +15,7 @@ use crate::domain::{
 
 /// A change that was logged.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Logged {
+pub struct LoggedChange {
     /// In the log, which may tell of several records in one place.
     pub position: i64,
     pub store: StoreId,
@@ -33,7 +33,7 @@ pub struct Inserted {
     pub epoch: u64,
 }
 
-impl Logged {
+impl LoggedChange {
     /// The searchable record that changed, if it is one.
     pub fn noun(&self) -> Option<Noun> {
         match self.kind.as_str() {
@@ -49,7 +49,7 @@ impl Logged {
 pub(in crate::store) struct Own {
     pub followed: AtomicBool,
     pub epoch: AtomicU64,
-    pub changes: Mutex<Vec<Logged>>,
+    pub changes: Mutex<Vec<LoggedChange>>,
 }
 
 /// Of how many changes that were not asked for yet the records are kept, too, and of how many bytes each at most: twenty megabytes where
@@ -69,7 +69,7 @@ impl Own {
         let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
         for (position, ((kind, id), inserted)) in positions.into_iter().zip(noted) {
             let inserted = inserted.filter(|_| changes.len() < RECORDS_KEPT);
-            let logged = Logged { position, store: store.clone(), kind: kind.to_owned(), id, inserted };
+            let logged = LoggedChange { position, store: store.clone(), kind: kind.to_owned(), id, inserted };
             if logged.noun().is_some() {
                 changes.push(logged);
             }

@@ -37,11 +37,11 @@ const CLOCK: &str = "(SELECT (extract(epoch FROM now()) * 1000)::bigint)";
 
 /// How far the log was gone through. What stays is not looked at again before all the rest was.
 #[derive(Debug, Default)]
-pub struct Pass(i64);
+pub struct RetentionPass(i64);
 
 impl Db {
     /// Goes on with forgetting what was logged longer ago than it is kept. How many places that were.
-    pub async fn forget_changes(&self, now: Timestamp, pass: &mut Pass) -> Result<u64> {
+    pub async fn forget_changes(&self, now: Timestamp, pass: &mut RetentionPass) -> Result<u64> {
         let kept = i64::try_from(KEPT.as_millis()).unwrap_or(i64::MAX);
         let now = match self.backend() {
             DbBackend::Sqlite => now.millis(),
@@ -57,7 +57,7 @@ impl Db {
             sql.integer(pass.0).push(" ORDER BY position").limit(PLACES);
             let places: Vec<(i64, i64)> = self.all(sql, |cells| Ok((cells.take()?, cells.take()?))).await?;
             let Some((last, _)) = places.into_iter().rfind(|(_, at)| *at < before) else {
-                *pass = Pass::default();
+                *pass = RetentionPass::default();
                 break;
             };
             forgotten += self.forget(pass.0, last, before).await?;
@@ -142,14 +142,14 @@ mod tests {
             write.commit().await.unwrap();
         }
 
-        async fn forget(&self, now: i64, pass: &mut Pass) -> u64 {
+        async fn forget(&self, now: i64, pass: &mut RetentionPass) -> u64 {
             self.db.forget_changes(Timestamp::from_millis(now), pass).await.unwrap()
         }
 
         /// Forgets what was logged before `at`, which has to become `expected` places: transactions of other tests, too, keep
         /// PostgreSQL from it for a while.
         async fn forget_before(&self, at: i64, expected: usize) {
-            let (mut pass, mut forgotten) = (Pass::default(), 0);
+            let (mut pass, mut forgotten) = (RetentionPass::default(), 0);
             for _ in 0..500 {
                 forgotten += self.forget(WEEK.saturating_add(at), &mut pass).await;
                 if forgotten >= expected as u64 {
@@ -193,7 +193,7 @@ mod tests {
         let second = fixture.mark().await;
         fixture.log("s", 10, OLD..OLD + 3).await;
         assert_eq!(fixture.told(&first).await, Some(OLD + 3));
-        assert_eq!(fixture.forget(WEEK + 7, &mut Pass::default()).await, 0);
+        assert_eq!(fixture.forget(WEEK + 7, &mut RetentionPass::default()).await, 0);
         let last = fixture.mark().await;
         fixture.forget_before(10, OLD).await;
         assert_eq!(fixture.told(&first).await, None);

@@ -4,12 +4,12 @@
 use crate::{
     domain::{
         ids::{AccountId, FieldId},
-        records::Kind,
+        records::RecordKind,
     },
     store::{
         Result,
         import::{
-            At, Fault, Import, MAX_FAULTS, Outcome,
+            At, Fault, Import, ImportResult, MAX_FAULTS,
             bulk::{self, Bulk},
             text,
         },
@@ -26,7 +26,7 @@ const ACTIVE_CONTACT_FIELDS: i64 = 20;
 
 impl Import {
     /// The definitions of ticket or contact fields that are stored now.
-    pub async fn definitions(&self, kind: Kind) -> Result<Vec<Definition>> {
+    pub async fn definitions(&self, kind: RecordKind) -> Result<Vec<Definition>> {
         let sql = format!("SELECT id, display_type, data_type, max_items FROM {} WHERE store_id = ?", crate::store::import::table(kind));
         self.rows(&sql, [self.store.as_str().into()], |cells| Ok((cells.id()?, cells.take()?, cells.take()?, cells.take()?))).await
     }
@@ -45,27 +45,27 @@ impl Import {
         let mut faults = Vec::new();
         for (kinds, property, missing, sql) in [
             (
-                &[Kind::Message, Kind::Ticket, Kind::Comment][..],
+                &[RecordKind::Message, RecordKind::Ticket, RecordKind::Comment][..],
                 "conversationId",
                 "conversation",
                 "SELECT t.id FROM import_touched t LEFT JOIN conversations c ON c.store_id = ? AND c.id = t.id WHERE c.id IS NULL",
             ),
             (
-                &[Kind::Conversation],
+                &[RecordKind::Conversation],
                 "contactId",
                 "contact",
                 "SELECT DISTINCT c.contact_id FROM import_touched t JOIN conversations c ON c.store_id = ? AND c.id = t.id \
                  LEFT JOIN contacts p ON p.store_id = c.store_id AND p.id = c.contact_id WHERE p.id IS NULL",
             ),
             (
-                &[Kind::Conversation],
+                &[RecordKind::Conversation],
                 "accountId",
                 "account",
                 "SELECT DISTINCT c.account_id FROM import_touched t JOIN conversations c ON c.store_id = ? AND c.id = t.id \
                  LEFT JOIN accounts a ON a.store_id = c.store_id AND a.id = c.account_id WHERE a.id IS NULL",
             ),
             (
-                &[Kind::Template],
+                &[RecordKind::Template],
                 "accountId",
                 "account",
                 "SELECT DISTINCT t.account_id FROM templates t LEFT JOIN accounts a ON a.store_id = t.store_id AND a.id = t.account_id \
@@ -83,9 +83,9 @@ impl Import {
     }
 
     /// Tests that what came agrees with what it refers to. Tickets must have been completed before.
-    pub(super) async fn agreements(&self) -> Result<Outcome> {
+    pub(super) async fn agreements(&self) -> Result<ImportResult> {
         let store = || [self.store.as_str().into()];
-        let whole_store = self.accounts_came && self.held(Kind::Conversation);
+        let whole_store = self.accounts_came && self.held(RecordKind::Conversation);
         let scope = if whole_store { "" } else { " AND c.id IN (SELECT id FROM import_touched)" };
         let sql = format!(
             "SELECT c.id, c.channel, a.channel, a.id FROM conversations c JOIN accounts a ON a.store_id = c.store_id AND a.id = c.account_id \
@@ -93,13 +93,13 @@ impl Import {
         );
         if let Some([id, own, channel, account]) = self.first(&sql, store(), texts).await? {
             let reason = format!("is `{own}` where its account `{account}` is of channel `{channel}`");
-            return Ok(Err(at_id(Kind::Conversation, id, "channel", reason)));
+            return Ok(Err(at_id(RecordKind::Conversation, id, "channel", reason)));
         }
         let sql = "SELECT t.id, a.channel, a.id FROM templates t JOIN accounts a ON a.store_id = t.store_id AND a.id = t.account_id \
                    WHERE t.store_id = ? AND a.channel <> 'whatsapp' LIMIT 1";
         if let Some([id, channel, account]) = self.first(sql, store(), texts).await? {
             let reason = format!("`{account}` is an account of channel `{channel}`; templates belong to whatsapp accounts");
-            return Ok(Err(at_id(Kind::Template, id, "accountId", reason)));
+            return Ok(Err(at_id(RecordKind::Template, id, "accountId", reason)));
         }
         for (property, column) in [("channel", "channel"), ("accountId", "account_id"), ("contactId", "contact_id")] {
             let sql = format!(
@@ -108,7 +108,7 @@ impl Import {
             );
             if let Some([id, own, value, conversation]) = self.first(&sql, store(), texts).await? {
                 let reason = format!("is `{own}` where its conversation `{conversation}` has `{value}`");
-                return Ok(Err(at_id(Kind::Ticket, id, property, reason)));
+                return Ok(Err(at_id(RecordKind::Ticket, id, property, reason)));
             }
         }
         let sql = "SELECT COUNT(*), COUNT(CASE WHEN active THEN 1 END) FROM contact_fields WHERE store_id = ?";
@@ -135,12 +135,12 @@ pub(super) fn texts<const N: usize>(cells: &mut Cells<'_>) -> Result<[String; N]
 }
 
 /// The record of that kind and id is at fault.
-pub(super) fn at_id(kind: Kind, id: String, property: &'static str, reason: String) -> Fault {
+pub(super) fn at_id(kind: RecordKind, id: String, property: &'static str, reason: String) -> Fault {
     let kinds = match kind {
-        Kind::Template => &[Kind::Template][..],
-        Kind::Ticket => &[Kind::Ticket],
-        Kind::Message => &[Kind::Message],
-        _ => &[Kind::Conversation],
+        RecordKind::Template => &[RecordKind::Template][..],
+        RecordKind::Ticket => &[RecordKind::Ticket],
+        RecordKind::Message => &[RecordKind::Message],
+        _ => &[RecordKind::Conversation],
     };
     Fault { at: At::Where { kinds, property: "id", value: id }, property, reason }
 }

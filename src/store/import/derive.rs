@@ -7,14 +7,14 @@
 use sea_orm::{DbBackend, Value};
 
 use crate::{
-    domain::{conversations::SNIPPET_CHARS, records::Kind, text::snippet},
+    domain::{conversations::SNIPPET_CHARS, records::RecordKind, text::snippet},
     store::{
         Result,
         import::{
-            Fault, Import, Outcome, PARKED,
+            Fault, Import, ImportResult, PARKED,
             bulk::{self, Bulk},
             check::{at_id, texts},
-            lift::READ,
+            deferred_indexes::READ,
             text,
         },
         rows::Cells,
@@ -104,7 +104,7 @@ impl Import {
              WHERE tickets.store_id = ? AND tickets.id = i.id AND c.store_id = tickets.store_id AND c.id = tickets.conversation_id \
              AND (tickets.channel = '' OR tickets.account_id = '' OR tickets.contact_id = '')";
         self.run(sql, [self.store.as_str().into()]).await?;
-        if !self.held(Kind::Ticket) || !self.held(Kind::Conversation) {
+        if !self.held(RecordKind::Ticket) || !self.held(RecordKind::Conversation) {
             return Ok(());
         }
         let sql = "UPDATE tickets SET channel = c.channel, account_id = c.account_id, contact_id = c.contact_id \
@@ -117,14 +117,14 @@ impl Import {
 
     /// Moves the sequence to the highest number that came, then numbers the tickets that came without one: those that
     /// had one keep it, the others follow the sequence in the order of lines.
-    async fn number_tickets(&self) -> Result<Outcome> {
+    async fn number_tickets(&self) -> Result<ImportResult> {
         let store = || Value::from(self.store.as_str());
         let former = "SELECT i.id, i.former, t.id FROM import_tickets i JOIN tickets own ON own.store_id = ? AND own.id = i.id \
              JOIN tickets t ON t.store_id = own.store_id AND t.ticket_number = i.former AND t.id <> i.id \
              WHERE i.former IS NOT NULL AND own.ticket_number = ? || i.id LIMIT 1";
         if let Some([id, number, other]) = self.first(former, [store(), PARKED.into()], texts).await? {
             let reason = format!("was `{number}`, which the file gives to the ticket `{other}`");
-            return Ok(Err(at_id(Kind::Ticket, id, "ticketNumber", reason)));
+            return Ok(Err(at_id(RecordKind::Ticket, id, "ticketNumber", reason)));
         }
         let keep = "UPDATE tickets SET ticket_number = i.former FROM import_tickets i WHERE tickets.store_id = ? AND tickets.id = i.id \
              AND i.former IS NOT NULL AND tickets.ticket_number = ? || i.id";
@@ -169,7 +169,7 @@ impl Import {
     }
 
     /// Messages follow their conversation's account.
-    async fn realign_messages(&self) -> Result<Outcome> {
+    async fn realign_messages(&self) -> Result<ImportResult> {
         if !self.realign {
             return Ok(Ok(()));
         }
@@ -177,7 +177,7 @@ impl Import {
                    WHERE m.store_id = ? AND m.external_id IS NOT NULL GROUP BY c.account_id, m.external_id HAVING COUNT(*) > 1 LIMIT 1";
         if let Some([id, external, other]) = self.first(sql, [self.store.as_str().into()], texts).await? {
             let reason = format!("`{external}` belongs to the message `{other}` of the same account already");
-            return Ok(Err(at_id(Kind::Message, id, "externalId", reason)));
+            return Ok(Err(at_id(RecordKind::Message, id, "externalId", reason)));
         }
         let sql = "UPDATE messages SET account_id = c.account_id FROM conversations c, import_touched t \
              WHERE messages.store_id = ? AND messages.conversation_id = t.id AND c.store_id = messages.store_id AND c.id = t.id \

@@ -182,10 +182,10 @@ mod tests {
     use super::*;
 
     type Asked = Arc<Mutex<VecDeque<(Vec<String>, oneshot::Sender<u32>)>>>;
-    type Answer = Pin<Box<dyn Future<Output = Option<u32>> + Send>>;
+    type PendingLookup = Pin<Box<dyn Future<Output = Option<u32>> + Send>>;
 
     /// Asks for a key; what is looked up waits in `asked` for its answer, and panics if it is never given one.
-    async fn ask(gather: &Arc<Gather<&'static str, u32>>, asked: &Asked, kind: &'static str, key: &'static str) -> Answer {
+    async fn ask(gather: &Arc<Gather<&'static str, u32>>, asked: &Asked, kind: &'static str, key: &'static str) -> PendingLookup {
         let (gather, asked) = (gather.clone(), asked.clone());
         let answer = async move {
             let look_up = move |keys: BTreeSet<String>| async move {

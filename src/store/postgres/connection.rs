@@ -63,7 +63,7 @@ const VANISHED: Duration = Duration::from_secs(30);
 /// A command that does nothing.
 pub(in crate::store) const NOTHING: &str = "";
 
-pub(in crate::store) type Outcome<T> = std::result::Result<T, tokio_postgres::Error>;
+pub(in crate::store) type PostgresResult<T> = std::result::Result<T, tokio_postgres::Error>;
 
 /// What a connection's rows may be.
 #[derive(Clone, Copy, Debug)]
@@ -86,16 +86,16 @@ pub(in crate::store) struct Server {
 }
 
 /// Counts a connection until it is dropped.
-struct Counted(Arc<AtomicU64>);
+struct CountedConnection(Arc<AtomicU64>);
 
-impl Counted {
+impl CountedConnection {
     fn one_more(open: &Arc<AtomicU64>) -> Self {
         open.fetch_add(1, Ordering::Relaxed);
         Self(open.clone())
     }
 }
 
-impl Drop for Counted {
+impl Drop for CountedConnection {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::Relaxed);
     }
@@ -172,7 +172,7 @@ impl Server {
     }
 
     /// Certificates are read each time, since they are renewed.
-    pub async fn connect(&self, rows: Rows) -> Result<Outcome<Connection>> {
+    pub async fn connect(&self, rows: Rows) -> Result<PostgresResult<Connection>> {
         if self.config.get_ssl_mode() == SslMode::Disable {
             return Ok(self.config.connect(NoTls).await.map(|(client, serving)| self.connection(client, serving, rows)));
         }
@@ -180,7 +180,7 @@ impl Server {
         Ok(connected.map(|(client, serving)| self.connection(client, serving, rows)))
     }
 
-    fn connection(&self, client: Client, serving: impl Future<Output = Outcome<()>> + Send + 'static, rows: Rows) -> Connection {
+    fn connection(&self, client: Client, serving: impl Future<Output = PostgresResult<()>> + Send + 'static, rows: Rows) -> Connection {
         let served = tokio::spawn(async move {
             let ended = match rows {
                 Rows::Short => serving.await,
@@ -190,8 +190,14 @@ impl Server {
                 tracing::debug!(error = reason(&error), "a connection to PostgreSQL ended");
             }
         });
-        let known = Known { statements: LruCache::new(STATEMENTS), outdated: self.outdated.load(Ordering::Relaxed) };
-        Connection { client, known: Mutex::new(known), outdated: self.outdated.clone(), served, _counted: Counted::one_more(&self.open) }
+        let known = PreparedStatements { statements: LruCache::new(STATEMENTS), outdated: self.outdated.load(Ordering::Relaxed) };
+        Connection {
+            client,
+            known: Mutex::new(known),
+            outdated: self.outdated.clone(),
+            served,
+            _counted: CountedConnection::one_more(&self.open),
+        }
     }
 }
 
@@ -228,10 +234,10 @@ pub fn is_beside(url: &str) -> bool {
 /// A connection.
 pub(in crate::store) struct Connection {
     client: Client,
-    known: Mutex<Known>,
+    known: Mutex<PreparedStatements>,
     outdated: Arc<AtomicU64>,
     served: JoinHandle<()>,
-    _counted: Counted,
+    _counted: CountedConnection,
 }
 
 /// Takes the rows of a statement as they arrive, so that a long answer is not in memory as a whole in the form of the protocol.
@@ -253,7 +259,7 @@ impl RowSink for Vec<Row> {
 
 /// What a statement answers: its rows, and how many it changed.
 #[derive(Default)]
-pub(in crate::store) struct Answer {
+pub(in crate::store) struct QueryResult {
     pub rows: Vec<Row>,
     pub affected: u64,
 }
@@ -273,7 +279,7 @@ async fn in_order<T>(flying: Vec<BoxFuture<'_, T>>) -> Vec<T> {
 }
 
 /// Prepared statements.
-struct Known {
+struct PreparedStatements {
     /// By their text.
     statements: LruCache<String, Statement>,
     /// What the server's count was when the first of them was prepared.
@@ -282,7 +288,7 @@ struct Known {
 
 impl Connection {
     /// Runs a statement that stands alone. Where the schema changed since it was prepared, it is prepared and run once more.
-    pub async fn each_row(&self, sql: &Sql, to: &mut dyn RowSink) -> Outcome<()> {
+    pub async fn each_row(&self, sql: &Sql, to: &mut dyn RowSink) -> PostgresResult<()> {
         let _watch = Watch::one(sql);
         match self.noted(self.send(sql, to).await) {
             Err(error) if is_outdated(&error) => self.noted(self.send(sql, to).await),
@@ -292,13 +298,13 @@ impl Connection {
 
     /// The rows of a statement that stands alone.
     #[cfg(test)]
-    pub async fn rows(&self, sql: &Sql) -> Outcome<Vec<Row>> {
+    pub async fn rows(&self, sql: &Sql) -> PostgresResult<Vec<Row>> {
         let mut rows = Vec::new();
         self.each_row(sql, &mut rows).await?;
         Ok(rows)
     }
 
-    async fn send(&self, sql: &Sql, to: &mut dyn RowSink) -> Outcome<()> {
+    async fn send(&self, sql: &Sql, to: &mut dyn RowSink) -> PostgresResult<()> {
         to.begin();
         let statement = self.prepared(sql).await?;
         let mut stream = pin!(self.client.query_raw(&statement, sql.params().iter().map(value)).await?);
@@ -310,19 +316,26 @@ impl Connection {
 
     /// One flight of a transaction: a command that begins it, statements and a command that ends it go out together, and are run one
     /// after the other. The first failure is the outcome: PostgreSQL runs nothing behind it, and takes a commit for a rollback.
-    pub async fn flight(&self, begin: Option<&'static str>, statements: &[Sql], end: Option<&'static str>) -> Outcome<Vec<Answer>> {
+    pub async fn flight(
+        &self,
+        begin: Option<&'static str>,
+        statements: &[Sql],
+        end: Option<&'static str>,
+    ) -> PostgresResult<Vec<QueryResult>> {
         let _watch = Watch::several(statements);
         self.noted(self.fly(begin, statements, end).await)
     }
 
-    async fn fly(&self, begin: Option<&'static str>, statements: &[Sql], end: Option<&'static str>) -> Outcome<Vec<Answer>> {
+    async fn fly(&self, begin: Option<&'static str>, statements: &[Sql], end: Option<&'static str>) -> PostgresResult<Vec<QueryResult>> {
         // All of them first: the end must not overtake a statement that is still being prepared.
         let mut prepared = Vec::with_capacity(statements.len());
         for sql in statements {
             prepared.push((self.prepared(sql).await?, sql.params()));
         }
-        let command = |text| -> BoxFuture<'_, Outcome<Option<Answer>>> { Box::pin(async move { self.command(text).await.map(|()| None) }) };
-        let mut flying: Vec<BoxFuture<'_, Outcome<Option<Answer>>>> = begin.into_iter().map(command).collect();
+        let command = |text| -> BoxFuture<'_, PostgresResult<Option<QueryResult>>> {
+            Box::pin(async move { self.command(text).await.map(|()| None) })
+        };
+        let mut flying: Vec<BoxFuture<'_, PostgresResult<Option<QueryResult>>>> = begin.into_iter().map(command).collect();
         for (statement, params) in &prepared {
             flying.push(Box::pin(async move { self.answer(statement, params).await.map(Some) }));
         }
@@ -334,17 +347,17 @@ impl Connection {
         Ok(answers)
     }
 
-    async fn answer(&self, statement: &Statement, params: &[Param]) -> Outcome<Answer> {
+    async fn answer(&self, statement: &Statement, params: &[Param]) -> PostgresResult<QueryResult> {
         let mut stream = pin!(self.client.query_raw(statement, params.iter().map(value)).await?);
         let mut rows = Vec::new();
         while let Some(row) = stream.as_mut().try_next().await? {
             rows.push(row);
         }
-        Ok(Answer { rows, affected: stream.rows_affected().unwrap_or(0) })
+        Ok(QueryResult { rows, affected: stream.rows_affected().unwrap_or(0) })
     }
 
     /// Notes a statement that does not fit the schema any more: every connection to the server prepares its statements anew.
-    fn noted<T>(&self, outcome: Outcome<T>) -> Outcome<T> {
+    fn noted<T>(&self, outcome: PostgresResult<T>) -> PostgresResult<T> {
         if outcome.as_ref().is_err_and(is_outdated) {
             let seen = lock(&self.known).outdated;
             // Others may have noticed the same change.
@@ -354,17 +367,17 @@ impl Connection {
     }
 
     /// Runs a command without values or rows.
-    pub async fn command(&self, text: &'static str) -> Outcome<()> {
+    pub async fn command(&self, text: &'static str) -> PostgresResult<()> {
         self.client.batch_execute(text).await
     }
 
     /// Runs statements without values, for tests.
     #[cfg(test)]
-    pub async fn script(&self, statements: &str) -> Outcome<()> {
+    pub async fn script(&self, statements: &str) -> PostgresResult<()> {
         self.client.batch_execute(statements).await
     }
 
-    async fn prepared(&self, sql: &Sql) -> Outcome<Statement> {
+    async fn prepared(&self, sql: &Sql) -> PostgresResult<Statement> {
         let known = {
             let mut known = lock(&self.known);
             let outdated = self.outdated.load(Ordering::Relaxed);

@@ -25,7 +25,7 @@ use crate::store::{
     lock::lock,
     postgres::{
         connection::{Connection, RowSink, Rows, Server},
-        pool::{FORGOTTEN, Kept, OLD, RESTED, closed, late, made},
+        pool::{ConnectionPool, FORGOTTEN, OLD, RESTED, closed, late, made},
     },
     sql::{Reach, Sql},
 };
@@ -37,20 +37,20 @@ const REPEATS: u32 = 2;
 
 /// The connections to one server.
 #[derive(Clone)]
-pub(in crate::store) struct Lines(Arc<Shared>);
+pub(in crate::store) struct PipelinedConnections(Arc<PipelineState>);
 
-struct Shared {
+struct PipelineState {
     server: Arc<Server>,
-    lines: Vec<Line>,
+    lines: Vec<PipelinedConnection>,
     /// For what may take long.
-    kept: Kept,
+    kept: ConnectionPool,
     /// How long a statement waits for a connection.
     patience: Duration,
     closed: AtomicBool,
 }
 
 #[derive(Default)]
-struct Line {
+struct PipelinedConnection {
     open: Mutex<Option<Open>>,
     under_way: AtomicUsize,
     /// One at a time makes a connection, or asks one that has rested.
@@ -58,9 +58,9 @@ struct Line {
 }
 
 /// A line that a statement is under way on.
-struct Taken<'a>(&'a Line);
+struct TakenConnection<'a>(&'a PipelinedConnection);
 
-impl Drop for Taken<'_> {
+impl Drop for TakenConnection<'_> {
     fn drop(&mut self) {
         self.0.under_way.fetch_sub(1, Ordering::Relaxed);
     }
@@ -75,13 +75,13 @@ struct Open {
     used: bool,
 }
 
-impl Lines {
+impl PipelinedConnections {
     /// At most so many connections, half of them for what may take long, and one of each at least. None is made before it is needed.
     pub fn new(server: Arc<Server>, connections: u32, patience: Duration) -> Self {
         let shared = (connections / 2).max(1);
-        let kept = Kept::new(server.clone(), connections.saturating_sub(shared), patience);
-        let lines = (0..shared).map(|_| Line::default()).collect();
-        Self(Arc::new(Shared { server, lines, kept, patience, closed: AtomicBool::new(false) }))
+        let kept = ConnectionPool::new(server.clone(), connections.saturating_sub(shared), patience);
+        let lines = (0..shared).map(|_| PipelinedConnection::default()).collect();
+        Self(Arc::new(PipelineState { server, lines, kept, patience, closed: AtomicBool::new(false) }))
     }
 
     /// The rows of a statement that only reads.
@@ -124,16 +124,16 @@ impl Lines {
     }
 
     /// The first line with few statements under way, so that those that there are find each other; else the one with the fewest.
-    fn line(&self) -> Taken<'_> {
-        let under_way = |line: &&Line| line.under_way.load(Ordering::Relaxed);
+    fn line(&self) -> TakenConnection<'_> {
+        let under_way = |line: &&PipelinedConnection| line.under_way.load(Ordering::Relaxed);
         let lines = &self.0.lines;
         let line = lines.iter().find(|line| under_way(line) < DEPTH).or_else(|| lines.iter().min_by_key(under_way)).unwrap_or(&lines[0]);
         line.under_way.fetch_add(1, Ordering::Relaxed);
-        Taken(line)
+        TakenConnection(line)
     }
 
     /// The connection of a line, and whether it has served before.
-    async fn connection(&self, line: &Line) -> Result<(Arc<Connection>, bool)> {
+    async fn connection(&self, line: &PipelinedConnection) -> Result<(Arc<Connection>, bool)> {
         if let Some(ready) = line.open_since(RESTED) {
             return Ok(ready);
         }
@@ -175,7 +175,7 @@ impl Lines {
     }
 }
 
-impl Line {
+impl PipelinedConnection {
     /// Its connection, unless that is lost, old, or has not answered for so long; and whether it has served before.
     fn open_since(&self, rest: Duration) -> Option<(Arc<Connection>, bool)> {
         let open = lock(&self.open);
@@ -206,13 +206,13 @@ mod tests {
     use super::*;
     use crate::store::{Error, fixture::Fixture};
 
-    fn lines(url: &str, connections: u32) -> Lines {
+    fn lines(url: &str, connections: u32) -> PipelinedConnections {
         let server = Server::of(&PgConnectOptions::from_str(url).unwrap());
-        Lines::new(server.into(), connections, Duration::from_secs(5))
+        PipelinedConnections::new(server.into(), connections, Duration::from_secs(5))
     }
 
     /// The server's process that such a statement is run by.
-    async fn process(lines: &Lines, seconds: &str) -> i32 {
+    async fn process(lines: &PipelinedConnections, seconds: &str) -> i32 {
         let rows = lines.rows(&Sql::fixed(&format!("SELECT pg_backend_pid() FROM pg_sleep({seconds})"))).await.unwrap();
         rows[0].get(0)
     }
@@ -221,7 +221,7 @@ mod tests {
     async fn a_line_has_few_under_way_before_the_next_one_is_used() {
         let lines = lines("postgres://nobody@nowhere/nothing", 5);
         let mut taken: Vec<_> = (0..10).map(|_| lines.line()).collect();
-        let at = |taken: &Taken<'_>| lines.0.lines.iter().position(|line| std::ptr::eq(line, taken.0)).unwrap();
+        let at = |taken: &TakenConnection<'_>| lines.0.lines.iter().position(|line| std::ptr::eq(line, taken.0)).unwrap();
         assert_eq!(taken.iter().map(at).collect::<Vec<_>>(), [0, 0, 0, 0, 1, 1, 1, 1, 0, 1]);
         taken.drain(..2);
         taken.extend([lines.line(), lines.line()]);
@@ -293,7 +293,7 @@ mod tests {
     #[tokio::test]
     async fn a_server_that_is_not_there_is_told_of_in_time() {
         let server = Server::of(&PgConnectOptions::from_str("postgres://nobody@127.0.0.1:1/nothing").unwrap());
-        let lines = Lines::new(server.into(), 2, Duration::from_millis(50));
+        let lines = PipelinedConnections::new(server.into(), 2, Duration::from_millis(50));
         let told = join_all((0..3).map(|_| async { lines.rows(&Sql::fixed("SELECT 1")).await.map(|_| ()) })).await;
         assert!(told.iter().all(|told| matches!(told, Err(Error::Unavailable(_)))), "{told:?}");
     }
@@ -307,7 +307,7 @@ mod tests {
         let role = format!("one connection of {}", fixture.store);
         fixture.execute(&format!("CREATE ROLE \"{role}\" LOGIN CONNECTION LIMIT 1")).await.unwrap();
         let options = PgConnectOptions::from_str(&fixture.url).unwrap().username(&role);
-        let lines = Lines::new(Server::of(&options).into(), 2, Duration::from_secs(5));
+        let lines = PipelinedConnections::new(Server::of(&options).into(), 2, Duration::from_secs(5));
         let first = process(&lines, "0").await;
         lock(&lines.0.lines[0].open).as_mut().unwrap().made -= OLD;
         assert_ne!(process(&lines, "0").await, first);

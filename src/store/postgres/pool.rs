@@ -42,19 +42,19 @@ const SAID: Duration = Duration::from_secs(1);
 
 /// The connections to one server.
 #[derive(Clone)]
-pub(in crate::store) struct Kept(Arc<Shared>);
+pub(in crate::store) struct ConnectionPool(Arc<PoolState>);
 
-struct Shared {
+struct PoolState {
     server: Arc<Server>,
     /// Those that are not in use, the one that rested the longest first.
-    idle: Mutex<Vec<Idle>>,
+    idle: Mutex<Vec<IdleConnection>>,
     permits: Arc<Semaphore>,
     /// How long a statement waits for a connection.
     patience: Duration,
     last_failure: LastFailure,
 }
 
-struct Idle {
+struct IdleConnection {
     connection: Connection,
     made: Instant,
     since: Instant,
@@ -64,7 +64,7 @@ struct Idle {
 
 /// A connection at work, and the right to have it.
 pub(in crate::store) struct Lent {
-    idle: Idle,
+    idle: IdleConnection,
     permit: OwnedSemaphorePermit,
 }
 
@@ -79,11 +79,11 @@ impl Lent {
     }
 }
 
-impl Kept {
+impl ConnectionPool {
     /// None is made before it is needed.
     pub fn new(server: Arc<Server>, connections: u32, patience: Duration) -> Self {
         let permits = Arc::new(Semaphore::new(connections.max(1) as usize));
-        Self(Arc::new(Shared { server, idle: Mutex::default(), permits, patience, last_failure: LastFailure::default() }))
+        Self(Arc::new(PoolState { server, idle: Mutex::default(), permits, patience, last_failure: LastFailure::default() }))
     }
 
     /// The number of connections.
@@ -129,7 +129,7 @@ impl Kept {
         Ok(Lent { idle: self.take().await?, permit })
     }
 
-    async fn take(&self) -> Result<Idle> {
+    async fn take(&self) -> Result<IdleConnection> {
         // Not in the loop's head, which would hold the lock through its body.
         let next = || self.lock().pop();
         while let Some(idle) = next() {
@@ -141,7 +141,7 @@ impl Kept {
                 return Ok(idle);
             }
         }
-        Ok(Idle { connection: made(&self.0.server, Rows::Long).await?, made: Instant::now(), since: Instant::now(), used: false })
+        Ok(IdleConnection { connection: made(&self.0.server, Rows::Long).await?, made: Instant::now(), since: Instant::now(), used: false })
     }
 
     /// Takes a connection back that nothing goes on upon.
@@ -171,7 +171,7 @@ impl Kept {
         });
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Idle>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<IdleConnection>> {
         lock(&self.0.idle)
     }
 
@@ -179,7 +179,7 @@ impl Kept {
     pub async fn close(&self) {
         self.0.permits.close();
         let idle = std::mem::take(&mut *self.lock());
-        for Idle { connection, .. } in idle {
+        for IdleConnection { connection, .. } in idle {
             connection.close().await;
         }
     }
@@ -259,7 +259,7 @@ mod tests {
             return;
         }
         let server = Server::of(&PgConnectOptions::from_str(&fixture.url).unwrap());
-        let kept = Kept::new(server.into(), 2, Duration::from_secs(5));
+        let kept = ConnectionPool::new(server.into(), 2, Duration::from_secs(5));
         // Long enough that a second one is needed beside it.
         let process = async || {
             let rows = kept.rows(&Sql::fixed("SELECT pg_backend_pid() FROM pg_sleep(0.02)")).await.unwrap();

@@ -21,7 +21,7 @@ use tokio::{sync::Mutex as Turn, time::timeout};
 
 use crate::store::{
     Error, Result,
-    postgres::{connection::RowSink, pipelined_clients::Lines},
+    postgres::{connection::RowSink, pipelined_clients::PipelinedConnections},
     sql::Sql,
 };
 
@@ -41,14 +41,14 @@ const SHOWN: &str = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigin
 pub struct Transaction(pub(in crate::store) i64);
 
 pub(in crate::store) struct Replica {
-    read: Lines,
-    seen: Mutex<Seen>,
+    read: PipelinedConnections,
+    seen: Mutex<ReplicaState>,
     /// One request at a time looks how far it is; the others read from the primary meanwhile.
     looking: Turn<()>,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Seen {
+struct ReplicaState {
     /// Every transaction below this one had ended there at that time.
     shown: Option<(i64, Instant)>,
     failed: Option<Instant>,
@@ -56,7 +56,7 @@ struct Seen {
 
 impl Replica {
     /// A standby behind this connection, which need not answer yet.
-    pub async fn of(read: Lines) -> Self {
+    pub async fn of(read: PipelinedConnections) -> Self {
         let replica = Self { read, seen: Mutex::default(), looking: Turn::default() };
         if let Err(error) = replica.look().await {
             replica.failed(&error);
@@ -64,11 +64,11 @@ impl Replica {
         replica
     }
 
-    fn seen(&self) -> Seen {
+    fn seen(&self) -> ReplicaState {
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn saw(&self, seen: Seen) {
+    fn saw(&self, seen: ReplicaState) {
         *self.seen.lock().unwrap_or_else(PoisonError::into_inner) = seen;
     }
 
@@ -95,7 +95,7 @@ impl Replica {
             tracing::warn!(%error, "the read replica failed; the primary is read until it answers again");
         }
         // What comes back may be behind what went.
-        self.saw(Seen { shown: None, failed: Some(Instant::now()) });
+        self.saw(ReplicaState { shown: None, failed: Some(Instant::now()) });
     }
 
     async fn look(&self) -> Result<()> {
@@ -107,12 +107,12 @@ impl Replica {
         if !follows {
             return Err(Error::Unavailable("it is no standby; `--read-url` takes a standby of the database".to_owned()));
         }
-        self.saw(Seen { shown: Some((xmin, Instant::now())), failed: None });
+        self.saw(ReplicaState { shown: Some((xmin, Instant::now())), failed: None });
         Ok(())
     }
 
     pub async fn shows(&self, newest: Transaction) -> bool {
-        let shows = |seen: Seen| seen.shown.is_some_and(|(shown, at)| newest.0 < shown && at.elapsed() < FRESH);
+        let shows = |seen: ReplicaState| seen.shown.is_some_and(|(shown, at)| newest.0 < shown && at.elapsed() < FRESH);
         let seen = self.seen();
         if shows(seen) {
             return true;

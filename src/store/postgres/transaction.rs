@@ -3,7 +3,7 @@
 //! The statements of a flight follow each other without waiting for answers. BEGIN leaves with the first statements, which lock rows;
 //! COMMIT leaves with the last ones. Each round trip saved is a switch of processes on both sides.
 //!
-//! Guarantees: dropped without [`Begun::commit`], a transaction leaves nothing behind, and its connection serves again once the server
+//! Guarantees: dropped without [`BegunTransaction::commit`], a transaction leaves nothing behind, and its connection serves again once the server
 //! has rolled it back, or is closed; a transaction of which a statement failed is never committed.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,14 +15,14 @@ use crate::store::{
     Error, Result,
     error::{is_lost, is_outdated},
     postgres::{
-        connection::{Answer, Outcome},
-        pool::{Kept, Lent},
+        connection::{PostgresResult, QueryResult},
+        pool::{ConnectionPool, Lent},
     },
     sql::Sql,
 };
 
-pub(in crate::store) struct Begun {
-    kept: Kept,
+pub(in crate::store) struct BegunTransaction {
+    kept: ConnectionPool,
     /// Behind a lock since flights of one transaction follow each other. Empty once it has ended.
     lent: Mutex<Option<Lent>>,
     /// Whether BEGIN was sent.
@@ -39,16 +39,16 @@ fn ended() -> Error {
     Error::Unavailable("the transaction has ended".to_owned())
 }
 
-impl Kept {
+impl ConnectionPool {
     /// Lends a connection for a transaction.
-    pub async fn begin(&self) -> Result<Begun> {
+    pub async fn begin(&self) -> Result<BegunTransaction> {
         let lent = Mutex::new(Some(self.lend().await?));
-        Ok(Begun { kept: self.clone(), lent, begun: AtomicBool::new(false), failed: AtomicBool::new(false) })
+        Ok(BegunTransaction { kept: self.clone(), lent, begun: AtomicBool::new(false), failed: AtomicBool::new(false) })
     }
 }
 
-impl Begun {
-    fn noted<T>(&self, outcome: Outcome<T>) -> Result<T> {
+impl BegunTransaction {
+    fn noted<T>(&self, outcome: PostgresResult<T>) -> Result<T> {
         outcome.map_err(|error| {
             let error = error.into();
             self.failed.store(true, Ordering::Relaxed);
@@ -59,7 +59,7 @@ impl Begun {
 
     /// Runs statements one after the other in one flight. A first flight is repeated where its connection had rested and turns out to
     /// be lost, and once where the schema has changed since its statements were prepared: nothing of it is left.
-    pub async fn flight(&self, statements: &[Sql]) -> Result<Vec<Answer>> {
+    pub async fn flight(&self, statements: &[Sql]) -> Result<Vec<QueryResult>> {
         let mut place = self.lent.lock().await;
         let mut prepared_anew = false;
         loop {
@@ -98,7 +98,7 @@ impl Begun {
     }
 
     /// Runs the last statements, and commits.
-    pub async fn commit(self, statements: &[Sql]) -> Result<Vec<Answer>> {
+    pub async fn commit(self, statements: &[Sql]) -> Result<Vec<QueryResult>> {
         if self.failed.load(Ordering::Relaxed) {
             return Err(Error::Damaged("a transaction was to be committed of which a statement had failed".to_owned()));
         }
@@ -130,7 +130,7 @@ impl Begun {
     }
 }
 
-impl Drop for Begun {
+impl Drop for BegunTransaction {
     fn drop(&mut self) {
         let Some(lent) = self.lent.get_mut().take() else { return };
         if self.begun.load(Ordering::Relaxed) {
@@ -152,9 +152,9 @@ mod tests {
     use super::*;
     use crate::store::{fixture::Fixture, postgres::connection::Server};
 
-    fn pool(fixture: &Fixture, connections: u32) -> Kept {
+    fn pool(fixture: &Fixture, connections: u32) -> ConnectionPool {
         let server = Server::of(&PgConnectOptions::from_str(&fixture.url).unwrap());
-        Kept::new(server.into(), connections, Duration::from_secs(5))
+        ConnectionPool::new(server.into(), connections, Duration::from_secs(5))
     }
 
     #[tokio::test]
@@ -164,11 +164,11 @@ mod tests {
             return;
         }
         let kept = pool(&fixture, 2);
-        let process = async |begun: &Begun| {
+        let process = async |begun: &BegunTransaction| {
             let rows = begun.rows(&Sql::fixed("SELECT pg_backend_pid()")).await.unwrap();
             rows[0].get::<_, i32>(0)
         };
-        let rename = async |begun: &Begun, name: &str| {
+        let rename = async |begun: &BegunTransaction, name: &str| {
             let mut sql = Sql::of(&fixture.store, "UPDATE stores SET name = ");
             sql.text(name).push(" WHERE id = $1");
             begun.run(&sql).await.unwrap()

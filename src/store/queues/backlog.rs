@@ -2,7 +2,7 @@
 
 use crate::{
     domain::{
-        outbox::{Backlog, Backlogs, MOST},
+        delivery_outcome::{Backlog, Backlogs, MOST},
         time::Timestamp,
     },
     store::{Db, Result, sql::Sql},

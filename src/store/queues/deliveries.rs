@@ -14,13 +14,13 @@ use crate::{
         events::numbered,
         ids::{StoreId, WebhookId},
         time::Timestamp,
-        webhooks::{Along, Answer, Attempted, Logged, Replay, Shipment},
+        webhooks::{Along, Attempted, EndpointAnswer, LoggedAttempt, Replay, Shipment},
     },
     store::{
         Db, Result,
         entity::{attempts, deliveries, events},
         events::OF_INTEREST,
-        queues::room::Room,
+        queues::concurrency::Room,
         rows::Cells,
         settings::{endpoint_secrets::readable, webhooks::SECRETS},
         sql::{Param, Sql},
@@ -29,11 +29,11 @@ use crate::{
 };
 
 /// A subscription of a store.
-pub type Place = (StoreId, WebhookId);
+pub type StoreWebhook = (StoreId, WebhookId);
 
 /// An event that somebody is trying to hand to an endpoint.
 #[derive(Clone, Debug)]
-pub struct Claimed {
+pub struct ClaimedDelivery {
     pub position: i64,
     pub claim: String,
     /// With this one.
@@ -41,7 +41,7 @@ pub struct Claimed {
     pub shipment: Shipment,
 }
 
-impl From<attempts::Model> for Logged {
+impl From<attempts::Model> for LoggedAttempt {
     fn from(row: attempts::Model) -> Self {
         Self {
             position: row.position,
@@ -124,7 +124,7 @@ impl Write {
     }
 
     /// Ends an attempt: the event arrived, is tried again at `next_at`, or is given up. False: the claim was lost.
-    pub async fn settle_delivery(&self, claimed: &Claimed, arrived: bool, next_at: Option<Timestamp>) -> Result<bool> {
+    pub async fn settle_delivery(&self, claimed: &ClaimedDelivery, arrived: bool, next_at: Option<Timestamp>) -> Result<bool> {
         let mut settled = deliveries::Entity::update_many()
             .col_expr(deliveries::Column::Claim, Expr::value(None::<String>))
             .col_expr(deliveries::Column::DueAt, Expr::value(next_at.map(Timestamp::millis)));
@@ -136,7 +136,7 @@ impl Write {
     }
 
     /// Notes that an event arrived although its claim was lost: it is not missing.
-    pub async fn note_arrival(&self, claimed: &Claimed) -> Result<()> {
+    pub async fn note_arrival(&self, claimed: &ClaimedDelivery) -> Result<()> {
         let arrived = deliveries::Entity::update_many()
             .col_expr(deliveries::Column::DeliveredAt, Expr::value(self.now()))
             .filter(self.of_delivery(claimed));
@@ -144,14 +144,20 @@ impl Write {
         Ok(())
     }
 
-    fn of_delivery(&self, claimed: &Claimed) -> Condition {
+    fn of_delivery(&self, claimed: &ClaimedDelivery) -> Condition {
         Condition::all().add(deliveries::Column::StoreId.eq(self.store())).add(deliveries::Column::Position.eq(claimed.position))
     }
 
-    pub async fn log_attempt(&self, claimed: &Claimed, attempted: &Attempted, outcome: &str, next_at: Option<Timestamp>) -> Result<()> {
+    pub async fn log_attempt(
+        &self,
+        claimed: &ClaimedDelivery,
+        attempted: &Attempted,
+        outcome: &str,
+        next_at: Option<Timestamp>,
+    ) -> Result<()> {
         let (status, reason) = match &attempted.answer {
-            Answer::Status(status, _) => (Some(i64::from(*status)), None),
-            Answer::None(reason) => (None, Some(reason.as_str())),
+            EndpointAnswer::Status(status, _) => (Some(i64::from(*status)), None),
+            EndpointAnswer::None(reason) => (None, Some(reason.as_str())),
         };
         let shipment = &claimed.shipment;
         self.insert(attempts::ActiveModel {
@@ -248,7 +254,7 @@ impl Db {
     }
 
     /// At most `limit` attempts.
-    pub async fn attempts(&self, store: &StoreId, webhook: &WebhookId, along: Along, limit: i64) -> Result<Vec<Logged>> {
+    pub async fn attempts(&self, store: &StoreId, webhook: &WebhookId, along: Along, limit: i64) -> Result<Vec<LoggedAttempt>> {
         let position = attempts::Column::Position;
         let query = attempts::Entity::find()
             .filter(attempts::Column::StoreId.eq(store))
@@ -274,9 +280,15 @@ impl Db {
     }
 
     /// Claims until `lease` what is due, of every subscription by itself but those that have all they can do.
-    pub async fn claim_deliveries(&self, now: Timestamp, lease: Timestamp, claim: &str, room: Room<'_, Place>) -> Result<Vec<Claimed>> {
+    pub async fn claim_deliveries(
+        &self,
+        now: Timestamp,
+        lease: Timestamp,
+        claim: &str,
+        room: Room<'_, StoreWebhook>,
+    ) -> Result<Vec<ClaimedDelivery>> {
         let tx = self.begin().await?;
-        let rows: Vec<(i64, Place)> =
+        let rows: Vec<(i64, StoreWebhook)> =
             tx.all(&due(self.backend(), now, room), |cells| Ok((cells.take()?, (cells.id()?, cells.id()?)))).await?;
         let (mut busy, mut due) = (room.busy.clone(), Vec::with_capacity(rows.len()));
         for (position, place) in rows {
@@ -314,7 +326,8 @@ impl Db {
             sql.integer(one.position);
             tx.run(&sql).await?;
         }
-        let mut places: Vec<Place> = claimed.iter().map(|one| (one.shipment.store_id.clone(), one.shipment.webhook_id.clone())).collect();
+        let mut places: Vec<StoreWebhook> =
+            claimed.iter().map(|one| (one.shipment.store_id.clone(), one.shipment.webhook_id.clone())).collect();
         places.sort();
         places.dedup();
         for (store, webhook) in places {
@@ -333,7 +346,7 @@ impl Db {
 }
 
 /// At least what each subscription has room for of what is due to it, the longest due first.
-fn due(backend: DbBackend, now: Timestamp, room: Room<'_, Place>) -> Sql {
+fn due(backend: DbBackend, now: Timestamp, room: Room<'_, StoreWebhook>) -> Sql {
     let mut sql = Sql::fixed("SELECT d.position, w.store_id, w.id FROM webhooks w JOIN ");
     // PostgreSQL would ask the inner query of the one form for every row of `deliveries`; SQLite does not know the other.
     let lateral = backend == DbBackend::Postgres;
@@ -352,7 +365,7 @@ fn due(backend: DbBackend, now: Timestamp, room: Room<'_, Place>) -> Sql {
 }
 
 /// What was claimed, and whether its body is whole.
-fn decode_claimed(cells: &mut Cells<'_>) -> Result<(Claimed, bool)> {
+fn decode_claimed(cells: &mut Cells<'_>) -> Result<(ClaimedDelivery, bool)> {
     let (position, claim, attempts) = (cells.take()?, cells.take()?, cells.take()?);
     let (store_id, webhook_id, event_id, kind, url) = (cells.id()?, cells.id()?, cells.take()?, cells.take()?, cells.take()?);
     let sequence: Option<i64> = cells.take()?;
@@ -363,5 +376,5 @@ fn decode_claimed(cells: &mut Cells<'_>) -> Result<(Claimed, bool)> {
     };
     let whole = body.is_some();
     let shipment = Shipment { store_id, webhook_id, event_id, kind, url, body: body.unwrap_or_default(), secrets: Ok(Vec::new()) };
-    Ok((Claimed { position, claim, attempts, shipment }, whole))
+    Ok((ClaimedDelivery { position, claim, attempts, shipment }, whole))
 }

@@ -11,7 +11,7 @@ use sea_orm::{
 
 use crate::{
     domain::{
-        bridges::Endpoint,
+        bridges::BridgeEndpoint,
         ids::{AccountId, ConversationId, MessageId, StoreId, TicketId},
         messages::Message,
         outbound::{Delivery, MAX_REFERENCES, Parcel},
@@ -20,7 +20,7 @@ use crate::{
     store::{
         Db, Error, Result,
         entity::outbound,
-        queues::room::Room,
+        queues::concurrency::Room,
         rows::{Cells, Row},
         settings::bridges::endpoints,
         sql::{Param, Sql},
@@ -30,25 +30,25 @@ use crate::{
 
 /// A message that somebody is trying to hand over.
 #[derive(Clone, Debug)]
-pub struct Claimed {
+pub struct ClaimedMessage {
     pub position: i64,
     pub claim: String,
     /// With this one.
     pub attempts: i64,
     pub parcel: Parcel,
     /// The bridge of its account, if there is one.
-    pub bridge: Option<Endpoint>,
+    pub bridge: Option<BridgeEndpoint>,
 }
 
 /// An account of a store.
-pub type Place = (StoreId, AccountId);
+pub type StoreAccount = (StoreId, AccountId);
 
 /// How many messages a claim looks at.
 const CANDIDATES: i64 = 1024;
 
 /// A mail of a thread.
 #[derive(Clone, Debug)]
-pub struct Mail {
+pub struct ThreadMail {
     pub inbound: bool,
     pub sender: Option<String>,
     pub payload: Option<String>,
@@ -57,7 +57,7 @@ pub struct Mail {
 
 /// A message that the channel does not have.
 #[derive(Clone, Debug)]
-pub struct Undelivered {
+pub struct UndeliveredMessage {
     pub message_id: MessageId,
     pub conversation_id: ConversationId,
     pub account_id: AccountId,
@@ -70,11 +70,11 @@ pub struct Undelivered {
 
 impl Write {
     /// The newest mails of a thread, the newest first.
-    pub async fn thread_mails(&self, conversation: &ConversationId) -> Result<Vec<Mail>> {
+    pub async fn thread_mails(&self, conversation: &ConversationId) -> Result<Vec<ThreadMail>> {
         let mut sql = self.sql("SELECT inbound, sender, payload, external_id FROM messages WHERE store_id = $1 AND conversation_id = ");
         sql.text(conversation.as_str()).push(" ORDER BY sent_at DESC, id DESC").limit(MAX_REFERENCES as i64);
         self.all(sql, |cells| {
-            Ok(Mail { inbound: cells.take()?, sender: cells.take()?, payload: cells.take()?, external_id: cells.take()? })
+            Ok(ThreadMail { inbound: cells.take()?, sender: cells.take()?, payload: cells.take()?, external_id: cells.take()? })
         })
         .await
     }
@@ -110,7 +110,7 @@ impl Write {
         })
     }
 
-    fn of_claim(&self, claimed: &Claimed) -> Condition {
+    fn of_claim(&self, claimed: &ClaimedMessage) -> Condition {
         Condition::all()
             .add(outbound::Column::StoreId.eq(self.store()))
             .add(outbound::Column::Position.eq(claimed.position))
@@ -119,12 +119,12 @@ impl Write {
 
     /// Ends an attempt, and the message's way with it. False: the claim was lost, and what became of the message is up to
     /// another.
-    pub async fn take_parcel(&self, claimed: &Claimed) -> Result<bool> {
+    pub async fn take_parcel(&self, claimed: &ClaimedMessage) -> Result<bool> {
         Ok(self.execute(&outbound::Entity::delete_many().filter(self.of_claim(claimed))).await? == 1)
     }
 
     /// Ends an attempt; there will be another.
-    pub async fn postpone_parcel(&self, claimed: &Claimed, due_at: Timestamp) -> Result<()> {
+    pub async fn postpone_parcel(&self, claimed: &ClaimedMessage, due_at: Timestamp) -> Result<()> {
         let postponed = outbound::Entity::update_many()
             .col_expr(outbound::Column::Claim, Expr::value(None::<String>))
             .col_expr(outbound::Column::DueAt, Expr::value(due_at))
@@ -169,7 +169,13 @@ impl Db {
     }
 
     /// Claims messages that are due until `lease`, as many as there is room for.
-    pub async fn claim_parcels(&self, now: Timestamp, lease: Timestamp, claim: &str, room: Room<'_, Place>) -> Result<Vec<Claimed>> {
+    pub async fn claim_parcels(
+        &self,
+        now: Timestamp,
+        lease: Timestamp,
+        claim: &str,
+        room: Room<'_, StoreAccount>,
+    ) -> Result<Vec<ClaimedMessage>> {
         let mut sql = Sql::fixed("SELECT o.position, o.store_id, o.account_id FROM outbound o WHERE o.due_at <= ");
         sql.integer(now.millis());
         // Those of a full store or account must not hide the others behind the limit.
@@ -188,7 +194,7 @@ impl Db {
             sql.push(" FOR UPDATE SKIP LOCKED");
         }
         let tx = self.begin().await?;
-        let due: Vec<(i64, Place)> = tx.all(&sql, |cells| Ok((cells.take()?, (cells.id()?, cells.id()?)))).await?;
+        let due: Vec<(i64, StoreAccount)> = tx.all(&sql, |cells| Ok((cells.take()?, (cells.id()?, cells.id()?)))).await?;
         let (mut picker, mut chosen) = (room.picker(), Vec::new());
         for (position, place) in due {
             if picker.take(&place) {
@@ -207,7 +213,7 @@ impl Db {
         let decode = |cells: &mut Cells<'_>| {
             let (position, claim, attempts, parcel) = (cells.take()?, cells.take()?, cells.take()?, cells.json()?);
             let bridge = bridges.get(&(cells.id()?, cells.id()?)).cloned();
-            Ok(Claimed { position, claim, attempts, parcel, bridge })
+            Ok(ClaimedMessage { position, claim, attempts, parcel, bridge })
         };
         let mut claimed = tx.all(&sql, decode).await?;
         tx.commit().await?;
@@ -216,7 +222,7 @@ impl Db {
     }
 
     /// The messages of a store that the channel does not have, the oldest first.
-    pub async fn undelivered(&self, store: &StoreId) -> Result<Vec<Undelivered>> {
+    pub async fn undelivered(&self, store: &StoreId) -> Result<Vec<UndeliveredMessage>> {
         let mut sql = Sql::of(
             store,
             "SELECT m.id, m.conversation_id, m.account_id, m.sent_at, m.delivery, m.failure, o.attempts, o.due_at FROM messages m \
@@ -225,7 +231,7 @@ impl Db {
         );
         sql.unbounded();
         self.all(sql, |cells| {
-            Ok(Undelivered {
+            Ok(UndeliveredMessage {
                 message_id: cells.id()?,
                 conversation_id: cells.id()?,
                 account_id: cells.id()?,

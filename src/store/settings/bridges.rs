@@ -9,7 +9,7 @@ use sea_orm::{
 
 use crate::{
     domain::{
-        bridges::{Bridge, Endpoint},
+        bridges::{Bridge, BridgeEndpoint},
         ids::{AccountId, StoreId},
         time::Timestamp,
         webhooks::SigningSecret,
@@ -109,7 +109,7 @@ pub(in crate::store) async fn endpoints(
     keys: &SecretKeys,
     positions: &[i64],
     now: Timestamp,
-) -> Result<HashMap<(StoreId, AccountId), Endpoint>> {
+) -> Result<HashMap<(StoreId, AccountId), BridgeEndpoint>> {
     let mut sql = Sql::fixed(
         "SELECT b.store_id, b.account_id, b.url, s.secret, s.key_id FROM bridges b \
          JOIN bridge_secrets s ON s.store_id = b.store_id AND s.account_id = b.account_id AND (s.ends_at IS NULL OR s.ends_at > ",
@@ -127,5 +127,5 @@ pub(in crate::store) async fn endpoints(
     for (place, url, secret) in rows.await? {
         endpoints.entry(place).or_insert((url, Vec::new())).1.push(secret);
     }
-    Ok(endpoints.into_iter().map(|(place, (url, read))| (place, Endpoint { url, secrets: readable(read) })).collect())
+    Ok(endpoints.into_iter().map(|(place, (url, read))| (place, BridgeEndpoint { url, secrets: readable(read) })).collect())
 }

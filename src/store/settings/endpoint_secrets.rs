@@ -5,7 +5,7 @@ use crate::{
     store::{
         Result,
         rows::Cells,
-        settings::secret_keys::{Place, SecretKeys, Stored},
+        settings::secret_keys::{SealedSecret, SecretKeys, SecretRow},
         transaction::write::Write,
     },
 };
@@ -32,8 +32,8 @@ impl Secrets {
 
     /// The secret in the columns `secret, key_id`.
     pub fn read(self, cells: &mut Cells<'_>, keys: &SecretKeys, store: &str, owner: &str) -> Result<Read> {
-        let stored = Stored { bytes: cells.bytes()?, key_id: cells.take()? };
-        Ok(keys.open(stored, Place { table: self.table, store, owner }).map(SigningSecret))
+        let stored = SealedSecret { bytes: cells.bytes()?, key_id: cells.take()? };
+        Ok(keys.open(stored, SecretRow { table: self.table, store, owner }).map(SigningSecret))
     }
 }
 
@@ -67,7 +67,7 @@ impl Write {
     }
 
     pub(in crate::store) async fn insert_secret(&self, of: Secrets, owner: &str, secret: &SigningSecret) -> Result<()> {
-        let sealed = self.secret_keys().seal(&secret.0, Place { table: of.table, store: self.store().as_str(), owner })?;
+        let sealed = self.secret_keys().seal(&secret.0, SecretRow { table: of.table, store: self.store().as_str(), owner })?;
         let mut sql = self.sql("INSERT INTO ");
         sql.push(of.table).push(" (store_id, ").push(of.owner).push(", secret, key_id) VALUES ($1, ");
         sql.text(owner).push(", ").bytes(sealed.bytes).push(", ").optional_text(sealed.key_id.as_deref()).push(")");

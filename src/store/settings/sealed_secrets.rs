@@ -10,7 +10,7 @@ use crate::store::{
     Db, Result,
     settings::{
         endpoint_secrets::Secrets,
-        secret_keys::{Place, Stored},
+        secret_keys::{SealedSecret, SecretRow},
     },
     sql::Sql,
     transaction::chore::Tx,
@@ -31,11 +31,11 @@ pub struct Resealed {
     pub unreadable: u64,
 }
 
-struct Found {
+struct SealedRow {
     of: Secrets,
     store: String,
     owner: String,
-    stored: Stored,
+    stored: SealedSecret,
 }
 
 /// Has SQLite overwrite what a statement replaces with zeros, or not: otherwise the former bytes stay in the page. PostgreSQL keeps
@@ -79,13 +79,13 @@ impl Db {
         let mut resealed = Resealed::default();
         for of in TABLES {
             let found = self.secrets_in(of).await?;
-            let found: Vec<Found> = found.into_iter().filter(|found| wanted(found.stored.key_id.as_deref())).collect();
+            let found: Vec<SealedRow> = found.into_iter().filter(|found| wanted(found.stored.key_id.as_deref())).collect();
             for some in found.chunks(TOGETHER) {
                 let tx = self.begin().await?;
                 overwrites(&tx, "ON").await?;
-                for Found { of, store, owner, stored } in some {
-                    let place = Place { table: of.table, store, owner };
-                    let former = Stored { bytes: stored.bytes.clone(), key_id: stored.key_id.clone() };
+                for SealedRow { of, store, owner, stored } in some {
+                    let place = SecretRow { table: of.table, store, owner };
+                    let former = SealedSecret { bytes: stored.bytes.clone(), key_id: stored.key_id.clone() };
                     let Ok(secret) = self.secret_keys().open(former, place) else {
                         resealed.unreadable += 1;
                         continue;
@@ -109,12 +109,12 @@ impl Db {
         Ok(resealed)
     }
 
-    async fn secrets_in(&self, of: Secrets) -> Result<Vec<Found>> {
+    async fn secrets_in(&self, of: Secrets) -> Result<Vec<SealedRow>> {
         let Secrets { table, owner, value, store } = of;
         let sql = format!("SELECT {}, {owner}, {value}, key_id FROM {table} ORDER BY 1, 2", store.unwrap_or("''"));
         self.all(Sql::fixed(&sql), move |cells| {
             let (store, owner) = (cells.take()?, cells.take()?);
-            Ok(Found { of, store, owner, stored: Stored { bytes: cells.bytes()?, key_id: cells.take()? } })
+            Ok(SealedRow { of, store, owner, stored: SealedSecret { bytes: cells.bytes()?, key_id: cells.take()? } })
         })
         .await
     }

@@ -33,23 +33,23 @@ const MAX_FILE_BYTES: u64 = 64 * 1024;
 
 /// The keys of a process. Without one, secrets are stored as they are.
 #[derive(Clone, Default)]
-pub struct SecretKeys(Arc<Inner>);
+pub struct SecretKeys(Arc<KeyRing>);
 
 #[derive(Default)]
-struct Inner {
+struct KeyRing {
     /// Where the keys are read from, if they stand in a file.
     file: Option<PathBuf>,
-    keys: RwLock<Vec<Key>>,
+    keys: RwLock<Vec<EncryptionKey>>,
 }
 
 #[derive(Clone)]
-struct Key {
+struct EncryptionKey {
     id: String,
     cipher: XChaCha20Poly1305,
 }
 
 /// A secret as it is stored.
-pub(in crate::store) struct Stored {
+pub(in crate::store) struct SealedSecret {
     pub bytes: Vec<u8>,
     /// Absent: the bytes are the secret itself.
     pub key_id: Option<String>,
@@ -57,7 +57,7 @@ pub(in crate::store) struct Stored {
 
 /// The row that a secret belongs to.
 #[derive(Clone, Copy)]
-pub(in crate::store) struct Place<'a> {
+pub(in crate::store) struct SecretRow<'a> {
     pub table: &'static str,
     /// Empty where the row belongs to no store.
     pub store: &'a str,
@@ -73,13 +73,13 @@ impl std::fmt::Debug for SecretKeys {
 impl SecretKeys {
     /// The keys in a text. `source` names the text in errors.
     pub fn of_text(text: &str, source: &str) -> Result<Self> {
-        Ok(Self(Arc::new(Inner { file: None, keys: RwLock::new(parse(text, source)?) })))
+        Ok(Self(Arc::new(KeyRing { file: None, keys: RwLock::new(parse(text, source)?) })))
     }
 
     /// The keys in a file.
     pub fn of_file(path: &Path) -> Result<Self> {
         let keys = read(path)?;
-        Ok(Self(Arc::new(Inner { file: Some(path.to_owned()), keys: RwLock::new(keys) })))
+        Ok(Self(Arc::new(KeyRing { file: Some(path.to_owned()), keys: RwLock::new(keys) })))
     }
 
     /// The keys in a file, which is made with a new key where it is missing.
@@ -113,19 +113,19 @@ impl SecretKeys {
         self.named(id).is_some()
     }
 
-    pub(in crate::store) fn seal(&self, secret: &[u8], place: Place<'_>) -> Result<Stored> {
+    pub(in crate::store) fn seal(&self, secret: &[u8], place: SecretRow<'_>) -> Result<SealedSecret> {
         self.refresh()?;
-        let Some(key) = self.first() else { return Ok(Stored { bytes: secret.to_owned(), key_id: None }) };
+        let Some(key) = self.first() else { return Ok(SealedSecret { bytes: secret.to_owned(), key_id: None }) };
         let mut bytes = vec![0; NONCE_BYTES];
         fill(&mut bytes)?;
         let nonce: [u8; NONCE_BYTES] = bytes.as_slice().try_into().unwrap_or_default();
         let sealed = key.cipher.encrypt(&nonce.into(), Payload { msg: secret, aad: &place.bound() });
         bytes.extend(sealed.map_err(|_| Error::SecretKey("a secret could not be encrypted".to_owned()))?);
-        Ok(Stored { bytes, key_id: Some(key.id) })
+        Ok(SealedSecret { bytes, key_id: Some(key.id) })
     }
 
     /// The secret, or why it cannot be read.
-    pub(in crate::store) fn open(&self, stored: Stored, place: Place<'_>) -> std::result::Result<Vec<u8>, String> {
+    pub(in crate::store) fn open(&self, stored: SealedSecret, place: SecretRow<'_>) -> std::result::Result<Vec<u8>, String> {
         let Some(id) = stored.key_id else { return Ok(stored.bytes) };
         let key = self.named(&id).or_else(|| {
             self.refresh().ok()?;
@@ -138,16 +138,16 @@ impl SecretKeys {
         key.cipher.decrypt(&nonce.into(), Payload { msg: sealed, aad: &place.bound() }).map_err(|_| damaged())
     }
 
-    fn first(&self) -> Option<Key> {
+    fn first(&self) -> Option<EncryptionKey> {
         self.0.keys.read().unwrap_or_else(PoisonError::into_inner).first().cloned()
     }
 
-    fn named(&self, id: &str) -> Option<Key> {
+    fn named(&self, id: &str) -> Option<EncryptionKey> {
         self.0.keys.read().unwrap_or_else(PoisonError::into_inner).iter().find(|key| key.id == id).cloned()
     }
 }
 
-impl Place<'_> {
+impl SecretRow<'_> {
     /// What the ciphertext is bound to. Ids hold no NUL.
     fn bound(&self) -> Vec<u8> {
         [self.table, self.store, self.owner].join("\0").into_bytes()
@@ -165,15 +165,15 @@ fn fill(bytes: &mut [u8]) -> Result<()> {
     getrandom::fill(bytes).map_err(|error| Error::SecretKey(format!("there is no randomness: {error}")))
 }
 
-fn parse(text: &str, source: &str) -> Result<Vec<Key>> {
-    let keys: Option<Vec<Key>> = text.split_whitespace().map(Key::of).collect();
+fn parse(text: &str, source: &str) -> Result<Vec<EncryptionKey>> {
+    let keys: Option<Vec<EncryptionKey>> = text.split_whitespace().map(EncryptionKey::of).collect();
     keys.filter(|keys| !keys.is_empty()).ok_or_else(|| {
         let right = "each must be 32 bytes in base64, as `openssl rand -base64 32` prints them";
         Error::SecretKey(format!("{source} holds no keys: {right}"))
     })
 }
 
-fn read(path: &Path) -> Result<Vec<Key>> {
+fn read(path: &Path) -> Result<Vec<EncryptionKey>> {
     let text = text_of(path).map_err(|error| unusable(path, "cannot be read", &error))?;
     parse(&text, &format!("the key file `{}`", path.display()))
 }
@@ -196,7 +196,7 @@ fn unusable(path: &Path, what: &str, error: &dyn std::fmt::Display) -> Error {
     Error::SecretKey(format!("the key file `{}` {what}: {error}", path.display()))
 }
 
-impl Key {
+impl EncryptionKey {
     fn of(text: &str) -> Option<Self> {
         let bytes = STANDARD.decode(text).ok().filter(|bytes| bytes.len() == KEY_BYTES)?;
         let hash = Sha256::new().chain_update("counterpart secret key\0").chain_update(&bytes).finalize();
@@ -243,7 +243,7 @@ impl Rotation {
         let failed = |error: io::Error| unusable(&self.file, "cannot be changed", &error);
         let text = text_of(&self.file).map_err(failed)?;
         let former = text.split_whitespace().enumerate();
-        let kept = former.filter(|(at, text)| *at == 0 || Key::of(text).is_some_and(|key| wanted(&key.id))).map(|(_, text)| text);
+        let kept = former.filter(|(at, text)| *at == 0 || EncryptionKey::of(text).is_some_and(|key| wanted(&key.id))).map(|(_, text)| text);
         let keys: String = std::iter::once(new_key()?.as_str()).chain(kept).map(|key| format!("{key}\n")).collect();
         let whole = written(&self.folder, &keys).map_err(failed)?;
         whole.persist(&self.file).map_err(|error| failed(error.error))?;
@@ -269,15 +269,15 @@ mod tests {
 
     use super::*;
 
-    const PLACE: Place<'static> = Place { table: "webhook_secrets", store: "shop", owner: "hook" };
+    const PLACE: SecretRow<'static> = SecretRow { table: "webhook_secrets", store: "shop", owner: "hook" };
 
     fn sealed(keys: &SecretKeys) -> (Vec<u8>, Option<String>) {
         let stored = keys.seal(b"secret", PLACE).unwrap();
         (stored.bytes, stored.key_id)
     }
 
-    fn open(keys: &SecretKeys, (bytes, key_id): &(Vec<u8>, Option<String>), place: Place<'_>) -> std::result::Result<Vec<u8>, String> {
-        keys.open(Stored { bytes: bytes.clone(), key_id: key_id.clone() }, place)
+    fn open(keys: &SecretKeys, (bytes, key_id): &(Vec<u8>, Option<String>), place: SecretRow<'_>) -> std::result::Result<Vec<u8>, String> {
+        keys.open(SealedSecret { bytes: bytes.clone(), key_id: key_id.clone() }, place)
     }
 
     #[test]
@@ -287,7 +287,9 @@ mod tests {
         assert!(!stored.0.windows(6).any(|bytes| bytes == b"secret"));
         assert_ne!(stored, sealed(&keys));
         assert_eq!(open(&keys, &stored, PLACE).unwrap(), b"secret");
-        for place in [Place { table: "bridge_secrets", ..PLACE }, Place { store: "other", ..PLACE }, Place { owner: "other", ..PLACE }] {
+        for place in
+            [SecretRow { table: "bridge_secrets", ..PLACE }, SecretRow { store: "other", ..PLACE }, SecretRow { owner: "other", ..PLACE }]
+        {
             assert!(open(&keys, &stored, place).unwrap_err().contains("damaged"));
         }
         let reason = open(&SecretKeys::fresh().unwrap(), &stored, PLACE).unwrap_err();

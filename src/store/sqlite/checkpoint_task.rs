@@ -11,7 +11,7 @@ use crate::store::{
         checkpoint::{self, Checkpointed},
         connection::log,
         file_identity::FileIdentity,
-        group_commit::{Seat, Writer},
+        group_commit::{Writer, WriterSeat},
     },
 };
 
@@ -20,7 +20,7 @@ const BETWEEN_WARNINGS: Duration = Duration::from_secs(10);
 
 impl Writer {
     /// Has the log copied where it is long. To be called after a commit.
-    pub fn copy_if_due(&self, seat: &mut Seat) {
+    pub fn copy_if_due(&self, seat: &mut WriterSeat) {
         if seat.connection.as_ref().is_some_and(|connection| seat.copying.is_due(connection)) {
             seat.copying.underway = true;
             let (writer, file) = (self.clone(), seat.file.clone());

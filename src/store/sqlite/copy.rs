@@ -1,6 +1,6 @@
 //! Copies of a SQLite database as it is at one moment, beside whatever else reads and writes it.
 //!
-//! Each copy has a new application id. [`stale`](super::stale) recognises by it a log that belongs to another file.
+//! Each copy has a new application id. [`stale`](crate::store::sqlite::stale_files) recognises by it a log that belongs to another file.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::store::{
     Error, Result,
     sqlite::{
         connection::{self, LOG, beside},
-        stale::{as_it_is, holds_something, refuse_foreign_log, unfolded},
+        stale_files::{as_it_is, holds_something, refuse_foreign_log, unfolded},
     },
 };
 
@@ -25,7 +25,7 @@ pub type Progress<'a> = &'a (dyn Fn(u64, u64) + Send + Sync);
 
 /// What is copied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::store) enum Source {
+pub(in crate::store) enum CopySource {
     /// A database that others may open and write meanwhile.
     Live,
     /// A file that nothing writes, and that may be where nothing can be written.
@@ -33,12 +33,12 @@ pub(in crate::store) enum Source {
 }
 
 /// Copies a database, its log included, into a file that is empty or not there. One read transaction sees all of it.
-pub(in crate::store) fn copy(from: &Path, source: Source, to: &Path, progress: Option<Progress<'_>>) -> Result<()> {
+pub(in crate::store) fn copy(from: &Path, source: CopySource, to: &Path, progress: Option<Progress<'_>>) -> Result<()> {
     refuse_foreign_log(from)?;
     let source = match source {
-        Source::Live => connection::open(from)?,
-        Source::AtRest if holds_something(&beside(from, LOG)) => unfolded(from)?,
-        Source::AtRest => as_it_is(from)?,
+        CopySource::Live => connection::open(from)?,
+        CopySource::AtRest if holds_something(&beside(from, LOG)) => unfolded(from)?,
+        CopySource::AtRest => as_it_is(from)?,
     };
     let mut target = Connection::open(to)?;
     source.execute_batch("BEGIN; SELECT 1 FROM sqlite_schema")?;

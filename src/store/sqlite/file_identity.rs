@@ -30,7 +30,7 @@ use crate::store::{
     lock::lock,
     sqlite::{
         connection::{self, INDEX, LOG, beside},
-        stale::application_id,
+        stale_files::application_id,
     },
 };
 
@@ -49,9 +49,9 @@ pub(in crate::store) struct FileIdentity {
     /// Opened when the header is first asked for, and never closed: whichever of a process's descriptors of a file is closed, the system
     /// drops the locks that SQLite holds on it (https://www.sqlite.org/howtocorrupt.html, 2.2).
     header: OnceLock<ManuallyDrop<File>>,
-    seen: Mutex<Seen>,
+    seen: Mutex<FileState>,
     /// What looked wrong, and since when it has not changed.
-    suspicion: Mutex<Option<(Seen, Instant)>>,
+    suspicion: Mutex<Option<(FileState, Instant)>>,
     /// How long it must not change to be taken for a fault.
     quiet: Duration,
     /// What somebody else did to the content of the files, which cannot be mended while they are open.
@@ -60,7 +60,7 @@ pub(in crate::store) struct FileIdentity {
 
 /// What a look saw.
 #[derive(Clone, Copy, PartialEq)]
-struct Seen {
+struct FileState {
     /// The length of the database, in bytes. A checkpoint behind a VACUUM shortens the file and writes the new length into its header.
     length: u64,
     /// When the database was last changed, in seconds and nanoseconds.
@@ -107,7 +107,7 @@ impl FileIdentity {
             keeper: Mutex::new(Some(keeper)),
             header: OnceLock::new(),
             // The first look reads the header.
-            seen: Mutex::new(Seen { length: found.len(), changed: (0, 0), log: log.len() }),
+            seen: Mutex::new(FileState { length: found.len(), changed: (0, 0), log: log.len() }),
             suspicion: Mutex::default(),
             quiet: QUIET,
             broken: OnceLock::new(),
@@ -139,15 +139,15 @@ impl FileIdentity {
     }
 
     /// The files as they are.
-    fn look(&self) -> Result<Seen> {
+    fn look(&self) -> Result<FileState> {
         let log = same(&beside(&self.path, LOG), self.log)?.len();
         same(&beside(&self.path, INDEX), self.index)?;
         let found = same(&self.path, self.inode)?;
-        Ok(Seen { length: found.len(), changed: (found.mtime(), found.mtime_nsec()), log })
+        Ok(FileState { length: found.len(), changed: (found.mtime(), found.mtime_nsec()), log })
     }
 
     /// What is to be remembered of files that differ from the look before; nothing where that is not known.
-    fn compared(&self, before: Seen, mut now: Seen) -> Result<Option<Seen>> {
+    fn compared(&self, before: FileState, mut now: FileState) -> Result<Option<FileState>> {
         for look in 1.. {
             // What cannot be read is for SQLite to report.
             let Ok(header) = self.header() else { return Ok(None) };
@@ -175,7 +175,7 @@ impl FileIdentity {
     }
 
     /// Notes that a file looks wrong. The files count as broken once they have not changed for a while.
-    fn suspect(&self, now: Seen, path: &Path, what: &str) -> Error {
+    fn suspect(&self, now: FileState, path: &Path, what: &str) -> Error {
         let mut suspicion = lock(&self.suspicion);
         let path = path.display();
         match *suspicion {

@@ -72,7 +72,7 @@ const STRETCH: Duration = Duration::from_millis(200);
 const BREATH: Duration = Duration::from_millis(3);
 
 /// The writer's place: its holder writes.
-pub(in crate::store) struct Seat {
+pub(in crate::store) struct WriterSeat {
     pub(in crate::store) file: Arc<FileIdentity>,
     pub(in crate::store) connection: Option<Connection>,
     pub(in crate::store) copying: Copying,
@@ -95,19 +95,19 @@ struct Group {
 /// The seat and the queue before it.
 #[derive(Clone)]
 pub(in crate::store) struct Writer {
-    seat: Arc<Queue<Seat>>,
+    seat: Arc<Queue<WriterSeat>>,
     last_failure: LastFailure,
     /// How often the disk refused what the log was copied to.
     pub(super) refused_copies: Arc<AtomicU64>,
 }
 
 /// The seat while it is taken.
-type Taken = OwnedMutexGuard<Seat>;
+type TakenSeat = OwnedMutexGuard<WriterSeat>;
 
 /// Sole use of the file for writing, until it is dropped.
 ///
 /// Behind a lock for the same reason as in a turn.
-pub(in crate::store) struct Sole(Mutex<Taken>);
+pub(in crate::store) struct Sole(Mutex<TakenSeat>);
 
 /// A transaction alone on the file, on its own connection. Dropped without [`Alone::commit`], it leaves nothing behind.
 pub(in crate::store) struct Alone {
@@ -116,10 +116,10 @@ pub(in crate::store) struct Alone {
     _sole: Sole,
 }
 
-/// One writer's turn. Dropped without [`Turn::commit`], it leaves nothing behind.
-pub(in crate::store) struct Turn {
+/// One writer's turn. Dropped without [`WriterTurn::commit`], it leaves nothing behind.
+pub(in crate::store) struct WriterTurn {
     /// Behind a lock since a connection cannot be shared between threads, and what holds a turn must be.
-    seat: Mutex<Taken>,
+    seat: Mutex<TakenSeat>,
     ended: bool,
 }
 
@@ -127,7 +127,7 @@ impl Writer {
     /// From so many pages on the log is copied into the file.
     pub fn new(file: Arc<FileIdentity>, pages: u32) -> Self {
         let (copying, last_failure) = (Copying::new(pages), LastFailure::default());
-        let seat = Seat {
+        let seat = WriterSeat {
             file,
             connection: None,
             copying,
@@ -149,16 +149,16 @@ impl Writer {
         self.refused_copies.load(Ordering::Relaxed)
     }
 
-    async fn sit_until(&self, until: Instant) -> Result<Taken> {
+    async fn sit_until(&self, until: Instant) -> Result<TakenSeat> {
         tokio::time::timeout_at(until.into(), self.seat.clone().lock_owned()).await.map_err(|_| Error::Busy)
     }
 
-    pub(in crate::store) async fn sit(&self) -> Result<Taken> {
+    pub(in crate::store) async fn sit(&self) -> Result<TakenSeat> {
         self.sit_until(Instant::now() + WRITE_WAIT).await
     }
 
     /// The next turn, once those before have had theirs.
-    pub async fn turn(&self) -> Result<Turn> {
+    pub async fn turn(&self) -> Result<WriterTurn> {
         let until = Instant::now() + WRITE_WAIT;
         let mut seat = self.sit_until(until).await?;
         seat.is_open()?;
@@ -171,7 +171,7 @@ impl Writer {
             seat.ending = Some(tokio::spawn(self.clone().end_group()));
         }
         seat.step("SAVEPOINT turn")?;
-        Ok(Turn { seat: Mutex::new(seat), ended: false })
+        Ok(WriterTurn { seat: Mutex::new(seat), ended: false })
     }
 
     /// The seat without a transaction, for one that runs on another connection.
@@ -202,7 +202,7 @@ impl Writer {
 
     /// Commits the group, if there is one, and tells everybody in it. This waits for the disk, here: to cross to a thread that may
     /// wait and back takes a sixth of the time that a group of sixteen has. The runtime has a thread more for it (`cli`).
-    fn commit_group(&self, seat: &mut Seat) {
+    fn commit_group(&self, seat: &mut WriterSeat) {
         if seat.group.is_some() {
             wake_another();
             seat.commit();
@@ -241,7 +241,7 @@ fn closed() -> Error {
     Error::Unavailable("the database was closed".to_owned())
 }
 
-impl Seat {
+impl WriterSeat {
     /// Nothing is written behind the last checkpoint.
     fn is_open(&self) -> Result<()> {
         if self.closed { Err(closed()) } else { Ok(()) }
@@ -326,7 +326,7 @@ impl Seat {
 }
 
 impl Sole {
-    pub fn with<T>(&self, work: impl FnOnce(&mut Seat) -> T) -> T {
+    pub fn with<T>(&self, work: impl FnOnce(&mut WriterSeat) -> T) -> T {
         work(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -354,7 +354,7 @@ impl Alone {
     }
 }
 
-impl Turn {
+impl WriterTurn {
     fn with<T>(&self, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
         let mut seat = self.seat.lock().unwrap_or_else(PoisonError::into_inner);
         if seat.group.is_none() {
@@ -423,7 +423,7 @@ impl Turn {
     }
 }
 
-impl Drop for Turn {
+impl Drop for WriterTurn {
     fn drop(&mut self) {
         if self.ended {
             return;

@@ -9,4 +9,4 @@ pub mod group_commit;
 pub mod library;
 pub mod reader_pool;
 pub mod reader_slots;
-pub mod stale;
+pub mod stale_files;

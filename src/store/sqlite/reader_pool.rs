@@ -34,9 +34,9 @@ use crate::store::{
 pub(in crate::store) struct Readers {
     file: Arc<FileIdentity>,
     /// For those that read on the spot.
-    spots: Spots<Vec<Reader>>,
+    spots: Spots<Vec<ReadConnection>>,
     /// For the others.
-    elsewhere: Idle,
+    elsewhere: IdleReaders,
     /// Holds unbounded statements to a number, so that they cannot take every blocking thread. One counts until it has ended, whether
     /// or not somebody waits for it.
     unbounded: Arc<Semaphore>,
@@ -44,10 +44,10 @@ pub(in crate::store) struct Readers {
 }
 
 /// Connections that are open and not in use. There are never more than threads that read.
-type Idle = Spot<Vec<Reader>>;
+type IdleReaders = Spot<Vec<ReadConnection>>;
 
 /// A connection that cannot write.
-struct Reader {
+struct ReadConnection {
     connection: Connection,
     /// How long its statement goes on, if not to its end.
     left: Arc<Mutex<Option<Left>>>,
@@ -96,7 +96,7 @@ impl Readers {
         Arc::new(Self {
             file,
             spots: Spots::default(),
-            elsewhere: Idle::default(),
+            elsewhere: IdleReaders::default(),
             unbounded: Arc::new(Semaphore::new(unbounded.max(1) as usize)),
             on_the_spot: ON_THE_SPOT,
         })
@@ -141,7 +141,13 @@ impl Readers {
     }
 
     /// `None`: it takes more than what is left to it.
-    fn run<T>(&self, idle: &Idle, sql: &Sql, decode: &impl Fn(&mut Cells<'_>) -> Result<T>, left: Option<Left>) -> Result<Option<Vec<T>>> {
+    fn run<T>(
+        &self,
+        idle: &IdleReaders,
+        sql: &Sql,
+        decode: &impl Fn(&mut Cells<'_>) -> Result<T>,
+        left: Option<Left>,
+    ) -> Result<Option<Vec<T>>> {
         // Not within the match, which would hold the lock while a connection is opened.
         let reader = idle.lock().pop();
         let reader = match reader {
@@ -158,7 +164,7 @@ impl Readers {
         Ok(rows)
     }
 
-    fn open(&self) -> Result<Reader> {
+    fn open(&self) -> Result<ReadConnection> {
         // Another file of that name has other records.
         self.file.check()?;
         let connection = open(self.file.path())?;
@@ -171,7 +177,7 @@ impl Readers {
             })
         };
         connection.progress_handler(STEPS, Some(is_enough))?;
-        Ok(Reader { connection, left })
+        Ok(ReadConnection { connection, left })
     }
 
     /// Closes the connections that are not in use.

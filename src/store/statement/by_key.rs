@@ -19,8 +19,8 @@ use crate::{
         rows::Cells,
         sql::{FENCE, Sql, without_nul},
         statement::{
-            pages::Listed,
-            sought::{Found, Sought},
+            lookups::{RowsByKey, Sought},
+            pages::PagedRow,
         },
     },
 };
@@ -68,7 +68,7 @@ impl Sql {
 
 impl Db {
     /// The row of a store with this id.
-    pub(in crate::store) async fn row_by_id<T: Listed + Send + 'static>(&self, store: &StoreId, id: &str) -> Result<Option<T>> {
+    pub(in crate::store) async fn row_by_id<T: PagedRow + Send + 'static>(&self, store: &StoreId, id: &str) -> Result<Option<T>> {
         self.by_key(Sought::Rows { store: store.clone(), columns: T::COLUMNS, table: T::TABLE }, id, T::decode).await
     }
 
@@ -91,7 +91,7 @@ impl Db {
         }
     }
 
-    async fn gathered_rows(&self, sought: &Sought, key: &str) -> Option<Found> {
+    async fn gathered_rows(&self, sought: &Sought, key: &str) -> Option<RowsByKey> {
         let Reads::Postgres(lines) = self.reads() else { return None };
         let (db, lines, asked) = (self.clone(), lines.clone(), sought.clone());
         let look_up = |keys: BTreeSet<String>| async move {

@@ -29,23 +29,23 @@ use crate::{
 };
 
 /// What changes rows: a builder of SeaORM's, or of sea-query's beneath it.
-pub(in crate::store) trait Change {
+pub(in crate::store) trait WriteStatement {
     fn statement(&self, backend: DbBackend) -> Statement;
 }
 
-impl<A: ActiveModelTrait> Change for Insert<A> {
+impl<A: ActiveModelTrait> WriteStatement for Insert<A> {
     fn statement(&self, backend: DbBackend) -> Statement {
         self.build(backend)
     }
 }
 
-impl<E: EntityTrait> Change for UpdateMany<E> {
+impl<E: EntityTrait> WriteStatement for UpdateMany<E> {
     fn statement(&self, backend: DbBackend) -> Statement {
         self.build(backend)
     }
 }
 
-impl<E: EntityTrait> Change for DeleteMany<E> {
+impl<E: EntityTrait> WriteStatement for DeleteMany<E> {
     fn statement(&self, backend: DbBackend) -> Statement {
         self.build(backend)
     }
@@ -53,7 +53,7 @@ impl<E: EntityTrait> Change for DeleteMany<E> {
 
 macro_rules! changes {
     ($($statement:ident),*) => {$(
-        impl Change for $statement {
+        impl WriteStatement for $statement {
             fn statement(&self, backend: DbBackend) -> Statement {
                 StatementBuilder::build(self, &backend)
             }
@@ -64,17 +64,17 @@ macro_rules! changes {
 changes!(InsertStatement, UpdateStatement, DeleteStatement);
 
 /// What reads rows: `Entity::find()`, or a `SelectStatement` where it joins.
-pub(in crate::store) trait Query {
+pub(in crate::store) trait ReadStatement {
     fn into_select(self) -> SelectStatement;
 }
 
-impl<E: EntityTrait> Query for Select<E> {
+impl<E: EntityTrait> ReadStatement for Select<E> {
     fn into_select(self) -> SelectStatement {
         self.into_query()
     }
 }
 
-impl Query for SelectStatement {
+impl ReadStatement for SelectStatement {
     fn into_select(self) -> SelectStatement {
         self
     }
@@ -131,7 +131,7 @@ fn bound(text: &str, values: impl IntoIterator<Item = Value>) -> Result<Sql> {
     values.into_iter().try_fold(Sql::fixed(text), |sql, value| Ok(sql.with(param(value)?)))
 }
 
-fn select_sql(query: impl Query, backend: DbBackend) -> Result<Sql> {
+fn select_sql(query: impl ReadStatement, backend: DbBackend) -> Result<Sql> {
     sql(StatementBuilder::build(&query.into_select(), &backend))
 }
 
@@ -169,8 +169,8 @@ where
 
 /// The text of a statement that is known by the entity, the columns that it sets and the database.
 fn remembered<E: EntityTrait>(verb: &'static str, set: &[E::Column], backend: DbBackend, build: impl FnOnce() -> String) -> Arc<str> {
-    type Shape = (TypeId, &'static str, u64, bool);
-    static TEXTS: LazyLock<RwLock<HashMap<Shape, Arc<str>>>> = LazyLock::new(RwLock::default);
+    type StatementKey = (TypeId, &'static str, u64, bool);
+    static TEXTS: LazyLock<RwLock<HashMap<StatementKey, Arc<str>>>> = LazyLock::new(RwLock::default);
     // A column by its place; no table has 64.
     let columns = (0_u32..).zip(E::Column::iter()).filter(|(_, column)| set.iter().any(|set| set.as_str() == column.as_str()));
     let shape = (TypeId::of::<E>(), verb, columns.fold(0, |bits, (place, _)| bits | 1 << place), backend == DbBackend::Postgres);
@@ -219,7 +219,7 @@ pub(in crate::store) fn update<A: ActiveModelTrait>(row: A, backend: DbBackend) 
 
 impl Db {
     /// The rows of a query, each through `decode`.
-    pub(in crate::store) async fn select<T, D>(&self, query: impl Query, decode: D) -> Result<Vec<T>>
+    pub(in crate::store) async fn select<T, D>(&self, query: impl ReadStatement, decode: D) -> Result<Vec<T>>
     where
         T: Send + 'static,
         D: Fn(&mut Cells<'_>) -> Result<T> + Send + 'static,
@@ -230,7 +230,7 @@ impl Db {
 
 impl Db {
     /// The same, of a query whose keys do not bound the rows that it looks at.
-    pub(in crate::store) async fn scan<T, D>(&self, query: impl Query, decode: D) -> Result<Vec<T>>
+    pub(in crate::store) async fn scan<T, D>(&self, query: impl ReadStatement, decode: D) -> Result<Vec<T>>
     where
         T: Send + 'static,
         D: Fn(&mut Cells<'_>) -> Result<T> + Send + 'static,
@@ -243,7 +243,7 @@ impl Db {
 
 impl Tx {
     /// The number of rows that a statement changed.
-    pub(in crate::store) async fn execute(&self, change: &impl Change) -> Result<u64> {
+    pub(in crate::store) async fn execute(&self, change: &impl WriteStatement) -> Result<u64> {
         self.run(&sql(change.statement(self.backend()))?).await
     }
 }
@@ -271,40 +271,57 @@ impl Write {
     }
 
     /// The number of rows that a statement changed.
-    pub(in crate::store) async fn execute(&self, change: &impl Change) -> Result<u64> {
+    pub(in crate::store) async fn execute(&self, change: &impl WriteStatement) -> Result<u64> {
         self.run(sql(change.statement(self.backend()))?).await
     }
 
     /// The same as [`Write::run_along`] runs a statement.
-    pub(in crate::store) fn execute_along(&self, change: &impl Change) -> Result<()> {
+    pub(in crate::store) fn execute_along(&self, change: &impl WriteStatement) -> Result<()> {
         self.run_along(sql(change.statement(self.backend()))?)
     }
 
     /// The rows that a change returns, each through `decode`.
-    pub(in crate::store) async fn returned<T>(&self, change: &impl Change, decode: impl Fn(&mut Cells<'_>) -> Result<T>) -> Result<Vec<T>> {
+    pub(in crate::store) async fn returned<T>(
+        &self,
+        change: &impl WriteStatement,
+        decode: impl Fn(&mut Cells<'_>) -> Result<T>,
+    ) -> Result<Vec<T>> {
         self.all(sql(change.statement(self.backend()))?, decode).await
     }
 
     /// The rows of a query, each through `decode`.
-    pub(in crate::store) async fn select<T>(&self, query: impl Query, decode: impl Fn(&mut Cells<'_>) -> Result<T>) -> Result<Vec<T>> {
+    pub(in crate::store) async fn select<T>(
+        &self,
+        query: impl ReadStatement,
+        decode: impl Fn(&mut Cells<'_>) -> Result<T>,
+    ) -> Result<Vec<T>> {
         self.all(select_sql(query, self.backend())?, decode).await
     }
 
     /// The same; the rows are held until the end of the transaction, as [`Sql::hold`] has it. SQLite's one writer holds all there are.
-    pub(in crate::store) async fn select_held<T>(&self, query: impl Query, decode: impl Fn(&mut Cells<'_>) -> Result<T>) -> Result<Vec<T>> {
+    pub(in crate::store) async fn select_held<T>(
+        &self,
+        query: impl ReadStatement,
+        decode: impl Fn(&mut Cells<'_>) -> Result<T>,
+    ) -> Result<Vec<T>> {
         self.select_locked(query, LockType::NoKeyUpdate, decode).await
     }
 
     /// The same; others may share the rows, and change none of them until the end of the transaction.
     pub(in crate::store) async fn select_shared<T>(
         &self,
-        query: impl Query,
+        query: impl ReadStatement,
         decode: impl Fn(&mut Cells<'_>) -> Result<T>,
     ) -> Result<Vec<T>> {
         self.select_locked(query, LockType::Share, decode).await
     }
 
-    async fn select_locked<T>(&self, query: impl Query, lock: LockType, decode: impl Fn(&mut Cells<'_>) -> Result<T>) -> Result<Vec<T>> {
+    async fn select_locked<T>(
+        &self,
+        query: impl ReadStatement,
+        lock: LockType,
+        decode: impl Fn(&mut Cells<'_>) -> Result<T>,
+    ) -> Result<Vec<T>> {
         let mut query = query.into_select();
         query.lock(lock);
         let mut sql = select_sql(query, self.backend())?;

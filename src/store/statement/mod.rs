@@ -2,7 +2,7 @@
 
 pub mod by_key;
 pub mod from_entities;
+pub mod lookups;
 pub mod pages;
-pub mod sought;
 #[cfg(test)]
 mod visits;

@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// A noun that comes in pages.
-pub(in crate::store) trait Listed: Row {
+pub(in crate::store) trait PagedRow: Row {
     const TABLE: &'static str;
     /// The column of the sort instant; ties break by `id`.
     const SORT: &'static str;
@@ -24,20 +24,20 @@ pub(in crate::store) trait Listed: Row {
 }
 
 /// What a list is read from.
-pub(in crate::store) struct Source<'a> {
+pub(in crate::store) struct PageSource<'a> {
     /// What stands behind `FROM`: the table, or what its columns are joined with.
     pub table: Cow<'a, str>,
     /// What the sort instant and the id are called there, if not as in the table.
     pub order: Option<(&'static str, &'static str)>,
 }
 
-impl<'a> From<&'a str> for Source<'a> {
+impl<'a> From<&'a str> for PageSource<'a> {
     fn from(table: &'a str) -> Self {
         Cow::Borrowed(table).into()
     }
 }
 
-impl<'a> From<Cow<'a, str>> for Source<'a> {
+impl<'a> From<Cow<'a, str>> for PageSource<'a> {
     fn from(table: Cow<'a, str>) -> Self {
         Self { table, order: None }
     }
@@ -45,7 +45,7 @@ impl<'a> From<Cow<'a, str>> for Source<'a> {
 
 impl Db {
     /// A page of the rows that fulfil `conditions`, an SQL text that may follow `WHERE`.
-    pub(in crate::store) async fn page<T: Listed + Send + 'static>(&self, conditions: Sql, page: &PageRequest) -> Result<Page<T>> {
+    pub(in crate::store) async fn page<T: PagedRow + Send + 'static>(&self, conditions: Sql, page: &PageRequest) -> Result<Page<T>> {
         let count = page.count.then(|| count_sql(T::TABLE, conditions.clone()));
         let found = self.page_of(&T::TABLE.into(), conditions, page).await?;
         let Some(count) = count else { return Ok(found) };
@@ -57,9 +57,9 @@ impl Db {
     }
 
     /// [`Db::page`] from where the caller wants it read, without its total.
-    pub(in crate::store) async fn page_of<T: Listed + Send + 'static>(
+    pub(in crate::store) async fn page_of<T: PagedRow + Send + 'static>(
         &self,
-        source: &Source<'_>,
+        source: &PageSource<'_>,
         conditions: Sql,
         page: &PageRequest,
     ) -> Result<Page<T>> {
@@ -69,9 +69,9 @@ impl Db {
 
     /// [`Db::page_of`] with a total, if wanted, that the database keeps, and `push_total` spells; `$1` is the store there too. A
     /// first page brings it along: one statement less, and both are of the same moment.
-    pub(in crate::store) async fn page_with<T: Listed + Send + 'static>(
+    pub(in crate::store) async fn page_with<T: PagedRow + Send + 'static>(
         &self,
-        source: &Source<'_>,
+        source: &PageSource<'_>,
         mut conditions: Sql,
         page: &PageRequest,
         store: &StoreId,
@@ -98,7 +98,7 @@ impl Db {
     }
 
     /// The rows of a table with these ids, as many as a page has.
-    pub(in crate::store) async fn rows_by_id<T: Listed + Send + 'static>(&self, store: &StoreId, ids: &[&str]) -> Result<Vec<T>> {
+    pub(in crate::store) async fn rows_by_id<T: PagedRow + Send + 'static>(&self, store: &StoreId, ids: &[&str]) -> Result<Vec<T>> {
         if ids.is_empty() {
             return Ok(vec![]);
         }
@@ -114,9 +114,9 @@ impl Db {
 
     /// What the database says of how it would run a page: one step a line.
     #[cfg(test)]
-    pub(in crate::store) async fn page_plan<T: Listed>(
+    pub(in crate::store) async fn page_plan<T: PagedRow>(
         &self,
-        source: impl Into<Source<'_>>,
+        source: impl Into<PageSource<'_>>,
         conditions: Sql,
         page: &PageRequest,
     ) -> Result<Vec<String>> {
@@ -146,8 +146,8 @@ pub(in crate::store) fn fenced_count_sql(table: &str, mut conditions: Sql) -> Sq
 }
 
 /// One row more than the page holds, so that it is known whether there is another; each with the columns that are selected beside it.
-pub(in crate::store) fn page_sql<T: Listed>(source: &Source<'_>, mut sql: Sql, page: &PageRequest, beside: Option<&str>) -> Sql {
-    let Source { table, order } = source;
+pub(in crate::store) fn page_sql<T: PagedRow>(source: &PageSource<'_>, mut sql: Sql, page: &PageRequest, beside: Option<&str>) -> Sql {
+    let PageSource { table, order } = source;
     let (columns, (at, id)) = (T::COLUMNS, order.unwrap_or((T::SORT, "id")));
     let (behind, direction) = if T::NEWEST_FIRST { ("<", "DESC") } else { (">", "ASC") };
     let (comma, beside) = beside.map_or(("", ""), |beside| (", ", beside));

@@ -10,13 +10,13 @@ use crate::{
         Db,
         sql::{Param, Sql},
         sqlite::connection::bind,
-        statement::pages::{Listed, Source, page_sql},
+        statement::pages::{PageSource, PagedRow, page_sql},
     },
 };
 
 impl Db {
     /// Rows that PostgreSQL looked at for a page, those that it passed over included; on SQLite the steps of its machine.
-    pub(in crate::store) async fn page_visits<T: Listed>(&self, source: &Source<'_>, conditions: Sql, page: &PageRequest) -> u64 {
+    pub(in crate::store) async fn page_visits<T: PagedRow>(&self, source: &PageSource<'_>, conditions: Sql, page: &PageRequest) -> u64 {
         self.visits(page_sql::<T>(source, conditions, page, None)).await
     }
 

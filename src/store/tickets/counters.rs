@@ -6,7 +6,7 @@
 use sea_orm::DbBackend;
 
 use crate::{
-    domain::{filters::Shown, ids::StoreId, time::Timestamp},
+    domain::{filters::ShownTickets, ids::StoreId, time::Timestamp},
     store::{Db, Result, sql::Sql},
 };
 
@@ -24,16 +24,16 @@ pub(in crate::store) fn push_contact_total(sql: &mut Sql) {
 
 /// How many tickets of this state the store `$1` has, spam or not. The snoozed are counted: they are few, and the clock alone ends
 /// a snooze.
-pub(in crate::store) fn push_ticket_total(sql: &mut Sql, shown: Shown, spam: bool, now: Timestamp) {
+pub(in crate::store) fn push_ticket_total(sql: &mut Sql, shown: ShownTickets, spam: bool, now: Timestamp) {
     let (open, closed) = if spam { ("tickets.open.spam", "tickets.closed.spam") } else { ("tickets.open", "tickets.closed") };
     match shown {
-        Shown::Open => {
+        ShownTickets::Open => {
             push_total(sql, [open]);
             sql.push(" - ");
             push_snoozed(sql, spam, now);
         }
-        Shown::Closed => push_total(sql, [closed]),
-        Shown::All => push_total(sql, [open, closed]),
+        ShownTickets::Closed => push_total(sql, [closed]),
+        ShownTickets::All => push_total(sql, [open, closed]),
     }
 }
 
@@ -47,7 +47,7 @@ pub(in crate::store) fn push_snoozed(sql: &mut Sql, spam: bool, now: Timestamp) 
 
 impl Db {
     /// The tickets of this state, spam or not.
-    pub(in crate::store) async fn ticket_total(&self, store: &StoreId, shown: Shown, spam: bool, now: Timestamp) -> Result<u64> {
+    pub(in crate::store) async fn ticket_total(&self, store: &StoreId, shown: ShownTickets, spam: bool, now: Timestamp) -> Result<u64> {
         let mut sql = Sql::of(store, "SELECT ");
         push_ticket_total(&mut sql, shown, spam, now);
         self.count(sql).await

@@ -16,7 +16,7 @@ use sea_orm::DbBackend;
 use crate::{
     domain::{
         field_tests::{FieldTest, Test},
-        filters::{LabelOperator, Shown, TicketFilter},
+        filters::{LabelOperator, ShownTickets, TicketFilter},
         ids::StoreId,
         time::Timestamp,
     },
@@ -54,7 +54,7 @@ impl Db {
         &self,
         store: &StoreId,
         filter: &'a TicketFilter,
-        shown: Shown,
+        shown: ShownTickets,
         tests: &'a [FieldTest],
         few: i64,
     ) -> Result<Option<Start<'a>>> {
@@ -128,7 +128,7 @@ impl Db {
         &self,
         store: &StoreId,
         filter: &'a TicketFilter,
-        shown: Shown,
+        shown: ShownTickets,
         tests: &'a [FieldTest],
         now: Timestamp,
     ) -> Result<Option<Start<'a>>> {
@@ -144,7 +144,7 @@ impl Db {
     }
 
     /// Narrows the conditions to the tickets that have it; the table they are for, where tickets are found by their ids.
-    pub(in crate::store) fn push_start(&self, sql: &mut Sql, start: &Start<'_>, shown: Shown) -> Cow<'static, str> {
+    pub(in crate::store) fn push_start(&self, sql: &mut Sql, start: &Start<'_>, shown: ShownTickets) -> Cow<'static, str> {
         let ids = match start {
             Start::Value(_) => "v.ticket_id",
             Start::Label(_) => "l.ticket_id",
@@ -169,11 +169,11 @@ impl Db {
     }
 
     /// Where the ids of those tickets are, on SQLite by the indexes that serve.
-    fn push_source(&self, sql: &mut Sql, start: &Start<'_>, shown: Shown) {
+    fn push_source(&self, sql: &mut Sql, start: &Start<'_>, shown: ShownTickets) {
         match start {
             Start::Value(test) => self.push_values(sql, test),
             Start::Labels(labels) => {
-                let (sqlite, open) = (self.backend() == DbBackend::Sqlite, shown == Shown::Open);
+                let (sqlite, open) = (self.backend() == DbBackend::Sqlite, shown == ShownTickets::Open);
                 sql.push(" FROM conversation_labels l ").push(match (sqlite, open) {
                     (true, true) => "INDEXED BY conversation_labels_by_label CROSS JOIN tickets t INDEXED BY tickets_one_open",
                     (true, false) => "INDEXED BY conversation_labels_by_label CROSS JOIN tickets t INDEXED BY tickets_by_conversation",
@@ -209,7 +209,7 @@ impl Db {
 }
 
 /// What an index finds of a filter.
-fn starts<'a>(sqlite: bool, filter: &'a TicketFilter, shown: Shown, tests: &'a [FieldTest]) -> Vec<Start<'a>> {
+fn starts<'a>(sqlite: bool, filter: &'a TicketFilter, shown: ShownTickets, tests: &'a [FieldTest]) -> Vec<Start<'a>> {
     let indexed = |test: &&FieldTest| !matches!(test.test, Test::Present | Test::Absent | Test::NoneOf(_) | Test::Contains(_));
     let mut starts: Vec<Start<'_>> = tests.iter().filter(indexed).map(Start::Value).collect();
     if let Some(labels) = &filter.labels {
@@ -251,7 +251,7 @@ mod tests {
         // How many statements it takes to know where to start, and whether that is somewhere else than at the newest.
         let asked = async |store: &StoreId, filter: &TicketFilter, tests: &[FieldTest]| {
             let before = statements.load(Ordering::Relaxed);
-            let start = db.start(store, filter, Shown::Closed, tests, db.few()).await.unwrap();
+            let start = db.start(store, filter, ShownTickets::Closed, tests, db.few()).await.unwrap();
             (statements.load(Ordering::Relaxed) - before, start.is_some())
         };
         let (store, none) = (&fixture.store, TicketFilter::default());

@@ -8,7 +8,7 @@ use crate::{
     domain::{
         field_tests::{FieldTest, Test},
         fields::Comparable,
-        filters::{LabelFilter, LabelOperator, OpenedAt, Shown, TicketFilter},
+        filters::{LabelFilter, LabelOperator, OpenedAt, ShownTickets, TicketFilter},
         ids::{LabelId, StoreId},
         time::Timestamp,
     },
@@ -21,13 +21,13 @@ use crate::{
 
 impl Db {
     /// The conditions of a filter, but for those on labels and fields and what the marks say.
-    pub(in crate::store) fn ticket_conditions(&self, store: &StoreId, filter: &TicketFilter, shown: Shown, now: Timestamp) -> Sql {
+    pub(in crate::store) fn ticket_conditions(&self, store: &StoreId, filter: &TicketFilter, shown: ShownTickets, now: Timestamp) -> Sql {
         let mut sql = Sql::of(store, "store_id = $1");
         if !filter.is_plain() {
             sql.unbounded();
         }
         push_list(&mut sql, filter, shown);
-        if shown == Shown::Open {
+        if shown == ShownTickets::Open {
             sql.push(" AND (snoozed_until IS NULL OR snoozed_until <= ").integer(now.millis()).push(")");
         }
         if let Some(conversation) = &filter.conversation_id {
@@ -261,20 +261,20 @@ pub(in crate::store) fn sieves(labels: Option<&LabelFilter>, tests: &[Sieved<'_>
 }
 
 /// The one label that is asked for, where SQLite keeps its open tickets in the order of their list and that is the list to walk.
-pub(in crate::store) fn leading_label(filter: &TicketFilter, shown: Shown) -> Option<&LabelId> {
+pub(in crate::store) fn leading_label(filter: &TicketFilter, shown: ShownTickets) -> Option<&LabelId> {
     let LabelFilter { operator, label_ids } = filter.labels.as_ref()?;
     let (first, others) = label_ids.split_first()?;
     let leads = *operator != LabelOperator::DoesNotContainAny && others.iter().all(|other| other == first);
-    let listed = shown == Shown::Open && filter.conversation_id.is_none() && filter.assignee_user_ids.len() != 1;
+    let listed = shown == ShownTickets::Open && filter.conversation_id.is_none() && filter.assignee_user_ids.len() != 1;
     (leads && listed).then_some(first)
 }
 
 /// Which list of the store is meant.
-pub(in crate::store) fn push_list(sql: &mut Sql, filter: &TicketFilter, shown: Shown) {
+pub(in crate::store) fn push_list(sql: &mut Sql, filter: &TicketFilter, shown: ShownTickets) {
     sql.push(match shown {
-        Shown::Open => " AND is_open = TRUE",
-        Shown::Closed => " AND is_open = FALSE",
-        Shown::All => "",
+        ShownTickets::Open => " AND is_open = TRUE",
+        ShownTickets::Closed => " AND is_open = FALSE",
+        ShownTickets::All => "",
     });
     sql.push(" AND is_spam = ").flag(filter.is_spam);
 }

@@ -8,7 +8,7 @@ use crate::{
     domain::{
         field_tests::{FieldTest, Test},
         fields::Comparable,
-        filters::{LabelFilter, LabelOperator, Shown, TicketFilter},
+        filters::{LabelFilter, LabelOperator, ShownTickets, TicketFilter},
         paging::{PageRequest, Position},
         tickets::Ticket,
         time::Timestamp,
@@ -229,14 +229,14 @@ async fn a_label_s_list_is_walked_whole_and_in_order() {
     ] {
         let filter = labelled(operator, labels);
         // What few have is looked up, one by one, which is not what is meant here.
-        let start = db.start(store, &filter, Shown::Open, &tests, db.few()).await.unwrap();
+        let start = db.start(store, &filter, ShownTickets::Open, &tests, db.few()).await.unwrap();
         assert!(start.is_none() || labels.contains(&"none") || db.backend() == DbBackend::Postgres, "{operator:?} {labels:?}");
         let mut expected: Vec<i64> = (1..=2_000).filter(|i| wanted(*i) && ![985, 990].contains(i)).collect();
         expected.sort_by_key(|i| (i / 2, format!("t{i}")));
         expected.reverse();
         let (mut page, mut walked) = (PageRequest { count: true, ..first(17) }, Vec::new());
         loop {
-            let read = db.tickets(store, &filter, Shown::Open, &tests, NOW, &page).await.unwrap();
+            let read = db.tickets(store, &filter, ShownTickets::Open, &tests, NOW, &page).await.unwrap();
             assert!(read.total.is_none_or(|total| total == expected.len() as u64), "{operator:?} {labels:?} {:?}", read.total);
             walked.extend(read.rows.iter().map(|ticket| ticket.id.as_str()[1..].parse::<i64>().unwrap()));
             match read.next {
@@ -272,10 +272,10 @@ async fn what_a_label_does_not_have_is_not_looked_at() {
     let tests = [FieldTest { field_id: "score".into(), test: Test::Below(20.0) }];
     let visits = async |tests: &[FieldTest], after: Option<i64>| {
         let page = PageRequest { after: after.map(|at| Position { at, id: "t".to_owned(), rank: None }), ..first(20) };
-        let start = db.start(store, &filter, Shown::Open, tests, db.few()).await.unwrap();
+        let start = db.start(store, &filter, ShownTickets::Open, tests, db.few()).await.unwrap();
         assert!(start.is_none(), "many have such a score, and what the label has is the list");
-        let mut conditions = db.ticket_conditions(store, &filter, Shown::Open, NOW);
-        let source = db.ticket_source(&filter, Shown::Open, tests, None, &mut conditions);
+        let mut conditions = db.ticket_conditions(store, &filter, ShownTickets::Open, NOW);
+        let source = db.ticket_source(&filter, ShownTickets::Open, tests, None, &mut conditions);
         let plan = db.page_plan::<Ticket>(source, conditions, &page).await.unwrap();
         let keyset = if after.is_some() { " AND (sort_at,ticket_id)<(?,?))" } else { ")" };
         let searches: Vec<_> = plan.iter().filter(|step| step.starts_with("SEARCH")).map(String::as_str).collect();
@@ -288,8 +288,8 @@ async fn what_a_label_does_not_have_is_not_looked_at() {
         assert!(steps.eq(searches.iter().copied()), "{plan:?}");
         let at = plan.iter().position(|step| step == rare);
         assert!(at.is_none_or(|at| plan[at - 1].starts_with("SCALAR SUBQUERY")), "{plan:?}");
-        let mut conditions = db.ticket_conditions(store, &filter, Shown::Open, NOW);
-        let source = db.ticket_source(&filter, Shown::Open, tests, None, &mut conditions);
+        let mut conditions = db.ticket_conditions(store, &filter, ShownTickets::Open, NOW);
+        let source = db.ticket_source(&filter, ShownTickets::Open, tests, None, &mut conditions);
         db.page_visits::<Ticket>(&source, conditions, &page).await
     };
     for (tests, most) in [(&[][..], 800), (&tests, 4_500)] {
@@ -301,7 +301,7 @@ async fn what_a_label_does_not_have_is_not_looked_at() {
     let fewer = [FieldTest { field_id: "score".into(), test: Test::Between(0.0, 1.0) }];
     for (label, starts) in [("fifth", true), ("few", false)] {
         let filter = labelled(LabelOperator::ContainsAny, &[label]);
-        let start = db.start(store, &filter, Shown::Open, &fewer, db.few()).await.unwrap();
+        let start = db.start(store, &filter, ShownTickets::Open, &fewer, db.few()).await.unwrap();
         assert_eq!(start.is_some(), starts, "{label}");
     }
     // Of a label that most have a total starts from the value, of one that fewer have than the value it does not.
@@ -309,16 +309,16 @@ async fn what_a_label_does_not_have_is_not_looked_at() {
     let several = [FieldTest { field_id: "score".into(), test: Test::Between(0.0, 9.0) }];
     for (label, starts) in [("fifth", true), ("few", false)] {
         let filter = labelled(LabelOperator::ContainsAny, &[label]);
-        assert_eq!(db.start_of_total(store, &filter, Shown::Open, &several, NOW).await.unwrap().is_some(), starts, "{label}");
+        assert_eq!(db.start_of_total(store, &filter, ShownTickets::Open, &several, NOW).await.unwrap().is_some(), starts, "{label}");
         let counted = PageRequest { count: true, ..first(20) };
-        let total = db.tickets(store, &filter, Shown::Open, &several, NOW, &counted).await.unwrap().total;
+        let total = db.tickets(store, &filter, ShownTickets::Open, &several, NOW, &counted).await.unwrap().total;
         assert_eq!(total, Some(if starts { 100 } else { 1 }), "{label}");
     }
     // A total walks the label's thousand, and not all five.
     let total = async |labels: &[&str]| {
         let filter = labelled(LabelOperator::ContainsAny, labels);
-        let conditions = db.ticket_conditions(store, &filter, Shown::Open, NOW);
-        let sql = db.filtered_total_sql(&filter, Shown::Open, &tests, None, conditions);
+        let conditions = db.ticket_conditions(store, &filter, ShownTickets::Open, NOW);
+        let sql = db.filtered_total_sql(&filter, ShownTickets::Open, &tests, None, conditions);
         assert_eq!(db.count(sql.clone()).await.unwrap(), 200);
         db.visits(sql).await
     };
@@ -336,8 +336,8 @@ async fn values_are_looked_up_before_the_ticket_and_the_looser_mark_first() {
     let all = field(Test::AllOf(vec![Comparable::Number(8.0)]));
     let others = field(Test::NoneOf(vec![Comparable::Number(9.0)]));
     let page = |filter: &TicketFilter, tests: &[FieldTest]| {
-        let mut conditions = db.ticket_conditions(store, filter, Shown::Open, NOW);
-        (db.ticket_source(filter, Shown::Open, tests, None, &mut conditions), conditions)
+        let mut conditions = db.ticket_conditions(store, filter, ShownTickets::Open, NOW);
+        (db.ticket_source(filter, ShownTickets::Open, tests, None, &mut conditions), conditions)
     };
     for labels in [vec!["fifth"], vec!["fifth", "none"], vec![]] {
         let filter = if labels.is_empty() { TicketFilter::default() } else { labelled(LabelOperator::ContainsAny, &labels) };

@@ -7,7 +7,7 @@ use sea_orm::DbBackend;
 use crate::{
     domain::{
         field_tests::FieldTest,
-        filters::{Shown, TicketFilter},
+        filters::{ShownTickets, TicketFilter},
         ids::{LabelId, StoreId, TicketId},
         paging::{Page, PageRequest, Position},
         tickets::{Ticket, TicketWindow},
@@ -17,7 +17,7 @@ use crate::{
         Db, Result,
         rows::{Cells, Row},
         sql::Sql,
-        statement::pages::{Listed, Source, count_sql, fenced_count_sql},
+        statement::pages::{PageSource, PagedRow, count_sql, fenced_count_sql},
         tickets::{
             bloom_signature::Sieve,
             counters::push_ticket_total,
@@ -58,7 +58,7 @@ impl Row for Ticket {
     }
 }
 
-impl Listed for Ticket {
+impl PagedRow for Ticket {
     const TABLE: &'static str = "tickets";
     const SORT: &'static str = "sort_at";
 
@@ -77,7 +77,7 @@ impl Db {
         &self,
         store: &StoreId,
         filter: &TicketFilter,
-        shown: Shown,
+        shown: ShownTickets,
         tests: &[FieldTest],
         now: Timestamp,
         page: &PageRequest,
@@ -108,7 +108,7 @@ impl Db {
     pub(in crate::store) fn filtered_total_sql(
         &self,
         filter: &TicketFilter,
-        shown: Shown,
+        shown: ShownTickets,
         tests: &[FieldTest],
         start: Option<&Start<'_>>,
         mut conditions: Sql,
@@ -128,11 +128,11 @@ impl Db {
     pub(in crate::store) fn ticket_source(
         &self,
         filter: &TicketFilter,
-        shown: Shown,
+        shown: ShownTickets,
         tests: &[FieldTest],
         start: Option<&Start<'_>>,
         conditions: &mut Sql,
-    ) -> Source<'static> {
+    ) -> PageSource<'static> {
         let (sqlite, index) = (self.backend() == DbBackend::Sqlite, ticket_index(filter, shown));
         let walked = sqlite && start.is_none();
         let leading = leading_label(filter, shown).filter(|_| walked);
@@ -161,7 +161,14 @@ impl Db {
 
     /// The tickets that the marks in an index let through. The index is all that is read for the others: of a list of `tickets`
     /// itself SQLite takes down where each row is before it tests what the index tells of it.
-    fn sifted(&self, filter: &TicketFilter, shown: Shown, index: &str, sieves: &[Sieve], conditions: &mut Sql) -> Source<'static> {
+    fn sifted(
+        &self,
+        filter: &TicketFilter,
+        shown: ShownTickets,
+        index: &str,
+        sieves: &[Sieve],
+        conditions: &mut Sql,
+    ) -> PageSource<'static> {
         let end = conditions.as_str().len();
         push_list(conditions, filter, shown);
         self.push_sieves(conditions, sieves);
@@ -170,11 +177,11 @@ impl Db {
             "(SELECT rowid AS place, sort_at AS listed_at, id AS listed_id FROM tickets INDEXED BY {index} \
              WHERE store_id = $1{passes}) listed CROSS JOIN tickets ON tickets.rowid = listed.place"
         );
-        Source { table: table.into(), order: LISTED }
+        PageSource { table: table.into(), order: LISTED }
     }
 
     /// The open tickets of a label that their marks let through. That they have it needs no further look.
-    fn labelled(&self, label: &LabelId, is_spam: bool, sieves: &[Sieve], conditions: &mut Sql) -> Source<'static> {
+    fn labelled(&self, label: &LabelId, is_spam: bool, sieves: &[Sieve], conditions: &mut Sql) -> PageSource<'static> {
         let end = conditions.as_str().len();
         conditions.push(" AND label_id = ").text(label.as_str()).push(" AND is_spam = ").flag(is_spam);
         self.push_sieves(conditions, sieves);
@@ -183,7 +190,7 @@ impl Db {
             "(SELECT sort_at AS listed_at, ticket_id AS listed_id FROM labelled_tickets WHERE store_id = $1{passes}) listed \
              CROSS JOIN tickets INDEXED BY sqlite_autoindex_tickets_1 ON tickets.id = listed.listed_id"
         );
-        Source { table: table.into(), order: LISTED }
+        PageSource { table: table.into(), order: LISTED }
     }
 
     /// Where the messages of a ticket lie: its conversation, after the former ticket closed and until this one did
@@ -207,12 +214,12 @@ impl Db {
 /// The index that SQLite has to walk (INDEXED BY). It has no statistics here and would count the columns that are tested for equality: the
 /// state would win over a conversation or an assignee, and a small answer cost a walk through every open ticket. PostgreSQL has
 /// statistics and chooses its index itself.
-fn ticket_index(filter: &TicketFilter, shown: Shown) -> &'static str {
+fn ticket_index(filter: &TicketFilter, shown: ShownTickets) -> &'static str {
     if filter.conversation_id.is_some() {
         "tickets_by_conversation"
     } else if filter.assignee_user_ids.len() == 1 {
         "tickets_by_assignee"
-    } else if shown == Shown::All {
+    } else if shown == ShownTickets::All {
         "tickets_by_message"
     } else {
         "tickets_by_state"

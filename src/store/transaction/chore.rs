@@ -9,29 +9,29 @@ use sea_orm::DbBackend;
 use crate::store::{
     Db, Result,
     db::{OnStatement, Writes},
-    postgres::transaction::Begun,
+    postgres::transaction::BegunTransaction,
     rows::Cells,
     sql::Sql,
-    sqlite::group_commit::Turn,
+    sqlite::group_commit::WriterTurn,
 };
 
 /// A write transaction. Dropped without [`Tx::commit`], it leaves nothing behind.
 pub struct Tx {
-    on: On,
+    on: ChoreConnection,
     on_statement: Option<OnStatement>,
 }
 
-enum On {
-    Sqlite(Turn),
-    Postgres(Box<Begun>),
+enum ChoreConnection {
+    Sqlite(WriterTurn),
+    Postgres(Box<BegunTransaction>),
 }
 
 impl Db {
     /// Begins a write transaction. On SQLite it waits for the writers before it.
     pub async fn begin(&self) -> Result<Tx> {
         let on = match self.writes() {
-            Writes::Sqlite(writer) => On::Sqlite(writer.turn().await?),
-            Writes::Postgres(kept) => On::Postgres(Box::new(kept.begin().await?)),
+            Writes::Sqlite(writer) => ChoreConnection::Sqlite(writer.turn().await?),
+            Writes::Postgres(kept) => ChoreConnection::Postgres(Box::new(kept.begin().await?)),
         };
         Ok(Tx { on, on_statement: self.on_statement().cloned() })
     }
@@ -40,8 +40,8 @@ impl Db {
 impl Tx {
     pub(in crate::store) fn backend(&self) -> DbBackend {
         match &self.on {
-            On::Sqlite(_) => DbBackend::Sqlite,
-            On::Postgres(_) => DbBackend::Postgres,
+            ChoreConnection::Sqlite(_) => DbBackend::Sqlite,
+            ChoreConnection::Postgres(_) => DbBackend::Postgres,
         }
     }
 
@@ -55,8 +55,8 @@ impl Tx {
     pub(in crate::store) async fn all<T>(&self, sql: &Sql, decode: impl Fn(&mut Cells<'_>) -> Result<T>) -> Result<Vec<T>> {
         self.count_statement();
         match &self.on {
-            On::Sqlite(turn) => turn.all(sql, &decode),
-            On::Postgres(begun) => begun.rows(sql).await?.iter().map(|row| decode(&mut Cells::postgres(row))).collect(),
+            ChoreConnection::Sqlite(turn) => turn.all(sql, &decode),
+            ChoreConnection::Postgres(begun) => begun.rows(sql).await?.iter().map(|row| decode(&mut Cells::postgres(row))).collect(),
         }
     }
 
@@ -64,8 +64,8 @@ impl Tx {
     pub(in crate::store) async fn run(&self, sql: &Sql) -> Result<u64> {
         self.count_statement();
         match &self.on {
-            On::Sqlite(turn) => turn.run(sql),
-            On::Postgres(begun) => begun.run(sql).await,
+            ChoreConnection::Sqlite(turn) => turn.run(sql),
+            ChoreConnection::Postgres(begun) => begun.run(sql).await,
         }
     }
 
@@ -73,15 +73,15 @@ impl Tx {
     #[cfg(test)]
     pub(in crate::store) async fn script(&self, statements: &str) -> Result<()> {
         match &self.on {
-            On::Sqlite(turn) => turn.script(statements),
-            On::Postgres(begun) => begun.script(statements).await,
+            ChoreConnection::Sqlite(turn) => turn.script(statements),
+            ChoreConnection::Postgres(begun) => begun.script(statements).await,
         }
     }
 
     pub async fn commit(self) -> Result<()> {
         match self.on {
-            On::Sqlite(turn) => turn.commit().await,
-            On::Postgres(begun) => begun.commit(&[]).await.map(|_| ()),
+            ChoreConnection::Sqlite(turn) => turn.commit().await,
+            ChoreConnection::Postgres(begun) => begun.commit(&[]).await.map(|_| ()),
         }
     }
 }

@@ -38,7 +38,7 @@ mod tests {
     use super::BATCH;
     use crate::{
         domain::{clock::Clock, fixture::MovableClock, time::Timestamp},
-        store::{fixture::Fixture, transaction::write::Kept},
+        store::{fixture::Fixture, transaction::write::StoredResponse},
     };
 
     fn clock(at: i64) -> Arc<dyn Clock> {
@@ -51,7 +51,7 @@ mod tests {
         let keep = async |at: i64, keys: &[String]| {
             let write = fixture.db.write(&fixture.store, &clock(at)).await.unwrap();
             for key in keys {
-                write.keep("op", key, Kept { request_hash: "h".to_owned(), body: vec![] }).unwrap();
+                write.keep("op", key, StoredResponse { request_hash: "h".to_owned(), body: vec![] }).unwrap();
             }
             write.commit().await.unwrap();
         };

@@ -31,11 +31,11 @@ use crate::{
         db::{OnStatement, Writes},
         entity::idempotency_keys,
         lock::lock,
-        postgres::{connection::Answer, transaction::Begun},
+        postgres::{connection::QueryResult, transaction::BegunTransaction},
         rows::{Cells, Row},
         settings::secret_keys::SecretKeys,
         sql::{Param, Sql},
-        sqlite::group_commit::Turn,
+        sqlite::group_commit::WriterTurn,
     },
 };
 
@@ -44,7 +44,7 @@ const ROWS_MAX: usize = 500;
 
 /// A write transaction on one store.
 pub struct Write {
-    on: On,
+    on: WriteConnection,
     store: StoreId,
     clock: Arc<dyn Clock>,
     /// Milliseconds.
@@ -63,9 +63,9 @@ pub struct Write {
 }
 
 /// Where the statements run.
-enum On {
-    Sqlite(Turn),
-    Postgres(Box<Begun>),
+enum WriteConnection {
+    Sqlite(WriterTurn),
+    Postgres(Box<BegunTransaction>),
 }
 
 /// A record that derived data follows.
@@ -90,7 +90,7 @@ pub(in crate::store) const OTHER: &str = "other";
 
 /// What a kept answer says of a repeated request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct StoredResponse {
     pub request_hash: String,
     pub body: Vec<u8>,
 }
@@ -99,13 +99,13 @@ impl Db {
     /// Begins to write. On SQLite this waits for the writers before.
     pub async fn write(&self, store: &StoreId, clock: &Arc<dyn Clock>) -> Result<Write> {
         let on = match self.writes() {
-            Writes::Sqlite(writer) => On::Sqlite(writer.turn().await?),
-            Writes::Postgres(kept) => On::Postgres(Box::new(kept.begin().await?)),
+            Writes::Sqlite(writer) => WriteConnection::Sqlite(writer.turn().await?),
+            Writes::Postgres(kept) => WriteConnection::Postgres(Box::new(kept.begin().await?)),
         };
         Ok(self.write_on(on, store, clock))
     }
 
-    fn write_on(&self, on: On, store: &StoreId, clock: &Arc<dyn Clock>) -> Write {
+    fn write_on(&self, on: WriteConnection, store: &StoreId, clock: &Arc<dyn Clock>) -> Write {
         let now = AtomicI64::new(clock.now().millis());
         Write {
             on,
@@ -151,8 +151,8 @@ impl Write {
     pub(in crate::store) async fn all<T>(&self, sql: Sql, decode: impl Fn(&mut Cells<'_>) -> Result<T>) -> Result<Vec<T>> {
         self.count_statement();
         match &self.on {
-            On::Sqlite(turn) => turn.all(&sql, &decode),
-            On::Postgres(begun) => {
+            WriteConnection::Sqlite(turn) => turn.all(&sql, &decode),
+            WriteConnection::Postgres(begun) => {
                 let rows = self.fly(begun, vec![sql]).await?.pop().unwrap_or_default().rows;
                 rows.iter().map(|row| decode(&mut Cells::postgres(row))).collect()
             }
@@ -168,8 +168,8 @@ impl Write {
         self.wrote.store(true, Ordering::Relaxed);
         self.count_statement();
         match &self.on {
-            On::Sqlite(turn) => turn.run(&sql),
-            On::Postgres(begun) => Ok(self.fly(begun, vec![sql]).await?.pop().unwrap_or_default().affected),
+            WriteConnection::Sqlite(turn) => turn.run(&sql),
+            WriteConnection::Postgres(begun) => Ok(self.fly(begun, vec![sql]).await?.pop().unwrap_or_default().affected),
         }
     }
 
@@ -178,11 +178,11 @@ impl Write {
     pub(in crate::store) fn run_along(&self, sql: Sql) -> Result<()> {
         self.wrote.store(true, Ordering::Relaxed);
         match &self.on {
-            On::Sqlite(turn) => {
+            WriteConnection::Sqlite(turn) => {
                 self.count_statement();
                 turn.run(&sql).map(|_| ())
             }
-            On::Postgres(_) => {
+            WriteConnection::Postgres(_) => {
                 self.count_statement();
                 lock(&self.later).push(sql);
                 Ok(())
@@ -195,7 +195,7 @@ impl Write {
     }
 
     /// One flight: the statements that wait, and these. The answers of these alone.
-    async fn fly(&self, begun: &Begun, statements: Vec<Sql>) -> Result<Vec<Answer>> {
+    async fn fly(&self, begun: &BegunTransaction, statements: Vec<Sql>) -> Result<Vec<QueryResult>> {
         let holds = statements.iter().any(Sql::holds);
         let mut flight = self.waiting();
         let before = flight.len();
@@ -208,7 +208,7 @@ impl Write {
     }
 
     pub(in crate::store) fn on_postgres(&self) -> bool {
-        matches!(self.on, On::Postgres(_))
+        matches!(self.on, WriteConnection::Postgres(_))
     }
 
     pub(in crate::store) fn backend(&self) -> DbBackend {
@@ -223,7 +223,7 @@ impl Write {
     /// A conversation and its open ticket, both as they stay until the end. The ticket is looked up once the conversation is held: what
     /// opens or closes one holds the conversation too.
     pub async fn conversation_with_ticket(&self, id: &ConversationId) -> Result<Option<(Conversation, Option<TicketId>)>> {
-        let On::Postgres(begun) = &self.on else {
+        let WriteConnection::Postgres(begun) = &self.on else {
             let Some(conversation) = self.conversation(id).await? else { return Ok(None) };
             return Ok(Some((conversation, self.open_ticket(id).await?)));
         };
@@ -321,7 +321,7 @@ impl Write {
     }
 
     /// The answer that was kept for this request, unless it is older than `since`.
-    pub async fn kept(&self, operation: &str, key: &str, since: Timestamp) -> Result<Option<Kept>> {
+    pub async fn kept(&self, operation: &str, key: &str, since: Timestamp) -> Result<Option<StoredResponse>> {
         let query = idempotency_keys::Entity::find()
             .select_only()
             .columns([idempotency_keys::Column::RequestHash, idempotency_keys::Column::Body])
@@ -329,11 +329,11 @@ impl Write {
             .filter(idempotency_keys::Column::Operation.eq(operation))
             .filter(idempotency_keys::Column::Key.eq(key))
             .filter(idempotency_keys::Column::CreatedAt.gt(since));
-        Ok(self.select(query, |cells| Ok(Kept { request_hash: cells.take()?, body: cells.bytes()? })).await?.pop())
+        Ok(self.select(query, |cells| Ok(StoredResponse { request_hash: cells.take()?, body: cells.bytes()? })).await?.pop())
     }
 
     /// Keeps the answer to this request, in the place of one that is too old.
-    pub fn keep(&self, operation: &str, key: &str, kept: Kept) -> Result<()> {
+    pub fn keep(&self, operation: &str, key: &str, kept: StoredResponse) -> Result<()> {
         use idempotency_keys::Column::{Body, CreatedAt, Key, Operation, RequestHash, StoreId};
         let row = idempotency_keys::ActiveModel {
             store_id: Set(self.store.to_string()),
@@ -370,13 +370,13 @@ impl Write {
         let mut positions: Vec<i64> = Vec::with_capacity(log.len());
         let mut flight = self.waiting();
         match self.on {
-            On::Sqlite(turn) => {
+            WriteConnection::Sqlite(turn) => {
                 for sql in &logging {
                     positions.extend(turn.insert(sql)?);
                 }
                 turn.commit().await?;
             }
-            On::Postgres(begun) => {
+            WriteConnection::Postgres(begun) => {
                 let before = flight.len();
                 flight.extend(logging);
                 for answer in begun.commit(&flight).await?.iter().skip(before) {

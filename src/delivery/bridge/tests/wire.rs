@@ -40,7 +40,7 @@ async fn emails_and_templates_have_payloads_of_their_own() {
         bench.bridge(account, &local.url).await.unwrap();
     }
     let mailbox = |email: &str, name: Option<&str>| Mailbox { email: email.to_owned(), name: name.map(str::to_owned) };
-    let bare = Letter {
+    let bare = EmailDraft {
         to: vec![mailbox("eva@example.com", None)],
         cc: vec![],
         bcc: vec![],
@@ -60,7 +60,7 @@ async fn emails_and_templates_have_payloads_of_their_own() {
     });
     assert_eq!(first, expected);
 
-    let full = Letter {
+    let full = EmailDraft {
         to: vec![mailbox("eva@example.com", Some("Eva"))],
         cc: vec![mailbox("c@example.com", None)],
         bcc: vec![mailbox("b@example.com", None)],
@@ -78,7 +78,7 @@ async fn emails_and_templates_have_payloads_of_their_own() {
     });
     assert_eq!((&reply["email"], reply.get("text")), (&expected, None));
 
-    let filling = Filling { template_id: "tpl".into(), variables: vec![] };
+    let filling = FilledTemplate { template_id: "tpl".into(), variables: vec![] };
     bench.service.send_template(&bench.by(), "w1".into(), "+66812345678".to_owned(), filling).await.unwrap();
     worker.drain().await.unwrap();
     let template = body(&local.last());
@@ -105,11 +105,11 @@ fn the_kind_human_agent_is_sent_to_the_bridge() {
         "type": "message.send", "attempt": 3, "storeId": "s", "messageId": "m", "conversationId": "c", "accountId": "a",
         "channel": "facebook", "referenceId": "r", "kind": "human_agent", "text": "",
     });
-    assert_eq!(serde_json::to_value(Order::of(&parcel, 3)).unwrap(), expected);
+    assert_eq!(serde_json::to_value(MessageOrder::of(&parcel, 3)).unwrap(), expected);
 }
 
 fn whole(status: u16, pause: Option<i64>, body: &[u8]) -> EndpointResponse {
-    EndpointResponse { status, pause, body: Body::Whole(body.to_vec()) }
+    EndpointResponse { status, pause, body: ResponseBody::Whole(body.to_vec()) }
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn an_answer_is_judged_by_its_status_and_its_names() {
         assert!(refused.reason.contains(reason) && !refused.reason.ends_with('z'), "{status} {body}: {}", refused.reason);
     }
     assert_eq!(judge(&whole(400, None, b"{}")).unwrap_err().reason, "the bridge answered 400");
-    let long = |status| EndpointResponse { status, pause: None, body: Body::TooLong };
+    let long = |status| EndpointResponse { status, pause: None, body: ResponseBody::TooLong };
     assert!(judge(&long(200)).unwrap_err().reason.contains("longer than 65536 bytes"));
     assert_eq!(judge(&long(403)).unwrap_err().reason, "the bridge answered 403");
 }

@@ -4,7 +4,7 @@ use std::{collections::HashMap, sync::Arc, time::Duration};
 
 use super::endpoint::{SHORT, START};
 use crate::{
-    delivery::{client::Poster, webhooks::Webhooks, worker::Worker},
+    delivery::{client::Poster, webhooks::WebhookQueue, worker::Worker},
     domain::{
         clock::{Clock, Ids, RandomIds, World},
         events::{self, Actor, Event, Fact, FieldChange},
@@ -12,13 +12,13 @@ use crate::{
         ids::{StoreId, WebhookId},
         settings::{Bounds, Editor},
         targets::Targets,
-        webhooks::{Along, Answer, Attempted, Logged, Replay, SECRET_BYTES, SigningSecret, Webhook},
+        webhooks::{Along, Attempted, EndpointAnswer, LoggedAttempt, Replay, SECRET_BYTES, SigningSecret, Webhook},
     },
-    service::{By, Renderer, Service, conversation_writes::LabelUpdate, ticket_states::Escalation, webhooks::Settings},
+    service::{Renderer, Service, WriteContext, conversation_writes::LabelUpdate, ticket_states::Escalation, webhooks::WebhookSettings},
     store::{
         Db,
         fixture::Fixture,
-        queues::{deliveries::Claimed, room::Room},
+        queues::{concurrency::Room, deliveries::ClaimedDelivery},
     },
 };
 
@@ -48,7 +48,7 @@ pub(super) fn service(db: Db, clock: Arc<dyn Clock>) -> Service {
 
 /// Records one event of the account `a1`.
 pub(super) async fn escalate(service: &Service, store: &StoreId, conversation: &str) {
-    let by = By::alone(store, Actor::System);
+    let by = WriteContext::alone(store, Actor::System);
     service.escalate(&by, Escalation { conversation_id: conversation.into(), reason: None }).await.unwrap();
 }
 
@@ -82,7 +82,7 @@ impl Bench {
 
     pub(super) async fn hook_for(&self, url: &str, kinds: &[&str], account: Option<&str>) -> (WebhookId, SigningSecret) {
         let kinds = (!kinds.is_empty()).then(|| kinds.iter().map(|kind| (*kind).to_owned()).collect());
-        let settings = Settings { url: Some(url.to_owned()), kinds: Some(kinds), account_id: Some(account.map(Into::into)) };
+        let settings = WebhookSettings { url: Some(url.to_owned()), kinds: Some(kinds), account_id: Some(account.map(Into::into)) };
         let (webhook, secret) = self.service.create_webhook(&self.editor(), settings).await.unwrap();
         (webhook.id, secret)
     }
@@ -112,7 +112,7 @@ impl Bench {
     }
 
     pub(super) async fn label(&self, conversation: &str, label: &str) {
-        let by = By::alone(self.store(), Actor::System);
+        let by = WriteContext::alone(self.store(), Actor::System);
         let update = LabelUpdate { conversation_id: conversation.into(), add: vec![label.into()], remove: vec![] };
         self.service.update_conversation_labels(&by, update).await.unwrap();
     }
@@ -139,16 +139,16 @@ impl Bench {
         write.commit().await.unwrap();
     }
 
-    pub(super) fn worker(&self) -> Worker<Webhooks> {
+    pub(super) fn worker(&self) -> Worker<WebhookQueue> {
         self.worker_within(SHORT, Targets::Any)
     }
 
-    pub(super) fn worker_within(&self, timeout: Duration, targets: Targets) -> Worker<Webhooks> {
+    pub(super) fn worker_within(&self, timeout: Duration, targets: Targets) -> Worker<WebhookQueue> {
         self.worker_over(Poster::new(timeout, targets).unwrap(), targets)
     }
 
-    pub(super) fn worker_over(&self, poster: Poster, targets: Targets) -> Worker<Webhooks> {
-        Worker::new(Webhooks::over(poster, self.service.clone(), targets))
+    pub(super) fn worker_over(&self, poster: Poster, targets: Targets) -> Worker<WebhookQueue> {
+        Worker::new(WebhookQueue::over(poster, self.service.clone(), targets))
     }
 
     /// Milliseconds until the next attempt is due.
@@ -164,7 +164,7 @@ impl Bench {
         Editor::command_line(self.store().clone())
     }
 
-    pub(super) async fn log(&self, id: &WebhookId) -> Vec<Logged> {
+    pub(super) async fn log(&self, id: &WebhookId) -> Vec<LoggedAttempt> {
         self.service.attempts(self.store(), id, Along::After(0), 500).await.unwrap()
     }
 
@@ -179,19 +179,19 @@ impl Bench {
         queued
     }
 
-    pub(super) async fn claim(&self) -> Vec<Claimed> {
+    pub(super) async fn claim(&self) -> Vec<ClaimedDelivery> {
         let none = HashMap::new();
         self.service.claim_deliveries(Room { all: 100, each: 100, busy: &none }).await.unwrap()
     }
 
     /// Claims what is due next, at the time when it is.
-    pub(super) async fn claim_at_due(&self) -> Vec<Claimed> {
+    pub(super) async fn claim_at_due(&self) -> Vec<ClaimedDelivery> {
         let Some(due) = self.due().await else { return Vec::new() };
         self.pass(due.max(0));
         self.claim().await
     }
 
-    pub(super) fn attempted(&self, answer: Answer) -> Attempted {
+    pub(super) fn attempted(&self, answer: EndpointAnswer) -> Attempted {
         Attempted { started_at: self.clock.now(), ended_at: self.clock.now(), answer }
     }
 }

@@ -6,26 +6,26 @@ use tokio::sync::oneshot;
 
 use super::{
     bench::{Bench, MINUTE, escalate, every, numbered, service},
-    endpoint::{Endpoint, Reply, SHORT},
+    endpoint::{SHORT, ScriptedReply, TestEndpoint},
 };
 use crate::{
     delivery::{
-        webhooks::Webhooks,
+        webhooks::WebhookQueue,
         worker::{PLACE_MAX, Worker},
     },
     domain::{
         ids::StoreId,
         settings::Editor,
         targets::Targets,
-        webhooks::{Along, Answer, Replay},
+        webhooks::{Along, EndpointAnswer, Replay},
     },
     service::{
         Error, Service, stores,
-        webhooks::{LEASE_MILLIS, Settings},
+        webhooks::{LEASE_MILLIS, WebhookSettings},
     },
     store::{
         Db,
-        queues::{deliveries::Claimed, room::Room},
+        queues::{concurrency::Room, deliveries::ClaimedDelivery},
     },
     supervisor::Pulse,
 };
@@ -43,10 +43,10 @@ async fn the_lease_of_an_attempt_expires() {
     let second = bench.claim().await.remove(0);
     assert_eq!((first.attempts, second.attempts, &first.shipment), (1, 2, &second.shipment));
     // The lease of this attempt has expired: the late outcome goes into the attempt log and changes nothing else.
-    bench.service.settle_delivery(&first, bench.attempted(Answer::Status(500, None)), 0.5).await.unwrap();
-    bench.service.settle_delivery(&first, bench.attempted(Answer::Status(200, None)), 0.5).await.unwrap();
+    bench.service.settle_delivery(&first, bench.attempted(EndpointAnswer::Status(500, None)), 0.5).await.unwrap();
+    bench.service.settle_delivery(&first, bench.attempted(EndpointAnswer::Status(200, None)), 0.5).await.unwrap();
     assert!(bench.claim().await.is_empty());
-    bench.service.settle_delivery(&second, bench.attempted(Answer::None("down".to_owned())), 0.5).await.unwrap();
+    bench.service.settle_delivery(&second, bench.attempted(EndpointAnswer::None("down".to_owned())), 0.5).await.unwrap();
     assert_eq!(bench.due().await, Some(5 * MINUTE), "the second attempt keeps the second pause");
     let log = bench.log(&id).await;
     let told: Vec<_> = log.iter().map(|one| (one.attempt, one.status, one.reason.as_deref(), one.outcome.as_str())).collect();
@@ -64,7 +64,7 @@ async fn a_subscription_deleted_during_an_attempt_leaves_nothing() {
     assert_eq!(bench.due().await, Some(0));
     let claimed = bench.claim().await.remove(0);
     bench.service.delete_webhook(&bench.editor(), &id).await.unwrap();
-    bench.service.settle_delivery(&claimed, bench.attempted(Answer::Status(200, None)), 0.5).await.unwrap();
+    bench.service.settle_delivery(&claimed, bench.attempted(EndpointAnswer::Status(200, None)), 0.5).await.unwrap();
     assert!(bench.fixture.db.attempts(bench.store(), &id, Along::After(0), 10).await.unwrap().is_empty());
     assert!(matches!(bench.service.attempts(bench.store(), &id, Along::After(0), 10).await, Err(Error::NotFound { .. })));
 }
@@ -82,7 +82,7 @@ async fn each_endpoint_has_a_limit_and_the_rest_is_shared() {
     assert_eq!(bench.due().await, Some(0));
     let busy = HashMap::from([(places[0].clone(), 4), (places[1].clone(), 6)]);
     let claimed = bench.service.claim_deliveries(Room { all: 16, each: 6, busy: &busy }).await.unwrap();
-    let of = |claimed: &[Claimed], n: usize| claimed.iter().filter(|one| one.shipment.webhook_id == places[n].1).count();
+    let of = |claimed: &[ClaimedDelivery], n: usize| claimed.iter().filter(|one| one.shipment.webhook_id == places[n].1).count();
     assert_eq!([0, 1, 2].map(|n| of(&claimed, n)), [0, 0, 3], "the one that has the least going on comes first");
     let claimed = bench.service.claim_deliveries(Room { all: 100, each: 6, busy: &busy }).await.unwrap();
     assert_eq!([0, 1, 2].map(|n| of(&claimed, n)), [2, 0, 6]);
@@ -94,7 +94,7 @@ const SOON: Duration = Duration::from_secs(5);
 #[tokio::test]
 async fn hanging_endpoints_delay_only_their_own_store() {
     let bench = Bench::new().await;
-    let hanging = Endpoint::new(Reply::Hang).await;
+    let hanging = TestEndpoint::new(ScriptedReply::Hang).await;
     for _ in 0..40 {
         bench.hook(&hanging.url).await;
     }
@@ -106,10 +106,10 @@ async fn hanging_endpoints_delay_only_their_own_store() {
         worker.begin_due().await.unwrap();
     }
     let store = StoreId::from(format!("{} beside", bench.store()));
-    let named = stores::Settings { name: Some("Beside".to_owned()), ..stores::Settings::default() };
+    let named = stores::StoreSettings { name: Some("Beside".to_owned()), ..stores::StoreSettings::default() };
     stores::create(bench.service.db(), bench.service.world(), store.clone(), named).await.unwrap();
-    let (editor, well) = (Editor::command_line(store), Endpoint::says("200 OK").await);
-    let settings = Settings { url: Some(well.url.clone()), ..Settings::default() };
+    let (editor, well) = (Editor::command_line(store), TestEndpoint::says("200 OK").await);
+    let settings = WebhookSettings { url: Some(well.url.clone()), ..WebhookSettings::default() };
     let (webhook, _) = bench.service.create_webhook(&editor, settings).await.unwrap();
     bench.service.test_webhook(&editor, &webhook.id).await.unwrap();
     worker.begin_due().await.unwrap();
@@ -124,11 +124,11 @@ async fn hanging_endpoints_delay_only_their_own_store() {
 #[tokio::test]
 async fn a_hanging_endpoint_delays_only_its_own_events() {
     let bench = Bench::new().await;
-    let hanging = Endpoint::new(Reply::Hang).await;
+    let hanging = TestEndpoint::new(ScriptedReply::Hang).await;
     bench.hook(&hanging.url).await;
     let mut well = Vec::new();
     for _ in 0..3 {
-        let endpoint = Endpoint::says("200 OK").await;
+        let endpoint = TestEndpoint::says("200 OK").await;
         bench.hook(&endpoint.url).await;
         well.push(endpoint);
     }
@@ -157,14 +157,14 @@ async fn every_event_of_concurrent_writers_reaches_every_endpoint_once() {
     let bench = Bench::new().await;
     let mut endpoints = Vec::new();
     for kinds in [&[][..], &["ai.escalated"][..], &["ticket.closed"][..]] {
-        let endpoint = Endpoint::new(Reply::Slowly("200 OK")).await;
+        let endpoint = TestEndpoint::new(ScriptedReply::Slowly("200 OK")).await;
         bench.hook_for(&endpoint.url, kinds, None).await;
         endpoints.push(endpoint);
     }
     let (mut workers, mut stops) = (Vec::new(), Vec::new());
     for _ in 0..2 {
         let (stop, stopped) = oneshot::channel::<()>();
-        let worker = Worker::new(Webhooks::new(another(&bench).await, Targets::Any).unwrap());
+        let worker = Worker::new(WebhookQueue::new(another(&bench).await, Targets::Any).unwrap());
         workers.push(tokio::spawn(worker.run(async { _ = stopped.await }, Pulse::unheard())));
         stops.push(stop);
     }
@@ -208,10 +208,10 @@ async fn every_event_of_concurrent_writers_reaches_every_endpoint_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
 async fn disabling_during_deliveries_leaves_nothing_queued() {
     let bench = Bench::new().await;
-    let endpoint = Endpoint::new(Reply::Slowly("500 Broken")).await;
+    let endpoint = TestEndpoint::new(ScriptedReply::Slowly("500 Broken")).await;
     let (id, _) = bench.hook(&endpoint.url).await;
     let (stop, stopped) = oneshot::channel::<()>();
-    let worker = Worker::new(Webhooks::new(another(&bench).await, Targets::Any).unwrap());
+    let worker = Worker::new(WebhookQueue::new(another(&bench).await, Targets::Any).unwrap());
     let worker = tokio::spawn(worker.run(async { _ = stopped.await }, Pulse::unheard()));
     let (writer, store) = (another(&bench).await, bench.store().clone());
     let writer = tokio::spawn(async move {

@@ -2,22 +2,22 @@
 
 use super::{
     bench::{Bench, DAY, every},
-    endpoint::{Endpoint, START},
+    endpoint::{START, TestEndpoint},
 };
 use crate::{
     delivery::worker::PLACE_MAX,
     domain::{
         time::Timestamp,
-        webhooks::{Answer, PATIENCE_MILLIS, Replay},
+        webhooks::{EndpointAnswer, PATIENCE_MILLIS, Replay},
     },
-    service::webhooks::Settings,
+    service::webhooks::WebhookSettings,
 };
 
 #[tokio::test]
 async fn a_410_disables_the_subscription() {
     let bench = Bench::new().await;
-    let gone = Endpoint::says("410 Gone").await;
-    let well = Endpoint::says("200 OK").await;
+    let gone = TestEndpoint::says("410 Gone").await;
+    let well = TestEndpoint::says("200 OK").await;
     let (id, _) = bench.hook(&gone.url).await;
     let (other, _) = bench.hook(&well.url).await;
     for _ in 0..40 {
@@ -54,7 +54,7 @@ async fn a_410_disables_the_subscription() {
 #[tokio::test]
 async fn five_days_without_a_success_disable() {
     let bench = Bench::new().await;
-    let endpoint = Endpoint::says("500 Broken").await;
+    let endpoint = TestEndpoint::says("500 Broken").await;
     let (id, _) = bench.hook(&endpoint.url).await;
     let mut worker = bench.worker();
     bench.event().await;
@@ -86,14 +86,18 @@ async fn five_days_without_a_success_disable() {
 #[tokio::test]
 async fn a_new_url_restarts_the_period() {
     let bench = Bench::new().await;
-    let endpoint = Endpoint::says("500 Broken").await;
+    let endpoint = TestEndpoint::says("500 Broken").await;
     let (id, _) = bench.hook(&endpoint.url).await;
     bench.event().await;
     let mut worker = bench.worker();
     worker.drain().await.unwrap();
     bench.pass(PATIENCE_MILLIS);
-    let other = Endpoint::says("500 Broken too").await;
-    bench.service.edit_webhook(&bench.editor(), &id, Settings { url: Some(other.url.clone()), ..Settings::default() }).await.unwrap();
+    let other = TestEndpoint::says("500 Broken too").await;
+    bench
+        .service
+        .edit_webhook(&bench.editor(), &id, WebhookSettings { url: Some(other.url.clone()), ..WebhookSettings::default() })
+        .await
+        .unwrap();
     worker.drain().await.unwrap();
     assert_eq!((endpoint.count(), other.count(), bench.shown(&id).await.enabled), (1, 1, true));
 }
@@ -102,12 +106,12 @@ async fn a_new_url_restarts_the_period() {
 async fn responses_of_a_former_url_do_not_count_for_the_new_one() {
     let bench = Bench::new().await;
     let (id, _) = bench.hook("http://127.0.0.1:9/old").await;
-    let moved = |url: &str| Settings { url: Some(url.to_owned()), ..Settings::default() };
+    let moved = |url: &str| WebhookSettings { url: Some(url.to_owned()), ..WebhookSettings::default() };
     for (answer, outcome) in [
-        (Answer::Status(410, None), "retrying"),
-        (Answer::Status(500, None), "retrying"),
-        (Answer::None("nobody".to_owned()), "retrying"),
-        (Answer::Status(200, None), "delivered"),
+        (EndpointAnswer::Status(410, None), "retrying"),
+        (EndpointAnswer::Status(500, None), "retrying"),
+        (EndpointAnswer::None("nobody".to_owned()), "retrying"),
+        (EndpointAnswer::Status(200, None), "delivered"),
     ] {
         bench.service.edit_webhook(&bench.editor(), &id, moved("http://127.0.0.1:9/old")).await.unwrap();
         bench.event().await;
@@ -122,7 +126,7 @@ async fn responses_of_a_former_url_do_not_count_for_the_new_one() {
         let next = bench.claim_at_due().await;
         assert!(next.iter().all(|one| one.shipment.url.ends_with("/new")));
         for one in &next {
-            bench.service.settle_delivery(one, bench.attempted(Answer::Status(200, None)), 0.5).await.unwrap();
+            bench.service.settle_delivery(one, bench.attempted(EndpointAnswer::Status(200, None)), 0.5).await.unwrap();
         }
         assert_eq!(next.len(), usize::from(outcome == "retrying"), "{answer:?}");
     }

@@ -2,17 +2,17 @@
 
 use super::{
     bench::{Bench, DAY, MINUTE, every},
-    endpoint::{Endpoint, START, Seen},
+    endpoint::{ReceivedRequest, START, TestEndpoint},
 };
 use crate::domain::{
     time::Timestamp,
-    webhooks::{Answer, Replay},
+    webhooks::{EndpointAnswer, Replay},
 };
 
 #[tokio::test]
 async fn a_replay_sends_events_again() {
     let bench = Bench::new().await;
-    let endpoint = Endpoint::says("200 OK").await;
+    let endpoint = TestEndpoint::says("200 OK").await;
     let (id, _) = bench.hook_for(&endpoint.url, &["ai.escalated"], None).await;
     let mut worker = bench.worker();
     for _ in 0..3 {
@@ -23,7 +23,7 @@ async fn a_replay_sends_events_again() {
     }
     let at = |seconds: i64| Some(Timestamp::from_millis(START + seconds * 1_000));
     let second = endpoint.seen()[1].clone();
-    let ids = |seen: &[Seen]| seen.iter().map(|seen| seen.id().to_owned()).collect::<Vec<_>>();
+    let ids = |seen: &[ReceivedRequest]| seen.iter().map(|seen| seen.id().to_owned()).collect::<Vec<_>>();
     let all = ids(&endpoint.seen());
     for (replay, expected) in [
         (every(), &all[..]),
@@ -53,7 +53,7 @@ async fn a_replay_sends_events_again() {
     let going = bench.claim().await.remove(0);
     assert_eq!(bench.replay(&id, every()).await, 3);
     assert_eq!(bench.replay(&id, Replay { missing: true, ..every() }).await, 0);
-    bench.service.settle_delivery(&going, bench.attempted(Answer::Status(200, None)), 0.5).await.unwrap();
+    bench.service.settle_delivery(&going, bench.attempted(EndpointAnswer::Status(200, None)), 0.5).await.unwrap();
     worker.drain().await.unwrap();
     // Events that were given up are missing.
     endpoint.now_says("500 Broken");
@@ -79,8 +79,8 @@ async fn a_replay_sends_events_again() {
 #[tokio::test]
 async fn a_test_event_goes_to_one_endpoint_and_can_be_replayed() {
     let bench = Bench::new().await;
-    let endpoint = Endpoint::says("200 OK").await;
-    let other = Endpoint::says("200 OK").await;
+    let endpoint = TestEndpoint::says("200 OK").await;
+    let other = TestEndpoint::says("200 OK").await;
     let (id, secret) = bench.hook_for(&endpoint.url, &["ticket.closed"], None).await;
     bench.hook(&other.url).await;
     let mut worker = bench.worker();

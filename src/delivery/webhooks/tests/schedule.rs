@@ -4,18 +4,18 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::{
     bench::{Bench, DAY, MINUTE, numbered},
-    endpoint::{Endpoint, Reply, Server},
+    endpoint::{ScriptedReply, TestEndpoint, TestServer},
 };
 use crate::domain::{
     clock::Clock,
     time::Timestamp,
-    webhooks::{Answer, Attempted, PAUSES},
+    webhooks::{Attempted, EndpointAnswer, PAUSES},
 };
 
 #[tokio::test]
 async fn an_event_is_retried_on_schedule_with_the_same_bytes_and_then_given_up() {
     let bench = Bench::new().await;
-    let endpoint = Endpoint::says("500 Broken").await;
+    let endpoint = TestEndpoint::says("500 Broken").await;
     let (id, secret) = bench.hook(&endpoint.url).await;
     let mut worker = bench.worker();
     bench.event().await;
@@ -58,7 +58,7 @@ async fn backoff_counts_from_the_end_of_the_attempt() {
     let claimed = bench.claim().await.remove(0);
     let started_at = bench.clock.now();
     bench.pass(12_000);
-    let attempted = Attempted { started_at, ended_at: bench.clock.now(), answer: Answer::Status(503, None) };
+    let attempted = Attempted { started_at, ended_at: bench.clock.now(), answer: EndpointAnswer::Status(503, None) };
     bench.service.settle_delivery(&claimed, attempted, 0.5).await.unwrap();
     assert_eq!(bench.due().await, Some(5_000));
     assert_eq!(bench.log(&claimed.shipment.webhook_id).await[0].took, 12_000);
@@ -67,7 +67,7 @@ async fn backoff_counts_from_the_end_of_the_attempt() {
 #[tokio::test]
 async fn retry_after_may_lengthen_the_pause() {
     let bench = Bench::new().await;
-    let endpoint = Endpoint::says("429 Too Many\r\nretry-after: 3600").await;
+    let endpoint = TestEndpoint::says("429 Too Many\r\nretry-after: 3600").await;
     bench.hook(&endpoint.url).await;
     let mut worker = bench.worker();
     bench.event().await;
@@ -87,19 +87,19 @@ async fn retry_after_may_lengthen_the_pause() {
 #[tokio::test]
 async fn only_a_2xx_is_a_success() {
     let bench = Bench::new().await;
-    let elsewhere = Endpoint::says("200 OK").await;
+    let elsewhere = TestEndpoint::says("200 OK").await;
     let mut worker = bench.worker();
     for (reply, status, reason) in [
-        (Reply::Says("204 No Content".to_owned()), Some(204), ""),
-        (Reply::Says("299 Odd".to_owned()), Some(299), ""),
-        (Reply::Says(format!("302 Found\r\nlocation: {}", elsewhere.url)), Some(302), ""),
-        (Reply::Says(format!("307 Again\r\nlocation: {}", elsewhere.url)), Some(307), ""),
-        (Reply::Says("404 Not Found".to_owned()), Some(404), ""),
-        (Reply::Hang, None, "no answer within"),
-        (Reply::Unended(""), Some(200), ""),
-        (Reply::Reset, None, "reset"),
+        (ScriptedReply::Says("204 No Content".to_owned()), Some(204), ""),
+        (ScriptedReply::Says("299 Odd".to_owned()), Some(299), ""),
+        (ScriptedReply::Says(format!("302 Found\r\nlocation: {}", elsewhere.url)), Some(302), ""),
+        (ScriptedReply::Says(format!("307 Again\r\nlocation: {}", elsewhere.url)), Some(307), ""),
+        (ScriptedReply::Says("404 Not Found".to_owned()), Some(404), ""),
+        (ScriptedReply::Hang, None, "no answer within"),
+        (ScriptedReply::Unended(""), Some(200), ""),
+        (ScriptedReply::Reset, None, "reset"),
     ] {
-        let endpoint = Endpoint::new(reply.clone()).await;
+        let endpoint = TestEndpoint::new(reply.clone()).await;
         let (id, _) = bench.hook(&endpoint.url).await;
         bench.event().await;
         worker.drain().await.unwrap();
@@ -120,7 +120,7 @@ async fn only_a_2xx_is_a_success() {
 #[tokio::test]
 async fn a_corrupt_event_does_not_block_the_others() {
     let bench = Bench::new().await;
-    let endpoint = Endpoint::says("200 OK").await;
+    let endpoint = TestEndpoint::says("200 OK").await;
     bench.hook(&endpoint.url).await;
     bench.event().await;
     bench.contact_event(Some(b"{\"no JSON")).await;
@@ -134,9 +134,9 @@ async fn a_kept_connection_that_the_receiver_closes_is_no_failure() {
     let bench = Bench::new().await;
     let requests = AtomicUsize::new(0);
     // The second request, on the connection of the first, is read and not answered.
-    let server = Server::new(move |_| match requests.fetch_add(1, Ordering::SeqCst) {
-        1 => Reply::Reset,
-        _ => Reply::Says("200 OK".to_owned()),
+    let server = TestServer::new(move |_| match requests.fetch_add(1, Ordering::SeqCst) {
+        1 => ScriptedReply::Reset,
+        _ => ScriptedReply::Says("200 OK".to_owned()),
     })
     .await;
     let (id, _) = bench.hook(&server.url()).await;

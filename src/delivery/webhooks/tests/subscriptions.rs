@@ -2,17 +2,17 @@
 
 use super::{
     bench::{Bench, DAY, every},
-    endpoint::Endpoint,
+    endpoint::TestEndpoint,
 };
 use crate::{
     domain::webhooks::{ROTATION_MILLIS, Replay},
-    service::{Error, webhooks::Settings},
+    service::{Error, webhooks::WebhookSettings},
 };
 
 #[tokio::test]
 async fn both_secrets_sign_for_a_day_after_a_rotation() {
     let bench = Bench::new().await;
-    let endpoint = Endpoint::says("200 OK").await;
+    let endpoint = TestEndpoint::says("200 OK").await;
     let (id, first) = bench.hook(&endpoint.url).await;
     let mut worker = bench.worker();
     let (_, second) = bench.service.rotate_webhook(&bench.editor(), &id).await.unwrap();
@@ -55,7 +55,7 @@ async fn kinds_and_account_filter_events() {
         (&["conversation.label_added", "contact.contact_field_updated"][..], Some("a2")),
         (&["contact.contact_field_updated"][..], None),
     ] {
-        let endpoint = Endpoint::says("200 OK").await;
+        let endpoint = TestEndpoint::says("200 OK").await;
         bench.hook_for(&endpoint.url, kinds, account).await;
         endpoints.push(endpoint);
     }
@@ -64,19 +64,19 @@ async fn kinds_and_account_filter_events() {
     bench.label("elsewhere", "l1").await;
     bench.contact_event(None).await;
     bench.worker().drain().await.unwrap();
-    assert_eq!(endpoints.iter().map(Endpoint::count).collect::<Vec<_>>(), [4, 2, 2, 1, 1]);
+    assert_eq!(endpoints.iter().map(TestEndpoint::count).collect::<Vec<_>>(), [4, 2, 2, 1, 1]);
 }
 
 #[tokio::test]
 async fn a_change_of_a_subscription_applies_to_later_events() {
     let bench = Bench::new().await;
-    let endpoint = Endpoint::says("200 OK").await;
+    let endpoint = TestEndpoint::says("200 OK").await;
     let mut worker = bench.worker();
     // Recorded, but without a number yet.
     bench.event().await;
     let (id, _) = bench.hook_for(&endpoint.url, &["ticket.closed"], None).await;
     bench.event().await;
-    let all = Settings { kinds: Some(None), ..Settings::default() };
+    let all = WebhookSettings { kinds: Some(None), ..WebhookSettings::default() };
     bench.service.edit_webhook(&bench.editor(), &id, all).await.unwrap();
     worker.drain().await.unwrap();
     assert_eq!(endpoint.count(), 0);
@@ -93,7 +93,7 @@ async fn a_change_of_a_subscription_applies_to_later_events() {
 #[tokio::test]
 async fn disabling_drops_queued_deliveries() {
     let bench = Bench::new().await;
-    let endpoint = Endpoint::says("500 Broken").await;
+    let endpoint = TestEndpoint::says("500 Broken").await;
     let (id, _) = bench.hook(&endpoint.url).await;
     let mut worker = bench.worker();
     bench.event().await;

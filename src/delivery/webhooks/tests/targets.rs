@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::{
     bench::Bench,
-    endpoint::{Reply, SHORT, Server},
+    endpoint::{SHORT, ScriptedReply, TestServer},
 };
 use crate::{
     delivery::{client::Poster, guard::MachineNames},
@@ -20,7 +20,7 @@ use crate::{
         ids::WebhookId,
         targets::{Targets, tests::SPELT_OUT},
     },
-    service::{Error, webhooks::Settings},
+    service::{Error, webhooks::WebhookSettings},
 };
 
 /// Part of every refusal.
@@ -190,7 +190,8 @@ async fn nothing_connects_to_a_private_address() {
         hooks.push((bench.hook(&url).await.0, url));
     }
     for url in WITH_A_NAME.map(|url| format!("{url}:{port}/")) {
-        let refused = bench.service.create_webhook(&bench.editor(), Settings { url: Some(url.clone()), ..Settings::default() }).await;
+        let refused =
+            bench.service.create_webhook(&bench.editor(), WebhookSettings { url: Some(url.clone()), ..WebhookSettings::default() }).await;
         assert!(matches!(refused, Err(Error::Invalid { .. })), "{url}");
         hooks.push((bench.unchecked_hook(&url).await, url));
     }
@@ -230,7 +231,7 @@ async fn dns_rebinding_is_refused() {
     let ears = Ears::at([four]);
     let permitted = Targets::PublicAnd(IpAddr::V6(Ipv6Addr::LOCALHOST));
     // Every response closes its connection, so each delivery opens another.
-    let origin = Server::on(six, |_| Reply::Says("200 OK\r\nconnection: close".to_owned()));
+    let origin = TestServer::on(six, |_| ScriptedReply::Says("200 OK\r\nconnection: close".to_owned()));
     let names = Arc::new(Names::default());
     // First a public address, then a private one; and both at once.
     for answer in [&["::1"][..], &["127.0.0.1"], &["::1"], &["127.0.0.1", "::1"], &["::ffff:127.0.0.1"]] {
@@ -257,9 +258,9 @@ async fn no_redirect_leads_to_a_private_address() {
     let port = ears.port;
     let locations = ["http://127.0.0.1", "//127.0.0.1", "http://2130706433", "http://[::ffff:7f00:1]", "http://[::1]", "http://localhost"];
     // The path of a request is the response that it asks for: a status, and a location.
-    let origin = Server::on(listener, move |seen| {
+    let origin = TestServer::on(listener, move |seen| {
         let (status, place) = seen.line.split([' ', '/']).filter(|part| !part.is_empty()).nth(1).unwrap().split_once('-').unwrap();
-        Reply::Says(format!("{status} Elsewhere\r\nlocation: {}:{port}/", locations[place.parse::<usize>().unwrap()]))
+        ScriptedReply::Says(format!("{status} Elsewhere\r\nlocation: {}:{port}/", locations[place.parse::<usize>().unwrap()]))
     });
     let bench = Bench::new().await;
     let mut hooks = Vec::new();

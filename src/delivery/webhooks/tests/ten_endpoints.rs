@@ -15,17 +15,17 @@ use std::{
 
 use super::{
     bench::{Bench, every, numbered, service},
-    endpoint::{Endpoint, Reply, START, Server},
+    endpoint::{START, ScriptedReply, TestEndpoint, TestServer},
 };
 use crate::{
     delivery::{
-        webhooks::Webhooks,
+        webhooks::WebhookQueue,
         worker::{PLACE_MAX, Worker},
     },
     domain::{
         ids::WebhookId,
         targets::Targets,
-        webhooks::{Along, Logged, PATIENCE_MILLIS, PAUSES, Replay},
+        webhooks::{Along, LoggedAttempt, PATIENCE_MILLIS, PAUSES, Replay},
     },
     store::{Db, fixture::setting},
 };
@@ -89,7 +89,7 @@ struct Told {
     /// Whether every attempt had that body.
     same: bool,
     /// Each attempt: its time in seconds, and the reply.
-    attempts: Vec<(i64, Reply)>,
+    attempts: Vec<(i64, ScriptedReply)>,
     resets: usize,
 }
 
@@ -106,7 +106,7 @@ impl Subscriber {
     async fn new(bench: &Bench, manner: Manner, elsewhere: &str) -> Self {
         let (told, recovered): (Arc<Mutex<HashMap<String, Told>>>, Arc<AtomicBool>) = Default::default();
         let (keep, well, elsewhere) = (told.clone(), recovered.clone(), elsewhere.to_owned());
-        let server = Server::new(move |request| {
+        let server = TestServer::new(move |request| {
             let mut keep = keep.lock().unwrap();
             let (place, seconds) = (keep.len(), request.seconds());
             let told = keep.entry(request.id().to_owned()).or_insert_with(|| Told {
@@ -118,21 +118,21 @@ impl Subscriber {
             });
             told.same &= told.body == request.body;
             let slow = told.place % SLOW.0 == SLOW.1;
-            let says = |status: &str| Reply::Says(status.to_owned());
+            let says = |status: &str| ScriptedReply::Says(status.to_owned());
             let reply = match (manner, told.attempts.len() + 1) {
                 (Manner::Broken, _) | (Manner::Recovers, 1..=4) => says("500 Broken"),
                 (Manner::RecoversTooLate, _) if !well.load(Ordering::SeqCst) => says("500 Broken"),
                 (Manner::Busy, 1) => says(&format!("429 Too Many\r\nretry-after: {}", ASKED / 1000)),
                 (Manner::Moved, _) => says(&format!("302 Found\r\nlocation: {elsewhere}")),
                 (Manner::Gone, _) => says("410 Gone"),
-                (Manner::Hangs, 1) if slow => Reply::Hang,
-                (Manner::Drips, 1) if slow => Reply::Unended(""),
-                (Manner::Resets, _) if told.resets < 4 => Reply::Reset,
+                (Manner::Hangs, 1) if slow => ScriptedReply::Hang,
+                (Manner::Drips, 1) if slow => ScriptedReply::Unended(""),
+                (Manner::Resets, _) if told.resets < 4 => ScriptedReply::Reset,
                 _ => says("200 OK"),
             };
-            told.resets += usize::from(matches!(reply, Reply::Reset));
+            told.resets += usize::from(matches!(reply, ScriptedReply::Reset));
             // Every second one is the same attempt on another connection.
-            if !matches!(reply, Reply::Reset) || !told.resets.is_multiple_of(2) {
+            if !matches!(reply, ScriptedReply::Reset) || !told.resets.is_multiple_of(2) {
                 told.attempts.push((seconds, reply.clone()));
             }
             reply
@@ -150,7 +150,7 @@ impl Subscriber {
     /// Compares the attempt log with what the endpoint saw, attempt by attempt, and both with the schedule and the recorded
     /// events. Returns how many attempts ended in which way.
     async fn compare(&self, bench: &Bench, recorded: &HashSet<Vec<u8>>) -> BTreeMap<(String, Option<i64>), usize> {
-        let mut log: HashMap<String, Vec<Logged>> = HashMap::new();
+        let mut log: HashMap<String, Vec<LoggedAttempt>> = HashMap::new();
         let mut after = 0;
         loop {
             let page = bench.service.attempts(bench.store(), &self.id, Along::After(after), 500).await.unwrap();
@@ -171,13 +171,13 @@ impl Subscriber {
                 let context = format!("{:?}: attempt {n} of {logged:?}", self.manner);
                 assert_eq!(one.started_at.millis().div_euclid(1000), *seconds, "{context}");
                 let status = match reply {
-                    Reply::Says(status) => Some(status[..3].parse::<i64>().unwrap()),
-                    Reply::Unended(_) => Some(200),
+                    ScriptedReply::Says(status) => Some(status[..3].parse::<i64>().unwrap()),
+                    ScriptedReply::Unended(_) => Some(200),
                     _ => None,
                 };
                 let reason = match reply {
-                    Reply::Says(_) | Reply::Unended(_) => None,
-                    Reply::Reset => Some("reset"),
+                    ScriptedReply::Says(_) | ScriptedReply::Unended(_) => None,
+                    ScriptedReply::Reset => Some("reset"),
                     _ => Some("no answer within"),
                 };
                 assert_eq!(one.status, status, "{context}");
@@ -224,7 +224,7 @@ impl Subscriber {
 }
 
 /// Makes the attempts that are due and moves the clock to the next due moment, until the queue is empty.
-async fn finish(bench: &Bench, worker: &mut Worker<Webhooks>) {
+async fn finish(bench: &Bench, worker: &mut Worker<WebhookQueue>) {
     worker.drain().await.unwrap();
     while let Some(wait) = bench.due().await {
         let due = bench.now() + wait;
@@ -239,7 +239,7 @@ async fn endpoints_that_recover_get_all_events_and_broken_ones_are_disabled() {
     let mut bench = Bench::new().await;
     // As many connections as the server has.
     bench.service = service(Db::open(&bench.fixture.url, 8, None).await.unwrap(), bench.clock.clone());
-    let elsewhere = Endpoint::says("200 OK").await;
+    let elsewhere = TestEndpoint::says("200 OK").await;
     let mut subscribers = Vec::new();
     for manner in MANNERS {
         subscribers.push(Subscriber::new(&bench, manner, &elsewhere.url).await);

@@ -25,9 +25,9 @@ async fn agree(fixture: &Fixture) {
     assert_eq!(contacts, Some(counted(fixture, "contacts", "TRUE").await));
     for spam in [false, true] {
         for (shown, condition) in [
-            (Shown::Open, "is_open = TRUE AND (snoozed_until IS NULL OR snoozed_until <= 1000)"),
-            (Shown::Closed, "is_open = FALSE"),
-            (Shown::All, "TRUE"),
+            (ShownTickets::Open, "is_open = TRUE AND (snoozed_until IS NULL OR snoozed_until <= 1000)"),
+            (ShownTickets::Closed, "is_open = FALSE"),
+            (ShownTickets::All, "TRUE"),
         ] {
             let filter = TicketFilter { is_spam: spam, ..TicketFilter::default() };
             let total = db.tickets(&fixture.store, &filter, shown, &[], NOW, &first(2)).await.unwrap().total.unwrap();
@@ -118,7 +118,7 @@ async fn a_change_that_is_taken_back_is_not_counted() {
     tx.script(&insert(&fixture, 1, true, false, None)).await.unwrap();
     drop(tx);
     agree(&fixture).await;
-    assert_eq!(fixture.db.ticket_total(&fixture.store, Shown::All, false, NOW).await.unwrap(), 0);
+    assert_eq!(fixture.db.ticket_total(&fixture.store, ShownTickets::All, false, NOW).await.unwrap(), 0);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
@@ -140,7 +140,7 @@ async fn totals_stay_exact_while_many_write_and_parts_are_put_together() {
         writer.await.unwrap();
     }
     agree(&fixture).await;
-    assert!(fixture.db.ticket_total(&fixture.store, Shown::All, false, NOW).await.unwrap() > 0);
+    assert!(fixture.db.ticket_total(&fixture.store, ShownTickets::All, false, NOW).await.unwrap() > 0);
     for _ in 0..2 {
         fixture.db.fold_totals().await.unwrap();
         agree(&fixture).await;
@@ -177,7 +177,7 @@ async fn what_is_there_already_is_counted() {
     }
     fixture.migrate_again("m0008_totals").await;
     agree(&fixture).await;
-    assert_eq!(fixture.db.ticket_total(&fixture.store, Shown::All, false, NOW).await.unwrap(), 3);
+    assert_eq!(fixture.db.ticket_total(&fixture.store, ShownTickets::All, false, NOW).await.unwrap(), 3);
     fixture.execute("DELETE FROM tickets WHERE id = 't1'").await.unwrap();
     agree(&fixture).await;
 }
@@ -191,7 +191,7 @@ async fn a_walk_may_ask_for_its_total_late() {
     let last = Position { at: i64::MIN, id: String::new(), rank: None };
     let behind = PageRequest { after: Some(last), ..page.clone() };
     for (page, rows) in [(&page, 1), (&behind, 0)] {
-        let tickets = fixture.db.tickets(&fixture.store, &TicketFilter::default(), Shown::All, &[], NOW, page).await.unwrap();
+        let tickets = fixture.db.tickets(&fixture.store, &TicketFilter::default(), ShownTickets::All, &[], NOW, page).await.unwrap();
         let contacts = fixture.db.contacts(&fixture.store, &ContactFilter::default(), page).await.unwrap();
         let conversations = fixture.db.conversations_of_contact(&fixture.store, &"k1".into(), page).await.unwrap();
         assert_eq!([tickets.rows.len(), contacts.rows.len(), conversations.rows.len()], [1, 1, 2].map(|all| all * rows));
@@ -214,7 +214,7 @@ async fn a_list_with_its_total_is_planned_once() {
     fixture.execute("ANALYZE tickets; ANALYZE totals").await.unwrap();
     let now = Timestamp::from_millis(1_990);
     for _ in 0..20 {
-        let page = fixture.db.tickets(&fixture.store, &TicketFilter::default(), Shown::Open, &[], now, &first(20)).await.unwrap();
+        let page = fixture.db.tickets(&fixture.store, &TicketFilter::default(), ShownTickets::Open, &[], now, &first(20)).await.unwrap();
         assert_eq!(page.total, Some(1_998));
     }
     let plans = "SELECT COUNT(*), CAST(SUM(custom_plans) AS BIGINT), CAST(SUM(generic_plans) AS BIGINT) FROM pg_prepared_statements \

@@ -1,6 +1,6 @@
 //! In-memory overlay of the index (memtable): records that changed since the last index commit.
 //!
-//! Called by `follow`, for each search and by its worker. The change log lists the commits of all processes. Each search
+//! Called by `search_service`, for each search and by its worker. The change log lists the commits of all processes. Each search
 //! reads it first, so it sees every write acknowledged before; concurrent searches share one read (single flight). Where
 //! the log is far ahead, as after an import, searches neither read it nor wait for more than one part, until the worker has
 //! caught up. Commits of this process are visible even then, since they are passed on directly, beside the log. A message
@@ -23,9 +23,9 @@ use tokio::{
 
 use super::{
     Result,
-    build::{blocking, unpanicked},
-    index::{Key, text},
-    memory::Terms,
+    index::{RecordKey, text},
+    index_build::{blocking, unpanicked},
+    record_terms::Terms,
     searcher::{Fresh, View},
 };
 use crate::{
@@ -36,7 +36,7 @@ use crate::{
     store::{
         self, Db,
         change_log::{
-            Inserted, Logged,
+            Inserted, LoggedChange,
             log::{Behind, Mark, RETITLED},
         },
     },
@@ -75,7 +75,7 @@ pub struct Followed {
     /// Everything up to here is in the index, committed or not, or in the overlay.
     pub mark: Mark,
     /// Changes of this process that have not been applied yet.
-    own: Vec<Logged>,
+    own: Vec<LoggedChange>,
     /// Positions behind the mark of this process's changes that have been applied.
     ahead: HashSet<i64>,
     /// The last position read, of the log and of `own`.
@@ -87,8 +87,8 @@ pub struct Followed {
 }
 
 /// The new state of a record.
-pub struct Change {
-    pub key: Key,
+pub struct RecordChange {
+    pub key: RecordKey,
     pub record: Searchable,
     pub gone: bool,
     /// Whether the record is known to be absent from index and overlay.
@@ -145,18 +145,18 @@ impl Front {
     }
 
     /// The current state of the logged records, except for changes that were applied before the log listed them.
-    pub async fn unseen(&self, followed: &mut Followed, logged: &[Logged]) -> Result<Vec<Change>> {
+    pub async fn unseen(&self, followed: &mut Followed, logged: &[LoggedChange]) -> Result<Vec<RecordChange>> {
         followed.looks_at(logged);
         self.changes(logged.iter().filter(|change| !followed.ahead.remove(&change.position))).await
     }
 
     /// The current state of the logged records.
-    async fn changes(&self, logged: impl Iterator<Item = &Logged>) -> Result<Vec<Change>> {
+    async fn changes(&self, logged: impl Iterator<Item = &LoggedChange>) -> Result<Vec<RecordChange>> {
         let mut ids: HashMap<(StoreId, Noun), BTreeSet<String>> = HashMap::new();
-        let mut inserted: HashMap<Key, Searchable> = HashMap::new();
+        let mut inserted: HashMap<RecordKey, Searchable> = HashMap::new();
         for one in logged {
             if let Some(Inserted { record, .. }) = &one.inserted {
-                inserted.insert(Key::of(&record.store, record.noun, &record.id), record.clone());
+                inserted.insert(RecordKey::of(&record.store, record.noun, &record.id), record.clone());
             } else if let Some(noun) = one.noun() {
                 ids.entry((one.store.clone(), noun)).or_default().insert(one.id.clone());
             } else if one.kind == RETITLED {
@@ -175,18 +175,18 @@ impl Front {
             }
             for record in found {
                 ids.remove(&record.id);
-                changes.push(Change { key: Key::of(&store, noun, &record.id), record, gone: false, new: false });
+                changes.push(RecordChange { key: RecordKey::of(&store, noun, &record.id), record, gone: false, new: false });
             }
             changes.extend(ids.into_iter().map(|id| {
-                let key = Key::of(&store, noun, &id);
-                Change { key, record: Searchable { store: store.clone(), noun, id, at: 0, texts: vec![] }, gone: true, new: false }
+                let key = RecordKey::of(&store, noun, &id);
+                RecordChange { key, record: Searchable { store: store.clone(), noun, id, at: 0, texts: vec![] }, gone: true, new: false }
             }));
         }
         // Later changes of a record are covered by this read.
         for change in &changes {
             inserted.remove(&change.key);
         }
-        changes.extend(inserted.into_iter().map(|(key, record)| Change { key, record, gone: false, new: true }));
+        changes.extend(inserted.into_iter().map(|(key, record)| RecordChange { key, record, gone: false, new: true }));
         Ok(changes)
     }
 
@@ -196,7 +196,7 @@ impl Front {
     }
 
     /// Puts records into the overlay.
-    pub async fn show(&self, changes: Vec<Change>) -> Result<()> {
+    pub async fn show(&self, changes: Vec<RecordChange>) -> Result<()> {
         if changes.is_empty() {
             return Ok(());
         }
@@ -227,8 +227,8 @@ pub fn is_full(view: &View) -> bool {
 }
 
 /// The records with the terms that they are found by.
-fn analysed(changes: Vec<Change>) -> Vec<(Key, Fresh)> {
-    let fresh = |Change { key, record, gone, new }| (key, Fresh { terms: Terms::of(&text(&record.texts)), record, gone, new });
+fn analysed(changes: Vec<RecordChange>) -> Vec<(RecordKey, Fresh)> {
+    let fresh = |RecordChange { key, record, gone, new }| (key, Fresh { terms: Terms::of(&text(&record.texts)), record, gone, new });
     changes.into_iter().map(fresh).collect()
 }
 
@@ -238,7 +238,7 @@ impl Followed {
         *self = Self { mark, ..Self::default() };
     }
 
-    fn looks_at(&mut self, logged: &[Logged]) {
+    fn looks_at(&mut self, logged: &[LoggedChange]) {
         self.newest = newest(self.newest, logged);
     }
 
@@ -260,7 +260,7 @@ impl Followed {
     }
 }
 
-fn newest(before: i64, logged: &[Logged]) -> i64 {
+fn newest(before: i64, logged: &[LoggedChange]) -> i64 {
     logged.iter().map(|one| one.position).fold(before, i64::max)
 }
 
@@ -347,7 +347,7 @@ mod tests {
     async fn a_record_that_may_have_been_applied_before_is_read() {
         let (fixture, front, counted) = mailbox().await;
         let mut followed = front.followed.lock().await;
-        let read = async |followed: &mut Followed, own: Vec<Logged>| {
+        let read = async |followed: &mut Followed, own: Vec<LoggedChange>| {
             let before = counted.load(Ordering::Acquire);
             followed.own.extend(own);
             front.take_in_own(followed).await.unwrap();
@@ -372,7 +372,7 @@ mod tests {
         assert_eq!(read(&mut *followed, first).await, 1);
         assert_eq!(read(&mut *followed, late).await, 1);
         let told_by_the_log = inserted("m4").await;
-        let from_the_log = [Logged { inserted: None, ..told_by_the_log[0].clone() }];
+        let from_the_log = [LoggedChange { inserted: None, ..told_by_the_log[0].clone() }];
         front.unseen(&mut followed, &from_the_log).await.unwrap();
         assert_eq!(read(&mut *followed, told_by_the_log).await, 1);
         let of_another_index = insert(&fixture, "m5", "text").await;
@@ -380,7 +380,7 @@ mod tests {
         of_another_index.commit().await.unwrap();
         assert_eq!(read(&mut *followed, fixture.db.own_changes()).await, 1);
         let read_with_its_conversation = inserted("m6").await;
-        let retitled = Logged { kind: RETITLED.to_owned(), id: "mail".to_owned(), position: 0, ..from_the_log[0].clone() };
+        let retitled = LoggedChange { kind: RETITLED.to_owned(), id: "mail".to_owned(), position: 0, ..from_the_log[0].clone() };
         front.unseen(&mut followed, &[retitled]).await.unwrap();
         assert_eq!(read(&mut *followed, read_with_its_conversation).await, 1);
         insert(&fixture, "m7", &"long ".repeat(400)).await.commit().await.unwrap();

@@ -3,7 +3,7 @@
 use super::time::Timestamp;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
+pub enum DeliveryOutcome {
     Delivered,
     /// Another attempt follows.
     Retrying,
@@ -15,7 +15,7 @@ pub enum Outcome {
     Late,
 }
 
-impl Outcome {
+impl DeliveryOutcome {
     /// The name in the log of attempts and in metrics.
     pub fn name(self) -> &'static str {
         match self {

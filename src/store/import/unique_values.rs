@@ -1,15 +1,15 @@
-//! Values that a unique index guards: what is refused, and which record holds it. Called by `put`.
+//! Values that a unique index guards: what is refused, and which record holds it. Called by `upsert`.
 
 use std::collections::HashMap;
 
 use sea_orm::{DbBackend, EntityTrait, IntoActiveModel};
 
 use crate::{
-    domain::records::Kind,
+    domain::records::RecordKind,
     store::{
         Error, Result,
         import::{
-            At, Fault, Import, Outcome,
+            At, Fault, Import, ImportResult,
             bulk::{self, Bulk},
             table, text,
         },
@@ -26,7 +26,7 @@ pub(super) struct Claim {
 
 /// The claims of some records on one unique index.
 pub(super) struct Claims {
-    pub kind: Kind,
+    pub kind: RecordKind,
     pub property: &'static str,
     pub columns: &'static str,
     /// The condition of the index, if it is a partial one.
@@ -41,10 +41,10 @@ impl Import {
     /// value it is: asking before would cost a look-up for every row of every import.
     pub(super) async fn put_claimed<E>(
         &self,
-        kind: Kind,
+        kind: RecordKind,
         models: impl Iterator<Item = impl IntoActiveModel<E::ActiveModel>>,
         claims: impl IntoIterator<Item = Claims>,
-    ) -> Result<Outcome>
+    ) -> Result<ImportResult>
     where
         E: EntityTrait,
         E::ActiveModel: Send,
@@ -74,7 +74,7 @@ impl Import {
 
     /// Refuses a key that two records of the batch bring, or that another record holds: those that the import replaces were
     /// parked, so that the record that holds it keeps it. Some of the batch's own rows may be there.
-    async fn claim(&self, Claims { kind, property, columns, only, rule, claims }: Claims) -> Result<Outcome> {
+    async fn claim(&self, Claims { kind, property, columns, only, rule, claims }: Claims) -> Result<ImportResult> {
         let mut owners: HashMap<&[String], &Claim> = HashMap::with_capacity(claims.len());
         let fault = |claim: &Claim, holder: &str| Fault {
             at: At::Line { number: claim.line, kind },

@@ -1,10 +1,10 @@
 //! What an import remembers of conversations, so that not every batch asks for it again: their accounts, and which of them are
-//! noted as touched. Called by `put`, and where it is said beforehand what an import will change.
+//! noted as touched. Called by `upsert`, and where it is said beforehand what an import will change.
 
 use std::collections::{BTreeSet, HashMap};
 
 use crate::{
-    domain::{ids::AccountId, records::Kind},
+    domain::{ids::AccountId, records::RecordKind},
     store::{
         Result,
         import::{
@@ -20,14 +20,14 @@ const MOST: usize = if cfg!(test) { 2 } else { 100_000 };
 
 /// Those of lately.
 #[derive(Default)]
-pub(super) struct Known(HashMap<String, Seen>);
+pub(super) struct RecentIds(HashMap<String, RecentId>);
 
-struct Seen {
+struct RecentId {
     account: AccountId,
     touched: bool,
 }
 
-impl Known {
+impl RecentIds {
     /// The account of a conversation that is there, if it is remembered.
     pub fn account(&self, conversation: &str) -> Option<&AccountId> {
         self.0.get(conversation).map(|seen| &seen.account)
@@ -36,7 +36,7 @@ impl Known {
     /// Remembers the conversations of a batch, which are noted as touched.
     pub fn came(&mut self, conversations: impl ExactSizeIterator<Item = (String, AccountId)>) {
         self.make_room(conversations.len());
-        self.0.extend(conversations.map(|(id, account)| (id, Seen { account, touched: true })));
+        self.0.extend(conversations.map(|(id, account)| (id, RecentId { account, touched: true })));
     }
 
     fn make_room(&mut self, more: usize) {
@@ -57,7 +57,7 @@ impl Import {
         let Bulk { sql, runs } = bulk::among(self.backend, conversations.filter(|id| self.known.account(id).is_none()));
         let sql = format!("SELECT id, account_id FROM conversations WHERE store_id = ? AND id {sql}");
         let found: Vec<(String, AccountId)> = self.of_store(&sql, runs, |cells| Ok((text(cells)?, cells.id()?))).await?;
-        self.known.0.extend(found.into_iter().map(|(id, account)| (id, Seen { account, touched: false })));
+        self.known.0.extend(found.into_iter().map(|(id, account)| (id, RecentId { account, touched: false })));
         Ok(())
     }
 
@@ -75,7 +75,7 @@ impl Import {
     }
 
     /// Touches the conversations that records belong to before they are replaced.
-    pub(super) async fn touch_former(&self, kind: Kind, ids: impl Iterator<Item = &str>) -> Result<()> {
+    pub(super) async fn touch_former(&self, kind: RecordKind, ids: impl Iterator<Item = &str>) -> Result<()> {
         let Bulk { sql, runs } = bulk::among(self.backend, ids);
         let sql = format!(
             "INSERT INTO import_touched (id) SELECT DISTINCT conversation_id FROM {} WHERE store_id = ? AND id {sql} \

@@ -5,11 +5,11 @@ use std::{collections::HashMap, hash::Hash};
 use crate::domain::ids::StoreId;
 
 /// Where attempts lead: an account or an endpoint of a store.
-pub trait OfStore: Clone + Eq + Hash {
+pub trait StoreTarget: Clone + Eq + Hash {
     fn store(&self) -> &StoreId;
 }
 
-impl<T: Clone + Eq + Hash> OfStore for (StoreId, T) {
+impl<T: Clone + Eq + Hash> StoreTarget for (StoreId, T) {
     fn store(&self) -> &StoreId {
         &self.0
     }
@@ -33,7 +33,7 @@ impl<P> Clone for Room<'_, P> {
 
 impl<P> Copy for Room<'_, P> {}
 
-impl<'a, P: OfStore> Room<'a, P> {
+impl<'a, P: StoreTarget> Room<'a, P> {
     /// Places that have all they can do.
     pub fn full(&self) -> impl Iterator<Item = &'a P> {
         self.busy.iter().filter(|(_, attempts)| **attempts >= self.each).map(|(place, _)| place)
@@ -69,7 +69,7 @@ pub struct Picker<P> {
     stores: HashMap<StoreId, usize>,
 }
 
-impl<P: OfStore> Picker<P> {
+impl<P: StoreTarget> Picker<P> {
     /// Whether there is room for one more attempt at a place, which then is taken.
     pub fn take(&mut self, place: &P) -> bool {
         let at_place = self.places.get(place).copied().unwrap_or_default();

@@ -6,7 +6,7 @@ use sea_orm::{ActiveModelTrait, DbBackend, EntityTrait, IntoActiveModel, Iterabl
 
 use crate::{
     domain::{
-        records::{Account, Contact, Conversation, ImportedTicket, Kind, Line, Message, Team},
+        records::{Account, Contact, Conversation, ImportedTicket, Line, Message, RecordKind, Team},
         time::Timestamp,
     },
     store::{
@@ -17,10 +17,10 @@ use crate::{
             team_members, teams, templates, ticket_field_values, ticket_fields, tickets, users,
         },
         import::{
-            Batch, Import, Outcome, PARKED,
+            Batch, Import, ImportResult, PARKED,
             bulk::{self, Bulk},
-            claim::{Claim, Claims},
             rows, table, text,
+            unique_values::{Claim, Claims},
         },
         rows::Cells,
     },
@@ -31,17 +31,17 @@ const TOGETHER: usize = 50;
 
 impl Import {
     /// Takes a batch. Ids do not repeat within a kind, here or in earlier batches.
-    pub async fn put(&mut self, batch: Batch) -> Result<Outcome> {
+    pub async fn put(&mut self, batch: Batch) -> Result<ImportResult> {
         self.meet(&batch).await?;
         let store = self.store.clone();
-        self.put_rows::<roles::Entity>(Kind::Role, batch.roles.into_iter().map(|line| rows::role(&store, line.record))).await?;
+        self.put_rows::<roles::Entity>(RecordKind::Role, batch.roles.into_iter().map(|line| rows::role(&store, line.record))).await?;
         self.put_rows::<contact_fields::Entity>(
-            Kind::ContactField,
+            RecordKind::ContactField,
             batch.contact_fields.into_iter().map(|line| rows::contact_field(&store, line.record)),
         )
         .await?;
         self.put_rows::<ticket_fields::Entity>(
-            Kind::TicketField,
+            RecordKind::TicketField,
             batch.ticket_fields.into_iter().map(|line| rows::ticket_field(&store, line.record)),
         )
         .await?;
@@ -49,26 +49,30 @@ impl Import {
         let claims = batch.users.iter().filter_map(|line| {
             Some(Claim { line: line.number, id: line.record.id.to_string(), key: vec![line.record.user_id.as_ref()?.to_string()] })
         });
-        let ids = Claims { kind: Kind::User, property: "userId", columns: "user_id", only: "", rule: "", claims: claims.collect() };
+        let ids = Claims { kind: RecordKind::User, property: "userId", columns: "user_id", only: "", rule: "", claims: claims.collect() };
         let ages =
-            self.ages(Kind::User, batch.users.iter().map(|line| (line.record.id.as_str(), line.record.created_at)).collect()).await?;
+            self.ages(RecordKind::User, batch.users.iter().map(|line| (line.record.id.as_str(), line.record.created_at)).collect()).await?;
         let users = batch.users.into_iter().zip(ages).map(|(line, age)| rows::user(&store, line.record, age));
-        if let Err(fault) = self.put_claimed::<users::Entity>(Kind::User, users, [ids]).await? {
+        if let Err(fault) = self.put_claimed::<users::Entity>(RecordKind::User, users, [ids]).await? {
             return Ok(Err(fault));
         }
 
-        let ages =
-            self.ages(Kind::Label, batch.labels.iter().map(|line| (line.record.id.as_str(), line.record.created_at)).collect()).await?;
+        let ages = self
+            .ages(RecordKind::Label, batch.labels.iter().map(|line| (line.record.id.as_str(), line.record.created_at)).collect())
+            .await?;
         self.put_rows::<labels::Entity>(
-            Kind::Label,
+            RecordKind::Label,
             batch.labels.into_iter().zip(ages).map(|(line, age)| rows::label(&store, line.record, age)),
         )
         .await?;
 
         self.put_teams(batch.teams).await?;
         self.put_accounts(batch.accounts).await?;
-        self.put_rows::<templates::Entity>(Kind::Template, batch.templates.into_iter().map(|line| rows::template(&store, line.record)))
-            .await?;
+        self.put_rows::<templates::Entity>(
+            RecordKind::Template,
+            batch.templates.into_iter().map(|line| rows::template(&store, line.record)),
+        )
+        .await?;
 
         let claim =
             |line: &Line<Contact>, key: Option<String>| Some(Claim { line: line.number, id: line.record.id.to_string(), key: vec![key?] });
@@ -76,10 +80,10 @@ impl Import {
         let phones = batch.contacts.iter().filter_map(|line| claim(line, line.record.phone.clone()));
         let claims = [("email", "email_key", emails.collect()), ("phone", "phone", phones.collect())];
         let claims =
-            claims.map(|(property, columns, claims)| Claims { kind: Kind::Contact, property, columns, only: "", rule: "", claims });
-        self.change(Kind::Contact.name(), batch.contacts.iter().map(|line| line.record.id.as_str())).await?;
+            claims.map(|(property, columns, claims)| Claims { kind: RecordKind::Contact, property, columns, only: "", rule: "", claims });
+        self.change(RecordKind::Contact.name(), batch.contacts.iter().map(|line| line.record.id.as_str())).await?;
         let contacts = batch.contacts.into_iter().map(|line| rows::contact(&store, line.record));
-        if let Err(fault) = self.put_claimed::<contacts::Entity>(Kind::Contact, contacts, claims).await? {
+        if let Err(fault) = self.put_claimed::<contacts::Entity>(RecordKind::Contact, contacts, claims).await? {
             return Ok(Err(fault));
         }
 
@@ -93,17 +97,20 @@ impl Import {
             return Ok(Err(fault));
         }
         self.touch(batch.comments.iter().map(|line| line.record.conversation_id.as_str())).await?;
-        self.put_rows::<comments::Entity>(Kind::Comment, batch.comments.into_iter().map(|line| rows::comment(&store, line.record))).await?;
+        self.put_rows::<comments::Entity>(RecordKind::Comment, batch.comments.into_iter().map(|line| rows::comment(&store, line.record)))
+            .await?;
         Ok(Ok(()))
     }
 
     async fn put_teams(&mut self, lines: Vec<Line<Team>>) -> Result<()> {
-        let ages = self.ages(Kind::Team, lines.iter().map(|line| (line.record.id.as_str(), line.record.created_at)).collect()).await?;
-        self.clear(Kind::Team, "team_members", "team_id", lines.iter().map(|line| line.record.id.as_str())).await?;
+        let ages =
+            self.ages(RecordKind::Team, lines.iter().map(|line| (line.record.id.as_str(), line.record.created_at)).collect()).await?;
+        self.clear(RecordKind::Team, "team_members", "team_id", lines.iter().map(|line| line.record.id.as_str())).await?;
         let store = self.store.clone();
-        self.put_rows::<teams::Entity>(Kind::Team, lines.iter().zip(ages).map(|(line, age)| rows::team(&store, &line.record, age))).await?;
+        self.put_rows::<teams::Entity>(RecordKind::Team, lines.iter().zip(ages).map(|(line, age)| rows::team(&store, &line.record, age)))
+            .await?;
         self.put_rows::<team_members::Entity>(
-            Kind::Team,
+            RecordKind::Team,
             lines.iter().flat_map(|line| {
                 line.record.users.iter().zip(0..).map(|(user, position)| team_members::Model {
                     store_id: store.clone(),
@@ -118,16 +125,17 @@ impl Import {
 
     async fn put_accounts(&mut self, lines: Vec<Line<Account>>) -> Result<()> {
         self.accounts_came |= !lines.is_empty();
-        let ages = self.ages(Kind::Account, lines.iter().map(|line| (line.record.id.as_str(), line.record.created_at)).collect()).await?;
-        self.clear(Kind::Account, "account_users", "account_id", lines.iter().map(|line| line.record.id.as_str())).await?;
+        let ages =
+            self.ages(RecordKind::Account, lines.iter().map(|line| (line.record.id.as_str(), line.record.created_at)).collect()).await?;
+        self.clear(RecordKind::Account, "account_users", "account_id", lines.iter().map(|line| line.record.id.as_str())).await?;
         let store = self.store.clone();
         self.put_rows::<accounts::Entity>(
-            Kind::Account,
+            RecordKind::Account,
             lines.iter().zip(ages).map(|(line, age)| rows::account(&store, &line.record, age)),
         )
         .await?;
         self.put_rows::<account_users::Entity>(
-            Kind::Account,
+            RecordKind::Account,
             lines.iter().flat_map(|line| {
                 line.record.user_ids.iter().flatten().map(|user| account_users::Model {
                     store_id: store.clone(),
@@ -139,40 +147,41 @@ impl Import {
         .await
     }
 
-    async fn put_conversations(&mut self, lines: Vec<Line<Conversation>>) -> Result<Outcome> {
+    async fn put_conversations(&mut self, lines: Vec<Line<Conversation>>) -> Result<ImportResult> {
         let claims = lines.iter().map(|line| Claim {
             line: line.number,
             id: line.record.id.to_string(),
             key: vec![line.record.account_id.to_string(), line.record.reference_id.clone()],
         });
         let threads = Claims {
-            kind: Kind::Conversation,
+            kind: RecordKind::Conversation,
             property: "referenceId",
             columns: "account_id, reference_id",
             only: "",
             rule: "",
             claims: claims.collect(),
         };
-        if self.held(Kind::Conversation) {
+        if self.held(RecordKind::Conversation) {
             self.know_accounts(lines.iter().map(|line| line.record.id.as_str())).await?;
             self.realign |= lines
                 .iter()
                 .any(|line| self.known.account(line.record.id.as_str()).is_some_and(|account| *account != line.record.account_id));
         }
-        self.clear(Kind::Conversation, "conversation_labels", "conversation_id", lines.iter().map(|line| line.record.id.as_str())).await?;
+        self.clear(RecordKind::Conversation, "conversation_labels", "conversation_id", lines.iter().map(|line| line.record.id.as_str()))
+            .await?;
         self.touch(lines.iter().map(|line| line.record.id.as_str())).await?;
-        if self.held(Kind::Conversation) {
+        if self.held(RecordKind::Conversation) {
             let retitled = self.retitled(&lines).await?;
             self.change(RETITLED, retitled.iter().copied()).await?;
         }
         self.known.came(lines.iter().map(|line| (line.record.id.to_string(), line.record.account_id.clone())));
         let store = self.store.clone();
         let conversations = lines.iter().map(|line| rows::conversation(&store, &line.record));
-        if let Err(fault) = self.put_claimed::<conversations::Entity>(Kind::Conversation, conversations, [threads]).await? {
+        if let Err(fault) = self.put_claimed::<conversations::Entity>(RecordKind::Conversation, conversations, [threads]).await? {
             return Ok(Err(fault));
         }
         self.put_rows::<conversation_labels::Entity>(
-            Kind::Conversation,
+            RecordKind::Conversation,
             lines.iter().flat_map(|line| {
                 line.record.label_ids.iter().map(|label| conversation_labels::Model {
                     store_id: store.clone(),
@@ -185,7 +194,7 @@ impl Import {
         Ok(Ok(()))
     }
 
-    async fn put_tickets(&mut self, lines: Vec<Line<ImportedTicket>>) -> Result<Outcome> {
+    async fn put_tickets(&mut self, lines: Vec<Line<ImportedTicket>>) -> Result<ImportResult> {
         let numbers = lines.iter().filter_map(|line| {
             let ticket = &line.record.ticket;
             Some(Claim { line: line.number, id: ticket.id.to_string(), key: vec![ticket.ticket_number.clone()?] })
@@ -197,7 +206,7 @@ impl Import {
         });
         let claims = [
             Claims {
-                kind: Kind::Ticket,
+                kind: RecordKind::Ticket,
                 property: "ticketNumber",
                 columns: "ticket_number",
                 only: "",
@@ -205,7 +214,7 @@ impl Import {
                 claims: numbers.collect(),
             },
             Claims {
-                kind: Kind::Ticket,
+                kind: RecordKind::Ticket,
                 property: "isOpen",
                 columns: "conversation_id",
                 // As a literal: a bound value would never select the partial index.
@@ -214,10 +223,10 @@ impl Import {
                 claims: open.collect(),
             },
         ];
-        if self.held(Kind::Ticket) {
-            self.touch_former(Kind::Ticket, lines.iter().map(|line| line.record.ticket.id.as_str())).await?;
+        if self.held(RecordKind::Ticket) {
+            self.touch_former(RecordKind::Ticket, lines.iter().map(|line| line.record.ticket.id.as_str())).await?;
         }
-        self.clear(Kind::Ticket, "ticket_field_values", "ticket_id", lines.iter().map(|line| line.record.ticket.id.as_str())).await?;
+        self.clear(RecordKind::Ticket, "ticket_field_values", "ticket_id", lines.iter().map(|line| line.record.ticket.id.as_str())).await?;
         self.touch(lines.iter().map(|line| line.record.ticket.conversation_id.as_str())).await?;
         let line = |number: u64| Value::from(i64::try_from(number).unwrap_or(i64::MAX));
         let rows = lines.iter().map(|one| vec![one.record.ticket.id.as_str().into(), line(one.number)]);
@@ -229,15 +238,18 @@ impl Import {
             let number = line.record.ticket.ticket_number.clone().unwrap_or_else(|| format!("{PARKED}{}", line.record.ticket.id));
             rows::ticket(&store, &line.record, number)
         });
-        if let Err(fault) = self.put_claimed::<tickets::Entity>(Kind::Ticket, tickets, claims).await? {
+        if let Err(fault) = self.put_claimed::<tickets::Entity>(RecordKind::Ticket, tickets, claims).await? {
             return Ok(Err(fault));
         }
-        self.put_rows::<ticket_field_values::Entity>(Kind::Ticket, lines.iter().flat_map(|line| rows::field_values(&store, &line.record)))
-            .await?;
+        self.put_rows::<ticket_field_values::Entity>(
+            RecordKind::Ticket,
+            lines.iter().flat_map(|line| rows::field_values(&store, &line.record)),
+        )
+        .await?;
         Ok(Ok(()))
     }
 
-    async fn put_messages(&mut self, lines: Vec<Line<Message>>) -> Result<Outcome> {
+    async fn put_messages(&mut self, lines: Vec<Line<Message>>) -> Result<ImportResult> {
         if lines.is_empty() {
             return Ok(Ok(()));
         }
@@ -265,21 +277,21 @@ impl Import {
             Some(Claim { line: line.number, id: line.record.id.to_string(), key })
         });
         let deliveries = Claims {
-            kind: Kind::Message,
+            kind: RecordKind::Message,
             property: "externalId",
             columns: "account_id, external_id",
             only: " AND external_id IS NOT NULL",
             rule: "",
             claims: claims.collect(),
         };
-        if self.held(Kind::Message) {
-            self.touch_former(Kind::Message, lines.iter().map(|line| line.record.id.as_str())).await?;
+        if self.held(RecordKind::Message) {
+            self.touch_former(RecordKind::Message, lines.iter().map(|line| line.record.id.as_str())).await?;
         }
         self.touch(conversations.iter().copied()).await?;
-        self.change(Kind::Message.name(), lines.iter().map(|line| line.record.id.as_str())).await?;
+        self.change(RecordKind::Message.name(), lines.iter().map(|line| line.record.id.as_str())).await?;
         let (store, now) = (self.store.clone(), self.now);
         let messages = lines.into_iter().zip(accounts).map(|(line, account)| rows::message(&store, line.record, account, now));
-        self.put_claimed::<messages::Entity>(Kind::Message, messages, [deliveries]).await
+        self.put_claimed::<messages::Entity>(RecordKind::Message, messages, [deliveries]).await
     }
 
     /// Has PostgreSQL look the conversation of each message up at once, as long as they are known to be there: left for the
@@ -299,7 +311,11 @@ impl Import {
     }
 
     /// Rows that records of a kind become in one table; a row whose key is there is replaced.
-    pub(super) async fn put_rows<E>(&self, kind: Kind, models: impl Iterator<Item = impl IntoActiveModel<E::ActiveModel>>) -> Result<()>
+    pub(super) async fn put_rows<E>(
+        &self,
+        kind: RecordKind,
+        models: impl Iterator<Item = impl IntoActiveModel<E::ActiveModel>>,
+    ) -> Result<()>
     where
         E: EntityTrait,
         E::ActiveModel: Send,
@@ -328,7 +344,7 @@ impl Import {
     }
 
     /// When each record came into being: as it says, as it was stored, or now and in the order of lines.
-    async fn ages(&mut self, kind: Kind, records: Vec<(&str, Option<Timestamp>)>) -> Result<Vec<i64>> {
+    async fn ages(&mut self, kind: RecordKind, records: Vec<(&str, Option<Timestamp>)>) -> Result<Vec<i64>> {
         let bare: Vec<&str> = records.iter().filter(|(_, at)| at.is_none()).map(|(id, _)| *id).collect();
         let mut stored: HashMap<String, i64> = HashMap::new();
         if !bare.is_empty() && self.held(kind) {
@@ -364,7 +380,7 @@ impl Import {
     }
 
     /// Removes the dependent rows of records that are about to be replaced.
-    async fn clear(&self, kind: Kind, table: &str, column: &str, ids: impl Iterator<Item = &str>) -> Result<()> {
+    async fn clear(&self, kind: RecordKind, table: &str, column: &str, ids: impl Iterator<Item = &str>) -> Result<()> {
         if !self.held(kind) {
             return Ok(());
         }

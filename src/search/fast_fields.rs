@@ -92,7 +92,7 @@ impl IdFields {
 }
 
 /// The open columns of a segment.
-pub struct Columns {
+pub struct SegmentColumns {
     pub standings: Arc<dyn ColumnValues<u64>>,
     form: Arc<dyn ColumnValues<u64>>,
     high: Arc<dyn ColumnValues<u64>>,
@@ -100,7 +100,7 @@ pub struct Columns {
     long: Option<BytesColumn>,
 }
 
-impl Columns {
+impl SegmentColumns {
     pub fn open(segment: &SegmentReader) -> Result<Self, TantivyError> {
         let fields = segment.fast_fields();
         let number = |name| fields.column_first_or_default(name);
@@ -170,7 +170,7 @@ mod tests {
         }
         writer.commit().unwrap();
         let searcher = index.reader().unwrap().searcher();
-        let columns = Columns::open(searcher.segment_reader(0)).unwrap();
+        let columns = SegmentColumns::open(searcher.segment_reader(0)).unwrap();
         for document in 0..8 {
             let id = IDS[columns.standings.get_val(document) as usize];
             assert_eq!(columns.id(document).unwrap(), pack(id), "{id}");

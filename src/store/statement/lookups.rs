@@ -10,10 +10,10 @@ use crate::{
 };
 
 /// The rows that were found, by their keys.
-pub(in crate::store) type Found = std::result::Result<Arc<HashMap<String, Row>>, Arc<Error>>;
+pub(in crate::store) type RowsByKey = std::result::Result<Arc<HashMap<String, Row>>, Arc<Error>>;
 
 /// What is looked up, and whether on the standby.
-pub(in crate::store) type Gathered = Gather<(Sought, bool), Found>;
+pub(in crate::store) type Gathered = Gather<(Sought, bool), RowsByKey>;
 
 /// What is looked up by a key. Its first column is the key.
 #[derive(Clone, PartialEq, Eq, Hash)]

@@ -1,6 +1,6 @@
 //! Search service of one process: answers searches, and keeps the index up to date from the database's change log.
 //!
-//! Changes since the last index commit are in an in-memory overlay (`front`). A search first catches up with the change
+//! Changes since the last index commit are in an in-memory overlay (`overlay`). A search first catches up with the change
 //! log. A background worker catches up too, five times a second, and commits the overlay to the disk about once a second.
 //! Where the change log is far ahead, as after an import, the worker writes it directly to the disk.
 
@@ -23,11 +23,11 @@ use tokio::{
 
 use super::{
     Error, Result,
-    build::{Progress, blocking, build, unpanicked},
-    folder::{Folder, bytes_of},
-    front::{Change, Front, READ_AT_ONCE, is_full, is_much},
-    index::{Index, Key},
-    searcher::{Found, Fresh, Search, View},
+    index::{Index, RecordKey},
+    index_build::{Progress, blocking, build, unpanicked},
+    index_directory::{Folder, bytes_of},
+    overlay::{Front, READ_AT_ONCE, RecordChange, is_full, is_much},
+    searcher::{Fresh, HitPage, Search, View},
 };
 use crate::{
     store::{Db, change_log::log::Mark},
@@ -54,9 +54,9 @@ const RECOVERY: Duration = Duration::from_secs(3);
 
 /// The search service of one process.
 #[derive(Clone)]
-pub struct Searches(Arc<Shared>);
+pub struct SearchService(Arc<SearchState>);
 
-struct Shared {
+struct SearchState {
     parent: PathBuf,
     database: String,
     front: Front,
@@ -81,12 +81,12 @@ pub struct IndexState {
     pub bytes: u64,
 }
 
-impl Searches {
-    /// The search service of the database with this id. It answers once [`Searches::run`] has opened or built the index below
+impl SearchService {
+    /// The search service of the database with this id. It answers once [`SearchService::run`] has opened or built the index below
     /// `parent`.
     pub fn new(db: Db, parent: PathBuf, database: String) -> Self {
         let processors = available_parallelism().map_or(2, usize::from).try_into().unwrap_or(u32::MAX);
-        Self(Arc::new(Shared {
+        Self(Arc::new(SearchState {
             front: Front::new(db),
             parent,
             database,
@@ -108,7 +108,7 @@ impl Searches {
     }
 
     /// A page of hits. Every write acknowledged before is visible.
-    pub async fn find(&self, search: Search) -> Result<Found> {
+    pub async fn find(&self, search: Search) -> Result<HitPage> {
         let mut ready = self.0.ready.subscribe();
         if !matches!(tokio::time::timeout(PATIENCE, ready.wait_for(|ready| *ready)).await, Ok(Ok(_))) {
             return Err(Error::Building);
@@ -182,14 +182,14 @@ fn progress(pulse: &Pulse) -> Progress {
     Arc::new(move |_, _| pulse.beat())
 }
 
-impl Shared {
+impl SearchState {
     /// Closes the view: searches are refused until an index follows the database.
     fn close_view(&self) {
         self.ready.send_replace(false);
         *self.front.view.write().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    async fn answer(self: Arc<Self>, search: Search) -> Result<Found> {
+    async fn answer(self: Arc<Self>, search: Search) -> Result<HitPage> {
         self.front.catch_up().await?;
         if let Some(found) = self.find_on_the_spot(&search)? {
             return Ok(found);
@@ -214,7 +214,7 @@ impl Shared {
     }
 
     /// Searches on the caller's thread if the search is so small that a thread switch would cost as much.
-    fn find_on_the_spot(&self, search: &Search) -> Result<Option<Found>> {
+    fn find_on_the_spot(&self, search: &Search) -> Result<Option<HitPage>> {
         // A writer of the view may hold the lock for a while.
         let Ok(view) = self.front.view.try_read() else { return Ok(None) };
         let view = self.complete(&view)?;
@@ -254,7 +254,7 @@ impl Shared {
 
 /// The worker that writes the index.
 struct Follower {
-    shared: Arc<Shared>,
+    shared: Arc<SearchState>,
     index: Arc<Mutex<Index>>,
     /// The mark of the last commit, from which the index continues after a crash, and its time.
     committed: Mark,
@@ -336,12 +336,12 @@ impl Follower {
 
     /// Splits changes: records that are already in the overlay must be replaced there, or an older state would follow a newer
     /// one to the disk.
-    fn part(&self, changes: Vec<Change>) -> (Vec<Change>, Vec<Change>) {
+    fn part(&self, changes: Vec<RecordChange>) -> (Vec<RecordChange>, Vec<RecordChange>) {
         let view = self.shared.front.view.read().unwrap_or_else(PoisonError::into_inner);
         changes.into_iter().partition(|change| view.as_ref().is_some_and(|view| view.fresh.contains_key(&change.key)))
     }
 
-    async fn write(&mut self, changes: Vec<Change>) -> Result<()> {
+    async fn write(&mut self, changes: Vec<RecordChange>) -> Result<()> {
         self.bulk += changes.len();
         let index = self.index.clone();
         blocking(move || {
@@ -381,8 +381,8 @@ impl Follower {
 }
 
 /// Commits the overlay to the disk. Changes that arrive meanwhile stay in memory.
-fn commit(shared: &Shared, index: &mut Index, mark: &Mark) -> Result<()> {
-    let written: Vec<(Key, Arc<Fresh>)> = {
+fn commit(shared: &SearchState, index: &mut Index, mark: &Mark) -> Result<()> {
+    let written: Vec<(RecordKey, Arc<Fresh>)> = {
         let view = shared.front.view.read().unwrap_or_else(PoisonError::into_inner);
         view.iter().flat_map(|view| &view.fresh).map(|(key, fresh)| (*key, fresh.clone())).collect()
     };

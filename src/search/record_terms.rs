@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::{
     analysis::{self, SHORT},
-    query::{Condition, Query},
+    query::{Condition, SearchQuery},
 };
 
 /// The terms of a text with their positions. Many are built and few are queried, so there are three allocations in total,
@@ -101,7 +101,7 @@ fn count(length: usize) -> u32 {
 
 /// Returns the texts that fulfil any condition of the search.
 pub fn matching<T, S: AsRef<str>>(search: &str, texts: impl IntoIterator<Item = (T, S)>) -> Vec<T> {
-    let query = Query::of(search);
+    let query = SearchQuery::of(search);
     let fulfils = |text: &str| {
         let terms = Terms::of(text);
         query.conditions.iter().any(|condition| terms.frequency(condition) > 0)
@@ -115,7 +115,7 @@ mod tests {
 
     fn finds(query: &str, text: &str) -> bool {
         let terms = Terms::of(text);
-        let conditions = Query::of(query).conditions;
+        let conditions = SearchQuery::of(query).conditions;
         !conditions.is_empty() && conditions.iter().all(|condition| terms.frequency(condition) > 0)
     }
 

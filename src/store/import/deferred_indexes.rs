@@ -11,10 +11,10 @@
 use sea_orm::DbBackend;
 
 use crate::{
-    domain::records::Kind,
+    domain::records::RecordKind,
     store::{
         Result,
-        import::{Batch, Import, check::texts, way::SORTING},
+        import::{Batch, Import, check::texts, executor::SORTING},
     },
 };
 
@@ -60,14 +60,14 @@ impl Import {
 
     /// Has the indexes by which a batch's records are looked for that referred to them before they came.
     pub(super) async fn meet(&mut self, batch: &Batch) -> Result<()> {
-        let before = |kinds: &[Kind]| kinds.iter().any(|kind| self.came.contains(kind) || self.held(*kind));
-        let contacts = !batch.contacts.is_empty() && before(&[Kind::Conversation]);
-        let conversations = !batch.conversations.is_empty() && before(&[Kind::Ticket, Kind::Message, Kind::Comment]);
+        let before = |kinds: &[RecordKind]| kinds.iter().any(|kind| self.came.contains(kind) || self.held(*kind));
+        let contacts = !batch.contacts.is_empty() && before(&[RecordKind::Conversation]);
+        let conversations = !batch.conversations.is_empty() && before(&[RecordKind::Ticket, RecordKind::Message, RecordKind::Comment]);
         for (kind, empty) in [
-            (Kind::Conversation, batch.conversations.is_empty()),
-            (Kind::Ticket, batch.tickets.is_empty()),
-            (Kind::Message, batch.messages.is_empty()),
-            (Kind::Comment, batch.comments.is_empty()),
+            (RecordKind::Conversation, batch.conversations.is_empty()),
+            (RecordKind::Ticket, batch.tickets.is_empty()),
+            (RecordKind::Message, batch.messages.is_empty()),
+            (RecordKind::Comment, batch.comments.is_empty()),
         ] {
             if !empty {
                 self.came.insert(kind);

@@ -14,7 +14,7 @@ use crate::{
         lengths::bytes_of_texts,
         patterns,
     },
-    store::fields::Noun,
+    store::fields::FieldOwner,
 };
 
 /// Texts up to this many bytes are matched on the async thread: even the largest pattern takes only milliseconds for them.
@@ -23,15 +23,15 @@ const SHORT: usize = 1024;
 /// Longer texts are matched one at a time, so that other processors stay free for requests.
 static LONG: LazyLock<Semaphore> = LazyLock::new(|| Semaphore::new(1));
 
-type Verdict = std::result::Result<Option<Value>, ValueError>;
+type PatternResult = std::result::Result<Option<Value>, ValueError>;
 
 /// Validation results by field, each with the definition that it is based on.
 #[derive(Default)]
-pub(super) struct Judged(HashMap<FieldId, (Field, Verdict)>);
+pub(super) struct Judged(HashMap<FieldId, (Field, PatternResult)>);
 
 impl Judged {
     /// The value in its stored form. Validated now if the field has no pattern, or its definition has changed since.
-    pub fn value(&mut self, field: &Field, most: i64, value: Value) -> Verdict {
+    pub fn value(&mut self, field: &Field, most: i64, value: Value) -> PatternResult {
         match self.0.remove(&field.id) {
             Some((judged, verdict)) if judged == *field => verdict,
             _ => field.validate_up_to(most, value),
@@ -41,7 +41,7 @@ impl Judged {
 
 impl Service {
     /// Validates the values of fields with a pattern. `most`: the limit of values for definitions without one.
-    pub(super) async fn judge(&self, store: &StoreId, noun: Noun, most: i64, values: &[(FieldId, &Value)]) -> Result<Judged> {
+    pub(super) async fn judge(&self, store: &StoreId, noun: FieldOwner, most: i64, values: &[(FieldId, &Value)]) -> Result<Judged> {
         let texts: HashMap<&FieldId, &Value> =
             values.iter().filter(|(_, value)| bytes_of_texts(value) > 0).map(|(id, value)| (id, *value)).collect();
         let mut judged = Judged::default();

@@ -1,4 +1,4 @@
-//! Index build from the database. Called by `follow`, and by `counterpart reindex`.
+//! Index build from the database. Called by `search_service`, and by `counterpart reindex`.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -7,7 +7,7 @@ use std::{
 
 use tantivy::TantivyError;
 
-use super::{Error, Result, folder::Folder, front::READ_AT_ONCE, index::Index};
+use super::{Error, Result, index::Index, index_directory::Folder, overlay::READ_AT_ONCE};
 use crate::{
     domain::{
         ids::StoreId,

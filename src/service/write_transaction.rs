@@ -1,8 +1,8 @@
 //! Write transaction shared by all use-cases: row changes, domain events (transactional outbox) and the idempotent response
 //! commit together.
 //!
-//! A use-case begins with [`Service::begin`], changes rows through [`Change`], notes facts, and ends with
-//! [`Change::finish`], which renders and records the events, stores the response under an idempotency key, and commits all
+//! A use-case begins with [`Service::begin`], changes rows through [`WriteTransaction`], notes facts, and ends with
+//! [`WriteTransaction::finish`], which renders and records the events, stores the response under an idempotency key, and commits all
 //! of it at once (decisions, sections 6.13 and 8).
 
 use std::{
@@ -21,7 +21,7 @@ use crate::{
         outbound::Parcel,
         settings::{Editor, Entry},
     },
-    store::{self, Write, transaction::write::Kept},
+    store::{self, Write, transaction::write::StoredResponse},
 };
 
 /// Serialises an event in the format of the revision. Called inside the transaction; exactly these bytes are delivered.
@@ -30,15 +30,15 @@ pub trait Renderer: Send + Sync + 'static {
 }
 
 /// The context of a write: store, actor, and idempotency.
-pub struct By<'a, T> {
+pub struct WriteContext<'a, T> {
     pub store: &'a StoreId,
     pub actor: Actor,
-    pub once: Option<Once<'a, T>>,
+    pub once: Option<IdempotentRequest<'a, T>>,
     /// Set for a change of settings.
     pub editor: Option<&'a Editor>,
 }
 
-impl<'a, T> By<'a, T> {
+impl<'a, T> WriteContext<'a, T> {
     /// A write without an idempotency key.
     pub fn alone(store: &'a StoreId, actor: Actor) -> Self {
         Self { store, actor, once: None, editor: None }
@@ -50,13 +50,13 @@ impl<'a, T> By<'a, T> {
     }
 
     /// Adds an idempotency key: a repeated request gets the first response.
-    pub fn once(self, once: Option<Once<'a, T>>) -> Self {
+    pub fn once(self, once: Option<IdempotentRequest<'a, T>>) -> Self {
         Self { once, ..self }
     }
 }
 
 /// A request with an idempotency key.
-pub struct Once<'a, T> {
+pub struct IdempotentRequest<'a, T> {
     pub operation: &'static str,
     pub key: &'a str,
     /// A hash of all parameters of the request.
@@ -67,7 +67,7 @@ pub struct Once<'a, T> {
 
 /// The result of a write.
 #[derive(Debug)]
-pub enum Outcome<T> {
+pub enum WriteOutcome<T> {
     New(T),
     /// The stored `data` of the first request with this key.
     Replayed(Vec<u8>),
@@ -95,26 +95,26 @@ const BETWEEN_LOOKS: Duration = Duration::from_millis(10);
 pub(super) struct InProgress(Arc<Mutex<HashSet<String>>>);
 
 /// Holds one key until it is dropped.
-struct Held {
+struct KeyLock {
     all: InProgress,
     name: String,
 }
 
 impl InProgress {
-    fn hold(&self, name: String) -> Option<Held> {
+    fn hold(&self, name: String) -> Option<KeyLock> {
         let fresh = self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(name.clone());
-        fresh.then(|| Held { all: self.clone(), name })
+        fresh.then(|| KeyLock { all: self.clone(), name })
     }
 }
 
-impl Drop for Held {
+impl Drop for KeyLock {
     fn drop(&mut self) {
         self.all.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.name);
     }
 }
 
 /// A write in progress.
-pub(super) struct Change<'s> {
+pub(super) struct WriteTransaction<'s> {
     service: &'s Service,
     write: Write,
     actor: Actor,
@@ -125,19 +125,19 @@ pub(super) struct Change<'s> {
     dispatched: bool,
     /// Whether an event for webhooks was queued.
     delivers: bool,
-    held: Option<Held>,
+    held: Option<KeyLock>,
 }
 
 /// A write in progress, or a stored response.
 #[expect(clippy::large_enum_variant, reason = "it lives for the length of one match")]
-pub(super) enum Begun<'s> {
-    Fresh(Change<'s>),
+pub(super) enum WriteStart<'s> {
+    Fresh(WriteTransaction<'s>),
     Replay(Vec<u8>),
 }
 
 impl Service {
-    pub(super) async fn begin<T>(&self, by: &By<'_, T>) -> Result<Begun<'_>> {
-        let Some(once) = &by.once else { return Ok(Begun::Fresh(self.begin_by(by).await?)) };
+    pub(super) async fn begin<T>(&self, by: &WriteContext<'_, T>) -> Result<WriteStart<'_>> {
+        let Some(once) = &by.once else { return Ok(WriteStart::Fresh(self.begin_by(by).await?)) };
         let busy = || Error::InProgress { reason: "`Idempotency-Key` belongs to a request that is in progress".to_owned(), retry_after: 1 };
         let name = format!("{}\u{1f}{}\u{1f}{}", by.store, once.operation, once.key);
         let held = self.in_progress.hold(name).ok_or_else(busy)?;
@@ -157,23 +157,23 @@ impl Service {
             }
             // The first response is valid only once it is durable.
             change.end().await?;
-            return Ok(Begun::Replay(kept.body));
+            return Ok(WriteStart::Replay(kept.body));
         }
         change.held = Some(held);
-        Ok(Begun::Fresh(change))
+        Ok(WriteStart::Fresh(change))
     }
 
-    pub(super) async fn begin_by<T>(&self, by: &By<'_, T>) -> Result<Change<'_>> {
-        Ok(Change { editor: by.editor.cloned(), ..self.begin_alone(by.store, by.actor.clone()).await? })
+    pub(super) async fn begin_by<T>(&self, by: &WriteContext<'_, T>) -> Result<WriteTransaction<'_>> {
+        Ok(WriteTransaction { editor: by.editor.cloned(), ..self.begin_alone(by.store, by.actor.clone()).await? })
     }
 
     /// A write without an idempotency key.
-    pub(super) async fn begin_alone(&self, store: &StoreId, actor: Actor) -> Result<Change<'_>> {
+    pub(super) async fn begin_alone(&self, store: &StoreId, actor: Actor) -> Result<WriteTransaction<'_>> {
         Ok(self.change(self.db().write(store, &self.world().clock).await?, actor))
     }
 
-    fn change(&self, write: Write, actor: Actor) -> Change<'_> {
-        Change {
+    fn change(&self, write: Write, actor: Actor) -> WriteTransaction<'_> {
+        WriteTransaction {
             service: self,
             write,
             actor,
@@ -187,12 +187,12 @@ impl Service {
     }
 
     /// A change of settings without an idempotency key.
-    pub(super) async fn begin_edit(&self, editor: &Editor) -> Result<Change<'_>> {
-        Ok(Change { editor: Some(editor.clone()), ..self.begin_alone(&editor.store_id, editor.actor()).await? })
+    pub(super) async fn begin_edit(&self, editor: &Editor) -> Result<WriteTransaction<'_>> {
+        Ok(WriteTransaction { editor: Some(editor.clone()), ..self.begin_alone(&editor.store_id, editor.actor()).await? })
     }
 }
 
-impl Deref for Change<'_> {
+impl Deref for WriteTransaction<'_> {
     type Target = Write;
 
     fn deref(&self) -> &Write {
@@ -200,7 +200,7 @@ impl Deref for Change<'_> {
     }
 }
 
-impl Change<'_> {
+impl WriteTransaction<'_> {
     /// Sets the actor, if it is known only within the write.
     pub fn caused_by(&mut self, actor: Actor) {
         self.actor = actor;
@@ -241,16 +241,16 @@ impl Change<'_> {
     }
 
     /// Records the events, stores the response and commits.
-    pub async fn finish<T>(self, by: &By<'_, T>, answer: T) -> Result<Outcome<T>> {
+    pub async fn finish<T>(self, by: &WriteContext<'_, T>, answer: T) -> Result<WriteOutcome<T>> {
         if let Some(once) = &by.once {
-            let kept = Kept { request_hash: once.request_hash.clone(), body: (once.render)(&answer) };
+            let kept = StoredResponse { request_hash: once.request_hash.clone(), body: (once.render)(&answer) };
             self.write.keep(once.operation, once.key, kept)?;
             if forgets(once.key) {
                 self.write.forget_kept(self.write.now().plus_millis(-KEPT_MILLIS)).await?;
             }
         }
         self.end().await?;
-        Ok(Outcome::New(answer))
+        Ok(WriteOutcome::New(answer))
     }
 
     /// Records the events and commits. If nothing changed, it waits until what was read is durable.
@@ -281,8 +281,8 @@ impl Change<'_> {
 macro_rules! begin {
     ($service:expr, $by:expr) => {
         match $service.begin($by).await? {
-            $crate::service::change::Begun::Fresh(change) => change,
-            $crate::service::change::Begun::Replay(body) => return Ok($crate::service::Outcome::Replayed(body)),
+            $crate::service::write_transaction::WriteStart::Fresh(change) => change,
+            $crate::service::write_transaction::WriteStart::Replay(body) => return Ok($crate::service::WriteOutcome::Replayed(body)),
         }
     };
 }
@@ -318,10 +318,10 @@ mod tests {
         let clock = MovableClock::at(0);
         let service = service(fixture.db.clone(), clock.clone(), Silent);
         let write = async |key: &str| {
-            let once = Once { operation: "op", key, request_hash: "h".to_owned(), render: |()| Vec::new() };
-            let by = By::alone(&fixture.store, Actor::System).once(Some(once));
-            let Begun::Fresh(change) = service.begin(&by).await.unwrap() else { panic!("{key} was kept") };
-            assert!(matches!(change.finish(&by, ()).await.unwrap(), Outcome::New(())));
+            let once = IdempotentRequest { operation: "op", key, request_hash: "h".to_owned(), render: |()| Vec::new() };
+            let by = WriteContext::alone(&fixture.store, Actor::System).once(Some(once));
+            let WriteStart::Fresh(change) = service.begin(&by).await.unwrap() else { panic!("{key} was kept") };
+            assert!(matches!(change.finish(&by, ()).await.unwrap(), WriteOutcome::New(())));
         };
         for day in 0..2 {
             for i in 0..40 {

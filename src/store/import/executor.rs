@@ -14,7 +14,7 @@ use crate::store::{
     Db, Error, Result,
     db::Writes,
     import::numbered,
-    postgres::transaction::Begun,
+    postgres::transaction::BegunTransaction,
     rows::Cells,
     sql::{Param, Sql},
     sqlite::group_commit::{Alone, Writer},
@@ -33,7 +33,7 @@ pub(super) const SORTING: &str = "PRAGMA cache_size = -32768";
 pub(super) enum Way {
     /// Behind a lock since a connection cannot be shared between threads, and what holds an import may be.
     Sqlite(Mutex<Alone>),
-    Postgres(Begun),
+    Postgres(BegunTransaction),
 }
 
 impl Way {

@@ -7,13 +7,13 @@ use std::cmp::Ordering;
 use tantivy::{DocId, TantivyError};
 
 use super::{
-    columns::{Columns, unpack},
+    fast_fields::{SegmentColumns, unpack},
     searcher::Hit,
 };
 
 /// The location of a hit.
 #[derive(Clone, Debug)]
-pub enum Place {
+pub enum HitLocation {
     Index {
         segment: usize,
         document: DocId,
@@ -26,13 +26,13 @@ pub enum Place {
 pub struct Candidate {
     pub score: u32,
     pub at: i64,
-    pub place: Place,
+    pub place: HitLocation,
 }
 
 /// The best candidates so far, the best first.
 pub struct Best<'v> {
     /// By segment.
-    pub columns: &'v [Columns],
+    pub columns: &'v [SegmentColumns],
     pub kept: Vec<Candidate>,
     pub most: usize,
     /// The cursor of the page: score, instant and packed id of the last hit before it.
@@ -78,10 +78,10 @@ impl Best<'_> {
         Ok(self.id(&left.place)?.cmp(&self.id(&right.place)?))
     }
 
-    fn id(&self, place: &Place) -> Result<Vec<u8>, TantivyError> {
+    fn id(&self, place: &HitLocation) -> Result<Vec<u8>, TantivyError> {
         match place {
-            Place::Fresh(id) => Ok(id.clone()),
-            Place::Index { segment, document } => self.columns[*segment].id(*document),
+            HitLocation::Fresh(id) => Ok(id.clone()),
+            HitLocation::Index { segment, document } => self.columns[*segment].id(*document),
         }
     }
 

@@ -1,0 +1,69 @@
+//! One name, one thing: a type name stands for one thing in all rooms.
+
+use std::collections::BTreeMap;
+
+use super::{lines, none};
+
+/// Names that several files define for the same thing: a noun as each layer or revision has it, and idioms.
+const SAME_THING: [(&str, &[&str]); 4] = [
+    (
+        "a noun of the domain, and its form in answers, events or imports",
+        &[
+            "Account",
+            "Actor",
+            "Attachment",
+            "Contact",
+            "Conversation",
+            "EmailAddress",
+            "Event",
+            "Handover",
+            "Label",
+            "LastMessage",
+            "Message",
+            "SelectOption",
+            "Sender",
+            "ShowCondition",
+            "Team",
+            "Ticket",
+            "TicketField",
+            "TicketState",
+            "User",
+        ],
+    ),
+    ("the inputs of both revisions", &["CommentInput", "Extra", "LabelsInput", "TextInput"]),
+    ("how far a long command is, as each room reports it", &["Progress"]),
+    ("the error of a room, and the names that SeaORM asks for", &["Error", "Model", "Relation", "Result"]),
+];
+
+/// The type that a line of code defines. Associated types and types inside functions stand in the room of their own item.
+fn defined(code: &str) -> Option<&str> {
+    let mut words = code.split_whitespace().skip_while(|word| word.starts_with("pub") || (word.ends_with(')') && code.starts_with("pub(")));
+    let keyword = words.next()?;
+    let is_definition = ["struct", "enum", "trait"].contains(&keyword) || (keyword == "type" && !code.starts_with(' '));
+    let name = words.next().filter(|_| is_definition)?;
+    name.split(|c: char| !c.is_alphanumeric() && c != '_').next().filter(|name| !name.is_empty())
+}
+
+#[test]
+fn a_type_name_stands_for_one_thing() {
+    let mut files: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    let mut tests_of = String::new();
+    for line in lines("src") {
+        let path = line.path.display().to_string();
+        if line.code.starts_with("mod tests {") {
+            tests_of.clone_from(&path);
+        }
+        let is_test = path.contains("test") || path.ends_with("fixture.rs") || tests_of == path;
+        let Some(name) = defined(&line.code).filter(|_| !is_test) else { continue };
+        let found = files.entry(name.to_owned()).or_default();
+        if !found.contains(&path) {
+            found.push(path);
+        }
+    }
+    assert!(files.len() > 300, "no types were read");
+    let known = |name: &str| SAME_THING.iter().any(|(_, names)| names.contains(&name));
+    let twice = files.iter().filter(|(name, files)| files.len() > 1 && !known(name));
+    none("a type name stands for several things", twice.map(|(name, files)| format!("{name}: {}", files.join(", "))));
+    let idle = SAME_THING.iter().flat_map(|(_, names)| *names).filter(|name| files.get(**name).is_none_or(|files| files.len() < 2));
+    none("a name is listed that one file defines", idle.map(|name| (*name).to_owned()));
+}

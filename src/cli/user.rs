@@ -1,6 +1,6 @@
 //! `counterpart user`: management of a store's users.
 
-use clap::{Args, Subcommand};
+use clap::Subcommand;
 use serde_json::json;
 
 use super::{CliResult, StoreArg, print};

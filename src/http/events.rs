@@ -37,6 +37,7 @@ pub struct EventKinds;
 
 impl ValueSet for EventKinds {
     const NAME: &'static str = "EventKind";
+    const DESCRIPTION: &'static str = "The kinds of recorded events; `ticket.opened` is also sent when a ticket is reopened, `message.sent` once the channel accepted the message.";
     const OPEN: bool = false;
     const VALUES: &'static [&'static str] = &KINDS;
 }
@@ -47,6 +48,8 @@ pub struct Actors;
 
 impl ValueSet for Actors {
     const NAME: &'static str = "ActorType";
+    const DESCRIPTION: &'static str =
+        "Who caused an event: a contact by writing, a user by way of the settings, an API key, the AI, or the server itself (`system`).";
     const OPEN: bool = false;
     const VALUES: &'static [&'static str] = &["contact", "user", "api_key", "ai", "system"];
 }
@@ -54,7 +57,9 @@ impl ValueSet for Actors {
 /// Who caused an event.
 #[derive(Debug, Object, Serialize)]
 pub struct Actor {
+    /// What kind of actor it was, which also tells what `id` identifies.
     r#type: EnumValue<Actors>,
+    /// The contact's id, the user's `userId` or the API key's id, according to `type`; absent for `ai` and `system`.
     #[oai(skip_serializing_if_is_none)]
     #[serde(skip_serializing_if = "Option::is_none")]
     id: Option<String>,
@@ -65,17 +70,23 @@ pub struct Actor {
 #[oai(rename_all = "camelCase")]
 #[serde(rename_all = "camelCase")]
 pub struct Event {
+    /// Identifies the event; equal to the `webhook-id` header on every attempt, so that a repeated delivery can be recognised.
     id: String,
+    /// What happened, which also tells the members of `data`.
     r#type: EnumValue<EventKinds>,
+    /// When the change was made, not when the event was delivered.
     timestamp: Timestamp,
     /// The revision of the contract that `data` is written in.
     api_revision: String,
+    /// The store in which it happened.
     store_id: String,
     /// Increases in the order in which changes were committed: a client that has seen one has seen all below it.
     #[serde(skip)]
     sequence: i64,
+    /// Who or what caused the change.
     actor: Actor,
-    /// The record that changed, as the read operations of the revision return it.
+    /// What happened, by `type`: the records that it concerns as the read operations of the revision return them, and the values before and
+    /// after.
     data: StoredJson<AnyObject>,
 }
 
@@ -84,7 +95,9 @@ pub struct Event {
 #[oai(rename_all = "camelCase")]
 #[serde(rename_all = "camelCase")]
 struct MessageData {
+    /// The message, as the list of messages returns it without `expand`.
     message: Message,
+    /// The conversation of the message.
     conversation_id: String,
     /// The ticket that is open on the conversation.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -94,6 +107,7 @@ struct MessageData {
 /// A ticket that was opened.
 #[derive(Debug, Object, Serialize)]
 struct OpenedData {
+    /// The ticket after the change, as GET /tickets returns it without `expand`.
     ticket: Ticket,
     /// Whether it had been closed before.
     reopened: bool,
@@ -102,6 +116,7 @@ struct OpenedData {
 /// A ticket that was closed.
 #[derive(Debug, Object, Serialize)]
 struct ClosedData {
+    /// The ticket after the change, as GET /tickets returns it without `expand`.
     ticket: Ticket,
 }
 
@@ -110,6 +125,7 @@ struct ClosedData {
 #[oai(rename_all = "camelCase")]
 #[serde(rename_all = "camelCase")]
 struct AssignmentData {
+    /// The ticket after the change, as GET /tickets returns it without `expand`.
     ticket: Ticket,
     /// The `userId` of who had it before.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -121,6 +137,7 @@ struct AssignmentData {
 #[oai(rename_all = "camelCase")]
 #[serde(rename_all = "camelCase")]
 struct TicketFieldData {
+    /// The ticket after the change, as GET /tickets returns it without `expand`.
     ticket: Ticket,
     /// The field's id, or a system key.
     ticket_field_id: String,
@@ -137,11 +154,14 @@ struct TicketFieldData {
 #[oai(rename_all = "camelCase")]
 #[serde(rename_all = "camelCase")]
 struct LabelData {
+    /// The conversation whose labels changed.
     conversation_id: String,
+    /// The label that was added or removed.
     label_id: String,
     /// The label's text; absent where there is no such label any more.
     #[serde(skip_serializing_if = "Option::is_none")]
     label: Option<String>,
+    /// The conversation after the change, as the list of conversations returns it.
     conversation: Conversation,
 }
 
@@ -150,7 +170,9 @@ struct LabelData {
 #[oai(rename_all = "camelCase")]
 #[serde(rename_all = "camelCase")]
 struct ContactFieldData {
+    /// The contact after the change, as GET /contacts returns it.
     contact: Contact,
+    /// The field whose value changed, by the `id` of its definition.
     contact_field_id: String,
     /// Absent where there was none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -163,10 +185,12 @@ struct ContactFieldData {
 /// A conversation that the AI hands over to people.
 #[derive(Debug, Object, Serialize)]
 struct EscalationData {
+    /// The conversation that people take over.
     conversation: Conversation,
     /// The ticket that is open on it.
     #[serde(skip_serializing_if = "Option::is_none")]
     ticket: Option<Ticket>,
+    /// Why, in the words of whoever reported it; absent where nothing was said.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }

@@ -273,3 +273,21 @@ fn inputs_are_described_as_they_are_taken() {
     let labels = schemas["LabelsInput"]["description"].as_str().unwrap_or_default();
     assert_eq!(labels.contains("must hold an id"), REV_A, "{labels}");
 }
+
+#[test]
+fn every_schema_and_every_property_has_a_description() {
+    let mut silent = Vec::new();
+    for name in [format!("{REVISION}.json"), format!("events-{REVISION}.json"), "settings.json".to_owned()] {
+        let document: Value = serde_json::from_str(&kept(&name)).expect("a document is JSON");
+        let schemas = document["components"]["schemas"].as_object().expect("a document has schemas");
+        let is_silent = |schema: &Value| schema["description"].as_str().unwrap_or_default().is_empty();
+        for (schema, value) in schemas {
+            if is_silent(value) {
+                silent.push(format!("{name}: {schema}"));
+            }
+            let properties = value["properties"].as_object().into_iter().flatten().filter(|(_, property)| is_silent(property));
+            silent.extend(properties.map(|(property, _)| format!("{name}: {schema}.{property}")));
+        }
+    }
+    assert!(silent.is_empty(), "{silent:#?}");
+}

@@ -192,8 +192,9 @@ fn title(kind: &str) -> String {
 fn payload_of(event: &Described, name: &str, mut payload: Value, data: Value) -> Value {
     payload["title"] = name.into();
     payload["description"] = format!("{}.", event.summary).into();
-    payload["properties"]["type"] = json!({ "type": "string", "enum": [event.kind] });
+    payload["properties"]["type"] = json!({ "type": "string", "enum": [event.kind], "description": "What happened." });
     payload["properties"]["data"] = data;
+    payload["properties"]["data"]["description"] = "What it happened to.".into();
     payload["properties"]["apiRevision"]["enum"] = json!([revision::NAME]);
     if event.kind == TEST_KIND {
         // It is not recorded, so it has no place in the order.

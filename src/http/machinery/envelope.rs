@@ -11,20 +11,26 @@ pub const REQUEST_ID: &str = "x-request-id";
 pub const JSON: &str = "application/json";
 
 /// The schema of an envelope around `data` or `error`.
-pub fn envelope(store_id: &'static str, content: (&'static str, MetaSchemaRef)) -> MetaSchema {
+pub fn envelope(description: &'static str, store_id: &'static str, content: (&'static str, &'static str, MetaSchemaRef)) -> MetaSchema {
     let text = |description: &'static str| MetaSchema { description: Some(description), ..MetaSchema::new("string") };
     let (received_at, format, pattern) = match revision::RULES.received_at {
         ReceivedAt::Timestamp => ("When the request arrived, in UTC.", Some("date-time"), None),
         ReceivedAt::UnixMillis => ("When the request arrived: Unix time in milliseconds.", None, Some("^[0-9]+$".to_owned())),
     };
+    let (name, about, content) = content;
     let inline = |schema| MetaSchemaRef::Inline(Box::new(schema));
     let properties = vec![
         ("requestId", inline(text("Identifies the request; also sent as the header `x-request-id`."))),
         ("requestReceivedAt", inline(MetaSchema { format, pattern, ..text(received_at) })),
         ("storeId", inline(text(store_id))),
-        content,
+        (name, content.merge(MetaSchema { description: Some(about), ..MetaSchema::ANY })),
     ];
-    MetaSchema { required: properties.iter().map(|(name, _)| *name).collect(), properties, ..MetaSchema::new("object") }
+    MetaSchema {
+        description: Some(description),
+        required: properties.iter().map(|(name, _)| *name).collect(),
+        properties,
+        ..MetaSchema::new("object")
+    }
 }
 
 /// The header that every answer carries.

@@ -124,7 +124,11 @@ impl ErrorEnvelope {
     fn register(registry: &mut Registry) {
         ErrorDetail::register(registry);
         registry.create_schema::<Self, _>(Self::NAME.to_owned(), |_| {
-            envelope("The store of the key; empty where no store is known.", ("error", ErrorDetail::schema_ref()))
+            envelope(
+                "A failed answer.",
+                "The store of the key; empty where no store is known.",
+                ("error", "What is wrong.", ErrorDetail::schema_ref()),
+            )
         });
     }
 }

@@ -104,9 +104,11 @@ fn render<V: Clone, W: From<V> + Serialize>(answer: &V) -> Vec<u8> {
 /// `data` of an answer that does not show the record.
 #[derive(Debug, Object, Serialize)]
 pub struct Acknowledgement {
+    /// Always `OK`: the request was carried out, and there is no record to show.
     message: AcknowledgementText,
 }
 
+/// The only text of an acknowledgement; failures have an `error` instead.
 #[derive(Debug, Clone, Copy, Enum, Serialize)]
 #[serde(rename_all = "UPPERCASE")]
 #[oai(rename_all = "UPPERCASE")]

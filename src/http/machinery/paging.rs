@@ -119,6 +119,8 @@ impl OpenedCursor {
 pub struct Paged<T>(PhantomData<fn() -> T>);
 
 impl<T: Type + 'static> ReplyShape for Paged<T> {
+    const DATA: &'static str = All::<T>::DATA;
+
     fn envelope() -> String {
         All::<T>::envelope()
     }

@@ -75,6 +75,8 @@ impl io::Write for Length {
 pub trait ReplyShape: Send + 'static {
     /// The name of the envelope's schema.
     fn envelope() -> String;
+    /// What the document says of `data`.
+    const DATA: &'static str;
     /// The schema of `data`.
     fn data() -> MetaSchemaRef;
     /// The headers beside `x-request-id`.
@@ -93,6 +95,8 @@ pub struct One<T>(PhantomData<fn() -> T>);
 pub struct All<T>(PhantomData<fn() -> T>);
 
 impl<T: Type + 'static> ReplyShape for One<T> {
+    const DATA: &'static str = "What was asked for, or what the request made or changed.";
+
     fn envelope() -> String {
         format!("{}Envelope", T::name())
     }
@@ -107,6 +111,8 @@ impl<T: Type + 'static> ReplyShape for One<T> {
 }
 
 impl<T: Type + 'static> ReplyShape for All<T> {
+    const DATA: &'static str = "The records, in the order that the operation promises.";
+
     fn envelope() -> String {
         format!("{}ListEnvelope", T::name())
     }
@@ -215,6 +221,8 @@ impl<S: ReplyShape> ApiResponse for Reply<S> {
         if registry.schemas.contains_key(&name) {
             return;
         }
-        registry.create_schema::<EnvelopeOf<S>, _>(name, |_| envelope("The store that owns the key.", ("data", S::data())));
+        registry.create_schema::<EnvelopeOf<S>, _>(name, |_| {
+            envelope("A successful answer.", "The store that owns the key.", ("data", S::DATA, S::data()))
+        });
     }
 }

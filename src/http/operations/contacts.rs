@@ -35,11 +35,17 @@ use crate::{
 #[oai(rename_all = "camelCase", skip_serializing_if_is_none)]
 #[serde(rename_all = "camelCase")]
 pub struct Contact {
+    /// Identifies the contact; sent as `contactId` by operations on contacts, and found as `contactId` on conversations and tickets.
     pub id: String,
+    /// The whole name for display; for contacts made by this service, `firstName` and `lastName` with a space between them.
     pub full_name: String,
+    /// The given name; where the channel tells none, the sender's display name, the beginning of the e-mail address or the phone number.
     pub first_name: String,
+    /// When the contact was recorded, by hand or with a first message.
     pub created_at: Timestamp,
+    /// When the contact or one of its custom fields last changed; messages do not move it.
     pub updated_at: Timestamp,
+    /// The family name; absent where it is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_name: Option<String>,
     /// The primary e-mail address.
@@ -48,12 +54,16 @@ pub struct Contact {
     /// The primary phone number, in E.164.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub phone: Option<String>,
+    /// More phone numbers beside the primary one in `phone`; other contacts may have them too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secondary_phones: Option<Vec<String>>,
+    /// More e-mail addresses beside the primary one in `email`; other contacts may have them too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub secondary_emails: Option<Vec<AddressText>>,
+    /// Addresses of the contact, each as one text; absent where none is recorded.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub addresses: Option<Vec<String>>,
+    /// Free text of the store about the contact, covered by the contact search; absent where there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// Custom field values, keyed by field id.

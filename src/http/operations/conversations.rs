@@ -31,19 +31,27 @@ use crate::{
 #[oai(rename_all = "camelCase", skip_serializing_if_is_none)]
 #[serde(rename_all = "camelCase")]
 pub struct Conversation {
+    /// Identifies the conversation; sent as `conversationId` by operations on messages, comments and labels.
     pub id: String,
+    /// The channel of the account that the conversation is held on.
     pub channel: ChannelName,
+    /// The title of the conversation; one that this service began has the contact's `fullName` of that time.
     pub display_name: String,
+    /// The contact who writes in the conversation.
     pub contact_id: String,
     /// The channel's own id of the conversation.
     pub reference_id: String,
+    /// Ids of the labels on the conversation; the list of labels has their texts and colours.
     pub label_ids: Vec<String>,
+    /// Whether the conversation is marked as spam; messages in it open no ticket.
     pub is_spam: bool,
     /// Messages that no user has read yet.
     pub unread_msg_cnt: i64,
     /// Customer-facing messages.
     pub all_msg_cnt: i64,
+    /// When the conversation was begun; without any message, this is also its place in the list.
     pub created_at: Timestamp,
+    /// When the conversation last changed; messages, labels and marking it as read count.
     pub updated_at: Timestamp,
     /// The channel account; omitted with `expand=account`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -71,6 +79,7 @@ pub struct LastMessage {
     pub snippet: String,
     /// Whether the contact sent it.
     pub sent_by_recipient: bool,
+    /// When the newest message was sent.
     pub sent_at: Timestamp,
 }
 

@@ -19,6 +19,7 @@ use crate::{
 /// A label.
 #[derive(Debug, Object, Serialize)]
 pub struct Label {
+    /// Identifies the label, as in `labelIds` of conversations and in label updates.
     pub id: String,
     /// The text.
     pub label: String,

@@ -32,11 +32,15 @@ use crate::{
 pub struct Sender {
     /// The channel's own id.
     id: String,
+    /// The sender's name on the channel; absent where none is known.
     name: Option<String>,
+    /// The address of a picture of the sender; absent where none is known.
     avatar_url: Option<String>,
+    /// What kind of sender wrote the message; `contact` on messages that a contact sent in over a bridge.
     r#type: SenderType,
 }
 
+/// Who is behind a message: the contact, a user of the store, a bot, or the system.
 #[derive(Debug, Clone, Copy, Enum)]
 #[oai(rename_all = "lowercase")]
 enum SenderType {
@@ -51,12 +55,19 @@ enum SenderType {
 #[oai(rename_all = "camelCase", skip_serializing_if_is_none)]
 #[serde(rename_all = "camelCase")]
 pub struct InternalComment {
+    /// Identifies the comment.
     pub id: String,
+    /// The conversation that the comment was added to.
     pub conversation_id: String,
+    /// The channel account of the comment's conversation.
     pub account_id: String,
+    /// The text of the comment and who wrote it.
     pub note_data: NoteData,
+    /// When the comment was written; lists are ordered by it, the newest first.
     pub sent_at: Timestamp,
+    /// When the comment was recorded; the same as `sentAt` for comments added over this API.
     pub created_at: Timestamp,
+    /// When the comment was last changed; no operation of this API edits one.
     pub updated_at: Timestamp,
     /// The conversation; with `expand=conversation`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -71,6 +82,7 @@ pub struct InternalComment {
 #[oai(rename_all = "camelCase")]
 #[serde(rename_all = "camelCase")]
 pub struct NoteData {
+    /// What was noted, in plain text; tokens such as `<@userId:name@>` mention users.
     pub text: String,
     /// The `userId` of the author; with `expand=createdBy`, the author.
     pub created_by: CreatedBy,

@@ -26,8 +26,11 @@ use crate::{
 #[derive(Debug, Object, Serialize)]
 #[oai(skip_serializing_if_is_none)]
 pub struct Team {
+    /// Identifies the team.
     pub id: String,
+    /// The name of the team for people.
     pub name: String,
+    /// What the team is for, in the store's words; absent where nothing was written.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The members' user ids; with `expand=users`, the members that the store knows.

@@ -16,6 +16,8 @@ pub struct TicketDisplayTypes;
 
 impl ValueSet for TicketDisplayTypes {
     const NAME: &'static str = "TicketFieldDisplayType";
+    const DESCRIPTION: &'static str =
+        "How a ticket field is entered. Values of `date` are `YYYY-MM-DD`, those of `datetime` RFC 3339, those of `multi_select` arrays.";
     const VALUES: &'static [&'static str] = &display_types::<{ TICKET_DISPLAY_TYPES.len() }>();
 }
 
@@ -25,6 +27,8 @@ pub struct ContactDisplayTypes;
 
 impl ValueSet for ContactDisplayTypes {
     const NAME: &'static str = "ContactFieldDisplayType";
+    const DESCRIPTION: &'static str =
+        "How a contact field is entered. Values of `date` are `YYYY-MM-DD`, those of `datetime` RFC 3339, those of `multi_select` arrays.";
     const VALUES: &'static [&'static str] = &display_types::<CONTACT_DISPLAY_TYPES>();
 }
 
@@ -63,6 +67,7 @@ impl DataType {
 /// One option of a select field.
 #[derive(Debug, Object)]
 pub struct SelectOption {
+    /// What a field's value holds when this option is chosen; the text `"1"` and the number `1` are two values.
     value: TextOrNumber,
     /// Options that are offered once this one was chosen.
     children: Option<Vec<SelectOption>>,
@@ -74,6 +79,7 @@ pub struct SelectOption {
 pub struct ShowCondition {
     /// The field whose value decides.
     ticket_field_id: String,
+    /// How the value of the field in `ticketFieldId` is compared with `value`.
     operator: ShowOperator,
     /// What the field's value is compared with; its type depends on the field.
     value: Any,
@@ -85,6 +91,8 @@ pub struct ShowOperators;
 
 impl ValueSet for ShowOperators {
     const NAME: &'static str = "ShowConditionOperator";
+    const DESCRIPTION: &'static str =
+        "Comparisons of a show condition. They are meant for user interfaces; the API does not apply them to writes.";
     const OPEN: bool = false;
     const VALUES: &'static [&'static str] = &SHOW_OPERATORS;
 }
@@ -96,16 +104,25 @@ type ShowOperator = EnumValue<ShowOperators>;
 #[oai(rename_all = "camelCase", skip_serializing_if_is_none)]
 #[serde(rename_all = "camelCase")]
 pub struct TicketField {
+    /// Identifies the field: the key of its value in `ticketFields`, and `ticketFieldId` of updates and filters.
     pub id: String,
+    /// The label of the field for people.
     pub name: String,
+    /// How the field is shown and entered; it narrows down what `dataType` can be.
     pub display_type: EnumValue<TicketDisplayTypes>,
+    /// The type of the field's values, or of the items where it takes several; it goes with `displayType`.
     pub data_type: DataType,
     /// Place in the display order.
     pub sort_order: i64,
+    /// Whether a user interface should ask for a value; the API accepts tickets without one.
     pub is_required: bool,
+    /// Whether values of the field can be written; a write to an inactive one is answered with 400.
     pub active: bool,
+    /// When the field was defined.
     pub created_at: Timestamp,
+    /// When the definition last changed; values of tickets do not move it.
     pub updated_at: Timestamp,
+    /// What the field is about, for people; absent where the store wrote nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The options of a select field.
@@ -130,8 +147,11 @@ pub struct TicketField {
 #[oai(rename_all = "camelCase")]
 #[serde(rename_all = "camelCase")]
 pub struct FieldAccount {
+    /// The name of the account for people.
     pub name: String,
+    /// The channel account, as in `accountId` of tickets.
     pub account_id: String,
+    /// The channel of the account.
     pub channel: ChannelName,
 }
 
@@ -168,13 +188,19 @@ impl From<TicketFieldView> for TicketField {
 #[oai(rename_all = "camelCase", skip_serializing_if_is_none)]
 #[serde(rename_all = "camelCase")]
 pub struct ContactField {
+    /// Identifies the field: the key of its value in `customFields`, and `contactFieldId` of an update.
     pub id: String,
+    /// The label of the field for people.
     pub name: String,
+    /// How the field is shown and entered; it narrows down what `dataType` can be.
     pub display_type: EnumValue<ContactDisplayTypes>,
+    /// The type of the field's values, or of the items where it takes several; it goes with `displayType`.
     pub data_type: DataType,
+    /// Whether values of the field can be written; a write to an inactive one is answered with 400.
     pub active: bool,
     /// Place in the display order.
     pub sort_order: i64,
+    /// What the field is about, for people; absent where the store wrote nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The options of a select field, at most four levels deep.

@@ -9,9 +9,11 @@ use crate::domain::{store::ChannelRef, team::UserRef};
 /// An account or a conversation beside the record that refers to it.
 #[derive(Debug, Object, Serialize)]
 pub struct RelatedChannel {
+    /// The `accountId` or `conversationId` that this object stands for.
     pub id: String,
     /// The account's name, or the conversation's display name.
     pub name: String,
+    /// The channel of this account or conversation.
     pub channel: ChannelName,
 }
 
@@ -26,6 +28,7 @@ impl From<ChannelRef> for RelatedChannel {
 pub struct RelatedUser {
     /// The `userId` that this object stands for.
     pub id: UserIdText,
+    /// The user's name as the list of users shows it; a user without a name is not expanded.
     pub name: String,
 }
 
@@ -40,8 +43,11 @@ impl From<UserRef> for RelatedUser {
 #[oai(rename_all = "camelCase", skip_serializing_if_is_none)]
 #[serde(rename_all = "camelCase")]
 pub struct Author {
+    /// The author's `userId`, as in the list of users.
     pub user_id: UserIdText,
+    /// The author's name as the list of users shows it; an author without a name is not expanded.
     pub name: String,
+    /// The role that the author has in the store; absent where there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub role_id: Option<String>,
 }
@@ -55,6 +61,8 @@ impl From<UserRef> for Author {
 /// A role beside the user that holds it.
 #[derive(Debug, Object, Serialize)]
 pub struct RelatedRole {
+    /// The `roleId` that this object stands for.
     pub id: String,
+    /// The name that the store gave the role.
     pub name: String,
 }

@@ -43,6 +43,7 @@ pub struct TicketFilters {
     resolution_statuses: Option<Vec<ResolutionStatus>>,
     /// `true`: tickets without an assignee. `false` does not filter.
     unassigned: Option<bool>,
+    /// `true`: only tickets that follow an earlier one of their conversation; `false`: only the others. No filter when omitted or `null`.
     is_follow_up: Option<bool>,
     /// Spam tickets instead of the others. `false` when omitted.
     is_spam: Option<bool>,
@@ -50,6 +51,7 @@ pub struct TicketFilters {
     advanced_filters: Option<AdvancedFilters>,
 }
 
+/// The states that a ticket list can be filtered by; `open` alone leaves snoozed tickets out.
 #[derive(Debug, Clone, Copy, Enum, Deserialize)]
 #[oai(rename_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
@@ -58,6 +60,7 @@ enum TicketStatus {
     Closed,
 }
 
+/// What resolved a ticket: a human, automation, or the AI in full or in part; `none` stands for no recorded status.
 #[derive(Debug, Clone, Copy, Enum, Deserialize)]
 #[oai(rename_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
@@ -74,11 +77,14 @@ enum ResolutionStatus {
 #[oai(rename_all = "camelCase", deny_unknown_fields, nullable_all)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct AdvancedFilters {
+    /// Keeps tickets by the labels on their conversation; no test when omitted or `null`.
     labels: Option<LabelsFilter>,
     /// Tests on field values; all must match.
     #[oai(validator(max_items = 10))]
     ticket_fields: Option<Vec<TicketFieldFilter>>,
+    /// Keeps open tickets whose contact has been without an answer for a number of minutes or longer.
     waiting_for_reply: Option<WaitingForReplyFilter>,
+    /// Keeps tickets by the time when they were first opened; no test when omitted or `null`.
     opened_at: Option<OpenedAtFilter>,
 }
 
@@ -87,11 +93,15 @@ struct AdvancedFilters {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct LabelsFilter {
+    /// How the labels of the conversation must relate to `labelIds`.
     operator: LabelsOperator,
+    /// Ids of 1 to 10 labels that are looked for on the ticket's conversation.
     #[oai(validator(min_items = 1, max_items = 10))]
     label_ids: Vec<String>,
 }
 
+/// Whether a conversation must have at least one of the labels (`contains_any`), every one (`contains_all`) or none
+/// (`does_not_contain_any`).
 #[derive(Debug, Clone, Copy, Enum, Deserialize)]
 #[oai(rename_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
@@ -108,6 +118,7 @@ enum LabelsOperator {
 struct TicketFieldFilter {
     /// The id of the field.
     ticket_field_id: String,
+    /// How the value is tested; the type of the field decides which operators it takes.
     operator: TicketFieldOperator,
     /// What is compared with; an array for the operators that take several values. Not with `between`, `is_empty` and `is_not_empty`.
     #[oai(nullable)]
@@ -120,6 +131,7 @@ struct TicketFieldFilter {
     max: Option<Any>,
 }
 
+/// Tests of a field's value. `not_equal`, `is_not_one_of` and `does_not_contain_any` also match tickets on which the field is not set.
 #[derive(Debug, Clone, Copy, Enum, Deserialize)]
 #[oai(rename_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
@@ -156,6 +168,7 @@ struct WaitingForReplyFilter {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct OpenedAtFilter {
+    /// How `openedAt` is compared, which decides whether `value` or `min` and `max` must be sent.
     operator: OpenedAtOperator,
     /// The bound of `greater_than` and `less_than`, excluded.
     #[oai(nullable)]
@@ -168,6 +181,7 @@ struct OpenedAtFilter {
     max: Option<Bound>,
 }
 
+/// Comparisons of a time: `between` takes `min` and `max`; `greater_than` means later and `less_than` earlier than `value`.
 #[derive(Debug, Clone, Copy, Enum, Deserialize)]
 #[oai(rename_all = "snake_case")]
 #[serde(rename_all = "snake_case")]

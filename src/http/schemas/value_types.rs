@@ -82,6 +82,8 @@ date_time!(Bound, Bound::at_or_before);
 /// A named enumeration.
 pub trait ValueSet: Send + Sync + 'static {
     const NAME: &'static str;
+    /// What the document says of it.
+    const DESCRIPTION: &'static str;
     /// Whether answers may hold values that the document does not list (decisions, section 2).
     const OPEN: bool = true;
     const VALUES: &'static [&'static str];
@@ -128,6 +130,7 @@ impl<S: ValueSet> Type for EnumValue<S> {
 
     fn register(registry: &mut Registry) {
         registry.create_schema::<Self, _>(S::NAME.to_owned(), |_| MetaSchema {
+            description: Some(S::DESCRIPTION),
             enum_items: S::VALUES.iter().map(|value| (*value).into()).collect(),
             format: S::OPEN.then_some(OPEN_ENUM),
             ..MetaSchema::new("string")
@@ -153,6 +156,8 @@ pub struct ChannelSet;
 
 impl ValueSet for ChannelSet {
     const NAME: &'static str = "Channel";
+    const DESCRIPTION: &'static str =
+        "The service over which a contact and the store write; `gmail` and `outlook` are e-mail, `widget` is this server's own channel.";
     const VALUES: &'static [&'static str] = crate::revision::CHANNELS;
 }
 

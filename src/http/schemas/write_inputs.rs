@@ -25,7 +25,9 @@ use crate::{
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TicketFieldUpdate {
+    /// The ticket whose field is set.
     ticket_id: String,
+    /// The field to set, by the `id` of its definition; it must be active, and system keys are refused.
     ticket_field_id: String,
     /// The type depends on the field; `null` unsets it. Its texts are at most 64 KiB in UTF-8 together.
     new_value: Any,
@@ -50,9 +52,12 @@ impl From<TicketFieldUpdate> for FieldUpdate {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TicketClosing {
+    /// The ticket to close; one that is closed already still takes the other values.
     ticket_id: String,
     /// The `userId` of who handled the ticket.
     handled_by: Option<UserIdText>,
+    /// Whether the ticket counts as a conversion; recorded under the key `isConverted` of its `ticketFields`, and left as it is when
+    /// omitted.
     is_converted: Option<bool>,
     /// At most 15 digits, four of them behind the point.
     total_revenue: Option<Amount>,
@@ -82,7 +87,9 @@ impl TicketClosing {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TicketAssignment {
+    /// The ticket to assign: open, not spam, and named only once in the request.
     ticket_id: String,
+    /// The `userId` of the new assignee, who must have access to the ticket's channel account.
     assignee_user_id: UserIdText,
 }
 
@@ -109,6 +116,7 @@ impl TicketAssignment {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ReadMark {
+    /// The conversation whose unread count is set to 0; 404 is the answer if it has no open ticket.
     pub conversation_id: String,
 }
 
@@ -117,8 +125,10 @@ pub struct ReadMark {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ContactCreation {
+    /// The given name, which must not be blank; `fullName` begins with it.
     #[oai(validator(min_length = 1, max_length = 50))]
     first_name: String,
+    /// The family name, which must not be blank where it is sent; `fullName` ends with it.
     #[oai(validator(min_length = 1, max_length = 50))]
     last_name: Option<String>,
     /// An e-mail address that no other contact of the store has as its primary one.
@@ -161,7 +171,9 @@ impl ContactCreation {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ContactFieldInput {
+    /// The contact whose custom field is set.
     contact_id: String,
+    /// The field to set, by the `id` of its definition; it must be active.
     contact_field_id: String,
     /// The type depends on the field; `null` unsets it. Its texts are at most 64 KiB in UTF-8 together.
     value: Any,

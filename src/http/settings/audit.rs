@@ -29,6 +29,7 @@ use crate::{
 pub struct AuditEntry {
     /// Its place in the log.
     position: i64,
+    /// When the change was made.
     at: Timestamp,
     /// The user who made it; absent: the command line, or the server itself.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -42,6 +43,7 @@ pub struct AuditEntry {
     action: String,
     /// The kind of what it was done to.
     subject_type: String,
+    /// The id of the changed record, of the kind that `subjectType` names; for a session the `userId` of its user.
     subject_id: String,
     /// How it is since then. Never a secret.
     #[serde(skip_serializing_if = "Option::is_none")]

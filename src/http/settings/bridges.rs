@@ -20,10 +20,13 @@ use crate::{
 #[oai(rename = "Bridge", rename_all = "camelCase")]
 #[serde(rename_all = "camelCase")]
 pub struct BridgeView {
+    /// The channel account whose outgoing messages are handed over; an account has at most one bridge.
     account_id: String,
     /// Where the account's messages are posted.
     url: String,
+    /// When the account was given this bridge.
     created_at: Timestamp,
+    /// When the address of the bridge was last changed or its secret rotated.
     updated_at: Timestamp,
 }
 
@@ -37,6 +40,7 @@ impl From<bridges::Bridge> for BridgeView {
 #[derive(Debug, Object, Serialize)]
 #[oai(skip_serializing_if_is_none)]
 pub struct BridgeWithSecret {
+    /// The bridge as it is after the change.
     bridge: BridgeView,
     /// What messages are signed with, as the libraries of Standard Webhooks take it. Not shown again.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -48,6 +52,7 @@ pub struct BridgeWithSecret {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BridgeSetting {
+    /// The channel account that gets the bridge; one of the channel `widget` cannot have any.
     account_id: String,
     /// An address that begins with https://.
     #[oai(validator(max_length = 2048))]
@@ -59,6 +64,7 @@ pub struct BridgeSetting {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct BridgeReference {
+    /// The channel account that the bridge belongs to.
     account_id: String,
 }
 

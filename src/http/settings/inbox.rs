@@ -25,6 +25,7 @@ use crate::{
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TicketReference {
+    /// The ticket that is to lose its assignee or its snooze.
     ticket_id: String,
 }
 
@@ -33,6 +34,7 @@ pub struct TicketReference {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Snooze {
+    /// The ticket to hide for a time; a closed one is refused.
     ticket_id: String,
     /// When it comes back, unless its contact writes before; an instant in the future.
     until: Timestamp,
@@ -43,13 +45,17 @@ pub struct Snooze {
 #[oai(rename_all = "camelCase", skip_serializing_if_is_none)]
 #[serde(rename_all = "camelCase")]
 pub struct TicketState {
+    /// The ticket that the request named.
     id: String,
+    /// `true` until the ticket is closed, also while it is snoozed.
     is_open: bool,
+    /// The `userId` of the user whom the ticket is assigned to; absent where there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     assignee_user_id: Option<String>,
     /// Set while it is snoozed.
     #[serde(skip_serializing_if = "Option::is_none")]
     snoozed_until: Option<Timestamp>,
+    /// When the ticket last changed; a snooze and its end do not move it.
     updated_at: Timestamp,
 }
 
@@ -71,6 +77,7 @@ impl From<TicketView> for TicketState {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Handover {
+    /// The conversation that people take over from the AI; it need not have an open ticket.
     conversation_id: String,
     /// The reason, for the user who takes over.
     #[oai(validator(max_length = 1000))]
@@ -82,6 +89,7 @@ pub struct Handover {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct InboundMessage {
+    /// The channel account that the message came in on; an unknown one is answered with 400.
     #[oai(validator(min_length = 1, max_length = 64))]
     account_id: String,
     /// The thread, as the channel names it. On WhatsApp the phone number, which becomes E.164: `+66812345678`, `66812345678`,
@@ -92,6 +100,7 @@ pub struct InboundMessage {
     /// The message, as the channel names it. One that was received before changes nothing.
     #[oai(validator(min_length = 1, max_length = 512))]
     external_id: String,
+    /// Who wrote the message, in the channel's own terms.
     sender: Sender,
     /// A message with neither text nor images, such as a sticker, is taken, too.
     #[oai(nullable)]
@@ -104,6 +113,7 @@ pub struct InboundMessage {
     sent_at: Option<Timestamp>,
     /// The subject of the thread, where this message begins it: a string. Line breaks become spaces; a blank subject is left out.
     email_subject: Option<Detail>,
+    /// Details of the sender, used where the message begins a thread to find its contact or to make one.
     #[oai(nullable)]
     contact: Option<SenderDetails>,
 }
@@ -113,14 +123,15 @@ pub struct InboundMessage {
 #[oai(deny_unknown_fields)]
 #[serde(deny_unknown_fields)]
 pub struct Sender {
+    /// The sender's id on the channel. In an e-mail conversation, where it is an address, text replies go to it.
     #[oai(validator(min_length = 1, max_length = 512))]
     id: String,
     /// A string.
     name: Option<Detail>,
 }
 
-/// What the channel knows of the sender, for a new contact. The server leaves unusable values out and lists them as `ignored` in the
-/// answer.
+/// What the channel knows of the sender. Where the message begins a thread, e-mail and phone find its contact, or all of it makes a new
+/// one. The server leaves unusable values out and lists them as `ignored` in the answer.
 #[derive(Debug, Object, Deserialize)]
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -166,7 +177,9 @@ impl From<InboundMessage> for Inbound {
 #[oai(rename_all = "camelCase", skip_serializing_if_is_none)]
 #[serde(rename_all = "camelCase")]
 pub struct MessageReceipt {
+    /// The message as it was stored; for a `duplicate`, the one that was stored the first time.
     message_id: String,
+    /// The conversation of the message: the thread's own, or a new one where the thread was unknown.
     conversation_id: String,
     /// The ticket that it belongs to, if there is one.
     #[serde(skip_serializing_if = "Option::is_none")]

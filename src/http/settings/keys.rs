@@ -30,6 +30,7 @@ pub struct Scopes;
 
 impl ValueSet for Scopes {
     const NAME: &'static str = "Scope";
+    const DESCRIPTION: &'static str = "A permission of an API key, as resource and action. A write scope includes the read scope; some are reserved for later operations.";
     const OPEN: bool = false;
     const VALUES: &'static [&'static str] = &{
         let mut names = [""; Scope::ALL.len()];
@@ -48,6 +49,7 @@ pub struct KeyStatus;
 
 impl ValueSet for KeyStatus {
     const NAME: &'static str = "KeyStatus";
+    const DESCRIPTION: &'static str = "State of a key: `active`, suspended by an owner or admin (`inactive`), or past its `expiresAt` (`expired`). Only an active one is accepted.";
     const OPEN: bool = false;
     const VALUES: &'static [&'static str] = &["active", "inactive", "expired"];
 }
@@ -57,15 +59,20 @@ impl ValueSet for KeyStatus {
 #[oai(rename = "Key", rename_all = "camelCase", skip_serializing_if_is_none)]
 #[serde(rename_all = "camelCase")]
 pub struct KeyView {
+    /// Identifies the key, as `keyId` in the operations on it; it is not the secret and stays the same on rotation.
     pub id: String,
+    /// What the key is for, as its maker put it.
     pub name: String,
     /// What stands for the secret: its beginning, and its last four characters.
     pub masked: String,
+    /// What requests with the key may do; with every write scope the read scope of the same resource is listed.
     pub scopes: Vec<EnumValue<Scopes>>,
+    /// Whether requests with the key are accepted, at the time of this answer.
     pub status: EnumValue<KeyStatus>,
     /// The user in whose name the key acts; absent: the store's oldest owner.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub user_id: Option<String>,
+    /// When the key was made; a rotation does not move it.
     pub created_at: Timestamp,
     /// Six calendar months after it was made or last rotated.
     pub expires_at: Timestamp,
@@ -94,6 +101,7 @@ impl KeyView {
 #[derive(Debug, Object, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct KeyWithSecret {
+    /// The key that the secret belongs to.
     pub key: KeyView,
     /// Sent as `x-api-key`.
     pub secret: String,
@@ -119,7 +127,9 @@ pub struct KeyCreation {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct KeyChange {
+    /// The key whose name or scopes change.
     key_id: String,
+    /// The new name, 1 to 100 characters and not blank; the former one stays when omitted.
     #[oai(validator(min_length = 1, max_length = 100))]
     name: Option<String>,
     /// All its scopes from now on; a write scope grants its read scope.
@@ -132,6 +142,7 @@ pub struct KeyChange {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct KeyReference {
+    /// The key to rotate, suspend or activate.
     key_id: String,
 }
 

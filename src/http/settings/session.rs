@@ -55,8 +55,11 @@ pub struct SessionOpening {
 #[oai(rename_all = "camelCase")]
 #[serde(rename_all = "camelCase")]
 pub struct Session {
+    /// The store whose settings the session or token opens.
     store_id: String,
+    /// The `userId` of the person to whom the link or token was given.
     user_id: UserIdText,
+    /// The role by which the user may manage settings: `owner` or `admin`.
     role: String,
     /// When the session or the token ends.
     expires_at: Timestamp,
@@ -78,6 +81,8 @@ impl From<Manager> for Session {
 pub struct Opened;
 
 impl ReplyShape for Opened {
+    const DATA: &'static str = One::<Session>::DATA;
+
     fn envelope() -> String {
         One::<Session>::envelope()
     }
@@ -101,6 +106,8 @@ impl ReplyShape for Opened {
 pub struct Ended;
 
 impl ReplyShape for Ended {
+    const DATA: &'static str = One::<Acknowledgement>::DATA;
+
     fn envelope() -> String {
         One::<Acknowledgement>::envelope()
     }

@@ -26,12 +26,15 @@ use crate::{
 #[oai(rename_all = "camelCase", skip_serializing_if_is_none)]
 #[serde(rename_all = "camelCase")]
 pub struct Seat {
+    /// Identifies the seat, joined or only invited; the removal of a user takes this id and not `userId`.
     id: String,
     /// Absent until the invitation is accepted.
     #[serde(skip_serializing_if = "Option::is_none")]
     user_id: Option<UserIdText>,
+    /// The name of the person; absent where none is recorded, as on an incomplete invitation.
     #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
+    /// The e-mail address recorded for the seat; absent where there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     email: Option<AddressText>,
     /// The role's name.
@@ -57,8 +60,11 @@ impl From<UserView> for Seat {
 #[oai(rename_all = "camelCase")]
 #[serde(rename_all = "camelCase")]
 pub struct AccountUsers {
+    /// The channel account, as in `accountId` of conversations and tickets.
     account_id: String,
+    /// The name of the account for people.
     name: String,
+    /// The channel of the account, such as `line` or `whatsapp`.
     channel: String,
     /// The users that it is open to; empty: all of them.
     user_ids: Vec<String>,
@@ -80,6 +86,7 @@ impl From<AccountAccess> for AccountUsers {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AccountUsersChange {
+    /// The channel account whose list of users is replaced as a whole.
     account_id: String,
     /// The `userId` of each; empty: everybody.
     #[oai(validator(max_items = 1000))]
@@ -91,6 +98,7 @@ pub struct AccountUsersChange {
 #[oai(rename_all = "camelCase")]
 #[serde(rename_all = "camelCase")]
 pub struct AccountUsersChanged {
+    /// The account with the users that it is open to after the change.
     account: AccountUsers,
     /// Tickets that lost their assignee.
     unassigned_tickets: usize,

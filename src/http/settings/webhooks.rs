@@ -33,6 +33,7 @@ pub struct Outcomes;
 
 impl ValueSet for Outcomes {
     const NAME: &'static str = "AttemptOutcome";
+    const DESCRIPTION: &'static str = "How an attempt ended: `delivered`; `retrying`, another follows; `given_up`, none follows; `disabled`, the webhook was switched off; `late`, another attempt had taken over.";
     const VALUES: &'static [&'static str] = &["delivered", "retrying", "given_up", "disabled", "late"];
 }
 
@@ -41,6 +42,7 @@ impl ValueSet for Outcomes {
 #[oai(rename = "Webhook", rename_all = "camelCase", skip_serializing_if_is_none)]
 #[serde(rename_all = "camelCase")]
 pub struct WebhookView {
+    /// Identifies the webhook, as `webhookId` in the operations on it.
     pub id: String,
     /// Where events are sent.
     pub url: String,
@@ -49,6 +51,7 @@ pub struct WebhookView {
     /// If set, it gets only the events of this channel account.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub account_id: Option<String>,
+    /// Whether events are sent to it; `false` after it was disabled by hand, answered 410 or failed for five days.
     pub enabled: bool,
     /// Why it is not enabled.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -56,7 +59,9 @@ pub struct WebhookView {
     /// Since when nothing but failures came from it. After 5 days of that it is disabled.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub failing_since: Option<Timestamp>,
+    /// When the webhook was made.
     pub created_at: Timestamp,
+    /// When it was last edited, enabled, disabled or given a new secret.
     pub updated_at: Timestamp,
 }
 
@@ -80,6 +85,7 @@ impl From<Webhook> for WebhookView {
 /// A subscription with its secret, which is not shown again.
 #[derive(Debug, Object, Serialize)]
 pub struct WebhookWithSecret {
+    /// The webhook that the secret belongs to.
     webhook: WebhookView,
     /// What deliveries are signed with, as the libraries of Standard Webhooks take it.
     secret: String,
@@ -92,6 +98,7 @@ pub struct WebhookWithSecret {
 pub struct AttemptView {
     /// Its place in the log.
     pub position: i64,
+    /// The event that was sent: its `id`, which is also the `webhook-id` header and the same on every attempt.
     pub event_id: String,
     /// The event's kind; `webhook.test` for one that was made to test the endpoint.
     #[oai(rename = "type")]
@@ -101,6 +108,7 @@ pub struct AttemptView {
     pub url: String,
     /// Which of the event's attempts it was, from 1.
     pub attempt: i64,
+    /// When the server began this attempt.
     pub started_at: Timestamp,
     /// How long it took, in milliseconds.
     pub millis: i64,
@@ -156,7 +164,9 @@ pub struct WebhookCreation {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WebhookChange {
+    /// The webhook whose settings change.
     webhook_id: String,
+    /// The new address, which begins with `https://` or `http://`; the former one stays when omitted.
     #[oai(validator(max_length = 2048))]
     url: Option<String>,
     /// All its kinds of events from now on; `null`: every kind.
@@ -174,6 +184,7 @@ pub struct WebhookChange {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct WebhookReference {
+    /// The webhook to enable, disable, rotate or test.
     webhook_id: String,
 }
 
@@ -186,6 +197,7 @@ fn names(kinds: AtLeastOne<EnumValue<EventKinds>>) -> Vec<String> {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ReplayOrder {
+    /// The webhook that gets the events; it must be enabled, except for a `dryRun`.
     webhook_id: String,
     /// Only this event.
     event_id: Option<String>,
@@ -202,6 +214,7 @@ pub struct ReplayOrder {
 /// How many events a replay is about.
 #[derive(Debug, Object, Serialize)]
 pub struct Replayed {
+    /// How many events were queued, or with `dryRun` would be.
     count: i64,
 }
 

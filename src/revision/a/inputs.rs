@@ -13,9 +13,12 @@ use crate::{
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LabelsInput {
+    /// The conversation whose labels change.
     conversation_id: String,
+    /// Ids of labels to add; unknown ones and those already present change nothing. Can be left out where `removeLabels` holds an id.
     #[oai(validator(max_items = 10))]
     add_labels: Option<Vec<String>>,
+    /// Ids of labels to take away; those that are not on the conversation change nothing. None may be in `addLabels` too.
     #[oai(validator(max_items = 10))]
     remove_labels: Option<Vec<String>>,
 }
@@ -46,6 +49,7 @@ impl LabelsInput {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CommentInput {
+    /// The conversation that the note is added to.
     conversation_id: String,
     /// Plain text, at most 64 KiB in UTF-8.
     text: String,
@@ -64,6 +68,7 @@ impl CommentInput {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TextInput {
+    /// The conversation to send the text in; its channel may refuse a text when the contact has not written lately.
     conversation_id: String,
     /// At most 64 KiB in UTF-8.
     text: String,

@@ -16,15 +16,23 @@ use crate::{
 #[oai(rename_all = "camelCase", skip_serializing_if_is_none)]
 #[serde(rename_all = "camelCase")]
 pub struct Ticket {
+    /// Identifies the ticket, as `ticketId` in other operations; people see `ticketNumber` instead.
     pub id: String,
     /// Human-readable number.
     pub ticket_number: String,
+    /// `true` from opening to closing, also while the ticket is snoozed.
     pub is_open: bool,
+    /// When the ticket was first opened; a reopening leaves it and sets `reopenedAt`.
     pub opened_at: Timestamp,
+    /// The channel of the ticket's conversation.
     pub channel: ChannelName,
+    /// Whether the ticket is marked as spam; such tickets are listed on request only and cannot be assigned.
     pub is_spam: bool,
+    /// The contact of the ticket's conversation.
     pub contact_id: String,
+    /// When the ticket was recorded; the same as `openedAt` unless imported data says otherwise.
     pub created_at: Timestamp,
+    /// When the ticket or one of its field values last changed; messages and snoozes do not move it.
     pub updated_at: Timestamp,
     /// The channel account; omitted with `expand=account`.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -38,8 +46,10 @@ pub struct Ticket {
     /// The conversation; with `expand=conversation`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub conversation: Option<RelatedChannel>,
+    /// When the ticket was closed; absent while it is open, and removed when it is reopened.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub closed_at: Option<Timestamp>,
+    /// When a message from the contact last reopened the ticket; absent if that never happened.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reopened_at: Option<Timestamp>,
     /// The assigned user's `userId`; omitted with `expand=assignee`.

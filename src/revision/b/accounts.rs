@@ -31,10 +31,15 @@ use crate::{
 #[oai(rename_all = "camelCase", skip_serializing_if_is_none)]
 #[serde(rename_all = "camelCase")]
 pub struct Account {
+    /// Identifies the account; sent as `accountId` by operations that start from an account, and found as `accountId` on conversations.
     pub id: String,
+    /// The messaging service that the account belongs to, such as `line` or `gmail`.
     pub channel: ChannelName,
+    /// The account's name for people. Where it is an e-mail address, e-mails of this account are sent from it.
     pub name: String,
+    /// How well the connection to the channel works; accounts that are `disconnected` are left out of the list.
     pub status: EnumValue<AccountStatuses>,
+    /// When the store last gave access to the account on its channel; absent where that is not known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_authorized_at: Option<Timestamp>,
     /// What the channel says about the account.
@@ -48,6 +53,7 @@ pub struct AccountStatuses;
 
 impl ValueSet for AccountStatuses {
     const NAME: &'static str = "AccountStatus";
+    const DESCRIPTION: &'static str = "Condition of an account's connection: `healthy` is in order, `reauthorization_required` needs access to be granted anew, and a `disconnected` account is inactive.";
     const VALUES: &'static [&'static str] = &domain::ACCOUNT_STATUSES;
 }
 
@@ -67,13 +73,19 @@ impl From<domain::Account> for Account {
 /// A message template of a WhatsApp account.
 #[derive(Debug, Object, Serialize)]
 pub struct WhatsappTemplate {
+    /// Identifies the template, as `templateId` in the operations that send one.
     pub id: String,
+    /// The template's name, by which the list is ordered.
     pub name: String,
+    /// How placeholders are written; a `NAMED` template with placeholders cannot be sent over this API.
     pub parameter_format: EnumValue<ParameterFormats>,
     /// Language code.
     pub language: String,
+    /// Whether the template can be sent: its status must be `APPROVED`, `REINSTATED` or `FLAGGED`.
     pub status: EnumValue<TemplateStatuses>,
+    /// What the template is for; one of the values that the list can be filtered by.
     pub category: EnumValue<TemplateCategories>,
+    /// The parts of the template, such as `BODY`; placeholders in the body's text are what `variables` fills in.
     pub components: StoredJson<Vec<TemplateComponent>>,
 }
 
@@ -87,13 +99,14 @@ pub struct TemplateComponent {
 }
 
 macro_rules! open_sets {
-    ($($(#[$doc:meta])* $set:ident $name:literal = $values:expr;)*) => {$(
+    ($($(#[$doc:meta])* $set:ident $name:literal $description:literal = $values:expr;)*) => {$(
         $(#[$doc])*
         #[derive(Debug, Clone)]
         pub struct $set;
 
         impl ValueSet for $set {
             const NAME: &'static str = $name;
+            const DESCRIPTION: &'static str = $description;
             const VALUES: &'static [&'static str] = &$values;
         }
 
@@ -105,11 +118,14 @@ macro_rules! open_sets {
 
 open_sets! {
     /// How a template's placeholders are written.
-    ParameterFormats "TemplateParameterFormat" = PARAMETER_FORMATS;
+    ParameterFormats "TemplateParameterFormat"
+        "How placeholders are written: `POSITIONAL` ones are numbered, as `{{1}}`; `NAMED` ones have names, and cannot be filled in when sending." = PARAMETER_FORMATS;
     /// Whether a template can be sent.
-    TemplateStatuses "TemplateStatus" = TEMPLATE_STATUSES;
+    TemplateStatuses "TemplateStatus"
+        "The state of a template at WhatsApp; only `APPROVED`, `REINSTATED` and `FLAGGED` ones can be sent." = TEMPLATE_STATUSES;
     /// What a template is for.
-    TemplateCategories "TemplateCategory" = TEMPLATE_CATEGORIES;
+    TemplateCategories "TemplateCategory"
+        "What a template is for, in the terms of WhatsApp: marketing, service messages or authentication." = TEMPLATE_CATEGORIES;
 }
 
 /// Channels as a parameter.

@@ -13,9 +13,12 @@ use crate::{
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LabelsInput {
+    /// The conversation whose labels change.
     conversation_id: String,
+    /// Ids of 1 to 10 labels to add. An unknown id is answered with 400; a label that is already present changes nothing.
     #[oai(validator(min_items = 1, max_items = 10))]
     add_labels: Vec<String>,
+    /// Ids of labels to take away; those not on the conversation change nothing, unknown ones are refused. None may be in `addLabels` too.
     #[oai(validator(max_items = 10))]
     remove_labels: Option<Vec<String>>,
 }
@@ -44,6 +47,7 @@ impl LabelsInput {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct CommentInput {
+    /// The conversation that the note is added to.
     conversation_id: String,
     /// Plain text, at most 64 KiB in UTF-8. `<@userId:name@>` mentions a user.
     #[oai(validator(min_length = 1))]
@@ -66,6 +70,7 @@ impl CommentInput {
 #[oai(rename_all = "camelCase", deny_unknown_fields)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TextInput {
+    /// The conversation to send the text in; its channel may refuse a text when the contact has not written lately.
     conversation_id: String,
     /// Must not be blank.
     #[oai(validator(min_length = 1, max_length = 1000))]

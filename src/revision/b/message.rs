@@ -22,16 +22,23 @@ use crate::{
 #[oai(rename_all = "camelCase", skip_serializing_if_is_none)]
 #[serde(rename_all = "camelCase")]
 pub struct Message {
+    /// Identifies the message.
     pub id: String,
+    /// The conversation that the message was sent in.
     pub conversation_id: String,
+    /// Which side wrote the message.
     pub message_direction: MessageDirection,
+    /// When the message was sent, as its channel tells; otherwise when the service received it or took it for sending.
     pub sent_at: Timestamp,
+    /// Always `message`: events and internal comments are not listed among messages.
     pub message_category: MessageCategory,
+    /// The plain text, for a template its filled-in body; absent where there is none, as with images alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub text: Option<String>,
     /// Image URLs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub images: Option<Vec<String>>,
+    /// Marks a message that was sent in a special way, such as `auto_response`; absent for ordinary ones.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub r#type: Option<EnumValue<MessageTypes>>,
     /// Who sent it, as the channel gives it.
@@ -71,6 +78,7 @@ pub struct MessageTypes;
 
 impl ValueSet for MessageTypes {
     const NAME: &'static str = "MessageType";
+    const DESCRIPTION: &'static str = "Special ways of sending: an `auto_response` does not count as a reply, `human_agent` uses the longer reply window of Messenger and Instagram.";
     const OPEN: bool = false;
     const VALUES: &'static [&'static str] = &MESSAGE_TYPES;
 }

@@ -27,12 +27,15 @@ use crate::{
 #[oai(rename_all = "camelCase")]
 #[serde(rename_all = "camelCase")]
 pub struct MessageSearchHit {
+    /// The message that was found.
     pub id: String,
+    /// The conversation that the message was sent in.
     pub conversation_id: String,
     /// Empty where the message has none.
     pub text: String,
     /// True when the contact sent it.
     pub sent_by_recipient: bool,
+    /// When the message was sent.
     pub sent_at: Timestamp,
     /// How well the message matches. Comparable within one walk.
     pub score: f64,
@@ -56,7 +59,9 @@ impl From<MessageHit> for MessageSearchHit {
 #[oai(rename_all = "camelCase", skip_serializing_if_is_none)]
 #[serde(rename_all = "camelCase")]
 pub struct ContactSearchHit {
+    /// The contact that was found; GET /contacts returns all of it by this id.
     pub id: String,
+    /// The contact's whole name for display.
     pub full_name: String,
     /// The primary phone number, in E.164.
     #[serde(skip_serializing_if = "Option::is_none")]

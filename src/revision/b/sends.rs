@@ -44,10 +44,13 @@ pub struct EmailAddress {
 pub struct NewEmail {
     /// The account to send from; its channel must be `gmail` or `outlook`.
     account_id: String,
+    /// 1 to 50 main recipients; the first address decides whose conversation it becomes.
     #[oai(validator(min_items = 1, max_items = 50))]
     to: Vec<EmailAddress>,
+    /// At most 50 recipients of a copy.
     #[oai(validator(max_items = 50))]
     cc: Option<Vec<EmailAddress>>,
+    /// At most 50 recipients of a blind copy.
     #[oai(validator(max_items = 50))]
     bcc: Option<Vec<EmailAddress>>,
     /// One line, at most 64 KiB in UTF-8. The conversation is given it as `emailSubject`.
@@ -55,6 +58,7 @@ pub struct NewEmail {
     subject: Option<String>,
     /// Plain text. One of `text` and `html` must not be blank.
     text: Option<String>,
+    /// The body as HTML, alone or beside `text`; one of the two must not be blank.
     html: Option<String>,
 }
 
@@ -65,10 +69,13 @@ pub struct NewEmail {
 pub struct EmailReply {
     /// A conversation of the channel `gmail` or `outlook`.
     conversation_id: String,
+    /// 1 to 50 main recipients; they are taken as sent, whoever wrote in the conversation before.
     #[oai(validator(min_items = 1, max_items = 50))]
     to: Vec<EmailAddress>,
+    /// At most 50 recipients of a copy.
     #[oai(validator(max_items = 50))]
     cc: Option<Vec<EmailAddress>>,
+    /// At most 50 recipients of a blind copy.
     #[oai(validator(max_items = 50))]
     bcc: Option<Vec<EmailAddress>>,
     /// One line, at most 64 KiB in UTF-8. `Re: ` and the conversation's `emailSubject` when omitted.
@@ -76,6 +83,7 @@ pub struct EmailReply {
     subject: Option<String>,
     /// Plain text. One of `text` and `html` must not be blank.
     text: Option<String>,
+    /// The body as HTML, alone or beside `text`; one of the two must not be blank.
     html: Option<String>,
 }
 

@@ -39,7 +39,7 @@ use crate::{
     revision,
     search::{IndexState, SearchService},
     service::{self, Service},
-    store::{self, Db, change_log::retention::RetentionPass, settings::secret_keys::SecretKeys, slow_statements},
+    store::{self, Db, change_log::retention::RetentionPass, settings::encryption_keys::SecretKeys, slow_statements},
     supervisor::{Pulse, Supervisor},
     telemetry::metrics::{MESSAGES, Metrics, WEBHOOKS},
 };

@@ -35,7 +35,7 @@ pub fn is_switched_on(variable: &str) -> bool {
 pub enum LogFormat {
     /// For people; in colour on a terminal alone
     Text,
-    /// An object a line
+    /// One JSON object per line
     Json,
 }
 

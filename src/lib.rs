@@ -12,6 +12,9 @@
 //! - [`search`] finds messages and contacts by what is in them.
 //! - [`store`] is the database, SQLite or PostgreSQL: the only room that knows SQL.
 //! - [`domain`] holds the nouns and their rules, and knows none of the others.
+//!
+//! Comments name a section of the contract as "section 4.3", and what we decided where it is silent as "decisions, section 6". The first
+//! is the specification that integrators hold; what the second came to stands in `features.md`, "Our decisions".
 
 #![warn(clippy::unwrap_used, clippy::expect_used)]
 // These macros panic where the stream cannot be written: `cli::print` and `cli::note` do not.

@@ -1,7 +1,7 @@
 //! Supervisor: runs the tasks that work on their own, restarts one that ends or hangs with exponential backoff, and reports one that
 //! does not come back.
 //!
-//! Built by `app`, which has it run the delivery workers, the search follower and the chores; asked by `readiness`. A task is in order
+//! Built by `app`, which has it run the delivery workers, the search service and the chores; asked by `readiness`. A task is in order
 //! while it runs and its work succeeds, which it reports through its [`Pulse`]. Every end and every failure is logged and counted. A
 //! single panic costs a pause of 100 ms. The process is unready while a task
 //!
@@ -61,7 +61,7 @@ struct State {
     hung: bool,
 }
 
-/// What a task reports through how it fares, however little there is to do.
+/// The handle by which a task reports that it lives and succeeds, also while there is nothing to do.
 #[derive(Clone)]
 pub struct Pulse(Option<(Arc<Task>, Metrics)>);
 

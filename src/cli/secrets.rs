@@ -4,7 +4,7 @@ use clap::Subcommand;
 use serde_json::json;
 
 use super::{CliResult, Failed, print};
-use crate::{app::open_migrated, config::Config, store::settings::secret_keys::Rotation};
+use crate::{app::open_migrated, config::Config, store::settings::encryption_keys::Rotation};
 
 #[derive(Debug, Subcommand)]
 pub enum SecretsCommand {

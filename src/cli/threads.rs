@@ -1,6 +1,6 @@
 //! Size of the runtime's thread pool, by default from the number of processors and the database.
 //!
-//! SQLite: one thread more than processors, since one may block on the disk (`store::writer`). PostgreSQL: one thread per
+//! SQLite: one thread more than processors, since one may block on the disk (`store::sqlite::group_commit`). PostgreSQL: one thread per
 //! processor, since no thread blocks and another one would measurably slow tickets down. PostgreSQL on this machine: half
 //! of the processors, since the database works on the same requests. With a thread per processor, server and database would
 //! mostly preempt each other, measurably so on two processors.

@@ -1,4 +1,5 @@
-//! What becomes of attempts to deliver a message to its channel, or an event to a webhook, and what waits. Pure.
+//! Outcomes of attempts to deliver a message to its channel, or an event to a webhook, and counts of what waits. Pure. `service::outbound`
+//! and `service::webhooks` decide on the outcome.
 
 use super::time::Timestamp;
 

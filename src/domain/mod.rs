@@ -8,7 +8,7 @@ pub mod decimals;
 pub mod delivery_outcome;
 pub mod entries;
 pub mod events;
-pub mod field_tests;
+pub mod field_predicates;
 pub mod fields;
 pub mod filters;
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Revision settings: where the two API revisions differ only by a value. Both sets are plain data, injected by the
-//! composition root, so every branch on them is compiled and tested in both builds.
+//! Revision settings: the type of what differs between the two API revisions only by a value. The values are in `revision::a` and
+//! `revision::b`. The composition root injects them, so that every branch on them is compiled and tested in both builds.
 
 /// The settings of one revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

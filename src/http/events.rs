@@ -190,7 +190,7 @@ struct EscalationData {
     /// The ticket that is open on it.
     #[serde(skip_serializing_if = "Option::is_none")]
     ticket: Option<Ticket>,
-    /// Why, in the words of whoever reported it; absent where nothing was said.
+    /// Why, in the words of the report; absent where nothing was said.
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
 }

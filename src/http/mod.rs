@@ -4,13 +4,13 @@
 //! - [`machinery`]: what every operation uses.
 //! - [`schemas`]: what several operations show or take.
 //! - [`operations`]: one file a noun.
-//! - [`events`]: what subscribers read, in the shapes of the operations.
 //! - [`document`]: the OpenAPI document.
+//! - [`events`]: what subscribers read, in the shapes of the operations.
 //! - [`settings`]: the settings plane, with a document of its own.
 //! - [`pages`]: pages for people.
 //!
-//! Called by `app`, which assembles it; calls `service`. Reaches what a revision spells differently through
-//! `revision::wire` only. Guarantees: every answer is the envelope of section 2.1, the checks run in the order of
+//! Called by `app`, which assembles it, and by `cli`; calls `service`. Reaches what a revision spells differently through `revision`
+//! only: shapes through `wire`, values through `RULES`. Guarantees: every answer is the envelope of section 2.1, the checks run in the order of
 //! decisions, section 3, and the document is generated from the handlers that serve.
 //!
 //! The order of checks is the order of a handler's parameters: caller (401, 403), body (413, 415), query (400), then

@@ -37,7 +37,7 @@ pub const EXTRA: Extra = ();
 /// Kinds of events that nothing of this revision causes: it only passes on those that the other one recorded.
 pub const UNCAUSED_EVENTS: &[&str] = &["ticket.assigned"];
 
-/// Example requests to what only this revision has, or takes (`http::examples`).
+/// Example requests to what only this revision has, or takes (`http::document::examples`).
 pub const REQUESTS: &str = "[]";
 /// What this revision answers to the example requests.
 pub const ANSWERS: &str = include_str!("a/answers.json");

@@ -42,7 +42,7 @@ pub const EXTRA: Extra = (accounts::AccountReads, assign::Assignments, search::S
 /// Kinds of events that nothing of this revision causes: it only passes on those that the other one recorded.
 pub const UNCAUSED_EVENTS: &[&str] = &[];
 
-/// Example requests to what only this revision has, or takes (`http::examples`).
+/// Example requests to what only this revision has, or takes (`http::document::examples`).
 pub const REQUESTS: &str = include_str!("b/requests.json");
 /// What this revision answers to the example requests.
 pub const ANSWERS: &str = include_str!("b/answers.json");

@@ -203,7 +203,7 @@ impl Front {
         let bytes: usize = changes.iter().flat_map(|change| &change.record.texts).map(String::len).sum();
         let fresh = if bytes > AT_ONCE { blocking(move || Ok(analysed(changes))).await? } else { analysed(changes) };
         let mut view = self.view.write().unwrap_or_else(PoisonError::into_inner);
-        // While there is no index, the build or its follower finds all commits.
+        // While there is no index, the build or the search service finds all commits.
         let Some(view) = view.as_mut().map(Arc::make_mut) else { return Ok(()) };
         for (key, fresh) in fresh {
             if !fresh.new {

@@ -1,5 +1,5 @@
-//! Use-cases (application services), one file per noun. Called by `http` and `cli`; calls `store`; owns the transaction of
-//! every write.
+//! Use-cases (application services), one file per noun. Called by `http`, `cli`, `delivery` and `app`; calls `store` and
+//! `search`; owns the transaction of every write.
 
 pub mod accounts;
 pub mod bridges;

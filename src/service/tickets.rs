@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use super::{Error, Result, Service};
 use crate::domain::{
-    field_tests::FieldTest,
+    field_predicates::FieldTest,
     fields::FieldKind,
     filters::{FieldFilter, TicketFilter},
     ids::{StoreId, TicketId},

@@ -1,4 +1,5 @@
-//! Webhook subscriptions: management, queue, replay and attempt log (section 6; decisions, section 8).
+//! Webhook subscriptions: management, queue, whether a failed delivery is retried, replay and attempt log (section 6; decisions,
+//! section 8).
 //!
 //! `delivery` claims queued events, attempts them, and records the outcome with [`Service::settle_delivery`].
 

@@ -15,8 +15,8 @@ use crate::{
         postgres::replica::Transaction,
         rows::Cells,
         settings::{
-            endpoint_secrets::Secrets,
-            secret_keys::{SealedSecret, SecretRow},
+            encryption_keys::{SealedSecret, SecretRow},
+            signing_secrets::Secrets,
         },
         sql::Sql,
         statement::lookups::Sought,

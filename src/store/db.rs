@@ -33,7 +33,7 @@ use crate::store::{
         relay::Relay,
         replica::{self, Replica, Transaction},
     },
-    settings::secret_keys::SecretKeys,
+    settings::encryption_keys::SecretKeys,
     slow_statements,
     sqlite::{
         checkpoint::LAST,
@@ -98,7 +98,7 @@ pub struct Db {
 pub struct Share {
     /// One for each that runs.
     pub permits: Arc<Semaphore>,
-    /// Whether what the keys bound may be long as well, and has no other statement behind it.
+    /// Whether statements that keys bound take a permit, too: they may run long, and are the last of their request.
     pub all: bool,
 }
 

@@ -72,7 +72,7 @@ pub struct Fault {
     pub reason: String,
 }
 
-/// Where a fault is. The database knows no lines, so that some are named by what stands on them.
+/// Where a fault is. The database has no line numbers, so that some faults are located by the kind and the value of a record.
 #[derive(Debug)]
 pub enum At {
     Line {

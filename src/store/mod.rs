@@ -5,7 +5,7 @@
 //!
 //! # Map
 //!
-//! Each line may use those above it, never those below (`tests/architecture/store.rs` holds that).
+//! Each line may use those above it, never those below (`tests/architecture/rooms.rs` holds that).
 //!
 //! | Layer | Modules |
 //! |---|---|
@@ -68,7 +68,7 @@ pub mod queues;
 mod read_tests;
 mod request_rows;
 mod rows;
-pub mod search;
+pub mod searchable_records;
 pub mod settings;
 pub mod slow_statements;
 mod sql;

@@ -6,7 +6,7 @@ use crate::{
     domain::{
         contacts::{Contact, ContactFilter},
         conversations::Conversation,
-        field_tests::{FieldTest, Test},
+        field_predicates::{FieldTest, Test},
         fields::Comparable,
         filters::{LabelFilter, LabelOperator, OpenedAt, ShownTickets, TicketFilter},
         messages::{Comment, Message},

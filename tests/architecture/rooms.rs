@@ -30,7 +30,7 @@ const STORE: Room = Room {
             "change_log::message_texts",
             "tickets::broad_conditions",
             "statement::lookups",
-            "settings::secret_keys",
+            "settings::encryption_keys",
         ],
         &["statement"],
     ],
@@ -39,7 +39,7 @@ const STORE: Room = Room {
 
 const HTTP: Room = Room {
     name: "http",
-    layers: &[&["machinery"], &["schemas"], &["operations"], &["document"], &["events"], &["settings"], &["pages"]],
+    layers: &[&["machinery"], &["schemas"], &["document::tags"], &["operations"], &["document"], &["events"], &["settings"], &["pages"]],
     passed_on: &[],
 };
 

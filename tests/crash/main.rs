@@ -51,7 +51,7 @@ const MOST_CYCLES: u64 = 40;
 /// The store that is written to.
 const STORE: &str = "desk";
 
-/// Rows a page that both revisions serve on every list.
+/// A page size that both revisions accept on every list.
 const PAGE: usize = 15;
 
 /// How long the first answer may take.

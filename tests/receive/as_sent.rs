@@ -99,7 +99,7 @@ fn an_import_calls_whatsapp_threads_by_their_phones() {
     });
 }
 
-/// A store from before references became phones holds other references, and several of one phone. Its export marks them.
+/// A store that is older than the normalisation of phones holds references in other spellings, and several of one phone. Its export marks them.
 #[test]
 fn an_export_of_other_references_is_imported() {
     everywhere(|world| {

@@ -50,7 +50,7 @@ pub struct Request {
     pub headers: Vec<(String, String)>,
     pub body: Option<Vec<u8>>,
     pub pages: usize,
-    /// The query of the pages behind the first, where it is another one. `because` is about those then.
+    /// The query of the second page and later ones, if it differs from that of the first; `because` then explains the differences on these.
     pub then: Option<String>,
     pub because: BTreeMap<String, Cause>,
     /// Whether the servers have been broken, so that they are to fail.

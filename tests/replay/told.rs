@@ -152,7 +152,7 @@ impl Told {
         let none = || Err("no change and no row says so".to_owned());
         if difference.place == "status" {
             let [older, newer] = answers.each_ref().map(|answer| answer.status);
-            // The newer one has to do what it is asked, and to find something.
+            // The newer revision must answer 200 and find something.
             let works = [404, 405].contains(&older) && newer == 200 && difference.sides[1][1] != json!([]);
             let added = self.of(request).filter(|change| works && change.rule == "operation-added");
             let keys: Vec<_> = added.map(Change::key).collect();

@@ -1,4 +1,4 @@
-//! Golden tests of the documents' examples (`http::examples`): they must equal the responses of a fresh demo store, and its
+//! Golden tests of the documents' examples (`http::document::examples`): they must equal the responses of a fresh demo store, and its
 //! events. To update the files, run `cargo test --lib record_the_examples -- --ignored`, in both revisions.
 
 use std::{

@@ -29,7 +29,7 @@ struct TestData {
     webhook_id: String,
 }
 
-/// A kind of event as subscribers are told of it.
+/// A kind of event as the document describes it.
 struct Described {
     kind: &'static str,
     summary: &'static str,
@@ -143,7 +143,7 @@ fn description() -> String {
     )
 }
 
-/// What `expand` puts into an answer, by schema. Nobody asks for it in an event.
+/// What `expand` puts into an answer, by schema. An event never holds it.
 const EXPANDED: [(&str, &[&str]); 3] = [
     ("Ticket", &["account", "conversation", "assignee"]),
     ("Message", &["account", "conversation", "sentBy"]),

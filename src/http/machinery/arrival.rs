@@ -13,7 +13,7 @@ pub struct Arrival {
 }
 
 impl Arrival {
-    /// Fails where a request did not come through the edge.
+    /// Fails where a request did not pass through `middleware`.
     pub fn of(request: &poem::Request) -> Result<&Self, ApiError> {
         request.data().ok_or_else(ApiError::internal)
     }

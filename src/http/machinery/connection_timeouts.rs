@@ -33,11 +33,11 @@ use tokio::{
 const LIMIT: Duration = Duration::from_secs(40);
 /// The longest that a connection may stay without a request.
 const IDLE: Duration = Duration::from_secs(75);
-/// The longest that the system may take none of an answer. It does once about a third of its buffer is free ([`SEND_BUFFER`]): a client
-/// that reads some kilobytes a second gets the whole.
+/// Write time-out: the longest that the system may take no bytes of an answer. It takes more once about a third of its buffer is free
+/// ([`SEND_BUFFER`]), so that a client that reads some kilobytes a second gets the whole.
 const UNTAKEN: Duration = Duration::from_secs(30);
 /// The system's buffer for what a client has not taken yet, in bytes, of which Linux makes twice as many. Left to itself it grows to
-/// megabytes, so that a slow client could not be told from one that takes nothing.
+/// megabytes, so that a slow client would look like one that takes nothing.
 const SEND_BUFFER: u32 = 128 * 1024;
 /// Connections that wait to be accepted.
 const BACKLOG: u32 = 1024;

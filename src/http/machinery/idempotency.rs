@@ -77,7 +77,7 @@ impl AuthenticatedRequest {
     }
 }
 
-/// How the write is answered when it is repeated, if the request wants to be told apart.
+/// How the write is answered when it is repeated, if the request has an idempotency key.
 pub fn once<'a, V, W, T, const E: bool>(
     operation: &'static str,
     key: &'a IdempotencyKey,

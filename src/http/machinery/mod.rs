@@ -1,7 +1,7 @@
 //! What every operation uses: routing and middleware, authentication, bodies and parameters, paging, answers and failures, and the limits
 //! of connections and memory.
 //!
-//! Called by the other rooms of `http`, and by `app`; knows no noun.
+//! Called by the other rooms of `http`, and by `app`; has no operation, and names nouns only where a parameter or a failure is theirs.
 
 pub mod arrival;
 pub mod auth;

@@ -1,4 +1,4 @@
-//! Rate limits: of a key, of all keys of a store together, and of the proofs from one address that are refused. Off unless
+//! Rate limits: of a key, of all keys of a store together, and of the refused authentications from one address. Off unless
 //! `--rate-limit` sets them (decisions, section 3).
 //!
 //! A refused key belongs to no store, so its address pays for it. Valid keys from the same address are not limited by that, since a
@@ -43,7 +43,7 @@ pub struct RateLimit {
 #[derive(Debug)]
 struct Paid {
     until: HashMap<Payer, i64>,
-    /// At so many payers those that owe nothing are forgotten.
+    /// The number of entries from which on idle ones are removed.
     full: usize,
 }
 

@@ -178,7 +178,7 @@ impl<S> Reply<S> {
     }
 }
 
-/// Marks an answer whose bytes the edge counts while they are under way.
+/// Marks an answer whose bytes `unsent_answers` counts until they are sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Long;
 

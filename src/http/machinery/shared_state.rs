@@ -3,7 +3,7 @@
 use super::{cursor::Seal, fair_share::Turns, rate_limits::RateLimit, unsent_answers::UnsentAnswers};
 use crate::{service::Service, telemetry::metrics::Metrics};
 
-/// The contract's use-cases, and what the edge needs beside them.
+/// The use-cases, and the state that the HTTP layer keeps beside them.
 pub struct SharedState {
     pub service: Service,
     /// The same, on a standby of the database, for operations that only read. Absent where there is none.

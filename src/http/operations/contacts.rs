@@ -128,7 +128,7 @@ impl ContactFilters {
 #[derive(Debug)]
 pub struct ContactReads;
 
-#[OpenApi(tag = "crate::http::schemas::tags::Tag::Contacts")]
+#[OpenApi(tag = "crate::http::document::tags::Tag::Contacts")]
 impl ContactReads {
     /// Get a contact
     ///
@@ -189,7 +189,7 @@ impl ContactReads {
 #[derive(Debug)]
 pub struct ContactWrites;
 
-#[OpenApi(tag = "crate::http::schemas::tags::Tag::Contacts")]
+#[OpenApi(tag = "crate::http::document::tags::Tag::Contacts")]
 impl ContactWrites {
     /// Create a contact
     ///

@@ -117,7 +117,7 @@ impl From<ConversationView> for Conversation {
 #[derive(Debug)]
 pub struct ConversationReads;
 
-#[OpenApi(tag = "crate::http::schemas::tags::Tag::Conversations")]
+#[OpenApi(tag = "crate::http::document::tags::Tag::Conversations")]
 impl ConversationReads {
     /// List conversations
     ///
@@ -162,7 +162,7 @@ impl ConversationReads {
 #[derive(Debug)]
 pub struct ConversationWrites;
 
-#[OpenApi(tag = "crate::http::schemas::tags::Tag::Conversations")]
+#[OpenApi(tag = "crate::http::document::tags::Tag::Conversations")]
 impl ConversationWrites {
     /// Mark a conversation read
     ///

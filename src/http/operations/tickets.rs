@@ -31,7 +31,7 @@ use crate::{
 #[derive(Debug)]
 pub struct TicketReads;
 
-#[OpenApi(tag = "crate::http::schemas::tags::Tag::Tickets")]
+#[OpenApi(tag = "crate::http::document::tags::Tag::Tickets")]
 impl TicketReads {
     /// Get a ticket
     ///
@@ -95,7 +95,7 @@ impl TicketReads {
 #[derive(Debug)]
 pub struct TicketWrites;
 
-#[OpenApi(tag = "crate::http::schemas::tags::Tag::Tickets")]
+#[OpenApi(tag = "crate::http::document::tags::Tag::Tickets")]
 impl TicketWrites {
     /// Update a ticket field
     ///

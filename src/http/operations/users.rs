@@ -18,7 +18,7 @@ use crate::{
 #[derive(Debug)]
 pub struct UserReads;
 
-#[OpenApi(tag = "crate::http::schemas::tags::Tag::Users")]
+#[OpenApi(tag = "crate::http::document::tags::Tag::Users")]
 impl UserReads {
     /// List users
     ///

@@ -1,4 +1,4 @@
-//! The feed of recorded events: for whoever would rather ask than be told.
+//! The feed of recorded events, for clients that ask for events instead of having them delivered to a webhook.
 
 use poem_openapi::OpenApi;
 

@@ -1,6 +1,6 @@
 //! The settings plane: what a store's owners and admins change that the contract has no operation for, under a prefix and
-//! a document of their own (decisions, sections 1, 6 and 7). One file a noun, as in the room around it, whose machinery it
-//! shares: bodies, parameters, envelope, failures.
+//! a document of their own (decisions, sections 1, 6 and 7). One file a noun, as in `operations`; it shares
+//! `machinery`: bodies, parameters, envelope, failures.
 //!
 //! Called by `app`; calls `service`. Guarantees: the same in both revisions (an event's `data` is free-form here, and the
 //! envelope's arrival time is always a date-time); every operation but the one that opens a session knows who asks, and

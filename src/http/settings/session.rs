@@ -125,7 +125,7 @@ impl ReplyShape for Ended {
     }
 }
 
-/// A request that nobody has proved anything for yet.
+/// A request before authentication.
 #[derive(Debug)]
 pub struct Stranger {
     api: Arc<SharedState>,

@@ -11,6 +11,7 @@ use crate::{
         time::Timestamp,
     },
     http::{
+        document::tags::Tag,
         machinery::{
             auth::{AccountsRead, Authorised},
             error::{Failure, Listing, Lookup},
@@ -19,10 +20,7 @@ use crate::{
             params::{Absent, Choice, CursorText, Id, OneOf, PageSize, Query, Required},
             reply::{All, Reply},
         },
-        schemas::{
-            tags::Tag,
-            value_types::{AnyObject, ChannelName, EnumValue, StoredJson, ValueSet},
-        },
+        schemas::value_types::{AnyObject, ChannelName, EnumValue, StoredJson, ValueSet},
     },
 };
 

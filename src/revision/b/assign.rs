@@ -6,6 +6,7 @@ use super::ticket::Ticket;
 use crate::{
     domain::tickets::{TicketExpand, TicketView},
     http::{
+        document::tags::Tag,
         machinery::{
             auth::{Authorised, TicketsWrite},
             body::Body,
@@ -16,7 +17,6 @@ use crate::{
             reply::{All, Reply},
         },
         schemas::{
-            tags::Tag,
             value_types::{Limited, Many},
             write_inputs::TicketAssignment,
         },

@@ -10,6 +10,7 @@ use crate::{
         time::Timestamp,
     },
     http::{
+        document::tags::Tag,
         machinery::{
             auth::{Authorised, ContactsRead, MessagesRead},
             error::{Failure, Listing},
@@ -18,7 +19,6 @@ use crate::{
             params::{Absent, CursorText, NoPageSize, Query, Required, SearchText},
             reply::Reply,
         },
-        schemas::tags::Tag,
     },
 };
 

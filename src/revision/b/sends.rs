@@ -9,6 +9,7 @@ use crate::{
         outbound::Mailbox,
     },
     http::{
+        document::tags::Tag,
         machinery::{
             auth::{Authorised, MessagesWrite},
             body::Body,
@@ -17,7 +18,7 @@ use crate::{
             idempotency::{Acknowledgement, IdempotencyKey},
             reply::{One, Reply},
         },
-        schemas::{tags::Tag, value_types::AddressText, write_inputs::bounded},
+        schemas::{value_types::AddressText, write_inputs::bounded},
     },
     service::sends::{EmailDraft, FilledTemplate},
 };

@@ -44,8 +44,8 @@ const WITNESS: &str = "CONCAT((SELECT system_identifier FROM pg_control_system()
 const KNOWN: &str = "pg_snapshot_xmax($1::pg_snapshot) <= pg_snapshot_xmax(pg_current_snapshot()) \
      AND pg_snapshot_xmin($1::pg_snapshot)::text::bigint > (SELECT MAX(through) FROM forgotten_changes)";
 
-/// What the snapshot `$1` did not show: of later transactions, and of those that ran. Not by what it began at, which lies far back
-/// where a transaction stays open.
+/// Changes that the snapshot `$1` did not show: of transactions that began after it, and of those in progress. They are compared with
+/// its xmax and not with its xmin, which a long transaction holds far back.
 const LATER: &str = "transaction_id >= pg_snapshot_xmax($1::pg_snapshot)::text::bigint";
 const RAN: &str = "transaction_id = ANY(ARRAY(SELECT x::text::bigint FROM pg_snapshot_xip($1::pg_snapshot) x))";
 

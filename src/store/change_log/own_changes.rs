@@ -44,7 +44,7 @@ impl LoggedChange {
     }
 }
 
-/// What this process changed and the follower has not asked for yet.
+/// What this process changed and the search service has not asked for yet.
 #[derive(Default)]
 pub(in crate::store) struct Own {
     pub followed: AtomicBool,
@@ -53,7 +53,7 @@ pub(in crate::store) struct Own {
 }
 
 /// Of how many changes that were not asked for yet the records are kept, too, and of how many bytes each at most: twenty megabytes where
-/// no follower asks, as while an index is built.
+/// the search service does not ask, as while an index is built.
 const RECORDS_KEPT: usize = 10_000;
 const RECORD_BYTES: usize = 2_000;
 
@@ -76,8 +76,8 @@ impl Own {
         }
     }
 
-    /// Whether somebody is to be told what a record of so many bytes says. What is long is read again, and not by who holds the seat of
-    /// the writer.
+    /// Whether a record of this many bytes is handed to the index in memory. The index reads longer ones from the database, outside of the
+    /// writer's turn.
     pub fn tells(&self, bytes: usize) -> bool {
         self.followed.load(Ordering::Acquire) && bytes <= RECORD_BYTES
     }

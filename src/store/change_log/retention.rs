@@ -101,8 +101,8 @@ impl Db {
         }
     }
 
-    /// Makes those changes ones of now that bear transactions which there were not yet: a dump of another server was restored,
-    /// which numbers them on its own. Followers would read them again and again, and no standby would seem to show them.
+    /// Renumbers changes whose transaction ids lie in the future of this server, as after the dump of another server was restored. Readers
+    /// of the log would read them again and again, and no standby would seem to show them.
     pub async fn adopt_foreign_changes(&self) -> Result<()> {
         if self.backend() == DbBackend::Sqlite {
             return Ok(());

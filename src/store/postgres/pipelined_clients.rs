@@ -166,7 +166,7 @@ impl PipelinedConnections {
         self.0.closed.store(true, Ordering::Relaxed);
         for line in &self.0.lines {
             let open = lock(&line.open).take();
-            // What is under way there is answered first.
+            // `close` waits for the statements that are under way on this connection.
             if let Some(connection) = open.and_then(|open| Arc::into_inner(open.connection)) {
                 connection.close().await;
             }

@@ -110,7 +110,7 @@ impl Pem {
     }
 }
 
-/// Asks of a server what the mode does.
+/// Certificate verifier: checks what the `sslmode` requires.
 #[derive(Debug)]
 struct Verifier {
     provider: Arc<CryptoProvider>,

@@ -22,7 +22,7 @@ use crate::{
         events::OF_INTEREST,
         queues::concurrency::Room,
         rows::Cells,
-        settings::{endpoint_secrets::readable, webhooks::SECRETS},
+        settings::{signing_secrets::readable, webhooks::SECRETS},
         sql::{Param, Sql},
         transaction::write::Write,
     },

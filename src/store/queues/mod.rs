@@ -1,4 +1,4 @@
-//! Outboxes: what is claimed for an attempt under a lease, and the room that attempts have.
+//! Outboxes: what is claimed for an attempt under a lease, and the limits of concurrent attempts.
 
 pub mod backlog;
 pub mod concurrency;

@@ -18,8 +18,8 @@ use crate::{
         Db, Result,
         entity::{bridge_secrets, bridges},
         settings::{
-            endpoint_secrets::{Read, Secrets, readable},
-            secret_keys::SecretKeys,
+            encryption_keys::SecretKeys,
+            signing_secrets::{Read, Secrets, readable},
         },
         sql::Sql,
         statement::from_entities::model,

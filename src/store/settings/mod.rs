@@ -2,10 +2,10 @@
 
 pub mod audit;
 pub mod bridges;
-pub mod endpoint_secrets;
+pub mod encryption_keys;
 pub mod grants;
 pub mod keys;
 pub mod sealed_secrets;
-pub mod secret_keys;
+pub mod signing_secrets;
 pub mod stores;
 pub mod webhooks;

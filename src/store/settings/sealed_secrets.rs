@@ -9,8 +9,8 @@ use sea_orm::DbBackend;
 use crate::store::{
     Db, Result,
     settings::{
-        endpoint_secrets::Secrets,
-        secret_keys::{SealedSecret, SecretRow},
+        encryption_keys::{SealedSecret, SecretRow},
+        signing_secrets::Secrets,
     },
     sql::Sql,
     transaction::chore::Tx,

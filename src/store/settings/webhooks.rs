@@ -15,7 +15,7 @@ use crate::{
     store::{
         Db, Result,
         entity::{attempts, deliveries, webhook_kinds, webhook_secrets, webhooks},
-        settings::endpoint_secrets::Secrets,
+        settings::signing_secrets::Secrets,
         statement::from_entities::model,
         transaction::write::Write,
     },

@@ -1,4 +1,4 @@
-//! Checkpoints: copying the write-ahead log into the SQLite file, beside the writer.
+//! Checkpoints: copying the write-ahead log into the SQLite file beside the writer, and what follows where the disk refuses the sync.
 //!
 //! Left to itself, SQLite checkpoints within the commit that made the log long, and all writers wait until the disk has what was copied:
 //! 25 ms and more where many conversations are written to. Here a connection of its own checkpoints in rounds, each of which leaves what

@@ -94,7 +94,7 @@ impl FileIdentity {
     /// The file at a path, which must be there and have a log.
     pub fn of(path: &Path) -> Result<Self> {
         let keeper = Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
-        // To read is to open the log.
+        // The first read opens the log.
         keeper.query_row("SELECT COUNT(*) FROM sqlite_schema", (), |row| row.get::<_, i64>(0))?;
         let look = |path: &Path| fs::metadata(path).map_err(|error| Error::Unavailable(format!("`{}`: {error}", path.display())));
         let (found, log) = (look(path)?, look(&beside(path, LOG))?);

@@ -66,8 +66,8 @@ const ENOUGH: usize = 64;
 /// How long to wait before asking again for the lock that another process has.
 const POLL: Duration = Duration::from_millis(1);
 
-/// A process that writes without a pause lets others have the lock for a moment, this often and this long: they ask for
-/// it every so often, and would not be lucky otherwise.
+/// A process that writes without a pause lets others have the lock for a moment, this often and this long: they poll
+/// for it, and would starve otherwise.
 const STRETCH: Duration = Duration::from_millis(200);
 const BREATH: Duration = Duration::from_millis(3);
 
@@ -440,8 +440,8 @@ impl Drop for WriterTurn {
     }
 }
 
-/// Has another thread of the runtime look after sockets and clocks. Who wakes up for a single task need not wake anybody else, and
-/// requests might go unnoticed until he has waited for the disk.
+/// Has another thread of the runtime look after sockets and timers. The runtime does not wake a second thread for a single task, so that
+/// requests could wait until this thread's sync ends.
 fn wake_another() {
     // The first is this thread's own until the second takes its place, and is then offered to the others.
     for _ in 0..2 {

@@ -150,7 +150,7 @@ mod tests {
         prepare().unwrap();
     }
 
-    /// Of a process whose first use of SQLite this is.
+    /// Valid only before the process first uses SQLite.
     #[test]
     fn the_library_is_configured_before_its_first_use() {
         let program = std::env::current_exe().unwrap();

@@ -216,7 +216,7 @@ mod tests {
             let readers = Readers::new(opened(&path), 1);
             Arc::new(Readers { on_the_spot, ..Arc::into_inner(readers).unwrap() })
         };
-        // However busy the machine is.
+        // An hour and zero, so that the result does not depend on the load of the machine.
         let (readers, hurried) = (bounded(Duration::from_secs(3600)), bounded(Duration::ZERO));
         let here = current().id();
         // On which threads the rows were read.

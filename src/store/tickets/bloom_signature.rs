@@ -16,7 +16,7 @@ use std::{collections::BTreeSet, ops::RangeInclusive};
 use sha2::{Digest, Sha256};
 
 use crate::domain::{
-    field_tests::{FieldTest, Test},
+    field_predicates::{FieldTest, Test},
     fields::Comparable,
     filters::{LabelFilter, LabelOperator},
     ids::{FieldId, LabelId},
@@ -43,7 +43,7 @@ pub(in crate::store) struct Sieve {
 }
 
 /// Choices for numbers that fields seldom have: below zero, and large ones. On SQLite they count only where some ticket has such a
-/// number, which one look tells for a whole list, or the bits that they share with others would let those others through.
+/// number, which one query per list finds out: otherwise the bits that they share with others would let those others through.
 #[derive(Clone, Debug, PartialEq)]
 pub(in crate::store) struct Rare {
     pub such: FieldTest,
@@ -58,7 +58,7 @@ const TEXTS: &str = "text_marks";
 /// with more costs what the look does.
 const CHOICES: [usize; 8] = [1, 2, 3, 4, 6, 8, 12, 20];
 
-/// Marks are compared with each of up to so many values, whatever else tells of them.
+/// Up to this many values are each compared with the marks, even where another condition narrows the list already.
 const FEW: usize = 8;
 
 impl Marks {
@@ -375,7 +375,7 @@ mod tests {
         }
     }
 
-    /// What was stored has to mean the same tomorrow.
+    /// Signatures are stored, so that their hash must never change.
     #[test]
     fn marks_are_what_they_were() {
         let field = FieldId::from("region");

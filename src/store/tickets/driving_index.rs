@@ -15,7 +15,7 @@ use sea_orm::DbBackend;
 
 use crate::{
     domain::{
-        field_tests::{FieldTest, Test},
+        field_predicates::{FieldTest, Test},
         filters::{LabelOperator, ShownTickets, TicketFilter},
         ids::StoreId,
         time::Timestamp,

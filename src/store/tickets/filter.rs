@@ -6,7 +6,7 @@ use sea_orm::DbBackend;
 
 use crate::{
     domain::{
-        field_tests::{FieldTest, Test},
+        field_predicates::{FieldTest, Test},
         fields::Comparable,
         filters::{LabelFilter, LabelOperator, OpenedAt, ShownTickets, TicketFilter},
         ids::{LabelId, StoreId},

@@ -6,7 +6,7 @@ use sea_orm::DbBackend;
 
 use crate::{
     domain::{
-        field_tests::FieldTest,
+        field_predicates::FieldTest,
         filters::{ShownTickets, TicketFilter},
         ids::{LabelId, StoreId, TicketId},
         paging::{Page, PageRequest, Position},

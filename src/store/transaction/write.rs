@@ -33,7 +33,7 @@ use crate::{
         lock::lock,
         postgres::{connection::QueryResult, transaction::BegunTransaction},
         rows::{Cells, Row},
-        settings::secret_keys::SecretKeys,
+        settings::encryption_keys::SecretKeys,
         sql::{Param, Sql},
         sqlite::group_commit::WriterTurn,
     },

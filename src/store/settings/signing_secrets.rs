@@ -1,11 +1,11 @@
-//! Signing secrets of endpoints, in one table for each kind of endpoint. They are encrypted at rest (`secret_keys`).
+//! Signing secrets of endpoints, in one table for each kind of endpoint. They are encrypted at rest (`encryption_keys`).
 
 use crate::{
     domain::{time::Timestamp, webhooks::SigningSecret},
     store::{
         Result,
         rows::Cells,
-        settings::secret_keys::{SealedSecret, SecretKeys, SecretRow},
+        settings::encryption_keys::{SealedSecret, SecretKeys, SecretRow},
         transaction::write::Write,
     },
 };
